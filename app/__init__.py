@@ -1,0 +1,1 @@
+"""Corevault's service: every decision lives here (see docs/architecture.md)."""

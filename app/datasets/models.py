@@ -1,0 +1,69 @@
+"""Datasets, whom they are shared with, their contents and the wrapped keys of those contents."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Base
+
+
+class Dataset(Base):
+    """Declared facts only; nothing here was read from rows."""
+
+    __tablename__ = "datasets"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner_id: Mapped[str] = mapped_column(ForeignKey("api_keys.id"), index=True)
+    name: Mapped[str]
+    description: Mapped[str]
+    sensitivity: Mapped[str]  # private | public
+    population: Mapped[str]
+    columns: Mapped[list[Any]]
+    privacy_unit: Mapped[dict[str, Any]]
+    slots: Mapped[int]
+    releases_public: Mapped[bool]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    deleted_at: Mapped[datetime | None]
+    deletion_receipt: Mapped[dict[str, Any] | None]
+
+
+class DatasetShare(Base):
+    __tablename__ = "dataset_shares"
+
+    dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id"), primary_key=True)
+    key_id: Mapped[str] = mapped_column(ForeignKey("api_keys.id"), primary_key=True, index=True)
+
+
+class Content(Base):
+    """One uploaded version. ``received`` -> ``ready`` | ``rejected``."""
+
+    __tablename__ = "contents"
+    __table_args__ = (UniqueConstraint("dataset_id", "version"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id"), index=True)
+    version: Mapped[int]
+    status: Mapped[str]
+    rejection: Mapped[str | None]
+    media_type: Mapped[str]
+    upload_object: Mapped[str | None]  # the sealed original; destroyed after ingestion
+    table_object: Mapped[str | None]  # the encrypted columnar table
+    wrapped_key: Mapped[bytes | None]  # the content's key under the dataset's key
+    received_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+    lease_until: Mapped[datetime | None]
+    fencing_token: Mapped[int] = mapped_column(default=0)
+    attempts: Mapped[int] = mapped_column(default=0)
+    queued_at: Mapped[datetime]
+
+
+class DatasetKey(Base):
+    """The dataset's data key in a box sealed to the worker; deleting the row destroys the data."""
+
+    __tablename__ = "dataset_keys"
+
+    dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id"), primary_key=True)
+    sealed_key: Mapped[bytes]

@@ -1,0 +1,7 @@
+"""Engine, sessions and the declarative base."""
+
+from app.db.base import Base, UtcDateTime, new_id, now
+from app.db.engine import make_engine
+from app.db.session import Database, ReadSession, WriteSession
+
+__all__ = ["Base", "Database", "ReadSession", "UtcDateTime", "WriteSession", "make_engine", "new_id", "now"]

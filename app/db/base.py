@@ -1,0 +1,50 @@
+"""The declarative base, the column types and the identifiers that every table uses."""
+
+import secrets
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, DateTime, Dialect, MetaData
+from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.types import TypeDecorator
+
+_CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+NAMING = {
+    "ix": "ix_%(column_0_label)s",
+    "uq": "uq_%(table_name)s_%(column_0_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Timezone-aware instants: stored in UTC, read back as UTC (SQLite forgets the zone)."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map = {datetime: UtcDateTime, dict[str, Any]: JSON, list[Any]: JSON}
+
+
+def new_id(prefix: str) -> str:
+    """A time-sortable identifier: 48 bits of milliseconds and 80 random bits, in Crockford's base 32."""
+    number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    digits = "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return f"{prefix}_{digits}"
+
+
+def now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,46 @@
+"""Jobs: the request, its plan, and where the run stands."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Base
+
+
+class Job(Base):
+    __tablename__ = "jobs"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id"), index=True)
+    caller_id: Mapped[str] = mapped_column(ForeignKey("api_keys.id"), index=True)
+    request: Mapped[dict[str, Any]]  # the validated body, defaults filled in
+    plan: Mapped[dict[str, Any]]  # MechanismPlan.to_json()
+    status: Mapped[str] = mapped_column(index=True)  # queued running succeeded failed cancelled
+    stage: Mapped[str]
+    steps_planned: Mapped[int]
+    steps_done: Mapped[int] = mapped_column(default=0)
+    cost_epsilon: Mapped[float | None]
+    cost_delta: Mapped[float | None]
+    error_code: Mapped[str | None]
+    release_id: Mapped[str | None]
+    content_id: Mapped[str | None] = mapped_column(ForeignKey("contents.id"))  # pinned at the first claim
+    attempts: Mapped[int] = mapped_column(default=0)
+    fencing_token: Mapped[int] = mapped_column(default=0)
+    lease_until: Mapped[datetime | None]
+    cancel_requested: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime]
+    queued_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+
+
+class WorkerLease(Base):
+    """Named leases in the database: the sweeper runs in whichever worker holds ``sweeper``."""
+
+    __tablename__ = "worker_leases"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    holder: Mapped[str]
+    until: Mapped[datetime]

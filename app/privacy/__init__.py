@@ -1,0 +1,1 @@
+"""The pure core of privacy: what happened (events), what it costs (accounting), what is admitted (filter)."""

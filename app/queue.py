@@ -1,0 +1,17 @@
+"""Names of the tasks and the one way to send them: by name, with ids only, after the commit.
+
+A message is a hint; the row is the truth. Losing one costs time (the sweeper sends it again), never a job.
+"""
+
+from typing import Protocol
+
+RUN_JOB = "corevault.run_job"
+INGEST_CONTENT = "corevault.ingest_content"
+TASKS_QUEUE = "corevault"
+
+
+class TaskQueue(Protocol):
+    """What services need of a broker."""
+
+    def send(self, task: str, identifier: str) -> None:
+        """Send ``task`` for the row ``identifier``; never raises for a broker that is away."""
