@@ -1,0 +1,74 @@
+"""The privacy filter: admits adaptively chosen events while a fixed weighted set of Renyi orders holds.
+
+Order ``a`` with weight ``w`` (fixed beforehand, ``sum w <= 1``) converts at ``w * delta``: its bound is
+``B = eps - log(1 - 1/a) + log(w delta a) / (a - 1)``, and an event is admitted iff *some* order stays within its
+bound. One order is a valid filter (Feldman & Zrnic 2021); several are valid by the union bound over the weights
+only. The minimum over a free grid of orders is not a filter.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.privacy.accounting import INFINITE, UNIT_BITS, composable
+
+MAIN_WEIGHT = 0.9
+CANDIDATES: tuple[float, ...] = (
+    *(2.0, 2.5, 3.0, 3.25, 3.5, 3.75, 4.0, 4.25, 4.5, 4.75, 5.0, 5.25, 5.5, 5.75, 6.0, 6.5, 7.0, 7.5, 8.0, 9.0),
+    *map(float, range(10, 33)),
+    *map(float, range(34, 65, 2)),
+    *(72.0, 80.0, 96.0, 112.0, 128.0, 160.0, 192.0, 256.0, 320.0, 384.0, 512.0, 640.0, 768.0, 1024.0),
+    *(1280.0, 1536.0, 2048.0, 2560.0, 3072.0, 4096.0, 6144.0, 8192.0),
+)
+"""Orders that a filter may be built on; chosen from the declared limit alone."""
+
+_NEIGHBOURS = (1 / 8, 1 / 4, 1 / 2, 2.0, 4.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter for the total ``(epsilon, delta)`` with its orders and weights, fixed for ever when it opens."""
+
+    epsilon: float
+    delta: float
+    orders: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.orders) != len(self.weights) or math.fsum(self.weights) > 1 or min(self.weights) <= 0:
+            raise ValueError("the weights of a filter are positive and sum to at most one")
+
+    @property
+    def main(self) -> int:
+        """Index of the order with the largest weight."""
+        return max(range(len(self.weights)), key=self.weights.__getitem__)
+
+    def bounds(self, epsilon: float | None = None) -> tuple[int, ...]:
+        """Each order's bound in units of 2**-40 nats, rounded down; ``epsilon`` may be a lowered limit."""
+        limit = self.epsilon if epsilon is None else min(epsilon, self.epsilon)
+        return tuple(_bound(limit, self.delta, order, w) for order, w in zip(self.orders, self.weights, strict=True))
+
+    def admits(self, amounts: Sequence[int], epsilon: float | None = None) -> bool:
+        """Whether composed ``amounts`` (one per filter order) stay within the bound of some order."""
+        pairs = zip(amounts, self.bounds(epsilon), strict=True)
+        return any(amount <= bound and amount < INFINITE for amount, bound in pairs)
+
+
+def design(epsilon: float, delta: float) -> Filter:
+    """The default filter: weight 0.9 on ``argmax B/a``, the rest on a short log-spaced list around it.
+
+    Raises:
+        ValueError: if no order can admit anything at this ``epsilon`` and ``delta``.
+    """
+    main = max(CANDIDATES, key=lambda order: _bound(epsilon, delta, order, MAIN_WEIGHT) / order)
+    if _bound(epsilon, delta, main, MAIN_WEIGHT) <= 0:
+        raise ValueError("epsilon is too small for this delta")
+    others = sorted({min(CANDIDATES, key=lambda order: abs(math.log(order / (main * f)))) for f in _NEIGHBOURS} - {main})
+    rest = math.nextafter((1 - MAIN_WEIGHT) / len(others), 0.0)
+    return Filter(epsilon, delta, (main, *others), (MAIN_WEIGHT, *(rest for _ in others)))
+
+
+def _bound(epsilon: float, delta: float, order: float, weight: float) -> int:
+    log_mass = math.log(weight) + math.log(composable(delta)) + math.log(order)
+    nats = epsilon - math.log1p(-1.0 / order) + log_mass / (order - 1.0)
+    return math.floor(math.ldexp(nats - abs(nats) * 1e-14, UNIT_BITS)) - 1
