@@ -1,0 +1,38 @@
+"""Running migrations from code: no ini file, no second way to find the database."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, text
+
+LOCK_TIMEOUT_MS = 5_000
+_ADVISORY_LOCK = 0x636F7265  # any constant: two servers that start together migrate one after the other
+
+
+def upgrade(engine: Engine) -> None:
+    """Bring the database to the newest revision, in one transaction; a no-op when it is there already."""
+    with engine.execution_options(corevault_writes=True).begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"))
+            connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
+        config = configuration()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def at_head(engine: Engine) -> bool:
+    """Whether the database's revision is the newest that this code knows."""
+    with engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_heads()
+    return set(current) == set(ScriptDirectory.from_config(configuration()).get_heads())
+
+
+def configuration() -> Config:
+    """Alembic's settings: the scripts lie beside this file, also in an installed wheel."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

@@ -1,0 +1,65 @@
+"""Fixtures that every test shares: a database made by the real migrations, keys, and the application in process."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.db import Database, make_engine
+from migrations.runner import upgrade
+from tests.factories import rows
+from tests.factories.queue import RecordingQueue
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty SQLite database that the real migrations made; tests copy it."""
+    path = tmp_path_factory.mktemp("template") / "corevault.sqlite3"
+    engine = make_engine(f"sqlite:///{path}")
+    upgrade(engine)
+    engine.dispose()
+    return path
+
+
+@pytest.fixture
+def database_url(migrated_file: Path, tmp_path: Path) -> str:
+    path = tmp_path / "corevault.sqlite3"
+    shutil.copy(migrated_file, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    database = Database(make_engine(database_url))
+    yield database
+    database.dispose()
+
+
+@pytest.fixture
+def queue() -> RecordingQueue:
+    return RecordingQueue()
+
+
+@pytest.fixture
+def admin(database: Database) -> rows.Key:
+    with database.write() as tx:
+        return rows.api_key(tx, "admin")
+
+
+@pytest.fixture
+def owner(database: Database) -> rows.Key:
+    with database.write() as tx:
+        return rows.api_key(tx, "owner")
+
+
+@pytest.fixture
+def analyst(database: Database) -> rows.Key:
+    with database.write() as tx:
+        return rows.api_key(tx, "analyst")
+
+
+@pytest.fixture
+def auditor(database: Database) -> rows.Key:
+    with database.write() as tx:
+        return rows.api_key(tx, "auditor")

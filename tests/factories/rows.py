@@ -1,0 +1,153 @@
+"""Row builders: every argument has a default, so that a test names only what it is about."""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.auth.models import ApiKey
+from app.datasets.models import Content, Dataset, DatasetShare
+from app.db import WriteSession, new_id, now
+from app.jobs.models import Job
+from app.releases.models import Release
+
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "age", "type": "integer", "lower": 17, "upper": 90, "missing": {"impute": 38}},
+    {"name": "hours", "type": "real", "lower": 1, "upper": 99},
+    {"name": "sex", "type": "categorical", "categories": ["Female", "Male"]},
+    {"name": "income_gt_50k", "type": "binary"},
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A usable API key: its row's id and the secret that the caller sends."""
+
+    id: str
+    secret: str
+    role: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.secret}"}
+
+
+def api_key(
+    tx: WriteSession,
+    role: str = "owner",
+    *,
+    name: str = "a key",
+    expires_at: datetime | None = None,
+    revoked_at: datetime | None = None,
+) -> Key:
+    key = Key(new_id("key"), "cv_" + secrets.token_urlsafe(32), role)
+    tx.add(
+        ApiKey(
+            id=key.id,
+            name=name,
+            role=role,
+            secret_hash=hashlib.sha256(key.secret.encode()).hexdigest(),
+            created_at=now(),
+            expires_at=expires_at,
+            revoked_at=revoked_at,
+        )
+    )
+    tx.flush()
+    return key
+
+
+def dataset(tx: WriteSession, owner_id: str, *, shared_with: tuple[str, ...] = (), **fields: Any) -> Dataset:
+    """A declared dataset without content and without an account."""
+    identifier = new_id("ds")
+    defaults: dict[str, Any] = {
+        "id": identifier,
+        "owner_id": owner_id,
+        "name": "adult",
+        "description": "",
+        "sensitivity": "private",
+        "population": identifier,
+        "columns": COLUMNS,
+        "privacy_unit": {"kind": "row"},
+        "slots": 1_000,
+        "releases_public": True,
+        "created_at": now(),
+        "updated_at": now(),
+        "deleted_at": None,
+        "deletion_receipt": None,
+    }
+    row = Dataset(**(defaults | fields))
+    tx.add(row)
+    tx.flush()
+    tx.add_all(DatasetShare(dataset_id=row.id, key_id=key_id) for key_id in shared_with)
+    tx.flush()
+    return row
+
+
+def content(tx: WriteSession, dataset_id: str, **fields: Any) -> Content:
+    """A content that is ready (nothing is stored under its names)."""
+    defaults: dict[str, Any] = {
+        "id": new_id("ct"),
+        "dataset_id": dataset_id,
+        "version": 1,
+        "status": "ready",
+        "rejection": None,
+        "media_type": "text/csv",
+        "upload_object": None,
+        "table_object": "tables/none",
+        "wrapped_key": b"",
+        "received_at": now(),
+        "ended_at": now(),
+        "lease_until": None,
+        "queued_at": now(),
+    }
+    row = Content(**(defaults | fields))
+    tx.add(row)
+    tx.flush()
+    return row
+
+
+def job(tx: WriteSession, dataset_id: str, caller_id: str, **fields: Any) -> Job:
+    """A queued job (nothing is reserved for it)."""
+    defaults: dict[str, Any] = {
+        "id": new_id("job"),
+        "dataset_id": dataset_id,
+        "caller_id": caller_id,
+        "request": {},
+        "plan": {},
+        "status": "queued",
+        "stage": "queued",
+        "steps_planned": 100,
+        "cost_epsilon": 0.5,
+        "cost_delta": 1e-6,
+        "error_code": None,
+        "release_id": None,
+        "content_id": None,
+        "lease_until": None,
+        "created_at": now(),
+        "queued_at": now(),
+        "started_at": None,
+        "ended_at": None,
+    }
+    row = Job(**(defaults | fields))
+    tx.add(row)
+    tx.flush()
+    return row
+
+
+def release(tx: WriteSession, dataset_id: str, job_id: str, **fields: Any) -> Release:
+    """A release's row (no representation is stored)."""
+    defaults: dict[str, Any] = {
+        "id": new_id("rel"),
+        "dataset_id": dataset_id,
+        "job_id": job_id,
+        "public": True,
+        "created_at": now(),
+        "body": {},
+        "certificate": {},
+        "representations": {},
+    }
+    row = Release(**(defaults | fields))
+    tx.add(row)
+    tx.flush()
+    return row

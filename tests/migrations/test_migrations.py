@@ -1,0 +1,68 @@
+"""The migrations make exactly the tables that the code declares, and the ledger's tables only grow."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy.exc import IntegrityError
+
+from app.db import Base, Database, UtcDateTime, make_engine, now
+from migrations.runner import at_head, upgrade
+from tests.factories import rows
+
+
+def _same_type(_: object, __: object, ___: object, ____: object, declared: sa.types.TypeEngine[object]) -> bool | None:
+    return False if isinstance(declared, UtcDateTime) else None
+
+
+def test_the_migrated_database_is_what_the_models_declare(database: Database) -> None:
+    with database.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": _same_type})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_at_head_is_false_before_and_true_after_an_upgrade(tmp_path: Path) -> None:
+    engine = make_engine(f"sqlite:///{tmp_path / 'fresh.sqlite3'}")
+    assert not at_head(engine)
+    upgrade(engine)
+    assert at_head(engine)
+    engine.dispose()
+
+
+def test_an_upgrade_of_a_current_database_changes_nothing(database: Database) -> None:
+    with database.write() as tx:
+        key = rows.api_key(tx)
+    upgrade(database.engine)
+    with database.read() as session:
+        assert session.execute(sa.text("SELECT id FROM api_keys")).scalars().all() == [key.id]
+
+
+def _insert(database: Database, table: str, verb: str = "INSERT") -> None:
+    """One row of any table: 1 in numeric columns, the same text in the others."""
+    declared = Base.metadata.tables[table]
+    plain: dict[type, object] = {int: 1, float: 1.0, datetime: now()}
+    values = {column.name: plain.get(column.type.python_type, "{}") for column in declared.columns}
+    with database.write() as tx:
+        tx.execute(sa.insert(declared).prefix_with(verb.removeprefix("INSERT").strip()).values(values))
+
+
+@pytest.mark.parametrize("table", ["ledger_entries", "ledger_checkpoints"])
+@pytest.mark.parametrize("statement", ["UPDATE {} SET sequence = 2", "DELETE FROM {}"])
+def test_rows_of_the_chains_can_be_neither_changed_nor_removed(database: Database, table: str, statement: str) -> None:
+    """W11: committed entries cannot be altered or lost unnoticed."""
+    _insert(database, table)
+    with pytest.raises(IntegrityError, match="append-only"), database.write() as tx:
+        tx.execute(sa.text(statement.format(table)))
+    with database.read() as session:
+        assert session.execute(sa.text(f"SELECT sequence FROM {table}")).scalars().all() == [1]
+
+
+@pytest.mark.parametrize("table", ["ledger_entries", "ledger_checkpoints"])
+def test_rows_of_the_chains_cannot_be_replaced(database: Database, table: str) -> None:
+    """W11: SQLite's REPLACE removes rows without asking the triggers on DELETE."""
+    _insert(database, table)
+    with pytest.raises(IntegrityError, match="append-only"):
+        _insert(database, table, "INSERT OR REPLACE")
