@@ -1,6 +1,5 @@
 """The migrations make exactly the tables that the code declares, and the ledger's tables only grow."""
 
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -43,8 +42,8 @@ def test_an_upgrade_of_a_current_database_changes_nothing(database: Database) ->
 def _insert(database: Database, table: str, verb: str = "INSERT") -> None:
     """One row of any table: 1 in numeric columns, the same text in the others."""
     declared = Base.metadata.tables[table]
-    plain: dict[type, object] = {int: 1, float: 1.0, datetime: now()}
-    values = {column.name: plain.get(column.type.python_type, "{}") for column in declared.columns}
+    plain: dict[type, object] = {sa.Integer: 1, sa.Double: 1.0, UtcDateTime: now()}
+    values = {column.name: plain.get(type(column.type), "{}") for column in declared.columns}
     with database.write() as tx:
         tx.execute(sa.insert(declared).prefix_with(verb.removeprefix("INSERT").strip()).values(values))
 
