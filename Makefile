@@ -1,0 +1,55 @@
+# Everything that is run by hand or by CI; `make help` lists it.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+# One thread a process: the numerical libraries would otherwise fight over the cores.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install lint test demo bench quality race lock format clean
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+install: $(INSTALLED) ## Build .venv from the lock file, with every extra
+
+$(INSTALLED): requirements.lock pyproject.toml client/pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Corevault needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e client
+	touch $@
+
+lint: $(INSTALLED) ## Style, types, dependency directions and the boundary check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/check_boundaries.py
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## Rewrite the code in the house style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: $(INSTALLED) ## Everything that needs no server
+	$(BIN)/pytest
+
+demo: $(INSTALLED) ## The main job, end to end, on real data
+	$(BIN)/python -m demo
+
+bench: $(INSTALLED) ## Speed and memory of DP-PSVI, beside the bare matrix products
+	$(BIN)/python -m benchmarks.speed
+
+quality: $(INSTALLED) ## How far the pseudocoreset's posterior is from the full one
+	$(BIN)/python -m benchmarks.quality
+
+race: $(INSTALLED) ## 1,000 races of 24 clients for one budget, at the ledger's service
+	$(BIN)/python -m tests.ledger.race
+
+lock: ## Pin the dependencies anew, with hashes and without addresses (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--no-annotate --all-extras pyproject.toml client/pyproject.toml -o requirements.lock
+
+clean: ## Remove the environment and what tools left behind
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-output

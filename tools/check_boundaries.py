@@ -1,0 +1,76 @@
+"""What import contracts cannot see: a small syntax check of the rules that a wall must not lose by decay.
+
+Run as ``python tools/check_boundaries.py``; prints one line a breach and exits with 1 if there is any.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CHECKED = ("app", "workers", "client/src")
+COMMITS = {"app/db/session.py"}
+RANDOMNESS = {"app/inference/rng.py"}
+OPENS = ("app/vault/", "app/cli", "workers/enclave/", "client/src/")
+LEDGER = ("app/ledger/", "migrations/")
+FILE_CALLS = {"open", "read_text", "read_bytes", "write_text", "write_bytes"}
+HARMLESS_RANDOM = {"Generator", "BitGenerator"}
+SQL_ON_LEDGER = re.compile(r"\b(select|insert|update|delete|drop|alter)\b.*\bledger_", re.IGNORECASE | re.DOTALL)
+LONGEST_FILE, LONGEST_FUNCTION = 400, 60
+
+Breach = tuple[int, str]
+
+
+def breaches(path: str, source: str) -> Iterator[Breach]:
+    """Every breach in one file, with its line number; ``path`` is relative to the root."""
+    if source.count("\n") > LONGEST_FILE:
+        yield 1, f"a file is at most {LONGEST_FILE} lines"
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            yield from _call(path, node)
+        elif isinstance(node, ast.Attribute):
+            yield from _attribute(path, node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _function(path, node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if SQL_ON_LEDGER.search(node.value) and not path.startswith(LEDGER):
+                yield node.lineno, "only app.ledger speaks SQL to the ledger's tables"
+
+
+def _call(path: str, node: ast.Call) -> Iterator[Breach]:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name == "commit" and path not in COMMITS:
+        yield node.lineno, "only app/db/session.py commits"
+    if name in FILE_CALLS and not path.startswith(OPENS):
+        yield node.lineno, "only the vault, the enclave and the command line open files"
+
+
+def _attribute(path: str, node: ast.Attribute) -> Iterator[Breach]:
+    of_numpy = isinstance(node.value, ast.Attribute) and node.value.attr == "random"
+    if of_numpy and node.attr not in HARMLESS_RANDOM and path not in RANDOMNESS:
+        yield node.lineno, "random generators are made in app/inference/rng.py and handed down"
+
+
+def _function(path: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Breach]:
+    every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    if any(re.search(r"(^|_)seed(_|$)", argument.arg) for argument in every) and not path.startswith("app/vault/"):
+        yield node.lineno, "nothing takes a seed"
+    if (node.end_lineno or node.lineno) - node.lineno >= LONGEST_FUNCTION:
+        yield node.lineno, f"a function is at most {LONGEST_FUNCTION} lines"
+
+
+def main() -> int:
+    found = 0
+    for folder in CHECKED:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            path = file.relative_to(ROOT).as_posix()
+            for line, message in breaches(path, file.read_text()):
+                found += 1
+                sys.stdout.write(f"{path}:{line}: {message}\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
