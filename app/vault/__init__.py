@@ -1,0 +1,1 @@
+"""Bytes at rest: key files, sealing, objects in a store. Knows neither rows nor tables."""

@@ -1,0 +1,105 @@
+"""A sealed upload as a seekable file. Only the enclave may import this."""
+
+import io
+from collections import OrderedDict
+from typing import BinaryIO
+
+from app.vault.envelope import (
+    BOX_BYTES,
+    CHUNK_BYTES,
+    HEADER_BYTES,
+    MAGIC,
+    SEALED_CHUNK_BYTES,
+    TAG_BYTES,
+    open_chunk,
+)
+from app.vault.errors import VaultError
+
+
+def read_key_box(source: BinaryIO) -> bytes:
+    """The box with the upload's key, from the header.
+
+    Raises:
+        VaultError: if this is not a sealed upload.
+    """
+    source.seek(0)
+    header = source.read(HEADER_BYTES)
+    if len(header) != HEADER_BYTES or not header.startswith(MAGIC):
+        raise VaultError
+    return header[-BOX_BYTES:]
+
+
+class SealedReader(io.RawIOBase):
+    """The plaintext of a sealed upload, decrypted chunk by chunk on demand; no byte of it is unauthenticated.
+
+    Opening checks the last chunk, so a truncated or extended object is refused before anything is read.
+
+    Args:
+        source: the sealed object, seekable; closed with the reader.
+        key: the upload's key.
+        upload_id: what the chunks must be bound to.
+        cached_chunks: how many decrypted chunks of 1 MiB to keep.
+
+    Raises:
+        VaultError: here and while reading, for any authentication failure.
+    """
+
+    def __init__(self, source: BinaryIO, key: bytes, upload_id: str, cached_chunks: int = 2) -> None:
+        super().__init__()
+        self._source = source
+        self._key = key
+        self._upload_id = upload_id
+        self._cached_chunks = cached_chunks
+        self._cache: OrderedDict[int, bytes] = OrderedDict()
+        self._position = 0
+        body = source.seek(0, io.SEEK_END) - HEADER_BYTES
+        self._chunks = -(-body // SEALED_CHUNK_BYTES)
+        self.size = body - self._chunks * TAG_BYTES
+        if self._chunks < 1 or (self._chunks > 1 and body % SEALED_CHUNK_BYTES == TAG_BYTES):
+            raise VaultError
+        self._chunk(self._chunks - 1)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
+        if base + offset < 0:
+            raise ValueError("a position is not negative")
+        self._position = base + offset
+        return self._position
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Fills the whole buffer unless the plaintext ends first."""
+        target = memoryview(buffer).cast("B")
+        filled = 0
+        while filled < len(target) and self._position < self.size:
+            index, start = divmod(self._position, CHUNK_BYTES)
+            piece = memoryview(self._chunk(index))[start : start + len(target) - filled]
+            target[filled : filled + len(piece)] = piece
+            filled += len(piece)
+            self._position += len(piece)
+        return filled
+
+    def close(self) -> None:
+        self._cache.clear()
+        self._source.close()
+        super().close()
+
+    def _chunk(self, index: int) -> bytes:
+        if index in self._cache:
+            self._cache.move_to_end(index)
+            return self._cache[index]
+        self._source.seek(HEADER_BYTES + index * SEALED_CHUNK_BYTES)
+        sealed = self._source.read(SEALED_CHUNK_BYTES)
+        plaintext = open_chunk(self._key, self._upload_id, index, sealed, last=index == self._chunks - 1)
+        self._cache[index] = plaintext
+        if len(self._cache) > self._cached_chunks:
+            self._cache.popitem(last=False)
+        return plaintext

@@ -1,0 +1,98 @@
+"""Seals an upload as it arrives: one chunk in memory, nothing in the clear on disk."""
+
+import hashlib
+from dataclasses import dataclass, field
+
+from app.errors import ContentTooLarge
+from app.vault.envelope import CHUNK_BYTES, new_key, seal_chunk, upload_header
+from app.vault.store import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class SealedUpload:
+    """A published upload. ``sha256`` of the plaintext is for comparing with Content-Digest only: never store it."""
+
+    name: str
+    size: int
+    sha256: bytes = field(repr=False)
+
+
+class UploadWriter:
+    """Use in a ``with`` block: whatever leaves it before :meth:`finish` leaves nothing in the store.
+
+    Args:
+        store: where the sealed object goes.
+        sealing_key: the worker's public key (32 bytes).
+        upload_id: what the chunks are bound to; the reader must name the same.
+        max_bytes: the largest plaintext that is accepted.
+    """
+
+    def __init__(self, store: ObjectStore, sealing_key: bytes, upload_id: str, max_bytes: int) -> None:
+        self._upload_id = upload_id
+        self._max_bytes = max_bytes
+        self._key = new_key()
+        self._digest = hashlib.sha256()
+        self._pending = bytearray()
+        self._index = 0
+        self._size = 0
+        header = upload_header(self._key, upload_id, sealing_key)
+        self._target = store.create()
+        self._guarded_write(header)
+
+    def write(self, data: bytes) -> None:
+        """Take the next bytes of the body, of any length.
+
+        Raises:
+            ContentTooLarge: beyond ``max_bytes``; the upload is gone.
+            DependencyUnavailable: the store is full or away; the upload is gone.
+        """
+        if self._size + len(data) > self._max_bytes:
+            self.abort()
+            raise ContentTooLarge
+        self._size += len(data)
+        self._digest.update(data)
+        rest = memoryview(data)
+        while rest:
+            if len(self._pending) == CHUNK_BYTES:  # more follows, so this chunk is not the last
+                self._seal_pending(last=False)
+            room = CHUNK_BYTES - len(self._pending)
+            self._pending += rest[:room]
+            rest = rest[room:]
+
+    def finish(self) -> SealedUpload:
+        """Seal the last chunk and publish the object.
+
+        Raises:
+            DependencyUnavailable: the store is full or away; the upload is gone.
+        """
+        self._seal_pending(last=True)
+        try:
+            name = self._target.publish()
+        except BaseException:
+            self.abort()
+            raise
+        return SealedUpload(name, self._size, self._digest.digest())
+
+    def abort(self) -> None:
+        """Leave nothing behind; harmless after :meth:`finish`."""
+        self._pending.clear()
+        self._target.discard()
+
+    def __enter__(self) -> "UploadWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.abort()
+
+    def _seal_pending(self, *, last: bool) -> None:
+        sealed = seal_chunk(self._key, self._upload_id, self._index, bytes(self._pending), last=last)
+        self._pending.clear()
+        self._index += 1
+        self._guarded_write(sealed)
+
+    def _guarded_write(self, data: bytes) -> None:
+        try:
+            self._target.write(data)
+        except BaseException:
+            self.abort()
+            raise
