@@ -1,4 +1,4 @@
-"""Alembic's environment: migrates on the connection that :mod:`migrations.runner` opened."""
+"""Alembic's environment: migrates on the connection that :mod:`app.db.migrations` opened."""
 
 from typing import Any, Literal
 

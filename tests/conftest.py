@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.db import Database, make_engine
-from migrations.runner import upgrade
+from app.db.migrations import upgrade
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
 

@@ -9,7 +9,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError
 
 from app.db import Base, Database, UtcDateTime, make_engine, now
-from migrations.runner import at_head, upgrade
+from app.db.migrations import at_head, upgrade
 from tests.factories import rows
 
 

@@ -1,6 +1,6 @@
 """Running migrations from code: no ini file, no second way to find the database."""
 
-from pathlib import Path
+from importlib.util import find_spec
 
 from alembic import command
 from alembic.config import Config
@@ -31,8 +31,10 @@ def at_head(engine: Engine) -> bool:
 
 
 def configuration() -> Config:
-    """Alembic's settings: the scripts lie beside this file, also in an installed wheel."""
+    """Alembic's settings: the scripts are the package ``migrations``, also in an installed wheel."""
+    package = find_spec("migrations")
+    assert package is not None and package.submodule_search_locations is not None
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("script_location", package.submodule_search_locations[0].replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     return config
