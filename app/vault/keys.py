@@ -124,7 +124,7 @@ def _secret_key(path: Path) -> bytes:
 
 def _read_key(path: Path) -> bytes:
     try:
-        key = base64.b64decode(path.read_encoded(encoding="ascii").strip(), validate=True)
+        key = base64.b64decode(path.read_text(encoding="ascii").strip(), validate=True)
     except (OSError, ValueError):
         raise VaultError(f"{path.name} is missing from the key directory, or is not a key.") from None
     if len(key) != KEY_BYTES:
