@@ -1,0 +1,77 @@
+"""Declared columns as they arrive: every type has exactly the fields that belong to it."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_COLUMNS = 4096
+MAX_CATEGORIES = 10_000
+LARGEST_INTEGER = 2**53  # whole numbers up to here survive storage as float64
+LARGEST_REAL = 1e100  # squares, widths and their reciprocals stay finite
+
+ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")]
+Category = Annotated[str, Field(min_length=1, max_length=200)]
+Whole = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
+Real = Annotated[float, Field(ge=-LARGEST_REAL, le=LARGEST_REAL)]
+
+
+class Declared(BaseModel):
+    """Strictly typed, finite, and without unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class MissingInteger(Declared):
+    impute: Whole
+
+
+class MissingReal(Declared):
+    impute: Real
+
+
+class MissingCategory(Declared):
+    impute: Category
+
+
+class MissingBinary(Declared):
+    impute: Literal[0, 1, False, True]
+
+
+class IntegerColumn(Declared):
+    """Whole numbers within declared bounds."""
+
+    name: ColumnName
+    type: Literal["integer"]
+    lower: Whole
+    upper: Whole
+    missing: MissingInteger | None = None
+
+
+class RealColumn(Declared):
+    """Real numbers within declared bounds."""
+
+    name: ColumnName
+    type: Literal["real"]
+    lower: Real
+    upper: Real
+    missing: MissingReal | None = None
+
+
+class CategoricalColumn(Declared):
+    """One of the declared categories; the first is the reference of the design."""
+
+    name: ColumnName
+    type: Literal["categorical"]
+    categories: Annotated[list[Category], Field(min_length=1, max_length=MAX_CATEGORIES)]
+    missing: MissingCategory | None = None
+
+
+class BinaryColumn(Declared):
+    """0 or 1."""
+
+    name: ColumnName
+    type: Literal["binary"]
+    missing: MissingBinary | None = None
+
+
+ColumnBody = Annotated[IntegerColumn | RealColumn | CategoricalColumn | BinaryColumn, Field(discriminator="type")]

@@ -1,0 +1,98 @@
+"""The rules of a declaration that no single field can state, with a pointer to the member at fault.
+
+Bounds are strict (``lower < upper``): designs map them to -1 and 1, which equal bounds would turn into a
+division by zero. A single category is allowed, since it yields no design column at all.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+
+from app.datasets.columns import BinaryColumn, CategoricalColumn, ColumnBody, IntegerColumn, RealColumn
+from app.datasets.schemas import DatasetBody
+from app.errors import Fault, InvalidRequest
+
+SMALLEST_WIDTH = 1e-100  # below this the reciprocal of a column's scale is not safe
+STORED_MARKER = "present"  # the stored table says here whether a row is a null row
+
+
+def check(body: DatasetBody, largest_slots: int) -> None:
+    """Refuse a declaration that does not hold together.
+
+    Raises:
+        InvalidRequest: with one fault for every member that breaks a rule.
+    """
+    faults = (
+        *_text_faults(body),
+        *_column_faults(body.columns),
+        *_unit_faults(body),
+        *_size_faults(body, largest_slots),
+    )
+    if faults:
+        raise InvalidRequest(faults=faults)
+
+
+def plain_text_faults(pointer: str, text: str, *, lines: bool = False) -> Iterator[Fault]:
+    """Control characters cannot be stored or shown everywhere."""
+    allowed = "\n\t" if lines else ""
+    if any(unicodedata.category(character) == "Cc" and character not in allowed for character in text):
+        yield Fault(pointer, "Use printable text without control characters.")
+    elif text != "" and text.isspace():
+        yield Fault(pointer, "Use text that is not blank.")
+
+
+def _text_faults(body: DatasetBody) -> Iterator[Fault]:
+    yield from plain_text_faults("/name", body.name)
+    yield from plain_text_faults("/description", body.description, lines=True)
+    yield from plain_text_faults("/population", body.population or "")
+
+
+def _column_faults(columns: list[ColumnBody]) -> Iterator[Fault]:
+    count = Counter(column.name for column in columns)
+    for index, column in enumerate(columns):
+        pointer = f"/columns/{index}"
+        if count[column.name] > 1:
+            yield Fault(f"{pointer}/name", "Column names are unique within a dataset.")
+        if column.name == STORED_MARKER:
+            yield Fault(f"{pointer}/name", "The stored table uses this name itself; take another one.")
+        match column:
+            case IntegerColumn() | RealColumn():
+                yield from _bound_faults(pointer, column)
+            case CategoricalColumn():
+                yield from _category_faults(pointer, column)
+            case BinaryColumn():
+                pass
+
+
+def _bound_faults(pointer: str, column: IntegerColumn | RealColumn) -> Iterator[Fault]:
+    if not column.upper - column.lower >= SMALLEST_WIDTH:
+        yield Fault(f"{pointer}/upper", "The upper bound must lie above the lower bound.")
+    elif column.missing is not None and not column.lower <= column.missing.impute <= column.upper:
+        yield Fault(f"{pointer}/missing/impute", "The value for missing cells must lie within the bounds.")
+
+
+def _category_faults(pointer: str, column: CategoricalColumn) -> Iterator[Fault]:
+    if len(set(column.categories)) < len(column.categories):
+        yield Fault(f"{pointer}/categories", "Categories are unique within a column.")
+    for index, category in enumerate(column.categories):
+        yield from plain_text_faults(f"{pointer}/categories/{index}", category)
+    if column.missing is not None and column.missing.impute not in column.categories:
+        yield Fault(f"{pointer}/missing/impute", "The value for missing cells must be one of the categories.")
+
+
+def _unit_faults(body: DatasetBody) -> Iterator[Fault]:
+    unit = body.privacy_unit
+    if unit.kind == "row":
+        return
+    if unit.column not in {column.name for column in body.columns}:
+        yield Fault("/privacy_unit/column", "The unit's column must be one of the declared columns.")
+    yield Fault("/privacy_unit/kind", "No method protects units of several rows yet; 'row' is the supported unit.")
+
+
+def _size_faults(body: DatasetBody, largest_slots: int) -> Iterator[Fault]:
+    if body.slots > largest_slots:
+        yield Fault("/slots", f"This server accepts at most {largest_slots} slots.")
+    if body.sensitivity == "private" and body.budget is None:
+        yield Fault("/budget", "A private dataset needs a budget.")
+    if body.sensitivity == "public" and body.budget is not None:
+        yield Fault("/budget", "A public dataset has no account; leave the budget out.")

@@ -1,0 +1,29 @@
+"""Declared facts in the core's words: what plans, parsers and releases may know of a table."""
+
+from typing import Any, Literal, cast
+
+from app.datasets.models import Dataset
+from app.inference.protocol import Column, DeclaredFacts
+
+
+def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFacts:
+    """The facts of ``dataset``; ``delta`` is its account's (None for public data, which has no account)."""
+    return DeclaredFacts(
+        columns=tuple(_column(stored) for stored in dataset.columns),
+        slots=dataset.slots,
+        unit=dict(dataset.privacy_unit),
+        sensitivity=cast(Literal["private", "public"], dataset.sensitivity),
+        delta=delta,
+    )
+
+
+def _column(stored: dict[str, Any]) -> Column:
+    missing = stored.get("missing")
+    return Column(
+        name=stored["name"],
+        type=stored["type"],
+        lower=stored.get("lower"),
+        upper=stored.get("upper"),
+        categories=tuple(stored.get("categories", ())),
+        impute=None if missing is None else missing["impute"],
+    )

@@ -1,0 +1,85 @@
+"""Queries over datasets, shares and contents."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from sqlalchemy import ColumnElement, delete, func, or_, select
+
+from app.datasets.models import Content, Dataset, DatasetKey, DatasetShare
+from app.db import ReadSession, WriteSession
+
+
+def get(session: ReadSession, dataset_id: str) -> Dataset | None:
+    return session.get(Dataset, dataset_id)
+
+
+def lock(tx: WriteSession, dataset_id: str) -> Dataset | None:
+    """The dataset, locked until the transaction ends: contents change only under this lock."""
+    query = select(Dataset).where(Dataset.id == dataset_id).with_for_update()
+    return tx.scalars(query.execution_options(populate_existing=True)).one_or_none()
+
+
+def page(session: ReadSession, visible_to: str | None, before: str | None, limit: int) -> Sequence[Dataset]:
+    """Newest first, below ``before``; all datasets when ``visible_to`` is None, else the key's own and shared ones."""
+    query = select(Dataset).order_by(Dataset.id.desc()).limit(limit)
+    if visible_to is not None:
+        query = query.where(or_(Dataset.owner_id == visible_to, Dataset.id.in_(_shared_with(visible_to))))
+    if before is not None:
+        query = query.where(Dataset.id < before)
+    return session.scalars(query).all()
+
+
+def _shared_with(key_id: str) -> ColumnElement[str]:
+    shared = select(DatasetShare.dataset_id).where(DatasetShare.key_id == key_id)
+    return shared.scalar_subquery()
+
+
+def is_shared(session: ReadSession, dataset_id: str, key_id: str) -> bool:
+    return session.get(DatasetShare, (dataset_id, key_id)) is not None
+
+
+def shares(session: ReadSession, dataset_ids: Collection[str]) -> dict[str, list[str]]:
+    """Dataset id -> sorted ids of the keys it is shared with."""
+    found: dict[str, list[str]] = {dataset_id: [] for dataset_id in dataset_ids}
+    query = select(DatasetShare).where(DatasetShare.dataset_id.in_(dataset_ids)).order_by(DatasetShare.key_id)
+    for share in session.scalars(query):
+        found[share.dataset_id].append(share.key_id)
+    return found
+
+
+def replace_shares(tx: WriteSession, dataset_id: str, key_ids: Iterable[str]) -> None:
+    tx.execute(delete(DatasetShare).where(DatasetShare.dataset_id == dataset_id))
+    tx.add_all(DatasetShare(dataset_id=dataset_id, key_id=key_id) for key_id in sorted(set(key_ids)))
+
+
+def latest(session: ReadSession, dataset_ids: Collection[str], *, ready_only: bool = False) -> dict[str, Content]:
+    """Dataset id -> its newest content, or its newest ready one (the one in force)."""
+    newest = select(Content.dataset_id, func.max(Content.version).label("version"))
+    newest = newest.where(Content.dataset_id.in_(dataset_ids)).group_by(Content.dataset_id)
+    if ready_only:
+        newest = newest.where(Content.status == "ready")
+    top = newest.subquery()
+    query = select(Content).join(top, (Content.dataset_id == top.c.dataset_id) & (Content.version == top.c.version))
+    return {content.dataset_id: content for content in session.scalars(query)}
+
+
+def in_force(session: ReadSession, dataset_id: str) -> Content | None:
+    """The newest ready content: the one that jobs read."""
+    return latest(session, [dataset_id], ready_only=True).get(dataset_id)
+
+
+def contents(session: ReadSession, dataset_id: str) -> Sequence[Content]:
+    return session.scalars(select(Content).where(Content.dataset_id == dataset_id).order_by(Content.version)).all()
+
+
+def next_version(tx: WriteSession, dataset_id: str) -> int:
+    """One above the highest version; call it under the dataset's lock."""
+    highest = tx.scalar(select(func.max(Content.version)).where(Content.dataset_id == dataset_id))
+    return (highest or 0) + 1
+
+
+def data_key(session: ReadSession, dataset_id: str) -> DatasetKey | None:
+    return session.get(DatasetKey, dataset_id)
+
+
+def destroy_key(tx: WriteSession, dataset_id: str) -> None:
+    tx.execute(delete(DatasetKey).where(DatasetKey.dataset_id == dataset_id))

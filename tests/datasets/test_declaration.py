@@ -1,0 +1,136 @@
+"""The rules of a declaration: what holds together is taken, everything else is pointed at."""
+
+import copy
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from app.datasets.declaration import check
+from app.datasets.schemas import EXAMPLE_DECLARATION, DatasetBody
+from app.errors import InvalidRequest
+
+LARGEST_SLOTS = 1_000_000
+
+
+def declared(**changes: Any) -> dict[str, Any]:
+    body = copy.deepcopy(EXAMPLE_DECLARATION)
+    body.update(changes)
+    return body
+
+
+def with_column(**column: Any) -> dict[str, Any]:
+    return declared(columns=[column])
+
+
+def pointers(body: dict[str, Any]) -> set[str]:
+    with pytest.raises(InvalidRequest) as caught:
+        check(DatasetBody.model_validate(body), LARGEST_SLOTS)
+    return {fault.pointer for fault in caught.value.faults}
+
+
+def test_the_documented_example_is_taken() -> None:
+    check(DatasetBody.model_validate(EXAMPLE_DECLARATION), LARGEST_SLOTS)
+
+
+@pytest.mark.parametrize("name", ["weight", "y", "intercept"])
+def test_names_that_features_may_not_have_are_columns_all_the_same(name: str) -> None:
+    check(DatasetBody.model_validate(with_column(name=name, type="binary")), LARGEST_SLOTS)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        (declared(columns=[{"name": "a", "type": "binary"}] * 2), "/columns/1/name"),
+        (with_column(name="present", type="binary"), "/columns/0/name"),
+        (with_column(name="a", type="real", lower=1, upper=1), "/columns/0/upper"),
+        (with_column(name="a", type="real", lower=2.0, upper=1.0), "/columns/0/upper"),
+        (with_column(name="a", type="real", lower=0.0, upper=5e-324), "/columns/0/upper"),
+        (with_column(name="a", type="integer", lower=3, upper=3), "/columns/0/upper"),
+        (
+            with_column(name="a", type="integer", lower=0, upper=9, missing={"impute": 10}),
+            "/columns/0/missing/impute",
+        ),
+        (
+            with_column(name="a", type="categorical", categories=["x"], missing={"impute": "z"}),
+            "/columns/0/missing/impute",
+        ),
+        (with_column(name="a", type="categorical", categories=["x", "x"]), "/columns/0/categories"),
+        (with_column(name="a", type="categorical", categories=["x\n"]), "/columns/0/categories/0"),
+        (declared(name="   "), "/name"),
+        (declared(name="a\x00b"), "/name"),
+        (declared(population="a\tb"), "/population"),
+        (declared(slots=LARGEST_SLOTS + 1), "/slots"),
+        (declared(budget=None), "/budget"),
+        (declared(sensitivity="public"), "/budget"),
+        (declared(privacy_unit={"kind": "column", "column": "age", "max_rows": 2}), "/privacy_unit/kind"),
+        (declared(privacy_unit={"kind": "column", "column": "nobody", "max_rows": 2}), "/privacy_unit/column"),
+    ],
+)
+def test_what_does_not_hold_together_is_pointed_at(body: dict[str, Any], pointer: str) -> None:
+    assert pointer in pointers(body)
+
+
+def test_lines_and_tabs_are_fine_in_a_description_only() -> None:
+    check(DatasetBody.model_validate(declared(description="one\n\ttwo")), LARGEST_SLOTS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        with_column(name="1a", type="binary"),
+        with_column(name="a b", type="binary"),
+        with_column(name="a\n", type="binary"),
+        with_column(name="a" * 64, type="binary"),
+        with_column(name="a", type="text"),
+        with_column(name="a", type="binary", lower=0),
+        with_column(name="a", type="real", lower=0, upper=1, categories=["x"]),
+        with_column(name="a", type="real", lower=0),
+        with_column(name="a", type="real", lower="0", upper=1),
+        with_column(name="a", type="real", lower=True, upper=2),
+        with_column(name="a", type="real", lower=float("-inf"), upper=1),
+        with_column(name="a", type="real", lower=float("nan"), upper=1),
+        with_column(name="a", type="real", lower=0, upper=1e300),
+        with_column(name="a", type="real", lower=0, upper=10**400),
+        with_column(name="a", type="integer", lower=0, upper=1.5),
+        with_column(name="a", type="integer", lower=0, upper=2**60),
+        with_column(name="a", type="categorical", categories=[]),
+        with_column(name="a", type="categorical", categories=[""]),
+        with_column(name="a", type="categorical", categories=[1]),
+        with_column(name="a", type="categorical", categories=["\ud800"]),
+        declared(description="\ud800"),
+        with_column(name="a", type="binary", missing={"impute": 2}),
+        with_column(name="a", type="binary", missing={}),
+        with_column(name="a", type="binary", missing={"impute": 1, "drop": True}),
+        declared(columns=[]),
+        declared(slots=0),
+        declared(slots=1.0),
+        declared(slots=True),
+        declared(sensitivity="secret"),
+        declared(privacy_unit={"kind": "row", "column": "age"}),
+        declared(privacy_unit={"kind": "column", "column": "age", "max_rows": 0}),
+        declared(privacy_unit={"kind": "person"}),
+        declared(budget={"delta": 1e-6}),
+        declared(budget={"epsilon": "inf"}),
+        declared(budget={"epsilon": float("inf")}),
+        declared(seed=1),
+        declared(shared_with=["key with blanks"]),
+        declared(releases_public="yes"),
+    ],
+)
+def test_a_field_of_the_wrong_shape_is_refused_by_its_type(body: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        DatasetBody.model_validate(body)
+
+
+@pytest.mark.parametrize("value", [0, 1, False, True])
+def test_a_binary_column_imputes_either_value(value: object) -> None:
+    check(DatasetBody.model_validate(with_column(name="a", type="binary", missing={"impute": value})), LARGEST_SLOTS)
+
+
+@pytest.mark.parametrize("member", ["name", "sensitivity", "columns", "privacy_unit", "slots"])
+def test_nothing_that_a_promise_rests_on_has_a_default(member: str) -> None:
+    body = declared()
+    del body[member]
+    with pytest.raises(ValidationError):
+        DatasetBody.model_validate(body)
