@@ -1,0 +1,113 @@
+"""Corevault's client: buy differentially private pseudocoresets, verify them, fit what you like.
+
+>>> from corevault import Client, LogisticRegression
+>>> with Client("https://corevault.example", api_key="cv_…") as client:  # doctest: +SKIP
+...     model = LogisticRegression(features=["age", "hours"], target="income_gt_50k")
+...     job = client.jobs.submit("ds_…", model, size=50, epsilon=0.5)
+...     release_id = client.jobs.wait(job, progress=True).release_id
+...     posterior = client.releases.download(release_id).laplace()
+"""
+
+from corevault.client import Client
+from corevault.design import DesignColumn, design_matrix
+from corevault.errors import (
+    ApiError,
+    BudgetExceeded,
+    ConnectionFailed,
+    ContentRejected,
+    ContentTooLarge,
+    CorevaultError,
+    DependencyUnavailable,
+    DigestMismatch,
+    Forbidden,
+    IdempotencyConflict,
+    IdempotencyInProgress,
+    Internal,
+    InvalidRequest,
+    JobFailed,
+    MethodNotAllowed,
+    MethodNotAllowedOnPrivateData,
+    NotAcceptable,
+    NotFound,
+    OffsetMismatch,
+    PreconditionFailed,
+    RangeNotSatisfiable,
+    RateLimited,
+    StateConflict,
+    Unauthenticated,
+    UnexpectedReply,
+    UnsupportedMediaType,
+    VerificationError,
+    WaitTimeout,
+)
+from corevault.gaussian import Gaussian
+from corevault.laplace import logistic_laplace
+from corevault.model import LogisticRegression, Mechanism
+from corevault.pages import Page
+from corevault.pseudocoreset import Pseudocoreset
+from corevault.replies.dataset import Budget, Cost, Dataset, LedgerEntry
+from corevault.replies.job import Job, JobEvent, Quote
+from corevault.replies.key import ApiKey, Me, SigningKey
+from corevault.replies.release import Certificate, Points, Release
+from corevault.schema import Column, Schema, binary, categorical, integer, real
+from corevault.verification import verify_release
+
+__all__ = [
+    "ApiError",
+    "ApiKey",
+    "Budget",
+    "BudgetExceeded",
+    "Certificate",
+    "Client",
+    "Column",
+    "ConnectionFailed",
+    "ContentRejected",
+    "ContentTooLarge",
+    "CorevaultError",
+    "Cost",
+    "Dataset",
+    "DependencyUnavailable",
+    "DesignColumn",
+    "DigestMismatch",
+    "Forbidden",
+    "Gaussian",
+    "IdempotencyConflict",
+    "IdempotencyInProgress",
+    "Internal",
+    "InvalidRequest",
+    "Job",
+    "JobEvent",
+    "JobFailed",
+    "LedgerEntry",
+    "LogisticRegression",
+    "Me",
+    "Mechanism",
+    "MethodNotAllowed",
+    "MethodNotAllowedOnPrivateData",
+    "NotAcceptable",
+    "NotFound",
+    "OffsetMismatch",
+    "Page",
+    "Points",
+    "PreconditionFailed",
+    "Pseudocoreset",
+    "Quote",
+    "RangeNotSatisfiable",
+    "RateLimited",
+    "Release",
+    "Schema",
+    "SigningKey",
+    "StateConflict",
+    "Unauthenticated",
+    "UnexpectedReply",
+    "UnsupportedMediaType",
+    "VerificationError",
+    "WaitTimeout",
+    "binary",
+    "categorical",
+    "design_matrix",
+    "integer",
+    "logistic_laplace",
+    "real",
+    "verify_release",
+]

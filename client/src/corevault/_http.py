@@ -1,0 +1,129 @@
+"""One HTTP session: sends, repeats what may be repeated, and turns error answers into classes."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from corevault._retry import RetryPolicy, parse_retry_after
+from corevault.errors import ApiError, ConnectionFailed, UnexpectedReply, api_error
+
+Params = Mapping[str, str | int | None]
+
+
+class Http:
+    """A connection pool with the key and the retry rules; not part of the public surface.
+
+    Repeated are GET, and POST with an ``Idempotency-Key``; nothing else, whatever the failure.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None,
+        timeout: float | httpx.Timeout,
+        transport: httpx.BaseTransport | None,
+        policy: RetryPolicy,
+    ) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise ValueError("base_url must start with http:// or https://.")
+        headers = {"User-Agent": f"corevault-python/{version('corevault')}", "Accept": "application/json"}
+        if api_key is not None:
+            headers["Authorization"] = f"Bearer {api_key}"
+        self._client = httpx.Client(base_url=base_url, headers=headers, timeout=timeout, transport=transport)
+        self._policy = policy
+
+    def close(self) -> None:
+        """Closes the pool."""
+        self._client.close()
+
+    def get(self, path: str, params: Params | None = None) -> Any:
+        """The decoded JSON of a GET; parameters that are None are left out."""
+        given = {name: value for name, value in (params or {}).items() if value is not None}
+        return decode(self.send(self._client.build_request("GET", path, params=given), repeatable=True))
+
+    def post(self, path: str, body: object = None, *, idempotency_key: str | None = None) -> Any:
+        """The decoded JSON of a POST that carries an Idempotency-Key, hence may be repeated."""
+        headers = {"Idempotency-Key": idempotency_key or str(uuid4())}
+        request = self._client.build_request("POST", path, json=body, headers=headers)
+        return decode(self.send(request, repeatable=True))
+
+    def once(self, method: str, path: str, body: object = None) -> Any:
+        """The decoded JSON of a call that is never repeated."""
+        return decode(self.send(self._client.build_request(method, path, json=body), repeatable=False))
+
+    def put_stream(self, path: str, chunks: Iterator[bytes], headers: Mapping[str, str]) -> Any:
+        """PUTs a body chunk by chunk; once, since a stream cannot be assumed to start again."""
+        request = self._client.build_request("PUT", path, content=chunks, headers=dict(headers))
+        return decode(self.send(request, repeatable=False))
+
+    def fetch(self, path: str, params: Params, accept: str) -> httpx.Response:
+        """A GET whose body is not JSON, read whole."""
+        headers = {"Accept": accept}
+        return self.send(self._client.build_request("GET", path, params=dict(params), headers=headers), repeatable=True)
+
+    @contextmanager
+    def lines(self, path: str, headers: Mapping[str, str], read_timeout_seconds: float) -> Iterator[Iterator[str]]:
+        """The lines of an event stream, as they come; never repeated here, the caller resumes it.
+
+        Raises ``UnexpectedReply`` for anything but ``text/event-stream``.
+        """
+        timeout = httpx.Timeout(self._client.timeout, read=read_timeout_seconds)
+        asked = {"Accept": "text/event-stream", **headers}
+        try:
+            with self._client.stream("GET", path, headers=asked, timeout=timeout) as response:
+                if not response.is_success:
+                    response.read()
+                    raise _error_of(response)
+                if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                    raise UnexpectedReply("The server did not answer with an event stream.")
+                yield response.iter_lines()
+        except httpx.RequestError as error:
+            raise ConnectionFailed("The event stream broke off.") from error
+
+    def send(self, request: httpx.Request, *, repeatable: bool) -> httpx.Response:
+        """Sends, and repeats as the policy says. Raises ``ApiError`` or ``ConnectionFailed``."""
+        attempt = 0
+        while True:
+            failure: ApiError | ConnectionFailed
+            try:
+                response = self._client.send(request)
+            except httpx.RequestError as error:
+                failure = ConnectionFailed(f"No answer from {request.url.host}: {type(error).__name__}.")
+                failure.__cause__ = error
+                delay = self._policy.after_silence(attempt)
+            else:
+                if response.is_success:
+                    return response
+                failure = _error_of(response)
+                delay = self._policy.after_error(attempt, failure)
+            if delay is None or not repeatable:
+                raise failure
+            time.sleep(delay)
+            attempt += 1
+
+
+def decode(response: httpx.Response) -> Any:
+    """The JSON of a successful answer; None for one without a body."""
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError as error:
+        raise UnexpectedReply("The server's answer is not JSON.") from error
+
+
+def _error_of(response: httpx.Response) -> ApiError:
+    try:
+        problem = response.json()
+    except ValueError:
+        problem = None
+    if isinstance(problem, dict) and "request_id" not in problem and "X-Request-Id" in response.headers:
+        problem["request_id"] = response.headers["X-Request-Id"]
+    return api_error(
+        problem, status=response.status_code, retry_after=parse_retry_after(response.headers.get("Retry-After"))
+    )

@@ -1,0 +1,41 @@
+"""Progress bars; silent unless asked for. They show planned steps and own bytes, nothing of rows."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+
+class Report(Protocol):
+    """Told of progress: done so far, and a word for the stage."""
+
+    def __call__(self, done: float, stage: str = "", /) -> None:
+        """``done`` is in the units of the bar's total."""
+
+
+def _silent(done: float, stage: str = "", /) -> None:
+    pass
+
+
+@contextmanager
+def bytes_bar(shown: bool, label: str, total: int | None) -> Iterator[Report]:
+    """A bar for an upload; ``total`` None pulses."""
+    if not shown:
+        yield _silent
+        return
+    with Progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn()) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda done, stage="", /: bar.update(task, completed=done, description=stage or label)
+
+
+@contextmanager
+def fraction_bar(shown: bool, label: str) -> Iterator[Report]:
+    """A bar for a fraction in [0, 1], with the stage beside it."""
+    if not shown:
+        yield _silent
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[stage]}")) as bar:
+        task = bar.add_task(label, total=1.0, stage="")
+        yield lambda done, stage="", /: bar.update(task, completed=done, stage=stage)

@@ -1,0 +1,49 @@
+"""When a call is repeated, and after how long."""
+
+import secrets
+from dataclasses import dataclass
+
+from corevault.errors import ApiError, DependencyUnavailable, IdempotencyInProgress, RateLimited
+
+_FIRST_SECONDS = 0.5
+_LONGEST_SECONDS = 8.0
+_PATIENCE_SECONDS = 60.0  # a longer Retry-After is the caller's to wait for
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """At most ``max_retries`` repetitions, with exponential back-off and full-range jitter above one half."""
+
+    max_retries: int = 2
+
+    def __post_init__(self) -> None:
+        if self.max_retries < 0:
+            raise ValueError("max_retries cannot be negative.")
+
+    def after_silence(self, attempt: int) -> float | None:
+        """Seconds to wait after a failed connection on attempt 0, 1, …; None: give up."""
+        return None if attempt >= self.max_retries else _back_off(attempt)
+
+    def after_error(self, attempt: int, error: ApiError) -> float | None:
+        """Seconds to wait after an error answer; None: give up.
+
+        ``idempotency_in_progress`` counts: it is what the repetition of a call meets whose first
+        delivery is still at work.
+        """
+        if attempt >= self.max_retries:
+            return None
+        if not isinstance(error, RateLimited | DependencyUnavailable | IdempotencyInProgress):
+            return None
+        if error.retry_after is None:
+            return _back_off(attempt)
+        return error.retry_after if error.retry_after <= _PATIENCE_SECONDS else None
+
+
+def _back_off(attempt: int) -> float:
+    ceiling = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0**attempt)
+    return ceiling * (0.5 + 0.5 * secrets.randbelow(1001) / 1000)
+
+
+def parse_retry_after(header: str | None) -> float | None:
+    """Whole seconds, as the contract has them; anything else counts as absent."""
+    return float(header) if header is not None and header.isascii() and header.isdigit() else None

@@ -1,0 +1,32 @@
+"""Server-sent events, as the HTML standard frames them: fields a line, an empty line ends an event."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event: ``name`` (``message`` where none was given), ``data`` with its lines joined, ``id`` or ""."""
+
+    name: str
+    data: str
+    id: str
+
+
+def parse(lines: Iterable[str]) -> Iterator[ServerEvent]:
+    """Events from lines without their line ends. An event that was cut off is dropped."""
+    name, data, last_id = "", list[str](), ""
+    for line in lines:
+        if not line:
+            if data:
+                yield ServerEvent(name or "message", "\n".join(data), last_id)
+            name, data = "", []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            data.append(value)
+        elif field == "id":
+            last_id = value

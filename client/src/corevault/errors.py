@@ -1,0 +1,210 @@
+"""What can go wrong, as classes.
+
+- ``CorevaultError``: the base; catch it to catch all of these.
+
+  - ``ApiError``: the server refused or failed. One subclass a stable code, rebuilt from problem details:
+    ``Unauthenticated``, ``Forbidden``, ``NotFound``, ``MethodNotAllowed``, ``NotAcceptable``,
+    ``IdempotencyConflict``, ``IdempotencyInProgress``, ``StateConflict``, ``OffsetMismatch``,
+    ``BudgetExceeded`` (with the figures), ``PreconditionFailed``, ``ContentTooLarge``,
+    ``UnsupportedMediaType``, ``RangeNotSatisfiable``, ``InvalidRequest``,
+    ``MethodNotAllowedOnPrivateData``, ``DigestMismatch``, ``RateLimited``, ``DependencyUnavailable``,
+    ``Internal``. A code that this version does not know stays an ``ApiError``.
+  - ``ConnectionFailed``: no answer came, after all retries.
+  - ``UnexpectedReply``: an answer came that is not what the contract says.
+  - ``ContentRejected``, ``JobFailed``, ``WaitTimeout``: what a wait can end with.
+  - ``VerificationError``: a release is not what its certificate says.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from corevault.replies.job import Job
+
+
+class CorevaultError(Exception):
+    """Base of all errors of this package. ``detail`` is a plain sentence."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class ConnectionFailed(CorevaultError):
+    """The server could not be reached, or the connection broke; the cause is chained."""
+
+
+class UnexpectedReply(CorevaultError):
+    """The server's answer does not have the shape of the contract."""
+
+
+class VerificationError(CorevaultError):
+    """A signature, digest or statement does not hold; do not use the release."""
+
+
+class WaitTimeout(CorevaultError):
+    """The time allowed for a wait is over; what was waited for goes on at the server."""
+
+
+class ContentRejected(CorevaultError):
+    """The uploaded file was rejected. ``reason`` is the stable code, such as ``missing_column``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The uploaded content was rejected: {reason}.")
+        self.reason = reason
+
+
+class JobFailed(CorevaultError):
+    """A job ended without a release. ``job`` is its last state, with ``job.error`` where it has one."""
+
+    def __init__(self, job: "Job") -> None:
+        why = f" ({job.error.code})" if job.error else ""
+        super().__init__(f"Job {job.id} {job.status}{why}.")
+        self.job = job
+
+
+class ApiError(CorevaultError):
+    """The server's problem details: ``status``, ``code``, ``title``, ``detail``, ``request_id``.
+
+    ``errors`` holds the faults of a request body, each ``{"pointer", "message"}``; ``members`` every
+    further member; ``retry_after`` the seconds of a ``Retry-After`` header, where there was one.
+    """
+
+    CODE: ClassVar[str] = ""
+
+    def __init__(self, problem: Mapping[str, Any], *, status: int, retry_after: float | None = None) -> None:
+        detail = str(problem.get("detail") or problem.get("title") or f"The server answered with status {status}.")
+        errors = problem.get("errors")
+        self.status = status
+        self.code = str(problem.get("code") or self.CODE or "unknown")
+        self.title = str(problem.get("title") or "")
+        self.request_id = str(problem.get("request_id") or "")
+        self.errors = tuple(fault for fault in errors if isinstance(fault, dict)) if isinstance(errors, list) else ()
+        self.members = dict(problem)
+        self.retry_after = retry_after
+        super().__init__(detail)
+
+    def __str__(self) -> str:
+        faults = "".join(f"\n  {fault.get('pointer', '')}: {fault.get('message', '')}" for fault in self.errors)
+        return f"{self.detail} [{self.code}]{faults}"
+
+
+class Unauthenticated(ApiError):
+    CODE = "unauthenticated"
+
+
+class Forbidden(ApiError):
+    CODE = "forbidden"
+
+
+class NotFound(ApiError):
+    CODE = "not_found"
+
+
+class MethodNotAllowed(ApiError):
+    CODE = "method_not_allowed"
+
+
+class NotAcceptable(ApiError):
+    CODE = "not_acceptable"
+
+
+class IdempotencyConflict(ApiError):
+    CODE = "idempotency_conflict"
+
+
+class IdempotencyInProgress(ApiError):
+    CODE = "idempotency_in_progress"
+
+
+class StateConflict(ApiError):
+    CODE = "state_conflict"
+
+
+class OffsetMismatch(ApiError):
+    CODE = "offset_mismatch"
+
+
+class BudgetExceeded(ApiError):
+    """The budget does not cover the job; no balance has changed.
+
+    ``requested``, ``epsilon_after``, ``limit`` and ``remaining`` are the figures as the server gives
+    them: a number, or ``{"epsilon", "delta"}``.
+    """
+
+    CODE = "budget_exceeded"
+
+    @property
+    def requested(self) -> Any:
+        """What the job would cost alone."""
+        return self.members.get("requested")
+
+    @property
+    def epsilon_after(self) -> Any:
+        """What the composed total would have been."""
+        return self.members.get("epsilon_after")
+
+    @property
+    def limit(self) -> Any:
+        """The account's limit."""
+        return self.members.get("limit")
+
+    @property
+    def remaining(self) -> Any:
+        """The largest single full-batch job that would still be admitted."""
+        return self.members.get("remaining")
+
+
+class PreconditionFailed(ApiError):
+    CODE = "precondition_failed"
+
+
+class ContentTooLarge(ApiError):
+    CODE = "content_too_large"
+
+
+class UnsupportedMediaType(ApiError):
+    CODE = "unsupported_media_type"
+
+
+class RangeNotSatisfiable(ApiError):
+    CODE = "range_not_satisfiable"
+
+
+class InvalidRequest(ApiError):
+    CODE = "invalid_request"
+
+
+class MethodNotAllowedOnPrivateData(ApiError):
+    CODE = "method_not_allowed_on_private_data"
+
+
+class DigestMismatch(ApiError):
+    CODE = "digest_mismatch"
+
+
+class RateLimited(ApiError):
+    CODE = "rate_limited"
+
+
+class DependencyUnavailable(ApiError):
+    CODE = "dependency_unavailable"
+
+
+class Internal(ApiError):
+    CODE = "internal"
+
+
+BY_CODE: Mapping[str, type[ApiError]] = {kind.CODE: kind for kind in ApiError.__subclasses__()}
+_BY_BARE_STATUS: Mapping[int, type[ApiError]] = {429: RateLimited, 503: DependencyUnavailable}
+
+
+def api_error(problem: object, *, status: int, retry_after: float | None = None) -> ApiError:
+    """The error that an unsuccessful answer stands for.
+
+    ``problem`` is the decoded body, whatever it is: a proxy in between may answer without problem details,
+    and then 429 and 503 still keep their class.
+    """
+    members: Mapping[str, Any] = problem if isinstance(problem, dict) else {}
+    kind = BY_CODE.get(str(members.get("code"))) or (ApiError if "code" in members else _BY_BARE_STATUS.get(status))
+    return (kind or ApiError)(members, status=status, retry_after=retry_after)

@@ -1,0 +1,92 @@
+"""A downloaded pseudocoreset: weighted synthetic points that stand in for the table under one model."""
+
+import io
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corevault.design import DesignColumn, Table, design_matrix
+from corevault.errors import UnexpectedReply
+from corevault.gaussian import Gaussian
+from corevault.laplace import logistic_laplace
+from corevault.replies.release import Release
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Pseudocoreset:
+    """``u`` ``(M, p)`` in the design's coordinates, intercept included; ``y`` ``(M,)`` or None; ``weight`` ``(M,)``.
+
+    ``release`` is the public metadata that it came with.
+    """
+
+    release: Release
+    u: Array
+    y: Array | None
+    weight: Array
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The design columns' names, in the order of ``u``."""
+        return tuple(column.name for column in self.design)
+
+    @property
+    def design(self) -> tuple[DesignColumn, ...]:
+        """How each design column comes from the declared table."""
+        return self.release.design
+
+    @property
+    def prior_scale(self) -> float:
+        """The scale of the prior ``N(0, scale² I)`` that the release was made for."""
+        return self.release.model.prior.scale if self.release.model.prior else 1.0
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The design columns by name, ``y`` where the model has a target, and ``weight`` (``pandas`` extra)."""
+        import pandas as pd  # noqa: PLC0415 - an extra
+
+        frame = pd.DataFrame(self.u, columns=list(self.columns))
+        if self.y is not None:
+            frame["y"] = self.y
+        frame["weight"] = self.weight
+        return frame
+
+    def laplace(self) -> Gaussian:
+        """The Laplace approximation of the posterior that these points stand for.
+
+        Raises ``ValueError`` for a model family that this version has none for.
+        """
+        if self.release.model.family != "logistic-regression" or self.y is None:
+            raise ValueError(f"No Laplace approximation here for {self.release.model.family!r}.")
+        return logistic_laplace(self.u, self.y, self.weight, prior_scale=self.prior_scale, names=self.columns)
+
+    def design_matrix(self, table: Table) -> Array:
+        """New rows of the declared table (a DataFrame, say) in the design's coordinates, shape ``(n, p)``."""
+        return design_matrix(self.design, table)
+
+
+def from_npz(release: Release, content: bytes) -> Pseudocoreset:
+    """Reads the npz representation. Raises ``UnexpectedReply`` where it does not fit the release's metadata."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            u, weight = _floats(arrays["u"]), _floats(arrays["weight"])
+            y = _floats(arrays["y"]) if "y" in arrays and arrays["y"].size else None
+            columns = tuple(str(name) for name in arrays["columns"])
+    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise UnexpectedReply("The points are not an npz archive with u, weight and columns.") from error
+    shapes_hold = u.shape == (release.size, len(release.design)) and weight.shape == (release.size,)
+    if not shapes_hold or (y is not None and y.shape != (release.size,)):
+        raise UnexpectedReply("The points do not have the size that the release states.")
+    if columns[: len(release.design)] != tuple(column.name for column in release.design):
+        raise UnexpectedReply("The points' columns are not those of the release's design.")
+    return Pseudocoreset(release, u, y, weight)
+
+
+def _floats(array: NDArray[Any]) -> Array:
+    return array.astype(np.float64)

@@ -1,0 +1,68 @@
+"""From JSON to frozen dataclasses, by their type hints.
+
+A member that this version does not know is tolerated (``raw`` keeps it); one that it needs and does not
+find, or finds with another type, is an ``UnexpectedReply``.
+"""
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+
+from corevault.errors import UnexpectedReply
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """Base of all replies. ``raw`` is the JSON object that the reply was made from."""
+
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Raises ``UnexpectedReply`` where a member is missing or has another type."""
+        if not isinstance(value, dict):
+            raise UnexpectedReply(f"The server's answer is not a JSON object where {cls.__name__} is expected.")
+        hints = get_type_hints(cls)
+        members: dict[str, Any] = {"raw": value}
+        for known in dataclasses.fields(cls):
+            if known.name in value and known.name != "raw":
+                members[known.name] = _decode(hints[known.name], value[known.name], f"{cls.__name__}.{known.name}")
+        try:
+            return cls(**members)
+        except TypeError as error:
+            raise UnexpectedReply(f"The server's answer lacks members of {cls.__name__}.") from error
+
+
+def _decode(hint: Any, value: Any, where: str) -> Any:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _decode(next(kind for kind in arguments if kind is not type(None)), value, where)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_decode(arguments[0], item, where) for item in value)
+    if origin is not None and isinstance(value, dict) and issubclass(origin, Mapping):
+        return value
+    if isinstance(hint, type):
+        return _decode_plain(hint, value, where)
+    raise UnexpectedReply(f"The server's answer has another type at {where}.")
+
+
+def _decode_plain(kind: type, value: Any, where: str) -> Any:
+    if issubclass(kind, Reply):
+        return kind.from_json(value)
+    if kind is datetime and isinstance(value, str):
+        try:
+            return datetime.fromisoformat(value)
+        except ValueError as error:
+            raise UnexpectedReply(f"The server's answer has no RFC 3339 time at {where}.") from error
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool):
+        return value
+    raise UnexpectedReply(f"The server's answer has another type at {where}.")

@@ -1,0 +1,91 @@
+"""Replies about datasets and their budgets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from corevault.replies._decode import Reply
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content(Reply):
+    """The newest content, as owner and auditors see it; ``rejection`` is a stable code."""
+
+    version: int | None = None
+    status: str | None = None
+    rejection: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset(Reply):
+    """Declared facts and the state of a dataset; nothing here was read from rows."""
+
+    id: str
+    name: str
+    status: str
+    slots: int
+    columns: tuple[Mapping[str, Any], ...]
+    sensitivity: str = "private"
+    description: str = ""
+    population: str = ""
+    privacy_unit: Mapping[str, Any] | None = None
+    budget: Mapping[str, Any] | None = None
+    content: Content | None = None
+    shared_with: tuple[str, ...] | None = None
+    releases_public: bool | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost(Reply):
+    """A privacy cost or limit, (ε, δ)."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobCounts(Reply):
+    """How many jobs were settled, are reserved, or were refused."""
+
+    settled: int
+    reserved: int
+    refused: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget(Reply):
+    """The account behind a dataset. ``spent + reserved`` is the composed total; costs compose sublinearly,
+
+    so ``spent``, ``reserved`` and ``remaining`` (the largest single full-batch job still admitted) do not sum
+    to ``limit``. ``used_share`` is the part of the filter's main bound that is used, in [0, 1].
+    """
+
+    dataset_id: str
+    population: str
+    accountant: str
+    relation: str
+    unit: str
+    slots: int
+    limit: Cost
+    spent: Cost
+    reserved: Cost
+    remaining: Cost
+    used_share: float
+    jobs: JobCounts
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry(Reply):
+    """One entry of an account's append-only chain. ``epsilon_after`` is the composed total after it."""
+
+    sequence: int
+    at: datetime
+    kind: str
+    job_id: str | None = None
+    event: Any = None
+    epsilon_after: float | None = None
+    entry_hash: str = ""
+    previous_hash: str | None = None

@@ -1,0 +1,62 @@
+"""Replies about releases."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from corevault.design import DesignColumn
+from corevault.replies._decode import Reply
+from corevault.replies.dataset import Cost
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prior(Reply):
+    """``N(0, scale² I)`` on the coefficients of exactly the design's columns."""
+
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedModel(Reply):
+    """The model that the pseudocoreset was made for."""
+
+    family: str
+    features: tuple[str, ...] = ()
+    target: str | None = None
+    prior: Prior | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release(Reply):
+    """What is public of a release, apart from its points. ``cost`` is None for public data."""
+
+    id: str
+    dataset_id: str
+    method: str
+    size: int
+    model: ReleasedModel
+    design: tuple[DesignColumn, ...]
+    diagnostics: Mapping[str, Any] | None = None
+    cost: Cost | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate(Reply):
+    """A signed statement: Ed25519 (``signature``, base64) over the RFC 8785 form of ``statement``."""
+
+    statement: Mapping[str, Any]
+    signature: str
+    key_id: str
+
+
+@dataclass(frozen=True)
+class Points:
+    """One stored representation of the points, byte for byte. ``repr_digest`` is the header as received."""
+
+    format: str
+    content: bytes
+    media_type: str
+    repr_digest: str | None
+    etag: str | None

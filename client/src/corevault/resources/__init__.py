@@ -1,0 +1,1 @@
+"""The client's parts, one a noun of the API."""

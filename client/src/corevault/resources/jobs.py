@@ -1,0 +1,93 @@
+"""``client.jobs``: submit, follow, cancel; and the request that quotes share with them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from corevault import _following
+from corevault._http import Http
+from corevault.errors import JobFailed
+from corevault.model import Mechanism, ModelRequest
+from corevault.pages import Page, fetch_page
+from corevault.replies.job import Job, JobEvent
+
+
+def job_request(
+    dataset_id: str,
+    model: ModelRequest,
+    *,
+    method: str,
+    size: int,
+    epsilon: float | None,
+    mechanism: Mechanism | None,
+    parameters: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The body of a quote or a job. Raises ``ValueError`` for both a target ε and a mechanism."""
+    if epsilon is not None and mechanism is not None:
+        raise ValueError("Give a target epsilon or a mechanism, not both.")
+    body: dict[str, Any] = {"dataset_id": dataset_id, "method": method, "size": size, "model": model.to_json()}
+    if epsilon is not None:
+        body["privacy"] = {"epsilon": epsilon}
+    if mechanism is not None:
+        body["privacy"] = mechanism.to_json()
+    body["parameters"] = dict(parameters or {})
+    return body
+
+
+class Jobs:
+    """Jobs: each buys one release from the dataset's budget."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def submit(
+        self,
+        dataset_id: str,
+        model: ModelRequest,
+        *,
+        size: int,
+        method: str = "dp-psvi",
+        epsilon: float | None = None,
+        mechanism: Mechanism | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """Reserves the cost and queues the job. Raises ``BudgetExceeded`` with the figures; then nothing changed.
+
+        Give an ``idempotency_key`` of your own to make a restarted script find its job instead of buying
+        another; for jobs a key never expires. On public data neither ``epsilon`` nor ``mechanism`` is given.
+        """
+        body = job_request(
+            dataset_id, model, method=method, size=size, epsilon=epsilon, mechanism=mechanism, parameters=parameters
+        )
+        return Job.from_json(self._http.post("/v1/jobs", body, idempotency_key=idempotency_key))
+
+    def get(self, job_id: str) -> Job:
+        """The job as it stands."""
+        return Job.from_json(self._http.get(f"/v1/jobs/{job_id}"))
+
+    def list(self, *, dataset_id: str | None = None, status: str | None = None, limit: int | None = None) -> Page[Job]:
+        """Jobs that the key may see, newest first."""
+        return fetch_page(self._http, "/v1/jobs", Job, {"dataset_id": dataset_id, "status": status, "limit": limit})
+
+    def cancel(self, job_id: str) -> Job:
+        """Cancels; charged if the run had opened the data already. An ended job comes back unchanged."""
+        return Job.from_json(self._http.post(f"/v1/jobs/{job_id}/cancel"))
+
+    def events(self, job_id: str, *, last_event_id: str | None = None) -> Iterator[JobEvent]:
+        """The job's events as they come, until ``end``; ``last_event_id`` resumes after an event seen."""
+        return _following.events(self._http, job_id, last_event_id)
+
+    def wait(
+        self, job: Job | str, *, progress: bool = False, timeout_seconds: float | None = None, poll_seconds: float = 0.5
+    ) -> Job:
+        """Waits for the end, by events, and by asking where events cannot be had; returns the succeeded job.
+
+        Raises ``JobFailed`` for a job that failed or was cancelled, ``WaitTimeout`` after ``timeout_seconds``.
+        """
+        job_id = job if isinstance(job, str) else job.id
+        ended = _following.wait(
+            self._http, job_id, shown=progress, timeout_seconds=timeout_seconds, poll_seconds=poll_seconds
+        )
+        if ended.status != "succeeded":
+            raise JobFailed(ended)
+        return ended

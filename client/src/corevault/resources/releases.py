@@ -1,0 +1,71 @@
+"""``client.releases``: what is public. No key is needed for releases of datasets that publish them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from corevault._http import Http
+from corevault.pages import Page, fetch_page
+from corevault.pseudocoreset import Pseudocoreset, from_npz
+from corevault.replies.key import SigningKey
+from corevault.replies.release import Certificate, Points, Release
+from corevault.verification import FORMATS, verify_release
+
+
+class Releases:
+    """Published pseudocoresets and their certificates."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self, *, dataset_id: str | None = None, limit: int | None = None) -> Page[Release]:
+        """Releases, newest first."""
+        return fetch_page(self._http, "/v1/releases", Release, {"dataset_id": dataset_id, "limit": limit})
+
+    def get(self, release_id: str) -> Release:
+        """The metadata: model, design, cost, diagnostics."""
+        return Release.from_json(self._http.get(f"/v1/releases/{release_id}"))
+
+    def points(self, release_id: str, format: str = "npz") -> Points:  # noqa: A002 - the API's own word
+        """One stored representation, ``json``, ``csv``, ``parquet`` or ``npz``, byte for byte and unverified."""
+        if format not in FORMATS:
+            raise ValueError(f"format must be one of {', '.join(FORMATS)}.")
+        response = self._http.fetch(f"/v1/releases/{release_id}/points", {"format": format}, "*/*")
+        headers = response.headers
+        return Points(
+            format=format,
+            content=response.content,
+            media_type=headers.get("content-type", ""),
+            repr_digest=headers.get("repr-digest"),
+            etag=headers.get("etag"),
+        )
+
+    def certificate(self, release_id: str) -> Certificate:
+        """The signed certificate, unverified."""
+        return Certificate.from_json(self._http.get(f"/v1/releases/{release_id}/certificate"))
+
+    def signing_keys(self) -> Page[SigningKey]:
+        """The published verification keys."""
+        return fetch_page(self._http, "/v1/keys", SigningKey, {})
+
+    def verify(
+        self, release: Release | str, *, pinned_keys: Iterable[str] = (), formats: Iterable[str] = FORMATS
+    ) -> Mapping[str, Any]:
+        """Downloads ``formats`` and verifies them with the certificate; returns the verified statement.
+
+        The keys that the server publishes vouch for its certificates only as far as the connection does;
+        ``pinned_keys`` (base64, got elsewhere) vouch for them whoever serves them. Raises ``VerificationError``.
+        """
+        known = self.get(release) if isinstance(release, str) else release
+        points = [self.points(known.id, name) for name in formats]
+        return self._verify(known, points, tuple(pinned_keys))
+
+    def download(self, release: Release | str, *, pinned_keys: Iterable[str] = ()) -> Pseudocoreset:
+        """The points, verified; raises ``VerificationError`` as ``verify`` does."""
+        known = self.get(release) if isinstance(release, str) else release
+        points = self.points(known.id, "npz")
+        self._verify(known, [points], tuple(pinned_keys))
+        return from_npz(known, points.content)
+
+    def _verify(self, release: Release, points: Iterable[Points], pinned: tuple[str, ...]) -> Mapping[str, Any]:
+        published = () if pinned else self.signing_keys()
+        return verify_release(release, self.certificate(release.id), points, published=published, pinned=pinned)

@@ -1,0 +1,76 @@
+"""Declared columns, pleasant to write.
+
+Bounds and categories are the owner's word and public: take them from a codebook or from what the
+question allows, never from the rows, since what they say about the rows is not accounted for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A declared column. ``impute`` None: a missing value makes its row a null row, which counts for nothing."""
+
+    name: str
+    type: str
+    lower: float | None = None
+    upper: float | None = None
+    categories: tuple[str, ...] | None = None
+    impute: float | str | bool | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The column as the HTTP contract has it."""
+        body: dict[str, Any] = {"name": self.name, "type": self.type}
+        if self.lower is not None:
+            body |= {"lower": self.lower, "upper": self.upper}
+        if self.categories is not None:
+            body["categories"] = list(self.categories)
+        if self.impute is not None:
+            body["missing"] = {"impute": self.impute}
+        return body
+
+
+def real(name: str, lower: float, upper: float, *, impute: float | None = None) -> Column:
+    """A real number in ``[lower, upper]``; values outside are clamped."""
+    return Column(name, "real", lower, upper, impute=impute)
+
+
+def integer(name: str, lower: int, upper: int, *, impute: int | None = None) -> Column:
+    """A whole number in ``[lower, upper]``; values outside are clamped."""
+    return Column(name, "integer", lower, upper, impute=impute)
+
+
+def categorical(name: str, categories: Sequence[str], *, impute: str | None = None) -> Column:
+    """One of ``categories``; the first is the reference, which gets no design column."""
+    return Column(name, "categorical", categories=tuple(categories), impute=impute)
+
+
+def binary(name: str, *, impute: bool | None = None) -> Column:
+    """0 or 1, false or true."""
+    return Column(name, "binary", impute=impute)
+
+
+class Schema:
+    """The declared columns of a table, in order. Raises ``ValueError`` where a name comes twice."""
+
+    def __init__(self, *columns: Column) -> None:
+        self.columns = columns
+        if len(set(self.names)) != len(columns):
+            raise ValueError("A column name is declared twice.")
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names, fit to select a DataFrame's columns before an upload."""
+        return [column.name for column in self.columns]
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __repr__(self) -> str:
+        return f"Schema({', '.join(repr(column) for column in self.columns)})"
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The columns as the HTTP contract has them."""
+        return [column.to_json() for column in self.columns]
