@@ -4,13 +4,14 @@ A method never meets a row. It asks its oracle planned questions and sees noised
 ``plan`` states the price beside the algorithm that it prices.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.errors import InvalidRequest
 from app.privacy.events import PrivacyEvent
 
 Array32 = NDArray[np.float32]
@@ -55,6 +56,51 @@ class Mechanism:
     noise_multiplier: float
     sampling_rate: float
     iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A knob of a method, with its public range. ``default`` None: it follows from declared facts."""
+
+    name: str
+    type: Literal["integer", "number"]
+    minimum: float
+    maximum: float
+    description: str
+    default: float | None = None
+    exclusive_minimum: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        lower = "exclusiveMinimum" if self.exclusive_minimum else "minimum"
+        schema = {"type": self.type, lower: self.minimum, "maximum": self.maximum, "description": self.description}
+        return schema if self.default is None else {**schema, "default": self.default}
+
+    def check(self, value: object, pointer: str) -> None:
+        """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` has the type and lies in the range."""
+        kinds = (int,) if self.type == "integer" else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise InvalidRequest.at(pointer, f"must be of type {self.type}")
+        above = self.minimum < value if self.exclusive_minimum else self.minimum <= value
+        if not (above and value <= self.maximum):
+            relation = "greater than" if self.exclusive_minimum else "at least"
+            raise InvalidRequest.at(pointer, f"must be {relation} {self.minimum:g} and at most {self.maximum:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What an analyst asks for. A private method needs ``mechanism`` or ``noise_multiplier``.
+
+    ``mechanism`` is the caller's own; ``noise_multiplier`` comes from calibration to a target epsilon, and the
+    method then chooses sampling rate and iterations (or takes them from ``parameters``).
+    """
+
+    method: str
+    size: int
+    model: ModelSpec
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    mechanism: Mechanism | None = None
+    noise_multiplier: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +165,86 @@ class RowSource(Protocol):
         """
 
 
-Columns = Sequence[Column]
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A weighted log-likelihood at one parameter: value, gradient ``(p,)``, negative Hessian ``(p, p)``."""
+
+    value: float
+    gradient: Array64
+    information: Array64
+
+
+class Model(Protocol):
+    """A likelihood with a normal prior ``N(0, prior_scale**2 I)`` on its coefficients.
+
+    ``rows`` are whatever :meth:`fold` makes of a design row and its target, ``(n, p)``; a row of zeros is null.
+    """
+
+    family: str
+    description: str
+
+    def check_target(self, column: Column) -> None:
+        """Raise :class:`InvalidRequest` unless ``column`` can be this model's target."""
+
+    def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
+        """Rows from design rows ``(n, p)`` and targets ``(n,)`` in the table's units; dtype of ``x``."""
+
+    def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Potentials ``(n, S)`` of ``rows`` at ``draws`` ``(S, p)``, written to ``out`` where given."""
+
+    def row_gradient(self, rows: Array64, draws: Array64, cotangent: Array64) -> Array64:
+        """``sum_s cotangent_s * grad_rows f(rows, draws_s)``, shape ``(n, p)``."""
+
+    def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
+        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
+
+    def sample_prior(self, rng: np.random.Generator, n: int, p: int, prior_scale: float) -> Array64:
+        """``(n, p)`` draws from the prior."""
+
+    def prior_log_density(self, theta: Array64, prior_scale: float) -> Array64:
+        """Log density of the prior at ``(n, p)`` parameters, shape ``(n,)``."""
+
+    def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
+        """Targets ``(n,)`` in the table's units, drawn at design rows ``x`` and parameter ``theta``."""
+
+
+class Method(Protocol):
+    """Plans a run and states its price. ``private`` methods never receive rows."""
+
+    id: str
+    description: str
+    private: bool
+    parameters: tuple[Parameter, ...]
+
+    def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
+        """The whole run, from declared facts alone; the same request gives the same plan.
+
+        Raises:
+            InvalidRequest: pointing at the member of the request that is at fault.
+            MethodNotAllowedOnPrivateData: for a method without privacy on a private table.
+        """
+
+
+State = TypeVar("State")
+
+
+class PrivateMethod(Method, Protocol[State]):
+    """A method that learns from noised answers only: pure steps on a named state."""
+
+    def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
+        """The start, from the model and declared facts alone."""
+
+    def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, Mapping[str, float]]:
+        """One planned question and what follows from its answer; the mapping holds diagnostics."""
+
+    def finish(self, state: State) -> Pseudocoreset:
+        """What is released."""
+
+
+class PublicMethod(Method, Protocol):
+    """A method that reads rows, for tables that are public already."""
+
+    def build(
+        self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
+    ) -> Pseudocoreset:
+        """What is released."""

@@ -1,0 +1,153 @@
+"""The design matrix: how declared columns become coordinates, from declared facts alone.
+
+Real, integer and binary columns map their bounds to -1 and 1; a categorical column becomes one indicator for each
+category but the first; the intercept comes last. Nothing here is estimated from rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.errors import InvalidRequest
+from app.inference.protocol import Array32, Array64, Column, DeclaredFacts, DesignColumn, Model, ModelSpec
+
+RESERVED = frozenset({"weight", "y", "intercept"})
+MAX_COLUMNS = 2000
+MAX_PRIOR_SCALE = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Features and target of a model over a declared table."""
+
+    features: tuple[Column, ...]
+    target: Column
+    columns: tuple[DesignColumn, ...]
+
+    @property
+    def width(self) -> int:
+        """The number p of coordinates, intercept included."""
+        return len(self.columns)
+
+    def encode(self, table: Mapping[str, NDArray[Any]]) -> tuple[Array32, Array32, NDArray[np.bool_]]:
+        """Design rows ``(n, p)``, targets ``(n,)`` and presence ``(n,)`` of a gathered table.
+
+        Total: whatever the values are, it neither raises nor warns. A value beyond its bounds is clamped; a value
+        that is not a number, or no declared category, makes its whole row null; a null row is zero everywhere.
+        """
+        present = np.asarray(table["present"]).astype(bool)
+        x = np.empty((len(present), self.width), dtype=np.float32)
+        position = 0
+        for column in self.features:
+            position = _encode_column(column, table[column.name], x, position, present)
+        x[:, -1] = 1
+        y = np.asarray(table[self.target.name], dtype=np.float32)
+        present &= np.isfinite(y)
+        x[~present] = 0
+        return x, np.where(present, y, np.float32(0)), present
+
+    def sample(self, rng: np.random.Generator, n: int) -> Array64:
+        """``(n, p)`` design rows of a population that knows the declarations only: uniform over each column."""
+        x = np.ones((n, self.width))
+        position = 0
+        for column in self.features:
+            width = _width(column)
+            if column.type == "categorical":
+                codes = rng.integers(0, width + 1, size=n)
+                x[:, position : position + width] = codes[:, None] == np.arange(1, width + 1)
+            elif column.type == "binary":
+                x[:, position] = rng.integers(0, 2, size=n) * 2.0 - 1.0
+            else:
+                x[:, position] = rng.uniform(-1, 1, size=n) * (_affine(column)[2] > 0)
+            position += width
+        return x
+
+
+def build(spec: ModelSpec, facts: DeclaredFacts, model: Model) -> Design:
+    """The design of ``spec`` over the declared columns.
+
+    Raises:
+        InvalidRequest: pointing into ``/model`` of the request.
+    """
+    declared = {column.name: column for column in facts.columns}
+    unit = facts.unit.get("column")
+    if not (0 < spec.prior_scale <= MAX_PRIOR_SCALE):
+        raise InvalidRequest.at("/model/prior/scale", f"must be positive and at most {MAX_PRIOR_SCALE:g}")
+    target = _target(spec, declared, unit, model)
+    if not spec.features:
+        raise InvalidRequest.at("/model/features", "name at least one feature")
+    for index in range(len(spec.features)):
+        fault = _feature_fault(spec, index, declared, unit)
+        if fault:
+            raise InvalidRequest.at(f"/model/features/{index}", fault)
+    features = tuple(declared[name] for name in spec.features)
+    if sum(map(_width, features)) + 1 > MAX_COLUMNS:
+        raise InvalidRequest.at("/model/features", f"these make more than {MAX_COLUMNS} design columns")
+    columns = [column for feature in features for column in _design_columns(feature)]
+    intercept = DesignColumn("intercept", None, {"kind": "constant", "value": 1})
+    return Design(features, target, (*columns, intercept))
+
+
+def _target(spec: ModelSpec, declared: Mapping[str, Column], unit: str | None, model: Model) -> Column:
+    if spec.target is None or spec.target not in declared:
+        raise InvalidRequest.at("/model/target", "name a declared column")
+    if spec.target == unit:
+        raise InvalidRequest.at("/model/target", "the column of the privacy unit cannot be modelled")
+    model.check_target(declared[spec.target])
+    return declared[spec.target]
+
+
+def _feature_fault(spec: ModelSpec, index: int, declared: Mapping[str, Column], unit: str | None) -> str | None:
+    name = spec.features[index]
+    if name not in declared:
+        return "name a declared column"
+    if name in RESERVED:
+        return "this name is reserved in releases; a column of this name is never a feature"
+    if name == spec.target:
+        return "the target is not a feature"
+    if name == unit:
+        return "the column of the privacy unit cannot be modelled"
+    return "this feature is named twice" if name in spec.features[:index] else None
+
+
+def _affine(column: Column) -> tuple[float, float, float]:
+    """Center, scale, and the half-width of the bounds; a constant column gets scale 1."""
+    if column.type == "binary":
+        return 0.5, 0.5, 0.5
+    if column.lower is None or column.upper is None:
+        raise InvalidRequest.at("/model/features", "a real or integer feature needs declared bounds")
+    half = column.upper / 2 - column.lower / 2
+    return column.lower + half, half if half > 0 else 1.0, half
+
+
+def _width(column: Column) -> int:
+    return len(column.categories) - 1 if column.type == "categorical" else 1
+
+
+def _design_columns(column: Column) -> list[DesignColumn]:
+    if column.type == "categorical":
+        return [
+            DesignColumn(f"{column.name}={value}", column.name, {"kind": "indicator", "value": value})
+            for value in column.categories[1:]
+        ]
+    center, scale, _ = _affine(column)
+    return [DesignColumn(column.name, column.name, {"kind": "affine", "center": center, "scale": scale})]
+
+
+def _encode_column(column: Column, values: NDArray[Any], x: Array32, position: int, present: NDArray[np.bool_]) -> int:
+    """Write ``column``'s coordinates into ``x`` at ``position``, narrow ``present`` in place, return what follows."""
+    width = _width(column)
+    with np.errstate(all="ignore"):
+        if column.type == "categorical":
+            codes = np.asarray(values)
+            present &= (codes >= 0) & (codes <= width)
+            x[:, position : position + width] = codes[:, None] == np.arange(1, width + 1)
+        else:
+            center, scale, half = _affine(column)
+            number = np.asarray(values, dtype=np.float64)
+            present &= ~np.isnan(number)
+            x[:, position] = np.clip((np.clip(number, center - half, center + half) - center) / scale, -1, 1)
+    return position + width

@@ -1,0 +1,37 @@
+"""Adam as pure functions (Kingma & Ba 2015, Algorithm 1)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.inference.protocol import Array64
+
+
+@dataclass(frozen=True, slots=True)
+class Adam:
+    """Running first and second moments of a gradient after ``count`` steps."""
+
+    count: int
+    first: Array64
+    second: Array64
+
+
+def adam_init(shape: tuple[int, ...]) -> Adam:
+    """No steps yet."""
+    return Adam(0, np.zeros(shape), np.zeros(shape))
+
+
+def adam_step(
+    state: Adam, gradient: Array64, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-12
+) -> tuple[Adam, Array64]:
+    """The direction to *subtract*, of about unit size, and the next state; scaling it is the caller's."""
+    count = state.count + 1
+    first = beta1 * state.first + (1 - beta1) * gradient
+    second = beta2 * state.second + (1 - beta2) * np.square(gradient)
+    direction = (first / (1 - beta1**count)) / (np.sqrt(second / (1 - beta2**count)) + epsilon)
+    return Adam(count, first, second), direction
+
+
+def cosine_decay(step: int, steps: int, floor: float = 0.0) -> float:
+    """A factor that falls from 1 at step 0 to ``floor`` at ``steps``."""
+    return floor + (1 - floor) * 0.5 * (1 + float(np.cos(np.pi * min(step / steps, 1.0))))

@@ -1,0 +1,91 @@
+"""Which methods and models exist, and what a catalogue says of them."""
+
+from typing import Any
+
+from app.errors import InvalidRequest
+from app.inference.design import build
+from app.inference.methods.dp_psvi import DpPsvi
+from app.inference.methods.uniform import Uniform
+from app.inference.models.logistic import LogisticRegression
+from app.inference.protocol import DeclaredFacts, Method, Model, ModelSpec, PrivateMethod, PublicMethod
+
+_PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (DpPsvi(),)}
+_PUBLIC: dict[str, PublicMethod] = {method.id: method for method in (Uniform(),)}
+_MODELS: dict[str, Model] = {model.family: model for model in (LogisticRegression(),)}
+
+
+def method(method_id: str) -> Method:
+    """The method of that id.
+
+    Raises:
+        InvalidRequest: at ``/method``.
+    """
+    found: Method | None = _PRIVATE.get(method_id) or _PUBLIC.get(method_id)
+    if found is None:
+        raise InvalidRequest.at("/method", "unknown method; GET /v1/methods lists what there is")
+    return found
+
+
+def private_method(method_id: str) -> PrivateMethod[Any]:
+    """The private method of that id; any other is refused as unknown."""
+    if method_id not in _PRIVATE:
+        raise InvalidRequest.at("/method", "not a private method")
+    return _PRIVATE[method_id]
+
+
+def public_method(method_id: str) -> PublicMethod:
+    """The method for public tables of that id; any other is refused as unknown."""
+    if method_id not in _PUBLIC:
+        raise InvalidRequest.at("/method", "not a method for public tables")
+    return _PUBLIC[method_id]
+
+
+def model(family: str) -> Model:
+    """The model of that family.
+
+    Raises:
+        InvalidRequest: at ``/model/family``.
+    """
+    if family not in _MODELS:
+        raise InvalidRequest.at("/model/family", "unknown model; GET /v1/methods lists what there is")
+    return _MODELS[family]
+
+
+def methods() -> tuple[Method, ...]:
+    """Every registered method."""
+    return (*_PRIVATE.values(), *_PUBLIC.values())
+
+
+def models() -> tuple[Model, ...]:
+    """Every registered model."""
+    return tuple(_MODELS.values())
+
+
+def smallest_exact(spec: ModelSpec, facts: DeclaredFacts) -> int:
+    """The least size that can represent a posterior of this model: its parameters plus one.
+
+    Raises:
+        InvalidRequest: pointing into ``/model``.
+    """
+    return build(spec, facts, model(spec.family)).width + 1
+
+
+def catalogue() -> dict[str, Any]:
+    """What ``GET /v1/methods`` says: methods with the JSON Schema of their parameters, and models."""
+    return {
+        "methods": [
+            {
+                "id": entry.id,
+                "description": entry.description,
+                "allowed_on_private_data": entry.private,
+                "models": sorted(_MODELS),
+                "parameters": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {parameter.name: parameter.schema() for parameter in entry.parameters},
+                },
+            }
+            for entry in methods()
+        ],
+        "models": [{"family": entry.family, "description": entry.description} for entry in models()],
+    }
