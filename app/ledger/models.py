@@ -1,6 +1,6 @@
-"""The ledger's tables. Only ``app.ledger`` may import this module; entries are append-only (a trigger backs it).
+"""The ledger's tables. Only ``app.ledger`` may import this module; the chains are append-only (triggers back it).
 
-Amounts of Renyi divergence are integers in units of 2**-40 nats, one per order of the account, rounded up.
+What happened lies in the entries; an account's ``balance`` is what they add up to, cached and checked at each use.
 """
 
 from datetime import datetime
@@ -13,7 +13,7 @@ from app.db import Base
 
 
 class Account(Base):
-    """One per (owner, population). Never deleted; delta, relation, unit and orders never change."""
+    """One per (owner, population), never deleted: the head of its chain and the cached balance."""
 
     __tablename__ = "ledger_accounts"
     __table_args__ = (UniqueConstraint("owner_id", "population"),)
@@ -21,49 +21,34 @@ class Account(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     owner_id: Mapped[str]
     population: Mapped[str]
-    relation: Mapped[str]
-    unit: Mapped[dict[str, Any]]
-    orders: Mapped[list[Any]]  # the long list; filters use a few of them
-    tranches: Mapped[list[Any]]  # [{epsilon, epsilon_open, delta, orders, weights, spent: [int], ...}]
-    discretisation: Mapped[float]  # total-variation distance charged so far
-    settled: Mapped[int] = mapped_column(default=0)
-    reserved: Mapped[int] = mapped_column(default=0)
     sequence: Mapped[int]
     head_hash: Mapped[str]
-    version: Mapped[int]
+    balance: Mapped[dict[str, Any]]
+    snapshot: Mapped[dict[str, Any]]  # a signed earlier balance, from which the cached one is recomputed
     frozen_at: Mapped[datetime | None]
     opened_at: Mapped[datetime]
 
 
-class DatasetCap(Base):
-    """A dataset's own limit within its account, with the filter state of that dataset's jobs."""
+class LedgerDataset(Base):
+    """Which account a dataset draws on (its cap is part of the balance), and how often it was refused."""
 
-    __tablename__ = "ledger_dataset_caps"
+    __tablename__ = "ledger_datasets"
 
     dataset_id: Mapped[str] = mapped_column(primary_key=True)
     account_id: Mapped[str] = mapped_column(index=True)
-    is_first: Mapped[bool]
-    cap: Mapped[dict[str, Any]]
     refused: Mapped[int] = mapped_column(default=0)
 
 
 class Reservation(Base):
-    """reserved -> opened -> settled, or reserved -> voided."""
+    """An index into the chain: reserved -> opened -> settled, or reserved -> voided."""
 
     __tablename__ = "ledger_reservations"
 
     job_id: Mapped[str] = mapped_column(primary_key=True)
     account_id: Mapped[str] = mapped_column(index=True)
-    dataset_id: Mapped[str] = mapped_column(index=True)
-    state: Mapped[str] = mapped_column(index=True)
-    events: Mapped[dict[str, Any]]
-    tranche: Mapped[int]
-    amounts: Mapped[list[Any]]  # the pinned Renyi vector, charged once
-    discretisation: Mapped[float]
-    epsilon: Mapped[float]
-    delta: Mapped[float]
-    reserved_at: Mapped[datetime]
-    ended_at: Mapped[datetime | None]
+    dataset_id: Mapped[str]
+    state: Mapped[str]
+    sequence: Mapped[int]  # of the newest entry about the job
 
 
 class Entry(Base):
@@ -75,9 +60,9 @@ class Entry(Base):
     sequence: Mapped[int] = mapped_column(primary_key=True)
     at: Mapped[datetime]
     kind: Mapped[str]
-    dataset_id: Mapped[str | None]
+    dataset_id: Mapped[str]
     job_id: Mapped[str | None]
-    body: Mapped[dict[str, Any]]  # event, amounts, tranche, limits: everything that the hash covers
+    body: Mapped[dict[str, Any]]  # events, pinned amounts, limits; integers beyond 2**53 as strings
     epsilon_after: Mapped[float]
     entry_hash: Mapped[str]
     previous_hash: Mapped[str]
@@ -90,7 +75,7 @@ class Checkpoint(Base):
 
     sequence: Mapped[int] = mapped_column(primary_key=True)
     at: Mapped[datetime]
-    account_id: Mapped[str]
+    account_id: Mapped[str] = mapped_column(index=True)
     account_sequence: Mapped[int]
     account_head: Mapped[str]
     balance_hash: Mapped[str]

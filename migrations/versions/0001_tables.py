@@ -43,16 +43,10 @@ def upgrade() -> None:
         sa.Column("id", sa.String(), nullable=False),
         sa.Column("owner_id", sa.String(), nullable=False),
         sa.Column("population", sa.String(), nullable=False),
-        sa.Column("relation", sa.String(), nullable=False),
-        sa.Column("unit", sa.JSON(), nullable=False),
-        sa.Column("orders", sa.JSON(), nullable=False),
-        sa.Column("tranches", sa.JSON(), nullable=False),
-        sa.Column("discretisation", sa.Double(), nullable=False),
-        sa.Column("settled", sa.Integer(), nullable=False),
-        sa.Column("reserved", sa.Integer(), nullable=False),
         sa.Column("sequence", sa.Integer(), nullable=False),
         sa.Column("head_hash", sa.String(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("balance", sa.JSON(), nullable=False),
+        sa.Column("snapshot", sa.JSON(), nullable=False),
         sa.Column("frozen_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("opened_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_ledger_accounts")),
@@ -72,23 +66,22 @@ def upgrade() -> None:
         sa.Column("key_id", sa.String(), nullable=False),
         sa.PrimaryKeyConstraint("sequence", name=op.f("pk_ledger_checkpoints")),
     )
+    op.create_index(op.f("ix_ledger_checkpoints_account_id"), "ledger_checkpoints", ["account_id"], unique=False)
     op.create_table(
-        "ledger_dataset_caps",
+        "ledger_datasets",
         sa.Column("dataset_id", sa.String(), nullable=False),
         sa.Column("account_id", sa.String(), nullable=False),
-        sa.Column("is_first", sa.Boolean(), nullable=False),
-        sa.Column("cap", sa.JSON(), nullable=False),
         sa.Column("refused", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("dataset_id", name=op.f("pk_ledger_dataset_caps")),
+        sa.PrimaryKeyConstraint("dataset_id", name=op.f("pk_ledger_datasets")),
     )
-    op.create_index(op.f("ix_ledger_dataset_caps_account_id"), "ledger_dataset_caps", ["account_id"], unique=False)
+    op.create_index(op.f("ix_ledger_datasets_account_id"), "ledger_datasets", ["account_id"], unique=False)
     op.create_table(
         "ledger_entries",
         sa.Column("account_id", sa.String(), nullable=False),
         sa.Column("sequence", sa.Integer(), nullable=False),
         sa.Column("at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
-        sa.Column("dataset_id", sa.String(), nullable=True),
+        sa.Column("dataset_id", sa.String(), nullable=False),
         sa.Column("job_id", sa.String(), nullable=True),
         sa.Column("body", sa.JSON(), nullable=False),
         sa.Column("epsilon_after", sa.Double(), nullable=False),
@@ -109,19 +102,10 @@ def upgrade() -> None:
         sa.Column("account_id", sa.String(), nullable=False),
         sa.Column("dataset_id", sa.String(), nullable=False),
         sa.Column("state", sa.String(), nullable=False),
-        sa.Column("events", sa.JSON(), nullable=False),
-        sa.Column("tranche", sa.Integer(), nullable=False),
-        sa.Column("amounts", sa.JSON(), nullable=False),
-        sa.Column("discretisation", sa.Double(), nullable=False),
-        sa.Column("epsilon", sa.Double(), nullable=False),
-        sa.Column("delta", sa.Double(), nullable=False),
-        sa.Column("reserved_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("sequence", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("job_id", name=op.f("pk_ledger_reservations")),
     )
     op.create_index(op.f("ix_ledger_reservations_account_id"), "ledger_reservations", ["account_id"], unique=False)
-    op.create_index(op.f("ix_ledger_reservations_dataset_id"), "ledger_reservations", ["dataset_id"], unique=False)
-    op.create_index(op.f("ix_ledger_reservations_state"), "ledger_reservations", ["state"], unique=False)
     op.create_table(
         "worker_leases",
         sa.Column("name", sa.String(), nullable=False),
@@ -252,14 +236,13 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_datasets_owner_id"), table_name="datasets")
     op.drop_table("datasets")
     op.drop_table("worker_leases")
-    op.drop_index(op.f("ix_ledger_reservations_state"), table_name="ledger_reservations")
-    op.drop_index(op.f("ix_ledger_reservations_dataset_id"), table_name="ledger_reservations")
     op.drop_index(op.f("ix_ledger_reservations_account_id"), table_name="ledger_reservations")
     op.drop_table("ledger_reservations")
     op.drop_table("ledger_fingerprints")
     op.drop_table("ledger_entries")
-    op.drop_index(op.f("ix_ledger_dataset_caps_account_id"), table_name="ledger_dataset_caps")
-    op.drop_table("ledger_dataset_caps")
+    op.drop_index(op.f("ix_ledger_datasets_account_id"), table_name="ledger_datasets")
+    op.drop_table("ledger_datasets")
+    op.drop_index(op.f("ix_ledger_checkpoints_account_id"), table_name="ledger_checkpoints")
     op.drop_table("ledger_checkpoints")
     op.drop_table("ledger_accounts")
     op.drop_table("idempotent_answers")
