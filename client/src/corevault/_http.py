@@ -72,7 +72,7 @@ class Http:
 
         Raises ``UnexpectedReply`` for anything but ``text/event-stream``.
         """
-        timeout = httpx.Timeout(self._client.timeout, read=read_timeout_seconds)
+        timeout = httpx.Timeout(**{**self._client.timeout.as_dict(), "read": read_timeout_seconds})
         asked = {"Accept": "text/event-stream", **headers}
         try:
             with self._client.stream("GET", path, headers=asked, timeout=timeout) as response:

@@ -34,11 +34,10 @@ class Gaussian:
         deviations: Array = np.sqrt(np.diag(self.covariance))
         return deviations
 
-    def sample(self, n: int, rng: np.random.Generator | None = None) -> Array:
-        """``n`` draws, shape ``(n, p)``; a fresh generator where none is given."""
-        generator = rng if rng is not None else np.random.default_rng()
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """``n`` draws, shape ``(n, p)``."""
         root = cholesky(self.covariance, lower=True)
-        draws: Array = self.mean + generator.standard_normal((n, len(self.mean))) @ root.T
+        draws: Array = self.mean + rng.standard_normal((n, len(self.mean))) @ root.T
         return draws
 
     def summary(self) -> list[dict[str, float | str]]:

@@ -1,0 +1,258 @@
+"""Requests as the contract has them, replies that tolerate what they do not know, and pages that go on."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from corevault import (
+    ContentRejected,
+    LogisticRegression,
+    Mechanism,
+    Schema,
+    UnexpectedReply,
+    WaitTimeout,
+    binary,
+    categorical,
+    integer,
+    real,
+)
+
+from tests.client.fake import DATASET, TIME, Answer, Script, job, ok
+
+SCHEMA = Schema(
+    integer("age", 17, 90, impute=38),
+    real("hours", 1, 99),
+    categorical("sex", ["Female", "Male"]),
+    binary("rich", impute=False),
+)
+MODEL = LogisticRegression(features=("age", "sex"), target="rich", prior_scale=2.0)
+LIMIT = {"epsilon": 2, "delta": 1e-6}
+BUDGET = {
+    "dataset_id": "ds_1",
+    "population": "p",
+    "accountant": "rdp",
+    "relation": "zero_out",
+    "unit": "row",
+    "slots": 100,
+    "limit": LIMIT,
+    "spent": LIMIT,
+    "reserved": LIMIT,
+    "remaining": LIMIT,
+    "used_share": 0.21,
+    "jobs": {"settled": 3, "reserved": 0, "refused": 1},
+    "version": 7,
+}
+
+
+def _body(script: Script, index: int = 0) -> Any:
+    return json.loads(script.bodies[index])
+
+
+def test_a_schema_reads_as_the_contract_writes_it() -> None:
+    assert SCHEMA.to_json() == [
+        {"name": "age", "type": "integer", "lower": 17, "upper": 90, "missing": {"impute": 38}},
+        {"name": "hours", "type": "real", "lower": 1, "upper": 99},
+        {"name": "sex", "type": "categorical", "categories": ["Female", "Male"]},
+        {"name": "rich", "type": "binary", "missing": {"impute": False}},
+    ]
+    assert SCHEMA.names == ["age", "hours", "sex", "rich"]
+    with pytest.raises(ValueError, match="twice"):
+        Schema(real("a", 0, 1), binary("a"))
+
+
+def test_a_dataset_is_declared_in_full() -> None:
+    script = Script([ok(DATASET, 201)])
+    with script.client() as client:
+        client.datasets.create(
+            "adult", SCHEMA, slots=33_000, epsilon=2.0, delta=1e-6, population="census", shared_with=["key_1"]
+        )
+    assert _body(script) == {
+        "name": "adult",
+        "description": "",
+        "sensitivity": "private",
+        "population": "census",
+        "columns": SCHEMA.to_json(),
+        "privacy_unit": {"kind": "row"},
+        "slots": 33_000,
+        "budget": {"epsilon": 2.0, "delta": 1e-6},
+        "shared_with": ["key_1"],
+        "releases_public": True,
+    }
+
+
+def test_public_data_is_declared_without_a_budget() -> None:
+    script = Script([ok(DATASET | {"sensitivity": "public", "budget": None}, 201)])
+    with script.client() as client:
+        client.datasets.create("adult", SCHEMA, slots=10, sensitivity="public")
+    assert "budget" not in _body(script)
+
+
+def test_a_reply_tolerates_members_from_the_future_and_keeps_them() -> None:
+    with Script([ok(DATASET)]).client() as client:
+        dataset = client.datasets.get("ds_1")
+    assert dataset.raw["invented_later"] == {"a": 1}
+    assert dataset.content is not None
+    assert dataset.content.version == 1
+    assert dataset.created_at == datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [],
+        "text",
+        {"id": "ds_1"},
+        DATASET | {"slots": "many"},
+        DATASET | {"slots": True},
+        DATASET | {"columns": {}},
+        DATASET | {"created_at": "yesterday"},
+        DATASET | {"content": 3},
+    ],
+)
+def test_a_reply_that_is_not_the_contracts_is_an_error(body: object) -> None:
+    with Script([ok(body)]).client() as client, pytest.raises(UnexpectedReply):
+        client.datasets.get("ds_1")
+
+
+def test_an_answer_that_is_not_json_is_an_error() -> None:
+    with Script([httpx.Response(200, text="<html>")]).client() as client, pytest.raises(UnexpectedReply):
+        client.me()
+
+
+def test_update_sends_only_what_is_given() -> None:
+    script = Script([ok(DATASET)])
+    with script.client() as client:
+        client.datasets.update("ds_1", shared_with=[], releases_public=False)
+    assert (script.seen[0].method, _body(script)) == ("PATCH", {"shared_with": [], "releases_public": False})
+
+
+def test_the_budget_has_every_figure() -> None:
+    with Script([ok(BUDGET)]).client() as client:
+        budget = client.datasets.budget("ds_1")
+    assert (budget.limit.epsilon, budget.jobs.refused, budget.used_share) == (2.0, 1, 0.21)
+
+
+def test_a_new_limit_is_put_and_the_budget_read_again() -> None:
+    script = Script([ok({}), ok(BUDGET)])
+    with script.client() as client:
+        client.datasets.set_budget("ds_1", epsilon=3.0, delta=1e-7)
+    assert (script.seen[0].method, _body(script)) == ("PUT", {"epsilon": 3.0, "delta": 1e-7})
+    assert script.seen[1].method == "GET"
+
+
+def test_deletion_returns_the_receipt() -> None:
+    receipt = {"statement": {}, "signature": "s", "key_id": "k"}
+    with Script([ok(receipt)]).client() as client:
+        assert client.datasets.delete("ds_1") == receipt
+
+
+def test_waiting_for_a_new_content_does_not_take_the_old_one_for_it(naps: list[float]) -> None:
+    received = DATASET | {"status": "ready", "content": {"version": 2, "status": "received", "rejection": None}}
+    ready = DATASET | {"content": {"version": 2, "status": "ready", "rejection": None}}
+    with Script([ok(received), ok(ready)]).client() as client:
+        dataset = client.datasets.wait_until_ready("ds_1", poll_seconds=0.5)
+    assert dataset.content is not None
+    assert (dataset.content.version, naps) == (2, [0.5])
+
+
+def test_a_rejection_is_raised_with_its_reason() -> None:
+    rejected = DATASET | {"content": {"version": 2, "status": "rejected", "rejection": "missing_column"}}
+    with Script([ok(rejected)]).client() as client, pytest.raises(ContentRejected) as caught:
+        client.datasets.wait_until_ready("ds_1")
+    assert caught.value.reason == "missing_column"
+
+
+def test_a_content_that_is_never_ready_ends_the_wait(naps: list[float]) -> None:
+    waiting = DATASET | {"status": "received", "content": None}
+    with Script([ok(waiting)]).client() as client, pytest.raises(WaitTimeout):
+        client.datasets.wait_until_ready("ds_1", timeout_seconds=-1.0)
+
+
+def test_a_quote_and_a_job_send_the_same_body() -> None:
+    quote = {"cost": {"epsilon": 0.5, "delta": 1e-6}, "affordable": True, "size": {"requested": 9, "smallest_exact": 3}}
+    script = Script([ok(quote), ok(job("queued"), 202)])
+    with script.client() as client:
+        answer = client.quote("ds_1", MODEL, size=9, epsilon=0.5, parameters={"iterations": 10})
+        client.jobs.submit("ds_1", MODEL, size=9, epsilon=0.5, parameters={"iterations": 10})
+    assert answer.size is not None
+    assert (answer.affordable, answer.size.smallest_exact) == (True, 3)
+    assert _body(script, 0) == _body(script, 1)
+    assert _body(script) == {
+        "dataset_id": "ds_1",
+        "method": "dp-psvi",
+        "size": 9,
+        "model": {
+            "family": "logistic-regression",
+            "features": ["age", "sex"],
+            "target": "rich",
+            "prior": {"scale": 2.0},
+        },
+        "privacy": {"epsilon": 0.5},
+        "parameters": {"iterations": 10},
+    }
+
+
+def test_a_mechanism_takes_the_place_of_a_target() -> None:
+    script = Script([ok(job("queued"), 202)])
+    mechanism = Mechanism(noise_multiplier=5.0, sampling_rate=0.02, iterations=500)
+    with script.client() as client:
+        client.jobs.submit("ds_1", MODEL, size=9, mechanism=mechanism)
+        with pytest.raises(ValueError, match="not both"):
+            client.jobs.submit("ds_1", MODEL, size=9, mechanism=mechanism, epsilon=1.0)
+    assert _body(script)["privacy"] == {"noise_multiplier": 5.0, "sampling_rate": 0.02, "iterations": 500}
+
+
+def test_a_list_goes_on_through_its_pages() -> None:
+    script = Script(
+        [
+            ok({"items": [job("queued", id="job_3"), job("queued", id="job_2")], "next_cursor": "c1"}),
+            ok({"items": [job("queued", id="job_1")], "next_cursor": None}),
+        ]
+    )
+    with script.client() as client:
+        page = client.jobs.list(dataset_id="ds_1", limit=2)
+        assert [item.id for item in page.items] == ["job_3", "job_2"]
+        assert [item.id for item in page] == ["job_3", "job_2", "job_1"]
+    assert dict(script.seen[0].url.params) == {"dataset_id": "ds_1", "limit": "2"}
+    assert dict(script.seen[1].url.params) == {"dataset_id": "ds_1", "limit": "2", "cursor": "c1"}
+
+
+def test_a_list_that_is_none_is_an_error() -> None:
+    with Script([ok([])]).client() as client, pytest.raises(UnexpectedReply):
+        client.jobs.list()
+
+
+def test_the_ledger_and_the_keys_are_lists() -> None:
+    entry = {"sequence": 1, "at": TIME, "kind": "reserved", "job_id": "job_1", "event": [{"kind": "gaussian"}]}
+    chained = entry | {"epsilon_after": 0.5, "entry_hash": "a", "previous_hash": "b"}
+    key = {"id": "key_1", "name": "ana", "role": "analyst", "created_at": TIME}
+    with Script([ok({"items": [chained], "next_cursor": None})]).client() as client:
+        assert next(iter(client.datasets.ledger("ds_1"))).epsilon_after == 0.5
+    with Script([ok({"items": [key], "next_cursor": None})]).client() as client:
+        assert next(iter(client.keys.list())).key is None
+
+
+def test_a_new_key_is_there_once_and_not_in_its_repr() -> None:
+    script = Script([ok({"id": "key_1", "name": "ana", "role": "analyst", "key": "cv_new"}, 201)])
+    with script.client() as client:
+        created = client.keys.create("ana", "analyst", expires_at=datetime(2027, 1, 1, tzinfo=UTC))
+    assert created.key == "cv_new"
+    assert "cv_new" not in repr(created)
+    assert _body(script) == {"name": "ana", "role": "analyst", "expires_at": "2027-01-01T00:00:00+00:00"}
+
+
+@pytest.mark.parametrize("code", [204, 200])
+def test_a_revocation_may_have_no_body(code: int) -> None:
+    script = Script([httpx.Response(code)])
+    with script.client() as client:
+        client.keys.revoke("key_1")
+    assert (script.seen[0].method, script.seen[0].url.path) == ("DELETE", "/v1/api-keys/key_1")
+
+
+def test_the_catalogue_says_which_methods_are_private() -> None:
+    body = {"methods": [{"id": "dp-psvi", "private": True, "parameters": {}}], "models": [{"family": "logistic"}]}
+    answers: list[Answer] = [ok(body)]
+    with Script(answers).client() as client:
+        assert [(method.id, method.private) for method in client.methods().methods] == [("dp-psvi", True)]
