@@ -1,0 +1,18 @@
+"""The only code that opens rows: it seals them into tables, and hands rows of tables to the oracle."""
+
+from workers.enclave.ingest import Failed, Ingested, Limits, Outcome, Rejected, Upload, ingest
+from workers.enclave.keys import OpeningKey
+from workers.enclave.table import StoredTable, open_table
+
+__all__ = [
+    "Failed",
+    "Ingested",
+    "Limits",
+    "OpeningKey",
+    "Outcome",
+    "Rejected",
+    "StoredTable",
+    "Upload",
+    "ingest",
+    "open_table",
+]

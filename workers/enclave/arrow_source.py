@@ -1,0 +1,111 @@
+"""Parquet files and Arrow streams as streams of rows."""
+
+import io
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from app.inference.protocol import Column
+from workers.enclave.faults import FileFault
+from workers.enclave.sources import Meter, RawRows, check_header, faults_of_the_file
+
+PARQUET_BATCH_ROWS = 16_384
+PARQUET_BUFFER_BYTES = 256 << 10
+ARROW_BATCH_ROWS = 65_536
+
+
+def parquet_rows(source: io.RawIOBase, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
+    """The rows of a Parquet file in order.
+
+    Raises:
+        FileFault: malformed, empty, missing_column, unknown_column, too_large, too_many_units.
+    """
+    with faults_of_the_file():
+        file = pq.ParquetFile(
+            source, buffer_size=PARQUET_BUFFER_BYTES, pre_buffer=False, arrow_extensions_enabled=False
+        )
+        _check_schema(file.schema_arrow, columns)
+        if file.metadata.num_rows > meter.slots:
+            raise FileFault("too_many_units")
+        batches = file.iter_batches(batch_size=PARQUET_BATCH_ROWS, use_threads=False)
+    yield from _rows(batches, columns, meter)
+
+
+def arrow_rows(source: io.RawIOBase, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
+    """The rows of an Arrow stream in order; raises as :func:`parquet_rows`."""
+    with faults_of_the_file():
+        reader = pyarrow.ipc.open_stream(source, options=pyarrow.ipc.IpcReadOptions(use_threads=False))
+        _check_schema(reader.schema, columns)
+    yield from _rows(iter(reader), columns, meter)
+
+
+def _rows(batches: Iterator[pa.RecordBatch], columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
+    empty = True
+    while True:
+        with faults_of_the_file():
+            batch = next(batches, None)
+            if batch is None:
+                break
+            meter.count(batch.num_rows, batch.nbytes)
+        for start in range(0, batch.num_rows, ARROW_BATCH_ROWS):
+            piece = batch.slice(start, ARROW_BATCH_ROWS)
+            with faults_of_the_file():
+                cells = {column.name: _cells(piece.column(column.name)) for column in columns}
+            yield RawRows(piece.num_rows, None, cells)
+            empty = False
+    if empty:
+        raise FileFault("empty")
+
+
+def _check_schema(schema: pa.Schema, columns: Sequence[Column]) -> None:
+    check_header(schema.names, columns)
+    for column in columns:
+        kind = schema.field(column.name).type
+        if not _admissible(column, kind.value_type if pa.types.is_dictionary(kind) else kind):
+            raise FileFault("malformed")
+
+
+def _admissible(column: Column, kind: pa.DataType) -> bool:
+    if pa.types.is_null(kind) or pa.types.is_integer(kind) or _is_text(kind):
+        return True
+    numeric = pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
+    return numeric and column.type != "categorical"
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in {
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(),
+        pa.large_binary(),
+        pa.binary_view(),
+    }
+
+
+def _cells(values: pa.Array) -> pa.Array:
+    """``values``, checked against out-of-range offsets and indices, in one of the types that cells have."""
+    if pa.types.is_dictionary(values.type):
+        decoded = _cells(values.dictionary)
+        values.indices.validate(full=True)
+        return pc.take(decoded, values.indices, boundscheck=True)
+    kind = values.type
+    if _is_text(kind):
+        return _text(values)
+    values.validate(full=True)
+    if pa.types.is_integer(kind):
+        return values.cast(pa.uint64() if pa.types.is_uint64(kind) else pa.int64())
+    return values if pa.types.is_null(kind) else values.cast(pa.float64(), safe=False)
+
+
+_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+
+
+def _text(values: pa.Array) -> pa.Array:
+    """As strings of whatever bytes: bad UTF-8 spoils a cell, never a file."""
+    raw = values.view(_BYTES[values.type]) if values.type in _BYTES else values
+    raw.validate(full=True)
+    return pc.cast(raw, options=pc.CastOptions(target_type=pa.string(), allow_invalid_utf8=True))

@@ -1,0 +1,113 @@
+"""Cells to values, by declared type: total, vectorised, and silent about what it met.
+
+A value out of bounds is clamped. A missing cell (empty, NaN, infinite, unparsable, an unknown category, 3.5 in an
+integer column) takes the declared impute value; without one its row becomes null, which is zeros throughout.
+Spaces around a cell do not count, except where a category is declared with them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from app.inference.protocol import Column
+
+PRESENT = "present"
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+STORED_TYPES: Mapping[str, type[np.generic]] = {
+    "real": np.float64,
+    "integer": np.float64,
+    "binary": np.uint8,
+    "categorical": np.uint16,
+}
+Float = NDArray[np.float64]
+
+
+def parse_cells(columns: Sequence[Column], cells: Mapping[str, pa.Array], rows: int) -> dict[str, NDArray[Any]]:
+    """The stored values of ``rows`` rows.
+
+    Args:
+        columns: the declared columns.
+        cells: for each of them an array of ``rows`` cells: text (``pa.string()``, any bytes), whole numbers
+            (``pa.int64()``, ``pa.uint64()``), numbers (``pa.float64()``) or nulls (``pa.null()``).
+        rows: how many.
+
+    Returns:
+        name -> (rows,) array of the stored type, and ``present`` (uint8); all zero where a row is null.
+    """
+    present = np.ones(rows, dtype=bool)
+    values: dict[str, NDArray[Any]] = {}
+    for column in columns:
+        parsed = _parsed(column, cells[column.name])
+        missing = np.isnan(parsed)
+        if column.impute is None:
+            present &= ~missing
+        parsed[missing] = 0.0 if column.impute is None else _imputed(column)
+        values[column.name] = parsed.astype(STORED_TYPES[column.type])
+    for array in values.values():
+        array[~present] = 0
+    return {**values, PRESENT: present.astype(np.uint8)}
+
+
+def null_rows(columns: Sequence[Column], rows: int) -> dict[str, NDArray[Any]]:
+    """``rows`` null rows in their stored types."""
+    nothing: dict[str, NDArray[Any]] = {
+        column.name: np.zeros(rows, dtype=STORED_TYPES[column.type]) for column in columns
+    }
+    return {**nothing, PRESENT: np.zeros(rows, dtype=np.uint8)}
+
+
+def _parsed(column: Column, cells: pa.Array) -> Float:
+    """Values within their declaration, NaN for missing cells."""
+    match column.type:
+        case "categorical":
+            return _codes(column.categories, cells)
+        case "binary":
+            return _truths(cells)
+        case "real" | "integer":
+            values = _numbers(cells)
+            values[~np.isfinite(values)] = np.nan
+            if column.type == "integer":
+                values[values != np.trunc(values)] = np.nan
+            return np.clip(values, column.lower, column.upper)
+
+
+def _truths(cells: pa.Array) -> Float:
+    values = _numbers(cells)
+    if pa.types.is_string(cells.type):
+        words = pc.index_in(pc.ascii_lower(pc.ascii_trim_whitespace(cells)), pa.array(["false", "true"]))
+        values = np.where(np.isnan(values), _floats(words), values)
+    values[(values != 0) & (values != 1)] = np.nan
+    return values
+
+
+def _codes(categories: Sequence[str], cells: pa.Array) -> Float:
+    text = cells if pa.types.is_string(cells.type) else cells.cast(pa.string())
+    declared = pa.array(categories, type=pa.string())
+    codes = pc.coalesce(pc.index_in(text, declared), pc.index_in(pc.ascii_trim_whitespace(text), declared))
+    return _floats(codes)
+
+
+def _numbers(cells: pa.Array) -> Float:
+    """Every cell as a number, NaN where it is none; the grammar is what casting accepts, less the words for NaN."""
+    if not pa.types.is_string(cells.type):
+        return _floats(cells)
+    trimmed = pc.ascii_trim_whitespace(cells)
+    numbers = pc.if_else(pc.match_substring_regex(trimmed, NUMBER), trimmed, pa.scalar(None, pa.string()))
+    return _floats(numbers)
+
+
+def _floats(values: pa.Array) -> Float:
+    """A fresh, writable array with NaN for nulls."""
+    numbers = values.cast(pa.float64(), safe=False)
+    return np.array(numbers.fill_null(np.nan).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _imputed(column: Column) -> float:
+    if column.type == "categorical":
+        return float(column.categories.index(str(column.impute)))
+    assert column.impute is not None
+    return float(column.impute)

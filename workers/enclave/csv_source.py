@@ -1,0 +1,162 @@
+"""CSV as a stream of rows. A ragged row is a null row in its place; blank lines are no rows.
+
+The bytes are first made valid UTF-8, each broken sequence becoming a NUL, which no number and no declared
+category contains: so a bad byte spoils its cell and nothing else.
+"""
+
+import codecs
+import io
+from array import array
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from app.inference.protocol import Column
+from workers.enclave.faults import FileFault
+from workers.enclave.sources import Meter, RawRows, check_header, faults_of_the_file
+
+BLOCK_BYTES = 8 << 20  # also the longest row that is read
+READ_BYTES = 1 << 20
+PIECE_ROWS = 65_536
+
+
+def _as_nul(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\0", error.end
+
+
+codecs.register_error("corevault-nul", _as_nul)
+
+
+class _Utf8(io.RawIOBase):
+    """``source`` as valid UTF-8 without a byte order mark and with a final line break."""
+
+    def __init__(self, source: io.RawIOBase) -> None:
+        super().__init__()
+        self._source = source
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="corevault-nul")
+        self._ready = memoryview(b"")
+        self._ended = False
+        self.blank = True
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        target = memoryview(buffer).cast("B")
+        filled = 0
+        while filled < len(target) and (self._ready or not self._ended):
+            if not self._ready:
+                self._advance()
+            piece = self._ready[: len(target) - filled]
+            target[filled : filled + len(piece)] = piece
+            self._ready = self._ready[len(piece) :]
+            filled += len(piece)
+        return filled
+
+    def _advance(self) -> None:
+        data = self._source.read(READ_BYTES) or b""
+        self._ended = not data
+        text = self._decoder.decode(data, final=self._ended)
+        self.blank = self.blank and not text.strip()
+        self._ready = memoryview((text + "\n" if self._ended else text).encode())
+
+
+class _RaggedRows:
+    """Where the ragged rows are, as far as the parser has told."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._places = array("q")
+        self.too_many = False
+
+    def meet(self, row: pyarrow.csv.InvalidRow) -> str:
+        """Called by the parser for each ragged row; the header is row 1."""
+        place = row.number - 2
+        self.too_many = place >= self._slots
+        if self.too_many:
+            return "error"
+        self._places.append(place)
+        return "skip"
+
+    def take(self, start: int, rows: int | None) -> tuple[int, NDArray[np.int64]]:
+        """The places of the next ``rows`` good rows from ``start`` on, and where the rows after them begin.
+
+        ``rows=None`` stands for the end of the file: no good rows, all ragged ones that are left.
+        """
+        ragged = np.array(self._places, dtype=np.int64)
+        if rows is None:
+            return start + len(ragged), np.empty(0, dtype=np.int64)
+        candidates = np.arange(start, start + rows + len(ragged), dtype=np.int64)
+        places = candidates[~np.isin(candidates, ragged)][:rows]
+        stop = int(places[-1]) + 1 if rows else start
+        self._places = array("q", ragged[ragged >= stop].tobytes())
+        return stop, places
+
+
+def csv_rows(source: io.RawIOBase, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
+    """The rows of a CSV file in order.
+
+    Raises:
+        FileFault: malformed, empty, missing_column, unknown_column, too_large, too_many_units.
+    """
+    ragged = _RaggedRows(meter.slots)
+    reader = _open(_Utf8(source), ragged)
+    names = [name.strip() for name in reader.schema.names]
+    check_header(names, columns)
+    start = 0
+    while True:
+        batch = _next_batch(reader, ragged)
+        if batch is not None and batch.num_rows == 0:
+            continue
+        stop, places = ragged.take(start, None if batch is None else batch.num_rows)
+        meter.count(stop - start, 0 if batch is None else batch.nbytes)
+        cells = {} if batch is None else dict(zip(names, batch.columns, strict=True))
+        yield from _pieces(stop - start, places - start, cells)
+        if batch is None:
+            break
+        start = stop
+    if stop == 0:
+        raise FileFault("empty")
+
+
+def _pieces(length: int, places: NDArray[np.int64], cells: dict[str, pa.Array]) -> Iterator[RawRows]:
+    for start in range(0, length, PIECE_ROWS):
+        rows = min(PIECE_ROWS, length - start)
+        first, last = np.searchsorted(places, (start, start + rows)).tolist()
+        piece = {name: values.slice(first, last - first) for name, values in cells.items()}
+        yield RawRows(rows, places[first:last] - start, piece)
+
+
+def _open(source: _Utf8, ragged: _RaggedRows) -> pyarrow.csv.CSVStreamingReader:
+    try:
+        with faults_of_the_file():
+            return pyarrow.csv.open_csv(
+                pa.PythonFile(source, mode="r"),
+                read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
+                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=ragged.meet),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    default_column_type=pa.string(), check_utf8=False, strings_can_be_null=False
+                ),
+            )
+    except FileFault:
+        if source.blank:
+            raise FileFault("empty") from None
+        if ragged.too_many:
+            raise FileFault("too_many_units") from None
+        raise
+
+
+def _next_batch(reader: pyarrow.csv.CSVStreamingReader, ragged: _RaggedRows) -> pa.RecordBatch | None:
+    try:
+        with faults_of_the_file():
+            return reader.read_next_batch()
+    except StopIteration:
+        return None
+    except FileFault:
+        if ragged.too_many:
+            raise FileFault("too_many_units") from None
+        raise

@@ -1,0 +1,168 @@
+"""From a sealed upload to an encrypted table, by a child process that the worker starts and judges."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from app.inference.protocol import Column
+from app.vault.envelope import content_context, new_key, wrap_key
+from app.vault.reader import read_key_box
+from app.vault.store import ObjectStore, new_name
+from workers.enclave.faults import REASONS, Reason
+from workers.enclave.instructions import Instructions
+from workers.enclave.keys import OpeningKey
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one ingestion may take. ``cpu_seconds`` judges the file; ``timeout_seconds`` guards the worker."""
+
+    memory_bytes: int = 4 << 30  # of address space, of which the libraries take about a third of a gigabyte
+    cpu_seconds: int = 3600
+    timeout_seconds: float = 7200.0
+    rows: int = 10**9
+    decoded_bytes: int = 64 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A received content."""
+
+    object_name: str
+    upload_id: str  # what the API's writer bound the chunks to
+    media_type: str
+    owner_id: str
+    dataset_id: str
+    version: int
+    dataset_box: bytes  # the dataset's key in its box
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """The table is durable; ``wrapped_key`` is its key under the dataset's."""
+
+    table_object: str
+    wrapped_key: bytes
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The file is at fault."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The file is not known to be at fault; ``transient`` if the store was full or away, so that a retry may help."""
+
+    transient: bool
+
+
+Outcome = Ingested | Rejected | Failed
+
+
+def ingest(
+    store: ObjectStore,
+    opening_key: OpeningKey,
+    upload: Upload,
+    columns: Sequence[Column],
+    *,
+    slots: int,
+    limits: Limits,
+) -> Outcome:
+    """Parse ``upload`` into a new table of ``slots`` rows; blocks until the child has ended.
+
+    Unless the outcome is :class:`Ingested`, or if this raises, nothing new is left in the store. The upload
+    itself is never touched. The privacy unit is the row.
+
+    Raises:
+        VaultError: if the upload's or the dataset's key does not open.
+        DependencyUnavailable: the store is away.
+    """
+    dataset_key = opening_key.dataset_key(upload.dataset_box, upload.dataset_id)
+    with store.open(upload.object_name) as sealed:
+        upload_key = opening_key.upload_key(read_key_box(sealed), upload.upload_id)
+    instructions = Instructions(
+        parent=os.getpid(),
+        storage_url=store.url,
+        upload_object=upload.object_name,
+        upload_id=upload.upload_id,
+        media_type=upload.media_type,
+        table_object=new_name(),
+        dataset_id=upload.dataset_id,
+        version=upload.version,
+        columns=tuple(columns),
+        slots=slots,
+        memory_bytes=limits.memory_bytes,
+        cpu_seconds=limits.cpu_seconds,
+        rows=limits.rows,
+        decoded_bytes=limits.decoded_bytes,
+        upload_key=upload_key,
+        content_key=new_key(),
+        fingerprint_key=opening_key.fingerprint_key(upload.owner_id),
+    )
+    return _carry_out(store, instructions, dataset_key, limits.timeout_seconds)
+
+
+def _carry_out(store: ObjectStore, instructions: Instructions, dataset_key: bytes, timeout_seconds: float) -> Outcome:
+    kept = False
+    try:
+        verdict = _run_child(instructions, timeout_seconds)
+        if not isinstance(verdict, str):
+            return verdict
+        context = content_context(instructions.dataset_id, instructions.version)
+        wrapped = wrap_key(instructions.content_key, dataset_key, context)
+        kept = True
+        return Ingested(instructions.table_object, wrapped, verdict)
+    finally:
+        if not kept:
+            store.delete(instructions.table_object)
+
+
+def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Rejected | Failed:
+    """The fingerprint, or why there is none."""
+    child = subprocess.Popen(
+        [Path(sys.executable).with_name("corevault-ingest")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_ENVIRONMENT,
+        cwd="/",
+    )
+    try:
+        answer, _ = child.communicate(instructions.to_json().encode(), timeout_seconds)
+    except subprocess.TimeoutExpired:
+        return Failed(transient=False)
+    finally:
+        child.kill()
+        child.wait()
+    if child.returncode == -signal.SIGXCPU:
+        return Rejected("too_large")
+    return _judged(answer) if child.returncode == 0 else Failed(transient=False)
+
+
+def _judged(answer: bytes) -> str | Rejected | Failed:
+    """The child's verdict, if it is one of the closed list: the child has met hostile bytes and is not trusted."""
+    try:
+        verdict: dict[str, Any] = dict(json.loads(answer))
+    except (ValueError, TypeError):
+        return Failed(transient=False)
+    match verdict:
+        case {"verdict": "ready", "fingerprint": str(found)} if _FINGERPRINT.fullmatch(found):
+            return found
+        case {"verdict": "rejected", "reason": str(reason)} if reason in REASONS:
+            return Rejected(cast(Reason, reason))
+        case _:
+            return Failed(transient=verdict == {"verdict": "unavailable"})

@@ -1,0 +1,60 @@
+"""A file of any accepted media type to stored values, batch by batch."""
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.protocol import Column
+from workers.enclave.arrow_source import arrow_rows, parquet_rows
+from workers.enclave.cells import null_rows, parse_cells
+from workers.enclave.csv_source import csv_rows
+from workers.enclave.faults import FileFault
+from workers.enclave.sources import Caps, Meter, RawRows
+
+SOURCES = {
+    "text/csv": csv_rows,
+    "application/vnd.apache.parquet": parquet_rows,
+    "application/vnd.apache.arrow.stream": arrow_rows,
+}
+
+
+def parse(
+    source: io.RawIOBase, media_type: str, columns: Sequence[Column], slots: int, caps: Caps
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """Batches of stored values (see :func:`workers.enclave.cells.parse_cells`), null rows in their places.
+
+    Args:
+        source: the plaintext, seekable.
+        media_type: a key of ``SOURCES``.
+        columns: the declared columns.
+        slots: the most rows that the table takes; the privacy unit is the row.
+        caps: how much is read at most.
+
+    Raises:
+        FileFault: for a fault of the file as a whole, never for one of a row.
+    """
+    if source.seek(0, io.SEEK_END) == 0:
+        raise FileFault("empty")
+    source.seek(0)
+    for rows in SOURCES[media_type](source, columns, Meter(slots, caps)):
+        yield _placed(rows, columns)
+
+
+def _placed(rows: RawRows, columns: Sequence[Column]) -> dict[str, NDArray[Any]]:
+    if rows.places is None:
+        return parse_cells(columns, rows.cells, rows.length)
+    if not len(rows.places):
+        return null_rows(columns, rows.length)
+    parsed = parse_cells(columns, rows.cells, len(rows.places))
+    if len(rows.places) == rows.length:
+        return parsed
+    return {name: _scattered(values, rows.places, rows.length) for name, values in parsed.items()}
+
+
+def _scattered(values: NDArray[Any], places: NDArray[np.int64], length: int) -> NDArray[Any]:
+    whole = np.zeros(length, dtype=values.dtype)
+    whole[places] = values
+    return whole

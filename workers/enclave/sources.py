@@ -1,0 +1,73 @@
+"""What every file format has in common: rows by column, the header's faults, the caps."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.errors import CorevaultError
+from app.inference.protocol import Column
+from workers.enclave.faults import FileFault
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How much of a file is read before it is too large."""
+
+    rows: int
+    decoded_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """The next ``length`` rows of a file: ``cells`` of those at ``places``; the others are broken, hence null."""
+
+    length: int
+    places: NDArray[np.int64] | None  # None: all of them
+    cells: Mapping[str, pa.Array]
+
+
+class Meter:
+    """Counts what was read against slots and caps."""
+
+    def __init__(self, slots: int, caps: Caps) -> None:
+        self.slots = slots
+        self._caps = caps
+        self._rows = 0
+        self._bytes = 0
+
+    def count(self, rows: int, decoded_bytes: int) -> None:
+        """Raises FileFault once there are more rows than slots, or more of anything than the caps allow."""
+        self._rows += rows
+        self._bytes += decoded_bytes
+        if self._rows > self.slots:
+            raise FileFault("too_many_units")
+        if self._rows > self._caps.rows or self._bytes > self._caps.decoded_bytes:
+            raise FileFault("too_large")
+
+
+def check_header(names: Sequence[str], columns: Sequence[Column]) -> None:
+    """Raises FileFault unless the file has exactly the declared columns, in any order."""
+    declared = {column.name for column in columns}
+    if len(set(names)) < len(names) or any("\0" in name for name in names):
+        raise FileFault("malformed")
+    if not declared <= set(names):
+        raise FileFault("missing_column")
+    if not set(names) <= declared:
+        raise FileFault("unknown_column")
+
+
+@contextmanager
+def faults_of_the_file() -> Iterator[None]:
+    """What a library makes of a broken file, as a fault without any of its words."""
+    try:
+        yield
+    except (FileFault, CorevaultError):
+        raise
+    except (MemoryError, pa.ArrowCapacityError):
+        raise FileFault("too_large") from None
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError):
+        raise FileFault("malformed") from None

@@ -1,0 +1,157 @@
+"""A content's encrypted table as the source of rows that the oracle reads."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from app.errors import DependencyUnavailable
+from app.inference.protocol import Column
+from app.vault.envelope import content_context, unwrap_key
+from app.vault.errors import VaultError
+from app.vault.store import ObjectStore
+from workers.enclave.cells import PRESENT
+from workers.enclave.keys import OpeningKey
+from workers.enclave.table_format import TableKeys, group_rows, stored_schema
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class StoredTable:
+    """Rows at given slots, read in one pass over the row groups (a :class:`app.inference.protocol.RowSource`).
+
+    What is read depends on the indices alone. The last row group stays decoded, so a caller who gathers in
+    consecutive blocks reads every group once. Use as a context manager.
+
+    Args:
+        source: the encrypted table, seekable; closed with this.
+        keys: what it was encrypted with.
+        declared: all declared columns.
+        slots: how many rows it must have.
+        needed: the names of the columns to gather; None for all.
+
+    Raises:
+        VaultError: here and in :meth:`gather`, if any byte that is needed does not authenticate, or the table is
+            not the declared one. Never a part of the rows.
+    """
+
+    def __init__(
+        self,
+        source: BinaryIO,
+        keys: TableKeys,
+        declared: Sequence[Column],
+        slots: int,
+        needed: Sequence[str] | None = None,
+    ) -> None:
+        self.slots = slots
+        self._source = source
+        self._columns = [column for column in declared if needed is None or column.name in needed]
+        self._group_rows = group_rows(len(declared))
+        self._decoded: tuple[int, Arrays] = (-1, {})
+        with _refusing_what_does_not_open():
+            self._file = pq.ParquetFile(source, decryption_properties=keys.decryption(), pre_buffer=False)
+            genuine = self._file.schema_arrow.equals(stored_schema(declared))
+        if not genuine or self._file.metadata.num_rows != slots:
+            raise VaultError
+
+    def gather(self, indices: NDArray[np.int64]) -> Arrays:
+        """The rows at ``indices`` (sorted, unique): see :meth:`app.inference.protocol.RowSource.gather`.
+
+        Raises:
+            ValueError: for indices that are unsorted, repeated or outside of the slots.
+        """
+        if len(indices) and not (indices[0] >= 0 and indices[-1] < self.slots and np.all(np.diff(indices) > 0)):
+            raise ValueError("indices are sorted, unique and below the slots")
+        gathered = {
+            column.name: np.empty(len(indices), np.uint16 if column.type == "categorical" else np.float64)
+            for column in self._columns
+        }
+        result: Arrays = {**gathered, PRESENT: np.empty(len(indices), np.uint8)}
+        begin = 0
+        while begin < len(indices):
+            group = int(indices[begin]) // self._group_rows
+            end = int(np.searchsorted(indices, (group + 1) * self._group_rows))
+            places = indices[begin:end] - group * self._group_rows
+            for name, values in self._group(group).items():
+                result[name][begin:end] = values if len(places) == len(values) else values[places]
+            begin = end
+        return result
+
+    def close(self) -> None:
+        self._decoded = (-1, {})
+        self._file.close()
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _group(self, group: int) -> Arrays:
+        if self._decoded[0] != group:
+            self._decoded = (-1, {})  # let go of the last one first: two groups are never held
+            names = [*(column.name for column in self._columns), PRESENT]
+            with _refusing_what_does_not_open():
+                table = self._file.read_row_group(group, columns=names, use_threads=False)
+                self._decoded = (group, {name: table.column(name).combine_chunks().to_numpy() for name in names})
+        return self._decoded[1]
+
+
+def open_table(
+    store: ObjectStore,
+    name: str,
+    *,
+    opening_key: OpeningKey,
+    dataset_id: str,
+    version: int,
+    dataset_box: bytes,
+    wrapped_key: bytes,
+    columns: Sequence[Column],
+    slots: int,
+    needed: Sequence[str] | None = None,
+) -> StoredTable:
+    """The table ``name`` of a content.
+
+    Args:
+        store: where it lies.
+        name: its object's name.
+        opening_key: the worker's.
+        dataset_id: with ``version`` what key and table are bound to.
+        version: of the content.
+        dataset_box: the dataset's key in its box.
+        wrapped_key: the content's key under the dataset's.
+        columns: the declared columns.
+        slots: of the dataset.
+        needed: the names of the columns to gather; None for all.
+
+    Raises:
+        VaultError: if anything does not open or is another's.
+        DependencyUnavailable: the store is away.
+    """
+    dataset_key = opening_key.dataset_key(dataset_box, dataset_id)
+    content_key = unwrap_key(wrapped_key, dataset_key, content_context(dataset_id, version))
+    source = store.open(name)
+    try:
+        return StoredTable(source, TableKeys(content_key, dataset_id, version), columns, slots, needed)
+    except BaseException:
+        source.close()
+        raise
+
+
+@contextmanager
+def _refusing_what_does_not_open() -> Iterator[None]:
+    """A library's complaint becomes a refusal, without its words."""
+    try:
+        yield
+    except (MemoryError, DependencyUnavailable):
+        raise
+    except (pa.ArrowException, OSError, ValueError, LookupError):
+        raise VaultError from None

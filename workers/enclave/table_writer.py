@@ -1,0 +1,95 @@
+"""Writes a content's encrypted table in row groups, one group in memory."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from app.inference.protocol import Column
+from app.vault.store import ObjectWriter
+from workers.enclave.cells import null_rows
+from workers.enclave.table_format import TableKeys, group_rows, stored_schema
+
+
+class _Sink(io.RawIOBase):
+    """An object in the making, as a file for Parquet."""
+
+    def __init__(self, target: ObjectWriter) -> None:
+        super().__init__()
+        self._target = target
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._written
+
+    def write(self, data: Any) -> int:
+        written = self._target.write(data)
+        self._written += written
+        return written
+
+
+class TableWriter:
+    """Takes rows in batches and pads the table with null rows to ``slots``.
+
+    Args:
+        target: where the table goes; publishing it is the caller's.
+        keys: what it is encrypted with.
+        columns: the declared columns.
+        slots: how many rows the table has, whatever is appended.
+    """
+
+    def __init__(self, target: ObjectWriter, keys: TableKeys, columns: Sequence[Column], slots: int) -> None:
+        self._rest = slots
+        self._filled = 0
+        self._schema = stored_schema(columns)
+        self._group = null_rows(columns, min(slots, group_rows(len(columns))))
+        self._group_rows = len(self._group["present"])
+        self._writer = pq.ParquetWriter(
+            _Sink(target),
+            self._schema,
+            encryption_properties=keys.encryption(),
+            compression="none",
+            use_dictionary=False,
+            write_statistics=False,
+            store_schema=False,
+        )
+
+    def append(self, values: Mapping[str, NDArray[Any]]) -> None:
+        """The next rows: name -> (n,) array of the stored type, ``present`` included.
+
+        Raises:
+            ValueError: for more rows than slots.
+        """
+        rows, start = len(values["present"]), 0
+        if rows > self._rest - self._filled:
+            raise ValueError("more rows than slots")
+        while start < rows:
+            taken = min(rows - start, self._group_rows - self._filled)
+            for name, column in self._group.items():
+                column[self._filled : self._filled + taken] = values[name][start : start + taken]
+            self._filled += taken
+            start += taken
+            if self._filled == self._group_rows:
+                self._flush()
+
+    def finish(self) -> None:
+        """Pad with null rows and complete the file."""
+        while self._rest:
+            for column in self._group.values():
+                column[self._filled :] = 0
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        rows = min(self._group_rows, self._rest)
+        arrays = [pa.array(np.ascontiguousarray(self._group[name][:rows])) for name in self._schema.names]
+        self._writer.write_batch(pa.record_batch(arrays, schema=self._schema), row_group_size=rows)
+        self._rest -= rows
+        self._filled = 0
