@@ -1,0 +1,72 @@
+"""The broker of the one-folder installation: Celery's filesystem transport, with files that appear whole.
+
+The transport as it ships writes messages and bindings in place, where a reader could meet half of one, and takes
+messages by way of the system's temporary folder, outside of the data directory.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from queue import Empty
+from typing import Any, Final
+from uuid import uuid4
+
+from kombu.transport import filesystem
+from kombu.utils.json import dumps, loads
+
+POLLING_SECONDS: Final = 0.05
+
+
+def folder_options(data_dir: Path) -> dict[str, Any]:
+    """Makes the broker's folders (0700) and names them in the transport's options."""
+    root = data_dir / "broker"
+    messages, control = root / "messages", root / "control"
+    for folder in (root, messages, control):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return {
+        "data_folder_in": str(messages),
+        "data_folder_out": str(messages),
+        "control_folder": str(control),
+        "polling_interval": POLLING_SECONDS,
+    }
+
+
+class Channel(filesystem.Channel):  # type: ignore[misc]
+    """Writes aside and renames; takes a message by renaming it."""
+
+    def _put(self, queue: str, payload: Mapping[str, Any], **_: Any) -> None:
+        _write_whole(Path(self.data_folder_out) / f"{uuid4()}.{queue}.msg", payload)
+
+    def _get(self, queue: str) -> Any:
+        for message in sorted(Path(self.data_folder_in).glob(f"*.{queue}.msg"), key=_written_at):
+            taken = message.with_suffix(".taken")
+            try:
+                message.rename(taken)
+            except FileNotFoundError:
+                continue  # another worker was faster
+            payload = loads(taken.read_text())
+            taken.unlink()
+            return payload
+        raise Empty
+
+    def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
+        binding = (routing_key or "", pattern or "", queue or "")
+        table = [tuple(entry) for entry in self.get_table(exchange)]
+        if binding not in table:
+            _write_whole(self._exchange_file(exchange), [binding, *table])
+
+
+class Transport(filesystem.Transport):  # type: ignore[misc]
+    Channel = Channel
+
+
+def _write_whole(target: Path, content: object) -> None:
+    aside = target.with_name(f"{uuid4()}.new")
+    aside.write_text(dumps(content))
+    aside.rename(target)
+
+
+def _written_at(message: Path) -> int:
+    try:
+        return message.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0

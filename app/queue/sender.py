@@ -1,0 +1,60 @@
+"""Celery as API and worker share it: one queue, JSON, no results, no remote control; and the sender of messages."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from celery import Celery
+
+from app.queue import TASKS_QUEUE
+from app.queue.files import folder_options
+
+FILESYSTEM: Final = "filesystem://"
+_CONNECT_SECONDS: Final = 2.0
+
+
+def celery_settings(broker_url: str, data_dir: Path) -> dict[str, Any]:
+    """The configuration of every Celery application of the service.
+
+    ``data_dir`` is where the filesystem broker keeps its messages; other brokers do not look at it.
+    """
+    local = broker_url.startswith(FILESYSTEM)
+    return {
+        "broker_url": broker_url,
+        "broker_transport": "app.queue.files:Transport" if local else None,
+        "broker_transport_options": folder_options(data_dir) if local else {},
+        "broker_connection_retry_on_startup": True,
+        "result_backend": None,
+        "task_ignore_result": True,
+        "task_default_queue": TASKS_QUEUE,
+        "task_acks_late": True,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "worker_prefetch_multiplier": 1,
+        "worker_enable_remote_control": False,
+        "worker_send_task_events": False,
+        "worker_hijack_root_logger": False,
+        "enable_utc": True,
+    }
+
+
+class CeleryQueue:
+    """Sends task names and ids; a broker that is away costs time only, since the sweeper sends again."""
+
+    def __init__(self, broker_url: str, data_dir: Path) -> None:
+        self._celery = Celery("corevault", set_as_current=False, fixups=[])
+        self._celery.conf.update(celery_settings(broker_url, data_dir))
+        self._celery.conf.broker_connection_timeout = _CONNECT_SECONDS
+        if not broker_url.startswith(FILESYSTEM):
+            timeouts = {"socket_connect_timeout": _CONNECT_SECONDS, "socket_timeout": _CONNECT_SECONDS}
+            self._celery.conf.broker_transport_options = timeouts
+
+    def send(self, task: str, identifier: str) -> None:
+        """Send ``task`` for the row ``identifier``; never raises for a broker that is away."""
+        try:
+            self._celery.send_task(task, args=[identifier], retry=False, ignore_result=True)
+        except Exception as error:  # noqa: BLE001  (every broker library fails in its own classes)
+            structlog.get_logger().warning("message not sent", task=task, kind=type(error).__name__)
+
+    def close(self) -> None:
+        self._celery.close()
