@@ -2,20 +2,21 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from scipy.optimize import brentq
 
-from app.privacy.accounting import ORDERS, cost, epsilon, renyi
+from app.privacy.accounting import INFINITE, MOST_NOISE, ORDERS, UNIT_BITS, composable, cost, epsilon, renyi
 from app.privacy.events import PrivacyEvent
 
 Plan = Callable[[float], Sequence[PrivacyEvent]]
 """Maps a noise multiplier to the events of the plan; more noise never costs more."""
 
 LEAST_NOISE = 0.05
-MOST_NOISE = 1e6
 _TOLERANCE = 1e-7
-_COARSE = (*ORDERS[::5], *ORDERS[-4:])
-_WINDOW = 2.0
+_STEP = 1.5
+_COARSE = (2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 14.0, 18.0, 23.0, 29.0, 36.0, 45.0, 56.0)
+"""Cheap orders that come near the best one first."""
 
 
 class Unreachable(ValueError):
@@ -25,51 +26,77 @@ class Unreachable(ValueError):
 def calibrate(plan: Plan, target: float, delta: float) -> float:
     """The least noise multiplier whose events cost at most ``target`` at ``delta``, to a relative 1e-6.
 
-    The search runs on a coarse list of orders and then on those around the best one, which can only overstate the
-    cost, so that the answer is right by construction and the full list is read once.
+    Each round solves for the noise that meets the target at one order, then moves to the order that is best at that
+    noise. One order alone can only overstate the cost, so that every round ends on the safe side, and the noise falls
+    until no order does better.
 
     Raises:
-        Unreachable: if the target cannot be met.
+        Unreachable: if the target cannot be met, or is not a positive finite number.
     """
-    noise = _search(plan, target, delta, _COARSE, 1e-2)
-    best = _best_order(plan(noise), delta)
-    noise = _search(plan, target, delta, _around(best), _TOLERANCE)
-    while cost(plan(noise), delta) > target:
-        noise *= 1 + 1e-6
+    if not (math.isfinite(target) and target > 0):
+        raise Unreachable("a target is a positive finite epsilon")
+    if cost(plan(MOST_NOISE), delta) > target:
+        raise Unreachable("no noise is large enough")
+    search = _Search(plan, target, delta)
+    noise = search.least_noise(search.best_for_gaussians(), MOST_NOISE)
+    for orders in (_COARSE, ORDERS):
+        noise = search.descend(orders, noise)
     return noise
 
 
-def _search(plan: Plan, target: float, delta: float, orders: Sequence[float], tolerance: float) -> float:
-    def excess(log_noise: float) -> float:
-        value = cost(plan(math.exp(log_noise)), delta, orders) - target
-        return value if math.isfinite(value) else 1e12
+@dataclass(frozen=True, slots=True)
+class _Search:
+    plan: Plan
+    target: float
+    delta: float
 
-    low, high = _bracket(excess)
-    if low == high:
-        return math.exp(low)
-    root = float(brentq(excess, low, high, xtol=tolerance, rtol=8.9e-16))
-    return math.exp(root if excess(root) <= 0 else min(root + 2 * tolerance, high))
+    def descend(self, orders: Sequence[float], noise: float) -> float:
+        """The least noise at the best of ``orders``, from a ``noise`` that already meets the target."""
+        last = math.nan
+        while (order := self.best(orders, noise)) != last:
+            found = self.least_noise(order, noise)
+            if found > noise * (1 - _TOLERANCE):
+                break
+            last, noise = order, found
+        return noise
+
+    def best(self, orders: Sequence[float], noise: float) -> float:
+        pairs = zip(renyi(self.plan(noise), orders), orders, strict=True)
+        return min(pairs, key=lambda pair: epsilon(pair[:1], self.delta, pair[1:]))[1]
+
+    def best_for_gaussians(self) -> float:
+        return max(ORDERS, key=lambda order: self.limit(order) / order)
+
+    def limit(self, order: float) -> float:
+        """The nats that ``order`` may spend; not positive where it cannot meet the target at all."""
+        mass = math.log(composable(self.delta)) + math.log(order)
+        return self.target - math.log1p(-1.0 / order) + mass / (order - 1.0)
+
+    def least_noise(self, order: float, enough: float) -> float:
+        """The least noise that meets the target at ``order``; ``enough`` if that is not less."""
+        limit = self.limit(order)
+        if limit <= 0:
+            return enough
+
+        def excess(log_noise: float) -> float:
+            amount = renyi(self.plan(math.exp(log_noise)), (order,))[0]
+            return math.log(math.ldexp(amount, -UNIT_BITS) / limit) if amount < INFINITE else 100.0
+
+        low, high = _bracket(excess, math.log(enough))
+        if excess(high) > 0:
+            return enough
+        noise = math.exp(brentq(excess, low, high, xtol=_TOLERANCE, rtol=8.9e-16) if low < high else low)
+        while noise < enough and cost(self.plan(noise), self.delta, (order,)) > self.target:
+            noise *= 1 + _TOLERANCE
+        return min(noise, enough)
 
 
-def _bracket(excess: Callable[[float], float]) -> tuple[float, float]:
-    """Logs of two noise multipliers, the first too small and the second large enough."""
-    low, high = math.log(LEAST_NOISE), math.log(MOST_NOISE)
-    point = 0.0
-    if excess(point) > 0:
-        while excess(low := point) > 0 and (point := point + 1.5) < high:
-            if excess(point) <= 0:
-                return low, point
-        raise Unreachable("no noise is large enough")
-    while (point := point - 1.5) > low:
-        if excess(point) > 0:
-            return point, point + 1.5
-    return (low, low) if excess(low) <= 0 else (low, point + 1.5)
-
-
-def _best_order(events: Sequence[PrivacyEvent], delta: float) -> float:
-    amounts = renyi(events)
-    return min(ORDERS, key=lambda order: epsilon((amounts[ORDERS.index(order)],), delta, (order,)))
-
-
-def _around(order: float) -> tuple[float, ...]:
-    return tuple(other for other in ORDERS if order / _WINDOW <= other <= order * _WINDOW)
+def _bracket(excess: Callable[[float], float], high: float) -> tuple[float, float]:
+    """Logs of two noise multipliers, the first too small and the second large enough or ``high``; or both the least."""
+    least = math.log(LEAST_NOISE)
+    point = min(0.0, high)
+    while point < high and excess(point) > 0:
+        point = min(point + _STEP, high)
+    while point > least and excess(max(point - _STEP, least)) <= 0:
+        point = max(point - _STEP, least)
+    return max(point - _STEP, least), point

@@ -9,23 +9,27 @@ distance ``t`` of an (epsilon, delta) one is ``(epsilon, delta + (1 + e^epsilon)
 import math
 from collections.abc import Sequence
 
-from app.privacy.accounting import DISCRETISATION_SHARE
+from app.privacy.accounting import DISCRETISATION_SHARE, MOST_NOISE
 from app.privacy.events import PoissonSampledEvent, PrivacyEvent, UnknownEvent, flatten
 
 _DISTANCE_CONSTANT = 0.0203
 _SMALLEST_SCALE = 100.0
+_MOST_GRID_BITS = 52
 
 
 def distance(events: Sequence[PrivacyEvent], answer_length: int, grid_bits: int) -> float:
     """Total variation distance, rounded up, that ``events`` with ``answer_length`` values each add on a 2**-bits grid.
 
     Raises:
-        UnknownEvent: if the noise is so small against the grid that the leading term says nothing.
+        UnknownEvent: if the noise is so small against the grid that the leading term says nothing, or the shape of
+            the answers makes no sense.
     """
+    if answer_length < 1 or not 0 <= grid_bits <= _MOST_GRID_BITS:
+        raise UnknownEvent("an answer has at least one value on a grid that float64 sums hold")
     total = 0.0
     for event, count in flatten(events):
         gaussian = event.event if isinstance(event, PoissonSampledEvent) else event
-        scale = math.ldexp(gaussian.noise_multiplier, grid_bits)
+        scale = min(gaussian.noise_multiplier, MOST_NOISE) * 2.0**grid_bits
         if scale < _SMALLEST_SCALE:
             raise UnknownEvent("the noise is too small for the grid")
         total += count * answer_length * _DISTANCE_CONSTANT / scale**2

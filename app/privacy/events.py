@@ -1,6 +1,6 @@
 """What was done to the data, apart from what it costs. An event's meaning never changes: add an event instead."""
 
-import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ class GaussianEvent:
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier > 0):
+        if not (_is_number(self.noise_multiplier) and 0 < self.noise_multiplier <= sys.float_info.max):
             raise UnknownEvent("a noise multiplier is a positive finite number")
 
 
@@ -31,8 +31,10 @@ class PoissonSampledEvent:
     event: GaussianEvent
 
     def __post_init__(self) -> None:
-        if not 0 < self.sampling_rate <= 1:
+        if not (_is_number(self.sampling_rate) and 0 < self.sampling_rate <= 1):
             raise UnknownEvent("a sampling rate lies in (0, 1]")
+        if not isinstance(self.event, GaussianEvent):
+            raise UnknownEvent("only a Gaussian event can be sampled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,10 @@ class SelfComposedEvent:
     count: int
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.count, int) and 1 <= self.count <= MAX_COUNT):
+        if type(self.count) is not int or not 1 <= self.count <= MAX_COUNT:
             raise UnknownEvent("a count is a positive integer")
+        if not isinstance(self.event, GaussianEvent | PoissonSampledEvent):
+            raise UnknownEvent("only an atomic event can be repeated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +103,39 @@ def from_json(document: Mapping[str, Any]) -> PrivacyEvent:
     """The event that :func:`to_json` wrote.
 
     Raises:
-        UnknownEvent: for any other document.
+        UnknownEvent: for any other document, one with more fields included.
     """
-    try:
-        return _parse(document)
-    except (KeyError, TypeError) as error:
-        raise UnknownEvent("not an event of this version") from error
+    match document:
+        case {"kind": "self_composed", "count": int(count), "event": inner, **rest} if not rest:
+            return SelfComposedEvent(_parse_atomic(inner), count)
+        case {"kind": "non_private", **rest} if not rest:
+            return NonPrivateEvent()
+    return _parse_atomic(document)
 
 
-def _parse(document: Mapping[str, Any]) -> PrivacyEvent:
-    kind = document["kind"]
-    if kind == "gaussian":
-        return GaussianEvent(document["noise_multiplier"])
-    if kind == "non_private":
-        return NonPrivateEvent()
-    inner = _parse(document["event"])
-    if kind == "poisson_sampled" and isinstance(inner, GaussianEvent):
-        return PoissonSampledEvent(document["sampling_rate"], inner)
-    if kind == "self_composed" and isinstance(inner, GaussianEvent | PoissonSampledEvent):
-        return SelfComposedEvent(inner, document["count"])
+def _parse_atomic(document: Mapping[str, Any]) -> AtomicEvent:
+    match document:
+        case {"kind": "poisson_sampled", "sampling_rate": rate, "event": inner, **rest} if not rest:
+            return PoissonSampledEvent(_number(rate), _parse_gaussian(inner))
+    return _parse_gaussian(document)
+
+
+def _parse_gaussian(document: Mapping[str, Any]) -> GaussianEvent:
+    match document:
+        case {"kind": "gaussian", "noise_multiplier": noise, **rest} if not rest:
+            return GaussianEvent(_number(noise))
     raise UnknownEvent("not an event of this version")
+
+
+def _number(value: object) -> float:
+    """A JSON number as a float: canonical JSON writes 2.0 as 2."""
+    if not _is_number(value):
+        raise UnknownEvent("not a number")
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError as error:
+        raise UnknownEvent("not a finite number") from error
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -9,12 +9,13 @@ only. The minimum over a free grid of orders is not a filter.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from app.privacy.accounting import INFINITE, UNIT_BITS, composable
 
 MAIN_WEIGHT = 0.9
 CANDIDATES: tuple[float, ...] = (
-    *(2.0, 2.5, 3.0, 3.25, 3.5, 3.75, 4.0, 4.25, 4.5, 4.75, 5.0, 5.25, 5.5, 5.75, 6.0, 6.5, 7.0, 7.5, 8.0, 9.0),
+    *(2.0, 3.0, 3.25, 3.5, 3.75, 4.0, 4.25, 4.5, 4.75, 5.0, 5.25, 5.5, 5.75, 6.0, 6.5, 7.0, 7.5, 8.0, 9.0),
     *map(float, range(10, 33)),
     *map(float, range(34, 65, 2)),
     *(72.0, 80.0, 96.0, 112.0, 128.0, 160.0, 192.0, 256.0, 320.0, 384.0, 512.0, 640.0, 768.0, 1024.0),
@@ -35,8 +36,13 @@ class Filter:
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if len(self.orders) != len(self.weights) or math.fsum(self.weights) > 1 or min(self.weights) <= 0:
-            raise ValueError("the weights of a filter are positive and sum to at most one")
+        _check(self.epsilon, self.delta)
+        if not self.orders or not all(1 < order < math.inf for order in self.orders):
+            raise ValueError("the orders of a filter are finite and above one")
+        if len(self.orders) != len(self.weights) or not all(0 < weight <= 1 for weight in self.weights):
+            raise ValueError("a filter has one positive weight for each order")
+        if sum(map(Fraction, self.weights)) > 1:
+            raise ValueError("the weights of a filter sum to at most one")
 
     @property
     def main(self) -> int:
@@ -58,14 +64,24 @@ def design(epsilon: float, delta: float) -> Filter:
     """The default filter: weight 0.9 on ``argmax B/a``, the rest on a short log-spaced list around it.
 
     Raises:
-        ValueError: if no order can admit anything at this ``epsilon`` and ``delta``.
+        ValueError: if no order can admit anything at this ``epsilon`` and ``delta``, or they are no such numbers.
     """
+    _check(epsilon, delta)
     main = max(CANDIDATES, key=lambda order: _bound(epsilon, delta, order, MAIN_WEIGHT) / order)
     if _bound(epsilon, delta, main, MAIN_WEIGHT) <= 0:
         raise ValueError("epsilon is too small for this delta")
-    others = sorted({min(CANDIDATES, key=lambda order: abs(math.log(order / (main * f)))) for f in _NEIGHBOURS} - {main})
+    others = sorted({_nearest(main * factor) for factor in _NEIGHBOURS} - {main})
     rest = math.nextafter((1 - MAIN_WEIGHT) / len(others), 0.0)
     return Filter(epsilon, delta, (main, *others), (MAIN_WEIGHT, *(rest for _ in others)))
+
+
+def _nearest(wanted: float) -> float:
+    return min(CANDIDATES, key=lambda order: abs(math.log(order / wanted)))
+
+
+def _check(epsilon: float, delta: float) -> None:
+    if not (math.isfinite(epsilon) and 0 < delta < 1):
+        raise ValueError("a filter needs a finite epsilon and a delta in (0, 1)")
 
 
 def _bound(epsilon: float, delta: float, order: float, weight: float) -> int:
