@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from app.http.bodies import Body
 
 MAX_COLUMNS = 4096
 MAX_CATEGORIES = 10_000
@@ -15,29 +17,23 @@ Whole = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 Real = Annotated[float, Field(ge=-LARGEST_REAL, le=LARGEST_REAL)]
 
 
-class Declared(BaseModel):
-    """Strictly typed, finite, and without unknown fields."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
-
-
-class MissingInteger(Declared):
+class MissingInteger(Body):
     impute: Whole
 
 
-class MissingReal(Declared):
+class MissingReal(Body):
     impute: Real
 
 
-class MissingCategory(Declared):
+class MissingCategory(Body):
     impute: Category
 
 
-class MissingBinary(Declared):
+class MissingBinary(Body):
     impute: Literal[0, 1, False, True]
 
 
-class IntegerColumn(Declared):
+class IntegerColumn(Body):
     """Whole numbers within declared bounds."""
 
     name: ColumnName
@@ -47,7 +43,7 @@ class IntegerColumn(Declared):
     missing: MissingInteger | None = None
 
 
-class RealColumn(Declared):
+class RealColumn(Body):
     """Real numbers within declared bounds."""
 
     name: ColumnName
@@ -57,7 +53,7 @@ class RealColumn(Declared):
     missing: MissingReal | None = None
 
 
-class CategoricalColumn(Declared):
+class CategoricalColumn(Body):
     """One of the declared categories; the first is the reference of the design."""
 
     name: ColumnName
@@ -66,7 +62,7 @@ class CategoricalColumn(Declared):
     missing: MissingCategory | None = None
 
 
-class BinaryColumn(Declared):
+class BinaryColumn(Body):
     """0 or 1."""
 
     name: ColumnName

@@ -67,8 +67,8 @@ def in_force(session: ReadSession, dataset_id: str) -> Content | None:
     return latest(session, [dataset_id], ready_only=True).get(dataset_id)
 
 
-def contents(session: ReadSession, dataset_id: str) -> Sequence[Content]:
-    return session.scalars(select(Content).where(Content.dataset_id == dataset_id).order_by(Content.version)).all()
+def contents(session: ReadSession, dataset_id: str) -> list[Content]:
+    return list(session.scalars(select(Content).where(Content.dataset_id == dataset_id).order_by(Content.version)))
 
 
 def next_version(tx: WriteSession, dataset_id: str) -> int:

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.datasets.columns import MAX_COLUMNS, ColumnBody, ColumnName, Declared
+from app.datasets.columns import MAX_COLUMNS, ColumnBody, ColumnName
+from app.http.bodies import Body
 
 MAX_SHARES = 1000
 KeyId = Annotated[str, Field(pattern=r"^key_[0-9a-z]{1,64}$")]
@@ -31,13 +32,13 @@ EXAMPLE_DECLARATION: dict[str, Any] = {
 }
 
 
-class RowUnit(Declared):
+class RowUnit(Body):
     """One row is one unit."""
 
     kind: Literal["row"]
 
 
-class ColumnUnit(Declared):
+class ColumnUnit(Body):
     """All rows (at most ``max_rows``) with the same value of ``column`` are one unit."""
 
     kind: Literal["column"]
@@ -45,14 +46,14 @@ class ColumnUnit(Declared):
     max_rows: Annotated[int, Field(ge=1)]
 
 
-class BudgetBody(Declared):
+class BudgetBody(Body):
     """A limit. Without ``delta``: 1e-6, or 1/(10·slots) where that is smaller."""
 
     epsilon: float
     delta: float | None = None
 
 
-class DatasetBody(Declared):
+class DatasetBody(Body):
     """A declaration: all that planning may ever know of the table."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_DECLARATION]})
@@ -69,7 +70,7 @@ class DatasetBody(Declared):
     releases_public: bool = True
 
 
-class DatasetPatch(Declared):
+class DatasetPatch(Body):
     """What an owner may change; absent members stay as they are."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"shared_with": [], "releases_public": False}]})
@@ -92,8 +93,21 @@ class ContentView(BaseModel):
     rejection: str | None
 
 
+_SHOWN: dict[str, Any] = {
+    "id": "ds_01jd0000000000000000000000",
+    **EXAMPLE_DECLARATION,
+    "status": "ready",
+    "content": {"version": 1, "status": "ready", "rejection": None},
+    "created_at": "2029-01-31T12:00:00Z",
+}
+
+
 class DatasetView(BaseModel):
-    """Declared facts and where the content stands; never anything that was read from rows."""
+    """Declared facts and whether there is a content; never anything that was read from rows."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{name: value for name, value in _SHOWN.items() if name != "shared_with"}]}
+    )
 
     id: str
     name: str
@@ -113,7 +127,50 @@ class DatasetView(BaseModel):
 class DatasetDetail(DatasetView):
     """What owner, auditor and administrator see on top of the declared facts."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    **_SHOWN,
+                    "content_received_at": "2029-01-31T12:00:01Z",
+                    "content_ended_at": "2029-01-31T12:00:02Z",
+                    "deleted_at": None,
+                }
+            ]
+        }
+    )
+
     shared_with: list[str]
     content_received_at: datetime | None
     content_ended_at: datetime | None
     deleted_at: datetime | None
+
+
+class DeletionReceipt(BaseModel):
+    """Signed with the ledger key, which ``GET /v1/keys`` publishes."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "statement": {
+                        "kind": "corevault.dataset_deletion",
+                        "dataset_id": "ds_01jd0000000000000000000000",
+                        "population": "census-1994",
+                        "deleted_at": "2029-01-31T12:00:00Z",
+                        "key_destroyed": True,
+                        "content_versions": [1],
+                        "ledger_kept": True,
+                        "backup_horizon_days": 0,
+                        "backups": "The service makes no backups, …",
+                    },
+                    "signature": "…",
+                    "key_id": "ed25519:0123456789abcdef",
+                }
+            ]
+        }
+    )
+
+    statement: dict[str, Any]
+    signature: str
+    key_id: str

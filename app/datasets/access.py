@@ -1,0 +1,61 @@
+"""Who may see a dataset, and who may change it. What a caller may not see does not exist for it."""
+
+from app.auth.caller import Caller
+from app.datasets import repository
+from app.datasets.models import Dataset
+from app.db import ReadSession, WriteSession
+from app.errors import Forbidden, NotFound, StateConflict
+
+OVERSEERS = frozenset({"admin", "auditor"})
+
+
+def visible(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
+    """The dataset, if the caller owns it, oversees all, or has it shared.
+
+    Raises:
+        NotFound: otherwise, also for a dataset that exists.
+    """
+    dataset = repository.get(session, dataset_id)
+    if dataset is None or not _sees(session, caller, dataset):
+        raise NotFound
+    return dataset
+
+
+def owned(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
+    """The caller's own dataset.
+
+    Raises:
+        Forbidden: the caller's role owns nothing.
+        NotFound: there is no such dataset, or it is another owner's.
+    """
+    if caller.role != "owner":
+        raise Forbidden
+    dataset = repository.get(session, dataset_id)
+    if dataset is None or dataset.owner_id != caller.id:
+        raise NotFound
+    return dataset
+
+
+def changeable(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
+    """The caller's own dataset, locked, and not deleted.
+
+    Raises:
+        Forbidden, NotFound: as :func:`owned`.
+        StateConflict: the dataset is deleted.
+    """
+    owned(tx, caller, dataset_id)
+    dataset = repository.lock(tx, dataset_id)
+    if dataset is None or dataset.deleted_at is not None:
+        raise StateConflict("The dataset is deleted; only its declaration and its ledger can still be read.")
+    return dataset
+
+
+def visible_to(caller: Caller) -> str | None:
+    """The key whose own and shared datasets a list holds; None for those who oversee all."""
+    return None if caller.role in OVERSEERS else caller.id
+
+
+def _sees(session: ReadSession, caller: Caller, dataset: Dataset) -> bool:
+    if caller.role in OVERSEERS or dataset.owner_id == caller.id:
+        return True
+    return repository.is_shared(session, dataset.id, caller.id)

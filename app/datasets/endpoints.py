@@ -1,0 +1,105 @@
+"""``/v1/datasets``."""
+
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+
+from app.auth.caller import AnyCaller, Owner
+from app.datasets import access, deletion, repository, service, upload
+from app.datasets.schemas import DatasetBody, DatasetDetail, DatasetPatch, DatasetView, DeletionReceipt
+from app.datasets.views import detail, view, views
+from app.http.idempotency import Answer, Idempotent, idempotent
+from app.http.openapi import problem_responses
+from app.http.pagination import Page, Paging, page
+from app.http.routing import api_router
+from app.services import Shared
+
+Shown = DatasetDetail | DatasetView
+router = api_router("/v1/datasets", "datasets", "unauthenticated")
+_OWN = ("forbidden", "not_found", "state_conflict")
+_RAW_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "The file, as it is. CSV is UTF-8 with a header; columns come in any order.",
+        "content": {
+            media_type: {"schema": {"type": "string", "contentMediaType": media_type}}
+            for media_type in sorted(upload.MEDIA_TYPES)
+        },
+    },
+    "parameters": [
+        {
+            "name": "Content-Digest",
+            "in": "header",
+            "description": "RFC 9530, with a sha-256 digest; a body with another one is not kept.",
+            "schema": {"type": "string"},
+            "example": "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:",
+        }
+    ],
+}
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=DatasetDetail,
+    responses=problem_responses("forbidden", "state_conflict", "idempotency_conflict", "idempotency_in_progress"),
+)
+def declare_dataset(services: Shared, caller: Owner, request: Idempotent, body: DatasetBody) -> JSONResponse:
+    """Declare a dataset and open its budget."""
+    with services.database.write() as tx:
+
+        def declare() -> Answer:
+            dataset = service.declare(tx, services, caller, body)
+            shown = detail(tx, services.ledger, dataset)
+            return Answer.of(201, shown, {"Location": f"/v1/datasets/{dataset.id}"})
+
+        return idempotent(tx, caller.id, request, declare)
+
+
+@router.get("")
+def list_datasets(services: Shared, caller: AnyCaller, paging: Paging) -> Page[Shown]:
+    """Datasets that the caller owns, oversees or has shared, newest first."""
+    with services.database.read() as session:
+        rows = repository.page(session, access.visible_to(caller), paging.after_id("ds"), paging.limit + 1)
+        shown = dict(zip(rows, views(session, services.ledger, caller, rows), strict=True))
+        return page(rows, paging, lambda dataset: dataset.id, shown.__getitem__)
+
+
+@router.get("/{dataset_id}", responses=problem_responses("not_found"))
+def read_dataset(services: Shared, caller: AnyCaller, dataset_id: str) -> Shown:
+    """Declared facts; owner and auditors also see how the last content fared."""
+    with services.database.read() as session:
+        return view(session, services.ledger, caller, access.visible(session, caller, dataset_id))
+
+
+@router.patch("/{dataset_id}", responses=problem_responses(*_OWN))
+def change_dataset(services: Shared, caller: Owner, dataset_id: str, body: DatasetPatch) -> DatasetDetail:
+    """Change description, sharing, or whether later releases are public."""
+    with services.database.write() as tx:
+        dataset = service.change(tx, caller, dataset_id, body)
+        tx.flush()
+        return detail(tx, services.ledger, dataset)
+
+
+@router.delete("/{dataset_id}", responses=problem_responses("forbidden", "not_found"))
+def delete_dataset(services: Shared, caller: Owner, dataset_id: str) -> DeletionReceipt:
+    """Destroy the data key for good; the answer is a signed receipt, and the ledger stays."""
+    with services.database.write() as tx:
+        return DeletionReceipt.model_validate(deletion.delete(tx, services, caller, dataset_id))
+
+
+@router.put(
+    "/{dataset_id}/content",
+    status_code=202,
+    openapi_extra=_RAW_BODY,
+    responses=problem_responses(
+        *_OWN, "content_too_large", "unsupported_media_type", "digest_mismatch", "dependency_unavailable"
+    ),
+)
+async def put_content(request: Request, services: Shared, caller: Owner, dataset_id: str) -> DatasetDetail:
+    """Upload a content as a raw body stream; an older one stays in force until this one is ready."""
+    await run_in_threadpool(upload.check_receivable, services, caller, dataset_id)
+    announced = upload.announced(request.headers, services.limits.upload_bytes)
+    return await upload.receive(upload.Reception(services, caller, dataset_id, announced), request.stream())

@@ -1,0 +1,186 @@
+"""A received content on its way into the vault: claimed, kept alive, and ended once.
+
+API and worker share these rules. A claim is a compare-and-set that sets a lease and raises the fencing token;
+whoever comes back with an older token has lost the content and changes nothing.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, or_, select, update
+
+from app.datasets import repository
+from app.datasets.facts import declared_facts
+from app.datasets.models import Content, Dataset
+from app.db import WriteSession, now
+from app.errors import Internal
+from app.inference.protocol import DeclaredFacts
+from app.ledger import Ledger
+from app.queue import INGEST_CONTENT, TaskQueue
+
+LEASE_SECONDS = 10
+MAX_ATTEMPTS = 3
+REQUEUE_SECONDS = 30
+RETRY_SECONDS = 5
+
+
+class Rejection(StrEnum):
+    """Faults of a file as a whole. Faults of single rows have no code and no count."""
+
+    MALFORMED = "malformed"
+    EMPTY = "empty"
+    MISSING_COLUMN = "missing_column"
+    UNKNOWN_COLUMN = "unknown_column"
+    TOO_LARGE = "too_large"
+    TOO_MANY_UNITS = "too_many_units"
+    DUPLICATE_CONTENT = "duplicate_content"
+    DIGEST_MISMATCH = "digest_mismatch"
+
+
+class Outcome(StrEnum):
+    """What became of a parsed content. Unless ``READY``, the caller deletes the table that it wrote."""
+
+    READY = "ready"
+    REJECTED = "rejected"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """All that an ingestion needs, and the token that fences it."""
+
+    content_id: str
+    dataset_id: str
+    version: int
+    media_type: str
+    upload_object: str
+    sealed_key: bytes  # the dataset's key in a box sealed to the worker
+    facts: DeclaredFacts
+    fencing_token: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """The encrypted table that the enclave wrote, and its content key under the dataset's key."""
+
+    table_object: str
+    wrapped_key: bytes
+    fingerprint: str
+
+
+def claim(tx: WriteSession, content_id: str) -> Claim | None:
+    """Take the content for ``LEASE_SECONDS``; None if it is ended, leased, out of attempts, or its dataset is gone."""
+    moment = now()
+    free = or_(Content.lease_until.is_(None), Content.lease_until < moment)
+    alive = Content.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_(None)))
+    taken = tx.execute(
+        update(Content)
+        .where(Content.id == content_id, Content.status == "received", Content.attempts < MAX_ATTEMPTS, free, alive)
+        .values(
+            lease_until=moment + timedelta(seconds=LEASE_SECONDS),
+            fencing_token=Content.fencing_token + 1,
+            attempts=Content.attempts + 1,
+        )
+        .returning(Content.id),
+        execution_options={"synchronize_session": False},
+    ).one_or_none()
+    return None if taken is None else _claimed(tx, content_id)
+
+
+def _claimed(tx: WriteSession, content_id: str) -> Claim:
+    content = tx.get_one(Content, content_id, populate_existing=True)
+    dataset = tx.get_one(Dataset, content.dataset_id)
+    key = repository.data_key(tx, dataset.id)
+    if key is None or content.upload_object is None:
+        raise Internal
+    return Claim(
+        content_id=content.id,
+        dataset_id=dataset.id,
+        version=content.version,
+        media_type=content.media_type,
+        upload_object=content.upload_object,
+        sealed_key=key.sealed_key,
+        facts=declared_facts(dataset),
+        fencing_token=content.fencing_token,
+    )
+
+
+def heartbeat(tx: WriteSession, held: Claim) -> bool:
+    """Extend the lease; False once the content is somebody else's or ended."""
+    return _change(tx, held, lease_until=now() + timedelta(seconds=LEASE_SECONDS))
+
+
+def release(tx: WriteSession, held: Claim) -> bool:
+    """Give the content back after a fault that is not the file's: tried again after ``RETRY_SECONDS``, uncounted."""
+    retry = now() + timedelta(seconds=RETRY_SECONDS)
+    return _change(tx, held, lease_until=retry, attempts=Content.attempts - 1)
+
+
+def reject(tx: WriteSession, held: Claim, reason: Rejection) -> bool:
+    """End the content for a fault of the file; the content in force, if any, stays in force."""
+    return _change(tx, held, status="rejected", rejection=str(reason), ended_at=now(), lease_until=None)
+
+
+def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTable) -> Outcome:
+    """Put the parsed content in force; it is lost if its dataset or its lease is, refused if its bytes are taken.
+
+    A content that ends after a newer one is ready, but never in force. The ledger hears of each one that takes
+    another's place.
+    """
+    dataset = repository.lock(tx, held.dataset_id)
+    content = tx.scalars(select(Content).where(*_fence(held)).with_for_update()).one_or_none()
+    if content is None or dataset is None or dataset.deleted_at is not None:
+        return Outcome.LOST
+    before = repository.in_force(tx, dataset.id)
+    content.ended_at, content.lease_until = now(), None
+    private = dataset.sensitivity == "private"
+    if private and not ledger.claim_fingerprint(tx, dataset.id, stored.fingerprint):
+        content.status, content.rejection = "rejected", str(Rejection.DUPLICATE_CONTENT)
+        return Outcome.REJECTED
+    content.status, content.table_object, content.wrapped_key = "ready", stored.table_object, stored.wrapped_key
+    if private and before is not None and before.version < content.version:
+        ledger.content_replaced(tx, dataset.id, content.version)
+    return Outcome.READY
+
+
+def pin(tx: WriteSession, dataset_id: str) -> Content | None:
+    """The content in force, for a job to pin; locks the dataset, so that it cannot be disposed of meanwhile."""
+    dataset = repository.lock(tx, dataset_id)
+    if dataset is None or dataset.deleted_at is not None:
+        return None
+    return repository.in_force(tx, dataset_id)
+
+
+def requeue_stale(tx: WriteSession, queue: TaskQueue) -> None:
+    """Send again what nobody works on; end what took its worker down ``MAX_ATTEMPTS`` times."""
+    moment = now()
+    expired = Content.lease_until < moment
+    waiting = Content.lease_until.is_(None) & (Content.queued_at < moment - timedelta(seconds=REQUEUE_SECONDS))
+    alive = Content.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_(None)))
+    stale = select(Content).where(Content.status == "received", alive, or_(expired, waiting))
+    for content in tx.scalars(stale.with_for_update(skip_locked=True)).all():
+        content.lease_until = None
+        if content.attempts >= MAX_ATTEMPTS:
+            content.status, content.rejection, content.ended_at = "rejected", str(Rejection.MALFORMED), moment
+            continue
+        content.queued_at = moment
+        send_after_commit(tx, queue, content.id)
+
+
+def send_after_commit(tx: WriteSession, queue: TaskQueue, content_id: str) -> None:
+    tx.after_commit(lambda: queue.send(INGEST_CONTENT, content_id))
+
+
+def _change(tx: WriteSession, held: Claim, **values: Any) -> bool:
+    changed = update(Content).where(*_fence(held)).values(**values).returning(Content.id)
+    return tx.execute(changed, execution_options={"synchronize_session": False}).one_or_none() is not None
+
+
+def _fence(held: Claim) -> tuple[ColumnElement[bool], ...]:
+    return (
+        Content.id == held.content_id,
+        Content.fencing_token == held.fencing_token,
+        Content.status == "received",
+    )

@@ -1,0 +1,104 @@
+"""Rules of declaring a dataset and of changing what may be changed about it."""
+
+from typing import Any
+
+from app.auth import service as keys
+from app.auth.caller import Caller
+from app.datasets import access, declaration, repository
+from app.datasets.models import Dataset, DatasetKey
+from app.datasets.schemas import BudgetBody, DatasetBody, DatasetPatch
+from app.db import ReadSession, WriteSession, new_id, now
+from app.errors import Fault, InvalidRequest
+from app.services import Services
+from app.vault.envelope import seal_new_dataset_key
+
+DEFAULT_DELTA = 1e-6
+
+
+def declare(tx: WriteSession, services: Services, caller: Caller, body: DatasetBody) -> Dataset:
+    """A new dataset of an owner, with its sealed data key and, if it is private, its account: all or nothing.
+
+    Raises:
+        InvalidRequest: the declaration does not hold together, or names keys that do not exist.
+        StateConflict: the population's account has another delta or unit.
+    """
+    declaration.check(body, services.limits.slots)
+    _check_keys(tx, body.shared_with)
+    dataset = _row(caller, body)
+    tx.add(dataset)
+    tx.flush()
+    tx.add(DatasetKey(dataset_id=dataset.id, sealed_key=seal_new_dataset_key(dataset.id, services.sealing_key)))
+    repository.replace_shares(tx, dataset.id, body.shared_with)
+    if body.budget is not None:
+        _open_account(tx, services, dataset, body.budget)
+    return dataset
+
+
+def _row(caller: Caller, body: DatasetBody) -> Dataset:
+    identifier, moment = new_id("ds"), now()
+    return Dataset(
+        id=identifier,
+        owner_id=caller.id,
+        name=body.name,
+        description=body.description,
+        sensitivity=body.sensitivity,
+        population=body.population or identifier,
+        columns=[column.model_dump(mode="json", exclude_none=True) for column in body.columns],
+        privacy_unit=body.privacy_unit.model_dump(mode="json"),
+        slots=body.slots,
+        releases_public=body.releases_public,
+        created_at=moment,
+        updated_at=moment,
+        deleted_at=None,
+        deletion_receipt=None,
+    )
+
+
+def _open_account(tx: WriteSession, services: Services, dataset: Dataset, budget: BudgetBody) -> None:
+    services.ledger.open_account(
+        tx,
+        owner_id=dataset.owner_id,
+        population=dataset.population,
+        dataset_id=dataset.id,
+        unit=dict(dataset.privacy_unit),
+        slots=dataset.slots,
+        epsilon=budget.epsilon,
+        delta=default_delta(dataset.slots) if budget.delta is None else budget.delta,
+    )
+
+
+def default_delta(slots: int) -> float:
+    """1e-6, or the largest that so many slots allow."""
+    return min(DEFAULT_DELTA, 1 / (10 * slots))
+
+
+def change(tx: WriteSession, caller: Caller, dataset_id: str, patch: DatasetPatch) -> Dataset:
+    """Set the members that ``patch`` names; releases that are out already keep their visibility.
+
+    Raises:
+        Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`.
+        InvalidRequest: a description that cannot be shown, or keys that do not exist.
+    """
+    dataset = access.changeable(tx, caller, dataset_id)
+    changes: dict[str, Any] = patch.model_dump(exclude_unset=True)
+    if faults := tuple(declaration.plain_text_faults("/description", changes.get("description", ""), lines=True)):
+        raise InvalidRequest(faults=faults)
+    shared_with = changes.pop("shared_with", None)
+    if shared_with is not None:
+        _check_keys(tx, shared_with)
+        repository.replace_shares(tx, dataset.id, shared_with)
+    for member, value in changes.items():
+        setattr(dataset, member, value)
+    dataset.updated_at = now()
+    return dataset
+
+
+def _check_keys(session: ReadSession, key_ids: list[str]) -> None:
+    unknown = keys.unknown(session, key_ids)
+    faults = tuple(
+        Fault(f"/shared_with/{index}", "There is no such key.")
+        for index, key_id in enumerate(key_ids)
+        if key_id in unknown
+    )
+    if faults:
+        raise InvalidRequest(faults=faults)

@@ -1,0 +1,96 @@
+"""What each caller is shown of a dataset: declared facts to all, where the content stands to some."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.auth.caller import Caller
+from app.datasets import repository
+from app.datasets.models import Content, Dataset
+from app.datasets.schemas import ContentView, DatasetDetail, DatasetView, Limit
+from app.db import ReadSession
+from app.ledger import Ledger
+
+
+def views(session: ReadSession, ledger: Ledger, caller: Caller, datasets: Sequence[Dataset]) -> list[DatasetView]:
+    """One view a dataset, in order; the caller may see all of them."""
+    ids = [dataset.id for dataset in datasets]
+    in_force = repository.latest(session, ids, ready_only=True)
+    newest = repository.latest(session, ids)
+    shares = repository.shares(session, ids)
+    shown: list[DatasetView] = []
+    for dataset in datasets:
+        ready, last = in_force.get(dataset.id), newest.get(dataset.id)
+        limit = _limit(session, ledger, dataset)
+        if sees_contents(caller, dataset):
+            shown.append(_detail(dataset, limit, ready, last, shares[dataset.id]))
+        else:
+            shown.append(DatasetView(**_facts(dataset, limit, ready, ready)))
+    return shown
+
+
+def detail(session: ReadSession, ledger: Ledger, dataset: Dataset) -> DatasetDetail:
+    """What the dataset's owner is shown."""
+    newest = repository.latest(session, [dataset.id]).get(dataset.id)
+    ready = repository.in_force(session, dataset.id)
+    shares = repository.shares(session, [dataset.id])[dataset.id]
+    return _detail(dataset, _limit(session, ledger, dataset), ready, newest, shares)
+
+
+def view(session: ReadSession, ledger: Ledger, caller: Caller, dataset: Dataset) -> DatasetView:
+    return views(session, ledger, caller, [dataset])[0]
+
+
+def sees_contents(caller: Caller, dataset: Dataset) -> bool:
+    """Owner, auditor and administrator see how an upload fared; to analysts that would tell of the rows."""
+    return caller.role in {"auditor", "admin"} or caller.id == dataset.owner_id
+
+
+def _limit(session: ReadSession, ledger: Ledger, dataset: Dataset) -> Limit | None:
+    if dataset.sensitivity == "public":
+        return None
+    epsilon, delta = ledger.limit(session, dataset.id)
+    return Limit(epsilon=epsilon, delta=delta)
+
+
+def _facts(dataset: Dataset, limit: Limit | None, ready: Content | None, last: Content | None) -> dict[str, Any]:
+    return {
+        "id": dataset.id,
+        "name": dataset.name,
+        "description": dataset.description,
+        "sensitivity": dataset.sensitivity,
+        "population": dataset.population,
+        "columns": dataset.columns,
+        "privacy_unit": dataset.privacy_unit,
+        "slots": dataset.slots,
+        "budget": limit,
+        "releases_public": dataset.releases_public,
+        "status": _status(dataset, ready, last),
+        "content": _content(last),
+        "created_at": dataset.created_at,
+    }
+
+
+def _detail(
+    dataset: Dataset, limit: Limit | None, ready: Content | None, last: Content | None, shares: list[str]
+) -> DatasetDetail:
+    return DatasetDetail(
+        **_facts(dataset, limit, ready, last),
+        shared_with=shares,
+        content_received_at=None if last is None else last.received_at,
+        content_ended_at=None if last is None else last.ended_at,
+        deleted_at=dataset.deleted_at,
+    )
+
+
+def _status(dataset: Dataset, ready: Content | None, last: Content | None) -> str:
+    if dataset.deleted_at is not None:
+        return "deleted"
+    if ready is not None:
+        return "ready"
+    return "created" if last is None else last.status
+
+
+def _content(content: Content | None) -> ContentView | None:
+    if content is None:
+        return None
+    return ContentView.model_validate(content, from_attributes=True)
