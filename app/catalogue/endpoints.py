@@ -1,0 +1,14 @@
+"""``GET /v1/methods``."""
+
+from app.auth.caller import AnyCaller
+from app.catalogue import service
+from app.catalogue.schemas import Catalogue
+from app.http.routing import api_router
+
+router = api_router("/v1/methods", "methods", "unauthenticated")
+
+
+@router.get("")
+def list_methods(_: AnyCaller) -> Catalogue:
+    """Methods and models, and which of them may run on private data."""
+    return service.catalogue()

@@ -1,0 +1,52 @@
+"""What the server can run."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class MethodView(BaseModel):
+    """A method. ``parameters`` is the JSON Schema of a job's ``parameters``."""
+
+    id: str
+    description: str
+    may_run_on_private_data: bool
+    parameters: dict[str, Any]
+
+
+class ModelView(BaseModel):
+    """A model family, for ``model.family`` of a job."""
+
+    family: str
+    description: str
+
+
+class Catalogue(BaseModel):
+    """All methods and models; every method takes every model."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "methods": [
+                        {
+                            "id": "dp-psvi",
+                            "description": "Private pseudocoreset variational inference.",
+                            "may_run_on_private_data": True,
+                            "parameters": {
+                                "type": "object",
+                                "additionalProperties": False,
+                                "properties": {
+                                    "posterior_draws": {"type": "integer", "minimum": 2, "maximum": 10000},
+                                },
+                            },
+                        }
+                    ],
+                    "models": [{"family": "logistic-regression", "description": "A binary target."}],
+                }
+            ]
+        }
+    )
+
+    methods: list[MethodView]
+    models: list[ModelView]
