@@ -1,0 +1,34 @@
+"""``/v1/datasets/{id}/budget`` and ``/v1/datasets/{id}/ledger``."""
+
+from app.auth.caller import AnyCaller, Owner
+from app.budgets import service
+from app.budgets.schemas import BudgetView, EntryView, LimitBody
+from app.http.openapi import problem_responses
+from app.http.pagination import Page, Paging, page
+from app.http.routing import api_router
+from app.services import Shared
+
+router = api_router("/v1/datasets/{dataset_id}", "budgets", "unauthenticated", "not_found", "state_conflict")
+
+
+@router.get("/budget")
+def read_budget(services: Shared, caller: AnyCaller, dataset_id: str) -> BudgetView:
+    """What is spent, reserved and left of the population's account."""
+    with services.database.read() as session:
+        return BudgetView.model_validate(service.budget(session, services.ledger, caller, dataset_id))
+
+
+@router.put("/budget", responses=problem_responses("forbidden"))
+def change_budget(services: Shared, caller: Owner, dataset_id: str, body: LimitBody) -> BudgetView:
+    """Set the new total: lower at once, never below what is spent; higher opens a tranche."""
+    with services.database.write() as tx:
+        return BudgetView.model_validate(service.change_limit(tx, services.ledger, caller, dataset_id, body))
+
+
+@router.get("/ledger", responses=problem_responses("forbidden"))
+def read_ledger(services: Shared, caller: AnyCaller, dataset_id: str, paging: Paging) -> Page[EntryView]:
+    """The account's append-only chain, newest first."""
+    with services.database.read() as session:
+        before = paging.after_sequence()
+        rows = service.entries(session, services.ledger, caller, dataset_id, limit=paging.limit + 1, before=before)
+        return page(rows, paging, lambda entry: entry.sequence, EntryView.model_validate)

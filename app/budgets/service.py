@@ -1,0 +1,60 @@
+"""Who reads which side of an account, and who moves its limit."""
+
+from collections.abc import Sequence
+
+from app.auth.caller import Caller
+from app.budgets.schemas import LimitBody
+from app.datasets import access
+from app.datasets.models import Dataset
+from app.db import ReadSession, WriteSession
+from app.errors import Forbidden, StateConflict
+from app.ledger import Budget, Ledger, LedgerEntry
+
+NO_ACCOUNT = "A public dataset has no account: nothing that is done with it costs anything."
+
+
+def budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> Budget:
+    """The account as everyone sees it who may see the dataset; it outlives the data.
+
+    Raises:
+        NotFound: there is no such dataset for this caller.
+        StateConflict: the dataset is public.
+    """
+    return ledger.budget(session, _accounted(access.visible(session, caller, dataset_id)).id)
+
+
+def entries(
+    session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str, *, limit: int, before: int | None
+) -> Sequence[LedgerEntry]:
+    """The account's chain, newest first, below sequence ``before``.
+
+    Raises:
+        Forbidden: for analysts, and for whoever merely has the dataset shared.
+        NotFound, StateConflict: as :func:`budget`.
+    """
+    if caller.role == "analyst":
+        raise Forbidden
+    dataset = access.visible(session, caller, dataset_id)
+    if caller.role not in access.OVERSEERS and caller.id != dataset.owner_id:
+        raise Forbidden
+    return ledger.entries(session, _accounted(dataset).id, limit=limit, before=before)
+
+
+def change_limit(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, body: LimitBody) -> Budget:
+    """Lower the limit at once, or raise it by a tranche.
+
+    Raises:
+        Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`; StateConflict also for a
+            public dataset and for a limit below what is spent.
+        InvalidRequest: for an epsilon or delta that this server does not open.
+    """
+    dataset = _accounted(access.changeable(tx, caller, dataset_id))
+    ledger.change_limit(tx, dataset.id, body.epsilon, body.delta)
+    tx.flush()
+    return ledger.budget(tx, dataset.id)
+
+
+def _accounted(dataset: Dataset) -> Dataset:
+    if dataset.sensitivity == "public":
+        raise StateConflict(NO_ACCOUNT)
+    return dataset
