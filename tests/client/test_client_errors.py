@@ -53,8 +53,7 @@ def test_a_problem_is_rebuilt_as_its_class(code: str, status: int) -> None:
 
 
 def test_budget_exceeded_has_the_figures() -> None:
-    figures = {"requested": 0.5, "epsilon_after": 2.2, "limit": 2.0, "remaining": 0.25}
-    script = Script([problem(409, "budget_exceeded", **figures)])
+    script = Script([problem(409, "budget_exceeded", requested=0.5, epsilon_after=2.2, limit=2.0, remaining=0.25)])
     model = corevault.LogisticRegression(features=["age"], target="seen")
     with script.client() as client, pytest.raises(corevault.BudgetExceeded) as caught:
         client.jobs.submit("ds_1", model, size=10, epsilon=0.5)

@@ -72,7 +72,7 @@ def test_points_that_do_not_fit_their_metadata_are_refused() -> None:
 def test_new_rows_are_mapped_by_bounds_and_categories(kind: str) -> None:
     values: Mapping[str, list[object]] = {"sex": ["Male", "Female", "Male"], "age": [0, 10, 7.5]}
     table = pd.DataFrame(values) if kind == "frame" else {name: np.array(value) for name, value in values.items()}
-    expected = [[-1, 1, 1], [1, 0, 1], [0.5, 1, 1]]
+    expected = np.array([[-1, 1, 1], [1, 0, 1], [0.5, 1, 1]])
     np.testing.assert_allclose(design_matrix(COLUMNS, table), expected)
 
 

@@ -1,5 +1,7 @@
 """What is repeated, how often, and after how long; and what never is."""
 
+from collections.abc import Callable
+
 import httpx
 import pytest
 from corevault import (
@@ -99,7 +101,7 @@ def test_what_carries_no_idempotency_key_is_sent_once(
 
 
 def _call(client: Client, call: str) -> None:
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "create_key": lambda: client.keys.create("ana", "analyst"),
         "rotate": lambda: client.keys.rotate("key_1"),
         "revoke": lambda: client.keys.revoke("key_1"),

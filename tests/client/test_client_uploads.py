@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -27,10 +28,10 @@ class _Pipe(io.RawIOBase):
         return self._inner.read(size)
 
 
-def _sent(source: object, *, progress: bool = False, media_type: str | None = None) -> tuple[bytes, dict[str, str]]:
+def _sent(source: Any, *, progress: bool = False, media_type: str | None = None) -> tuple[bytes, dict[str, str]]:
     script = Script([ok({}, 202)])
     with script.client() as client:
-        client.datasets.upload("ds_1", source, progress=progress, media_type=media_type)  # type: ignore[arg-type]
+        client.datasets.upload("ds_1", source, progress=progress, media_type=media_type)
     request = script.seen[0]
     assert (request.method, request.url.path) == ("PUT", "/v1/datasets/ds_1/content")
     return script.bodies[0], dict(request.headers)
