@@ -49,10 +49,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All that an ingestion needs, and the token that fences it."""
+    """All that an ingestion needs, and the token that fences it. The upload's chunks are bound to ``content_id``."""
 
     content_id: str
     dataset_id: str
+    owner_id: str
     version: int
     media_type: str
     upload_object: str
@@ -98,6 +99,7 @@ def _claimed(tx: WriteSession, content_id: str) -> Claim:
     return Claim(
         content_id=content.id,
         dataset_id=dataset.id,
+        owner_id=dataset.owner_id,
         version=content.version,
         media_type=content.media_type,
         upload_object=content.upload_object,
@@ -112,10 +114,13 @@ def heartbeat(tx: WriteSession, held: Claim) -> bool:
     return _change(tx, held, lease_until=now() + timedelta(seconds=LEASE_SECONDS))
 
 
-def release(tx: WriteSession, held: Claim) -> bool:
-    """Give the content back after a fault that is not the file's: tried again after ``RETRY_SECONDS``, uncounted."""
+def release(tx: WriteSession, held: Claim, *, counted: bool) -> bool:
+    """Give the content back, to be tried again after ``RETRY_SECONDS``.
+
+    ``counted`` is for faults that may be the file's doing; a store that is full or away is no attempt.
+    """
     retry = now() + timedelta(seconds=RETRY_SECONDS)
-    return _change(tx, held, lease_until=retry, attempts=Content.attempts - 1)
+    return _change(tx, held, lease_until=retry, attempts=Content.attempts - (0 if counted else 1))
 
 
 def reject(tx: WriteSession, held: Claim, reason: Rejection) -> bool:
