@@ -4,12 +4,16 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
+from fastapi import FastAPI
 
 from app.db import Database, make_engine
 from app.db.migrations import upgrade
+from app.services import Services
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
+from tests.factories.transport import AppTransport
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +67,24 @@ def analyst(database: Database) -> rows.Key:
 def auditor(database: Database) -> rows.Key:
     with database.write() as tx:
         return rows.api_key(tx, "auditor")
+
+
+@pytest.fixture
+def services(database: Database, queue: RecordingQueue, tmp_path: Path) -> Services:
+    from tests.factories.services import make_services  # noqa: PLC0415
+
+    return make_services(database, queue, tmp_path)
+
+
+@pytest.fixture
+def application(services: Services) -> FastAPI:
+    from app.main import create_app  # noqa: PLC0415
+
+    return create_app(services)
+
+
+@pytest.fixture
+def client(application: FastAPI) -> Iterator[httpx.Client]:
+    """Calls the application in this process; send ``headers=owner.headers`` to be someone."""
+    with httpx.Client(transport=AppTransport(application), base_url="http://corevault.test") as client:
+        yield client

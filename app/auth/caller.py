@@ -1,0 +1,61 @@
+"""Who is calling, and what the key's role allows: dependencies for endpoints."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from app.auth import service
+from app.errors import Forbidden, Unauthenticated
+from app.services import Shared
+
+_bearer = HTTPBearer(auto_error=False, bearerFormat="cv_…", description="An API key.")
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The key behind a request; ``role`` is one of admin, owner, analyst, auditor."""
+
+    id: str
+    role: str
+    name: str
+
+
+def optional_caller(services: Shared, credentials: Credentials) -> Caller | None:
+    """The caller, or None where no key was sent; a key that was sent must be valid."""
+    if credentials is None:
+        return None
+    with services.database.read() as session:
+        key = service.authenticate(session, credentials.credentials)
+        return Caller(key.id, key.role, key.name)
+
+
+def any_caller(caller: "MaybeCaller") -> Caller:
+    """The caller, whatever the role.
+
+    Raises:
+        Unauthenticated: where no key was sent.
+    """
+    if caller is None:
+        raise Unauthenticated
+    return caller
+
+
+def require(*roles: str) -> Callable[[Caller], Caller]:
+    """A dependency that yields the caller, or raises Forbidden for another role."""
+
+    def allowed(caller: AnyCaller) -> Caller:
+        if caller.role not in roles:
+            raise Forbidden
+        return caller
+
+    return allowed
+
+
+MaybeCaller = Annotated[Caller | None, Depends(optional_caller)]
+AnyCaller = Annotated[Caller, Depends(any_caller)]
+Admin = Annotated[Caller, Depends(require("admin"))]
+Owner = Annotated[Caller, Depends(require("owner"))]

@@ -1,0 +1,71 @@
+"""``/v1/api-keys`` and ``/v1/me``."""
+
+from fastapi.responses import JSONResponse, Response
+
+from app.auth import service
+from app.auth.caller import Admin, AnyCaller
+from app.auth.models import ApiKey
+from app.auth.schemas import CreatedKey, KeyView, Me, NewKey
+from app.http.idempotency import Answer, Idempotent, idempotent
+from app.http.openapi import problem_responses
+from app.http.pagination import Page, Paging, page
+from app.http.routing import api_router
+from app.services import Shared
+
+SECRET = frozenset({"key"})
+router = api_router("/v1", "keys", "unauthenticated")
+_IDEMPOTENT = problem_responses("forbidden", "idempotency_conflict", "idempotency_in_progress")
+
+
+@router.post("/api-keys", status_code=201, response_model=CreatedKey, responses=_IDEMPOTENT)
+def create_key(services: Shared, caller: Admin, request: Idempotent, body: NewKey) -> JSONResponse:
+    """Create a key; its secret is shown this once."""
+    with services.database.write() as tx:
+
+        def create() -> Answer:
+            return _shown_once(201, *service.create(tx, body.name, body.role, body.expires_at))
+
+        return idempotent(tx, caller.id, request, create, omit=SECRET)
+
+
+@router.get("/api-keys", responses=problem_responses("forbidden"))
+def list_keys(services: Shared, _: Admin, paging: Paging) -> Page[KeyView]:
+    """Keys that were not revoked, newest first."""
+    with services.database.read() as session:
+        rows = service.listed(session, paging.limit + 1, paging.after_id("key"))
+        return page(rows, paging, lambda key: key.id, KeyView.of)
+
+
+@router.post(
+    "/api-keys/{key_id}/rotate",
+    response_model=CreatedKey,
+    responses=problem_responses(
+        "forbidden", "not_found", "state_conflict", "idempotency_conflict", "idempotency_in_progress"
+    ),
+)
+def rotate_key(services: Shared, caller: Admin, request: Idempotent, key_id: str) -> JSONResponse:
+    """Give a key a new secret; the old one ends at once."""
+    with services.database.write() as tx:
+        return idempotent(tx, caller.id, request, lambda: _shown_once(200, *service.rotate(tx, key_id)), omit=SECRET)
+
+
+@router.delete(
+    "/api-keys/{key_id}", status_code=204, responses=problem_responses("forbidden", "not_found", "state_conflict")
+)
+def revoke_key(services: Shared, _: Admin, key_id: str) -> Response:
+    """Revoke a key; what it owns stays."""
+    with services.database.write() as tx:
+        service.revoke(tx, key_id)
+    return Response(status_code=204)
+
+
+@router.get("/me")
+def me(caller: AnyCaller) -> Me:
+    """The caller's own key."""
+    return Me(id=caller.id, role=caller.role, name=caller.name)
+
+
+def _shown_once(status: int, key: ApiKey, secret: str) -> Answer:
+    return Answer.of(
+        status, CreatedKey(id=key.id, name=key.name, role=key.role, key=secret), {"Cache-Control": "no-store"}
+    )

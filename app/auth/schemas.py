@@ -1,0 +1,77 @@
+"""Bodies of the keys' endpoints."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from app.auth.models import ApiKey
+from app.http.bodies import Body
+
+Role = Literal["admin", "owner", "analyst", "auditor"]
+_ID = "key_01jd0000000000000000000000"
+
+
+class NewKey(Body):
+    """Names need not be unique."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "ward 7", "role": "analyst", "expires_at": "2030-01-31T12:00:00Z"}]}
+    )
+
+    name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    role: Role
+    expires_at: AwareDatetime | None = None
+
+
+class KeyView(BaseModel):
+    """A key without its secret."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": _ID,
+                    "name": "ward 7",
+                    "role": "analyst",
+                    "created_at": "2029-01-31T12:00:00Z",
+                    "expires_at": "2030-01-31T12:00:00Z",
+                }
+            ]
+        }
+    )
+
+    id: str
+    name: str
+    role: str
+    created_at: datetime
+    expires_at: datetime | None
+
+    @classmethod
+    def of(cls, key: ApiKey) -> "KeyView":
+        return cls(id=key.id, name=key.name, role=key.role, created_at=key.created_at, expires_at=key.expires_at)
+
+
+class CreatedKey(BaseModel):
+    """The only answer that carries a secret; a replay of it does not."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"id": _ID, "name": "ward 7", "role": "analyst", "key": "cv_" + "0" * 43}],
+        }
+    )
+
+    id: str
+    name: str
+    role: str
+    key: str
+
+
+class Me(BaseModel):
+    """The caller's own key."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"id": _ID, "role": "analyst", "name": "ward 7"}]})
+
+    id: str
+    role: str
+    name: str

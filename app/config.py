@@ -1,0 +1,78 @@
+"""Settings: every one is an environment variable with the prefix ``COREVAULT_``; only composition roots read them.
+
+What is not set lies below the data directory, so that one folder is a whole installation.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+Seconds = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(gt=0)]
+
+
+def _below(*names: str) -> Any:
+    return Field(default_factory=lambda data: data["data_dir"].joinpath(*names))
+
+
+class Settings(BaseSettings):
+    """The settings of API and worker; see ``docs/operations.md`` for how they are used together."""
+
+    model_config = SettingsConfigDict(env_prefix="COREVAULT_", env_ignore_empty=True, extra="ignore", frozen=True)
+
+    data_dir: Folder = Path("corevault-data").absolute()
+    """Everything that has no place of its own lies here."""
+    database_url: str = Field(default_factory=lambda data: f"sqlite:///{data['data_dir'] / 'corevault.sqlite3'}")
+    """SQLAlchemy URL; ``postgresql+psycopg://…`` in production."""
+    broker_url: str = "filesystem://"
+    """Celery broker; ``redis://…`` in production. The filesystem broker keeps its messages below ``data_dir``."""
+    storage_url: str = Field(default_factory=lambda data: (data["data_dir"] / "storage").as_uri())
+    """Where sealed objects lie: ``file:///absolute/path``."""
+    keys_dir: Folder = _below("keys")
+    """Key files. The worker's folder holds all of them; the API needs none of the worker's secrets."""
+
+    max_upload_bytes: Count = 16 * 2**30
+    """Largest content as it is uploaded."""
+    max_rows: Count = 200_000_000
+    """Most rows of a content, and most slots of a dataset."""
+    max_decoded_bytes: Count = 64 * 2**30
+    """Largest content once decompressed and decoded."""
+    ingest_memory_bytes: Count = 2 * 2**30
+    """Address space of the process that parses an upload."""
+    max_epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0
+    """Largest total budget of an account."""
+
+    lease_seconds: Seconds = 10.0
+    """How long a claimed run stays its worker's without a heartbeat."""
+    heartbeat_seconds: Seconds = 2.0
+    """How often a worker renews its lease."""
+    sweep_seconds: Seconds = 1.0
+    """How often runs that were lost are looked for."""
+    worker_processes: Count = 1
+    """Runs that one worker carries through at the same time."""
+
+    tls_cert: Folder | None = None
+    """PEM file with the server's certificate chain."""
+    tls_key: Folder | None = None
+    """PEM file with the certificate's private key."""
+    behind_tls: bool = False
+    """A proxy in front of the API speaks TLS: allows a bind to other than loopback without a certificate."""
+    metrics: bool = True
+    """Whether ``/metrics`` answers."""
+    log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = "info"
+
+    @property
+    def speaks_tls(self) -> bool:
+        return self.tls_cert is not None and self.tls_key is not None
+
+    def environment(self) -> dict[str, str]:
+        """The same settings as environment variables, for child processes."""
+        plain = self.model_dump(mode="json", exclude_none=True)
+        return {f"COREVAULT_{name.upper()}": _plain(value) for name, value in plain.items()}
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

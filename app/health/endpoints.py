@@ -1,0 +1,71 @@
+"""``/health/live``, ``/health/ready`` and ``/metrics``."""
+
+from ipaddress import ip_address
+from typing import Final, Literal
+
+from fastapi import Request
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from app.auth.caller import MaybeCaller
+from app.errors import Forbidden, NotFound, Unauthenticated
+from app.health.metrics import Metrics
+from app.health.readiness import Readiness
+from app.http.openapi import problem_responses
+from app.http.routing import api_router
+
+EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
+_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+router = api_router("", "operations")
+
+
+class Health(BaseModel):
+    status: Literal["ok"] = "ok"
+
+
+@router.get("/health/live")
+def live() -> Health:
+    """The process answers."""
+    return Health()
+
+
+@router.get("/health/ready", responses=problem_responses("dependency_unavailable"))
+def ready(request: Request) -> Health:
+    """Database, migrations, ledger and store are as they should be."""
+    readiness = request.app.state.readiness
+    assert isinstance(readiness, Readiness)
+    readiness.check()
+    return Health()
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+    | problem_responses("unauthenticated", "forbidden", "not_found"),
+)
+def metrics(request: Request, caller: MaybeCaller) -> Response:
+    """Prometheus metrics, for internal addresses and administrators."""
+    found = request.app.state.metrics
+    if not isinstance(found, Metrics):
+        raise NotFound
+    if not is_internal(request):
+        if caller is None:
+            raise Unauthenticated
+        if caller.role != "admin":
+            raise Forbidden
+    return Response(found.text(), media_type=EXPOSITION, headers={"Cache-Control": "no-store"})
+
+
+def is_internal(request: Request) -> bool:
+    """Whether the request comes straight from a loopback or private address.
+
+    What a proxy passed on counts as external: then the peer's address says nothing about the caller.
+    """
+    if request.client is None or any(name in request.headers for name in _FORWARDED):
+        return False
+    try:
+        address = ip_address(request.client.host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_private

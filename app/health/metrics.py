@@ -1,0 +1,39 @@
+"""Prometheus metrics of the API, in a registry of their own: counts and times by route template, nothing else."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+
+from app.http.edge import Exchange
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+
+
+class Metrics:
+    """Label values come from the code (templates, methods, statuses), so that no caller can add a series."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "corevault_http_requests",
+            "Requests that were answered.",
+            ("method", "route", "status"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "corevault_http_request_seconds",
+            "Time to the end of the answer.",
+            ("route",),
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+
+    def observe(self, exchange: Exchange) -> None:
+        method = exchange.method if exchange.method in _METHODS else "other"
+        self._requests.labels(method, exchange.route, str(exchange.status)).inc()
+        self._seconds.labels(exchange.route).observe(exchange.seconds)
+
+    def text(self) -> bytes:
+        """The exposition format, version 0.0.4."""
+        return generate_latest(self._registry)

@@ -1,0 +1,53 @@
+"""Whether this API can do its work: database, migrations, ledger, store."""
+
+from threading import Lock
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.db.migrations import at_head
+from app.errors import DependencyUnavailable
+from app.services import Services
+
+
+class Readiness:
+    """Checks on demand. The ledger is verified once for each process, before anything is served."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._verified = False
+        self._lock = Lock()
+
+    def check(self) -> None:
+        """Return if every dependency answers.
+
+        Raises:
+            DependencyUnavailable: naming the one that does not.
+        """
+        try:
+            migrated = at_head(self._services.database.engine)
+        except SQLAlchemyError:
+            raise DependencyUnavailable("The database does not answer.") from None
+        if not migrated:
+            raise DependencyUnavailable("The database is not migrated; run 'corevaultd migrate'.")
+        self.verify_ledger()
+        self._probe_store()
+
+    def verify_ledger(self) -> None:
+        """Recompute chains and balances in full; accounts that do not hold are frozen.
+
+        Raises:
+            DependencyUnavailable: where the database does not answer.
+        """
+        with self._lock:
+            if self._verified:
+                return
+            try:
+                with self._services.database.write() as tx:
+                    self._services.ledger.verify_and_freeze(tx)
+            except SQLAlchemyError:
+                raise DependencyUnavailable("The ledger could not be verified.") from None
+            self._verified = True
+
+    def _probe_store(self) -> None:
+        with self._services.store.create() as probe:  # never published: discarded at the end
+            probe.write(b"\0")

@@ -1,0 +1,100 @@
+"""The outermost layer: a request id on every response, no exception that escapes, one observation an exchange.
+
+Pure ASGI, so that streams pass through it unbuffered.
+"""
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from fastapi.routing import APIRoute
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.db import new_id
+from app.errors import CorevaultError, Internal, NotFound, UnsupportedMediaType
+from app.http.problems import problem
+
+UNMATCHED: Final = "unmatched"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """All that logs and metrics may know of a request: no body, no header, no query, no raw path."""
+
+    method: str
+    route: str  # the template, as in /v1/jobs/{job_id}
+    status: int
+    seconds: float
+    request_id: str
+
+
+class ResponseAborted(Exception):
+    """The response broke off; its cause was logged without its message, which may quote data."""
+
+
+class Edge:
+    """Wraps the whole application."""
+
+    def __init__(self, app: ASGIApp, observers: tuple[Callable[[Exchange], None], ...] = ()) -> None:
+        self._app = app
+        self._observers = observers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = new_id("req")
+        scope.setdefault("state", {})["request_id"] = request_id
+        started, status = time.perf_counter(), 0
+
+        async def stamped(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        try:
+            await self._answer(scope, receive, stamped)
+        except Exception as error:  # noqa: BLE001  (the edge is where every failure ends)
+            log_failure(error, request_id)
+            if status:
+                raise ResponseAborted from None
+            await problem(Internal(), request_id)(scope, receive, stamped)
+        finally:
+            self._observe(scope, status, time.perf_counter() - started, request_id)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = _refusal(scope)
+        if refusal is None:
+            await self._app(scope, receive, send)
+        else:
+            await problem(refusal, scope["state"]["request_id"])(scope, receive, send)
+
+    def _observe(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+        route = scope.get("route")
+        template = route.path_format if isinstance(route, APIRoute) else UNMATCHED
+        exchange = Exchange(scope["method"], template, status, seconds, request_id)
+        for observe in self._observers:
+            observe(exchange)
+
+
+def _refusal(scope: Scope) -> CorevaultError | None:
+    """What no route of ours ever accepts."""
+    if "\0" in scope["path"]:
+        return NotFound()
+    codings = ",".join(Headers(scope=scope).getlist("content-encoding"))
+    if any(coding.strip().lower() not in {"", "identity"} for coding in codings.split(",")):
+        return UnsupportedMediaType("Send the body without Content-Encoding.")
+    return None
+
+
+def log_failure(error: BaseException, request_id: str) -> None:
+    """The kind of an unexpected error and where it arose; never its message."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-12:]]
+    structlog.get_logger().error("unexpected error", kind=type(error).__name__, where=where, request_id=request_id)

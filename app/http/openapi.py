@@ -1,0 +1,89 @@
+"""How problems appear in the OpenAPI document: one schema, one example a code, grouped by status."""
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from app.errors import CorevaultError
+from app.http.codes import MEDIA_TYPE, PROBLEMS
+
+PROBLEM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "code", "request_id"],
+    "properties": {
+        "type": {"type": "string", "format": "uri"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "enum": sorted(PROBLEMS)},
+        "request_id": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["pointer", "message"],
+                "properties": {"pointer": {"type": "string"}, "message": {"type": "string"}},
+            },
+        },
+    },
+}
+_EXTRA: dict[str, dict[str, Any]] = {
+    "invalid_request": {"errors": [{"pointer": "/privacy/epsilon", "message": "Use a number greater than 0."}]},
+    "budget_exceeded": {
+        "requested": {"epsilon": 0.5, "delta": 1e-6},
+        "epsilon_after": 2.13,
+        "limit": {"epsilon": 2.0, "delta": 1e-6},
+        "remaining": {"epsilon": 0.31, "delta": 1e-6},
+    },
+}
+
+
+def problem_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """The ``responses`` argument of a route or router that may answer with these codes."""
+    by_status: dict[int | str, dict[str, Any]] = {}
+    for code in dict.fromkeys(codes):
+        status, title = PROBLEMS[code]
+        response = by_status.setdefault(
+            status,
+            {
+                "description": title,
+                "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}},
+            },
+        )
+        response["content"][MEDIA_TYPE]["examples"][code] = {"value": example(code)}
+    return by_status
+
+
+def example(code: str) -> dict[str, Any]:
+    """A problem of this code, as a caller would see it."""
+    status, title = PROBLEMS[code]
+    detail = next(each.default for each in _classes(CorevaultError) if each.code == code)
+    return {
+        "type": f"urn:corevault:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "request_id": "req_01jd0000000000000000000000",
+    } | _EXTRA.get(code, {})
+
+
+def _classes(root: type[CorevaultError]) -> list[type[CorevaultError]]:
+    return [*(found for child in root.__subclasses__() for found in _classes(child)), root]
+
+
+def describe(app: FastAPI) -> None:
+    """Serve an OpenAPI 3.1 document whose problems share one schema, in place of the framework's own errors."""
+    generate = app.openapi
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = generate()
+            schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+            for unused in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(unused, None)
+            schemas["Problem"] = PROBLEM_SCHEMA
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]

@@ -1,0 +1,97 @@
+"""The API's composition root: which routers there are, what wraps them, and what they share."""
+
+import base64
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from app.auth.endpoints import router as auth_router
+from app.config import Settings
+from app.db import Database, make_engine
+from app.errors import CorevaultError, DependencyUnavailable
+from app.health.endpoints import router as health_router
+from app.health.metrics import Metrics
+from app.health.readiness import Readiness
+from app.http.edge import Edge, Exchange
+from app.http.logs import log_exchange
+from app.http.openapi import describe
+from app.http.problems import on_domain_error, on_invalid_input, on_router_error
+from app.http.verbs import Verbs, on_method_not_allowed
+from app.ledger import Ledger
+from app.queue.sender import CeleryQueue
+from app.services import Limits, Services, VerificationKey
+from app.vault.keys import load_api_keys
+from app.vault.signing import Signer, key_id
+from app.vault.store import open_store
+
+ROUTERS: tuple[APIRouter, ...] = (auth_router, health_router)
+
+
+def create_app(services: Services, *, metrics: bool = True) -> FastAPI:
+    """The ASGI application on top of ``services``; the ledger is verified when it starts up."""
+    measured = Metrics() if metrics else None
+    observers: tuple[Callable[[Exchange], None], ...] = (
+        (log_exchange,) if measured is None else (log_exchange, measured.observe)
+    )
+    app = FastAPI(
+        title="Corevault",
+        version="1",
+        summary="A privacy wall with an exit: differentially private Bayesian pseudocoresets.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
+    )
+    for router in ROUTERS:
+        app.router.routes.extend(router.routes)  # flat, so that every route knows its whole path template
+    app.user_middleware.extend([Middleware(Edge, observers=observers), Middleware(Verbs, routes=app.routes)])
+    app.add_exception_handler(CorevaultError, on_domain_error)
+    app.add_exception_handler(RequestValidationError, on_invalid_input)
+    app.add_exception_handler(HTTPException, on_router_error)
+    app.add_exception_handler(405, on_method_not_allowed)
+    app.state.services = services
+    app.state.metrics = measured
+    app.state.readiness = Readiness(services)
+    describe(app)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    with suppress(DependencyUnavailable):  # /health/ready says so, and verifies once the database is back
+        await run_in_threadpool(app.state.readiness.verify_ledger)
+    yield
+    app.state.services.database.dispose()
+
+
+def build_services(settings: Settings) -> Services:
+    """The API's collaborators as the settings name them.
+
+    Raises:
+        VaultError: for missing or damaged key files, or a storage URL that is not supported.
+    """
+    keys = load_api_keys(settings.keys_dir)
+    signer = Signer(keys.ledger_seed)
+    return Services(
+        database=Database(make_engine(settings.database_url)),
+        ledger=Ledger(signer, settings.max_epsilon),
+        store=open_store(settings.storage_url),
+        queue=CeleryQueue(settings.broker_url, settings.data_dir),
+        signer=signer,
+        sealing_key=keys.sealing_key,
+        verification_keys=(
+            verification_key(keys.ledger_public, "ledger"),
+            verification_key(keys.release_public, "release"),
+        ),
+        limits=Limits(upload_bytes=settings.max_upload_bytes, slots=settings.max_rows),
+    )
+
+
+def verification_key(public_key: str, use: str) -> VerificationKey:
+    return VerificationKey(key_id(base64.b64decode(public_key)), public_key, use)

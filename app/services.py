@@ -1,0 +1,57 @@
+"""What endpoints share: built once by the composition root, handed to each endpoint by a dependency."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, Request
+
+from app.db import Database, WriteSession
+from app.queue import TaskQueue
+
+if TYPE_CHECKING:
+    from app.ledger import Ledger
+    from app.vault.signing import Signer
+    from app.vault.store import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationKey:
+    """A public Ed25519 key that signed documents name in ``key_id``; published by ``GET /v1/keys``."""
+
+    key_id: str
+    public_key: str  # base64
+    use: str  # "ledger" or "release"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps that endpoints enforce themselves."""
+
+    upload_bytes: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The API's collaborators. None of them can decrypt: the opening key is the worker's alone."""
+
+    database: Database
+    ledger: "Ledger"
+    store: "ObjectStore"
+    queue: TaskQueue
+    signer: "Signer"  # the ledger key: checkpoints and receipts
+    sealing_key: bytes  # the worker's public key, pinned
+    verification_keys: tuple[VerificationKey, ...]
+    limits: Limits
+    on_dataset_deleted: Callable[[WriteSession, str], None] = lambda _, __: None
+    """What features above datasets do in the transaction that deletes one (end its jobs)."""
+
+
+def shared_services(request: Request) -> Services:
+    services = request.app.state.services
+    assert isinstance(services, Services)
+    return services
+
+
+Shared = Annotated[Services, Depends(shared_services)]

@@ -1,0 +1,35 @@
+"""The API's collaborators on test doubles of the outside and real code inside."""
+
+import secrets
+from pathlib import Path
+
+from nacl.public import PrivateKey
+
+from app.db import Database
+from app.ledger import Ledger
+from app.queue import TaskQueue
+from app.services import Limits, Services, VerificationKey
+from app.vault.signing import Signer
+from app.vault.store import open_store
+
+MAX_EPSILON = 20.0
+
+
+def make_services(
+    database: Database, queue: TaskQueue, folder: Path, *, upload_bytes: int = 2**20, slots: int = 1_000_000
+) -> Services:
+    """Services whose keys are new and whose store lies below ``folder``."""
+    ledger_signer, release_signer = Signer(secrets.token_bytes(32)), Signer(secrets.token_bytes(32))
+    return Services(
+        database=database,
+        ledger=Ledger(ledger_signer, MAX_EPSILON),
+        store=open_store((folder / "storage").as_uri()),
+        queue=queue,
+        signer=ledger_signer,
+        sealing_key=bytes(PrivateKey.generate().public_key),
+        verification_keys=(
+            VerificationKey(ledger_signer.key_id, ledger_signer.public_key, "ledger"),
+            VerificationKey(release_signer.key_id, release_signer.public_key, "release"),
+        ),
+        limits=Limits(upload_bytes=upload_bytes, slots=slots),
+    )
