@@ -4,6 +4,7 @@ import io
 from collections import OrderedDict
 from typing import BinaryIO
 
+from app.errors import DependencyUnavailable
 from app.vault.envelope import (
     BOX_BYTES,
     CHUNK_BYTES,
@@ -42,6 +43,7 @@ class SealedReader(io.RawIOBase):
 
     Raises:
         VaultError: here and while reading, for any authentication failure.
+        DependencyUnavailable: the store fails to deliver.
     """
 
     def __init__(self, source: BinaryIO, key: bytes, upload_id: str, cached_chunks: int = 2) -> None:
@@ -96,8 +98,11 @@ class SealedReader(io.RawIOBase):
         if index in self._cache:
             self._cache.move_to_end(index)
             return self._cache[index]
-        self._source.seek(HEADER_BYTES + index * SEALED_CHUNK_BYTES)
-        sealed = self._source.read(SEALED_CHUNK_BYTES)
+        try:
+            self._source.seek(HEADER_BYTES + index * SEALED_CHUNK_BYTES)
+            sealed = self._source.read(SEALED_CHUNK_BYTES)
+        except OSError:
+            raise DependencyUnavailable from None
         plaintext = open_chunk(self._key, self._upload_id, index, sealed, last=index == self._chunks - 1)
         self._cache[index] = plaintext
         if len(self._cache) > self._cached_chunks:

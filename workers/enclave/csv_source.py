@@ -1,7 +1,8 @@
 """CSV as a stream of rows. A ragged row is a null row in its place; blank lines are no rows.
 
 The bytes are first made valid UTF-8, each broken sequence becoming a NUL, which no number and no declared
-category contains: so a bad byte spoils its cell and nothing else.
+category contains: so a bad byte spoils its cell and nothing else. A last row of our own, too wide for any table,
+tells whether the file ends inside a quoted cell, which would have swallowed the rows before it.
 """
 
 import codecs
@@ -15,12 +16,13 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from app.inference.protocol import Column
-from workers.enclave.faults import FileFault
+from workers.enclave.faults import FileFault, Reason
 from workers.enclave.sources import Meter, RawRows, check_header, faults_of_the_file
 
-BLOCK_BYTES = 8 << 20  # also the longest row that is read
+BLOCK_BYTES = 8 << 20  # also the longest row that is read: a longer one is a fault of the file
 READ_BYTES = 1 << 20
 PIECE_ROWS = 65_536
+END = "\0" + "," * 10_000
 
 
 def _as_nul(error: UnicodeError) -> tuple[str, int]:
@@ -32,7 +34,7 @@ codecs.register_error("corevault-nul", _as_nul)
 
 
 class _Utf8(io.RawIOBase):
-    """``source`` as valid UTF-8 without a byte order mark and with a final line break."""
+    """``source`` as valid UTF-8 without a byte order mark, followed by the row ``END``."""
 
     def __init__(self, source: io.RawIOBase) -> None:
         super().__init__()
@@ -62,7 +64,7 @@ class _Utf8(io.RawIOBase):
         self._ended = not data
         text = self._decoder.decode(data, final=self._ended)
         self.blank = self.blank and not text.strip()
-        self._ready = memoryview((text + "\n" if self._ended else text).encode())
+        self._ready = memoryview((f"{text}\n{END}\n" if self._ended else text).encode())
 
 
 class _RaggedRows:
@@ -72,9 +74,13 @@ class _RaggedRows:
         self._slots = slots
         self._places = array("q")
         self.too_many = False
+        self.ended = False
 
     def meet(self, row: pyarrow.csv.InvalidRow) -> str:
         """Called by the parser for each ragged row; the header is row 1."""
+        self.ended = row.text == END
+        if self.ended:
+            return "skip"
         place = row.number - 2
         self.too_many = place >= self._slots
         if self.too_many:
@@ -104,12 +110,13 @@ def csv_rows(source: io.RawIOBase, columns: Sequence[Column], meter: Meter) -> I
         FileFault: malformed, empty, missing_column, unknown_column, too_large, too_many_units.
     """
     ragged = _RaggedRows(meter.slots)
-    reader = _open(_Utf8(source), ragged)
+    text = _Utf8(source)
+    reader = _open(text, ragged)
     names = [name.strip() for name in reader.schema.names]
     check_header(names, columns)
     start = 0
     while True:
-        batch = _next_batch(reader, ragged)
+        batch = _next_batch(text, reader, ragged)
         if batch is not None and batch.num_rows == 0:
             continue
         stop, places = ragged.take(start, None if batch is None else batch.num_rows)
@@ -119,6 +126,8 @@ def csv_rows(source: io.RawIOBase, columns: Sequence[Column], meter: Meter) -> I
         if batch is None:
             break
         start = stop
+    if not ragged.ended:
+        raise FileFault("malformed")
     if stop == 0:
         raise FileFault("empty")
 
@@ -134,7 +143,7 @@ def _pieces(length: int, places: NDArray[np.int64], cells: dict[str, pa.Array]) 
 def _open(source: _Utf8, ragged: _RaggedRows) -> pyarrow.csv.CSVStreamingReader:
     try:
         with faults_of_the_file():
-            return pyarrow.csv.open_csv(
+            reader = pyarrow.csv.open_csv(
                 pa.PythonFile(source, mode="r"),
                 read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
                 parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=ragged.meet),
@@ -142,21 +151,24 @@ def _open(source: _Utf8, ragged: _RaggedRows) -> pyarrow.csv.CSVStreamingReader:
                     default_column_type=pa.string(), check_utf8=False, strings_can_be_null=False
                 ),
             )
-    except FileFault:
-        if source.blank:
-            raise FileFault("empty") from None
-        if ragged.too_many:
-            raise FileFault("too_many_units") from None
-        raise
+    except FileFault as fault:
+        raise FileFault(_cause(source, ragged, fault)) from None
+    if source.blank:
+        raise FileFault("empty")
+    return reader
 
 
-def _next_batch(reader: pyarrow.csv.CSVStreamingReader, ragged: _RaggedRows) -> pa.RecordBatch | None:
+def _cause(source: _Utf8, ragged: _RaggedRows, fault: FileFault) -> Reason:
+    if source.blank:
+        return "empty"
+    return "too_many_units" if ragged.too_many else fault.reason
+
+
+def _next_batch(source: _Utf8, reader: pyarrow.csv.CSVStreamingReader, ragged: _RaggedRows) -> pa.RecordBatch | None:
     try:
         with faults_of_the_file():
             return reader.read_next_batch()
     except StopIteration:
         return None
-    except FileFault:
-        if ragged.too_many:
-            raise FileFault("too_many_units") from None
-        raise
+    except FileFault as fault:
+        raise FileFault(_cause(source, ragged, fault)) from None

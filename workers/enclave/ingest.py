@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from app.inference.protocol import Column
 from app.vault.envelope import content_context, new_key, wrap_key
@@ -19,6 +19,7 @@ from workers.enclave.faults import REASONS, Reason
 from workers.enclave.instructions import Instructions
 from workers.enclave.keys import OpeningKey
 
+ANSWER_BYTES = 4096  # read once the child has ended: it cannot fill our memory
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"}
 
@@ -133,21 +134,25 @@ def _carry_out(store: ObjectStore, instructions: Instructions, dataset_key: byte
 
 def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Rejected | Failed:
     """The fingerprint, or why there is none."""
-    child = subprocess.Popen(
-        [Path(sys.executable).with_name("corevault-ingest")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=_ENVIRONMENT,
-        cwd="/",
-    )
-    try:
-        answer, _ = child.communicate(instructions.to_json().encode(), timeout_seconds)
-    except subprocess.TimeoutExpired:
-        return Failed(transient=False)
-    finally:
-        child.kill()
-        child.wait()
+    with os.fdopen(os.memfd_create("instructions"), "w+b") as told:
+        told.write(instructions.to_json().encode())
+        told.seek(0)
+        child = subprocess.Popen(
+            [Path(sys.executable).with_name("corevault-ingest")],
+            stdin=told,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_ENVIRONMENT,
+            cwd="/",
+        )
+    with child, cast(BinaryIO, child.stdout) as answers:
+        try:
+            child.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            return Failed(transient=False)
+        finally:
+            child.kill()
+        answer = answers.read(ANSWER_BYTES)
     if child.returncode == -signal.SIGXCPU:
         return Rejected("too_large")
     return _judged(answer) if child.returncode == 0 else Failed(transient=False)

@@ -1,0 +1,83 @@
+"""Statements signed over their canonical form."""
+
+import base64
+import copy
+import hashlib
+from typing import Any
+
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+from nacl.signing import SigningKey, VerifyKey
+
+from app.vault.signing import Signer, verify
+
+SEED = bytes(range(32))
+STATEMENT = {"b": [1, 2.5, None, True], "a": {"ä": "x", "n": -0.0}}
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53) + 1, 2**53 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def test_signature_is_ed25519_over_the_canonical_form() -> None:
+    """Against PyNaCl and hashlib directly; the bytes are RFC 8785's, whatever the order of members."""
+    signed = Signer(SEED).sign(STATEMENT)
+    canonical = '{"a":{"n":0,"ä":"x"},"b":[1,2.5,null,true]}'.encode()
+    public = bytes(SigningKey(SEED).verify_key)
+    VerifyKey(public).verify(canonical, base64.b64decode(signed["signature"]))
+    assert signed["key_id"] == "ed25519:" + hashlib.sha256(public).hexdigest()[:16]
+    assert signed["statement"] == STATEMENT
+
+
+@given(json_values)
+def test_what_was_signed_verifies(value: Any) -> None:
+    signer = Signer(SEED)
+    assert verify(signer.sign({"value": value}), signer.public_key)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**60, b"bytes", object()])
+def test_what_json_cannot_say_is_not_signed(value: Any) -> None:
+    with pytest.raises(rfc8785.CanonicalizationError):
+        Signer(SEED).sign({"value": value})
+
+
+def altered() -> list[dict[str, Any]]:
+    signed = Signer(SEED).sign(STATEMENT)
+    other = Signer(bytes(32)).sign(STATEMENT)
+    return [
+        {**signed, "statement": {**STATEMENT, "c": 1}},
+        {**signed, "signature": other["signature"]},
+        {**signed, "signature": signed["signature"][:-4]},
+        {**signed, "signature": "…"},
+        {**signed, "signature": 7},
+        {**signed, "key_id": other["key_id"]},
+        {key: value for key, value in signed.items() if key != "key_id"},
+        {key: value for key, value in signed.items() if key != "statement"},
+        {**signed, "statement": {"a": float("nan")}},
+        other,
+        {},
+    ]
+
+
+@pytest.mark.parametrize("document", altered(), ids=range(len(altered())))
+def test_anything_altered_is_refused_without_raising(document: dict[str, Any]) -> None:
+    assert not verify(document, Signer(SEED).public_key)
+
+
+@pytest.mark.parametrize("key", ["", "…", "AAAA", "x" * 44])
+def test_a_malformed_key_verifies_nothing(key: str) -> None:
+    assert not verify(Signer(SEED).sign(STATEMENT), key)
+
+
+def test_signing_changes_nothing_of_the_statement() -> None:
+    before = copy.deepcopy(STATEMENT)
+    Signer(SEED).sign(STATEMENT)
+    assert before == STATEMENT

@@ -1,0 +1,137 @@
+"""Uploads are sealed as they arrive: in bounded memory, never in the clear, whole or not at all."""
+
+import hashlib
+import resource
+import secrets
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from nacl.public import PrivateKey, SealedBox
+
+from app.errors import ContentTooLarge, DependencyUnavailable
+from app.vault.envelope import CHUNK_BYTES
+from app.vault.reader import SealedReader, read_key_box
+from app.vault.store import LocalStore
+from app.vault.writer import SealedUpload, UploadWriter
+
+UNLIMITED = 1 << 40
+Upload = Callable[..., SealedUpload]
+
+
+@pytest.fixture
+def upload(store: LocalStore, sealing_key: bytes) -> Upload:
+    def send(pieces: list[bytes], upload_id: str = "ct_1") -> SealedUpload:
+        with UploadWriter(store, sealing_key, upload_id, UNLIMITED) as writer:
+            for piece in pieces:
+                writer.write(piece)
+            return writer.finish()
+
+    return send
+
+
+def reader(store: LocalStore, name: str, opening_secret: bytes, upload_id: str = "ct_1") -> SealedReader:
+    source = store.open(name)
+    key = SealedBox(PrivateKey(opening_secret)).decrypt(read_key_box(source))[:32]
+    return SealedReader(source, key, upload_id)
+
+
+def files(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_file()]
+
+
+@contextmanager
+def disk_of(size: int) -> Iterator[None]:
+    """No file grows beyond ``size`` meanwhile: the operating system fails the write."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, 3 * CHUNK_BYTES + 7]
+)
+def test_round_trip(store: LocalStore, upload: Upload, opening_secret: bytes, size: int) -> None:
+    plaintext = secrets.token_bytes(size)
+    pieces = [plaintext[start : start + 300_001] for start in range(0, size, 300_001)]
+    sealed = upload(pieces)
+    assert (sealed.size, sealed.sha256) == (size, hashlib.sha256(plaintext).digest())
+    with reader(store, sealed.name, opening_secret) as file:
+        assert file.size == size
+        assert file.read() == plaintext
+
+
+def test_w1_the_sealed_object_needs_the_opening_key(store: LocalStore, upload: Upload, tmp_path: Path) -> None:
+    """W1, W3: neither the rows nor their digest are in the store, and another's key opens nothing."""
+    canary = b"canary-7f3a,123456.78901234\n"
+    sealed = upload([canary] * 100_000)
+    stored = b"".join(path.read_bytes() for path in files(tmp_path))
+    for trace in (canary[:6], b"123456.789", sealed.sha256, sealed.sha256.hex().encode()):
+        assert trace not in stored
+    with store.open(sealed.name) as source, pytest.raises(Exception, match=r".+"):
+        SealedBox(PrivateKey.generate()).decrypt(read_key_box(source))
+
+
+def test_equal_uploads_have_unrelated_ciphertexts(store: LocalStore, upload: Upload) -> None:
+    first, second = upload([b"x" * 1000]), upload([b"x" * 1000])
+    with store.open(first.name) as one, store.open(second.name) as two:
+        assert one.read()[4:] != two.read()[4:]
+
+
+def test_memory_stays_bounded_however_the_bytes_arrive(store: LocalStore, upload: Upload) -> None:
+    piece, large = bytes(64 << 10), bytes(32 << 20)
+    for pieces in ([piece] * 512, [large]):
+        tracemalloc.start()
+        upload(pieces)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 6 * CHUNK_BYTES
+
+
+def test_too_large_a_body_is_refused_and_leaves_nothing(store: LocalStore, sealing_key: bytes, tmp_path: Path) -> None:
+    with UploadWriter(store, sealing_key, "ct_1", 3 * CHUNK_BYTES) as writer:
+        writer.write(bytes(3 * CHUNK_BYTES))
+        with pytest.raises(ContentTooLarge):
+            writer.write(b"x")
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("room", [10, CHUNK_BYTES, 2 * CHUNK_BYTES])
+def test_a_full_disk_is_unavailable_and_leaves_nothing(
+    store: LocalStore, upload: Upload, tmp_path: Path, room: int
+) -> None:
+    """W10: a full disk fails the upload, visibly and without a trace."""
+    with disk_of(room), pytest.raises(DependencyUnavailable):
+        upload([bytes(CHUNK_BYTES)] * 4)
+    assert files(tmp_path) == []
+
+
+def test_a_publication_that_fails_leaves_nothing(
+    store: LocalStore, upload: Upload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("app.vault.store.os.fsync", full)
+    with pytest.raises(DependencyUnavailable):
+        upload([b"x"])
+    assert files(tmp_path) == []
+
+
+def test_what_is_aborted_or_left_leaves_nothing(store: LocalStore, sealing_key: bytes, tmp_path: Path) -> None:
+    writer = UploadWriter(store, sealing_key, "ct_1", UNLIMITED)
+    writer.write(bytes(2 * CHUNK_BYTES))
+    writer.abort()
+    with UploadWriter(store, sealing_key, "ct_1", UNLIMITED) as left:
+        left.write(bytes(2 * CHUNK_BYTES))
+    assert files(tmp_path) == []
+
+
+def test_what_is_finished_survives_the_end_of_the_block(store: LocalStore, upload: Upload) -> None:
+    with store.open(upload([b"x"]).name) as source:
+        assert source.read()
