@@ -30,6 +30,10 @@ class WriteSession(ReadSession):
         """Run ``action`` once this transaction is durable (never if it rolls back)."""
         self.info.setdefault("after_commit", []).append(action)
 
+    def after_rollback(self, action: Callable[["WriteSession"], None]) -> None:
+        """Run ``action`` in a transaction of its own if this one rolls back: for what must be kept all the same."""
+        self.info.setdefault("after_rollback", []).append(action)
+
 
 class Database:
     """Hands out sessions on one engine."""
@@ -48,10 +52,20 @@ class Database:
     def write(self) -> Iterator[WriteSession]:
         """One transaction: committed when the block ends, rolled back when it raises."""
         with WriteSession(self._writer, expire_on_commit=False) as session:
-            yield session
-            session.commit()
+            try:
+                yield session
+                session.commit()
+            except BaseException:
+                session.rollback()
+                self._after_rollback(session)
+                raise
             for action in session.info.pop("after_commit", []):
                 action()
+
+    def _after_rollback(self, failed: WriteSession) -> None:
+        for action in failed.info.pop("after_rollback", []):
+            with self.write() as session:
+                action(session)
 
     def dispose(self) -> None:
         self.engine.dispose()

@@ -1,0 +1,9 @@
+"""The only writer of the budget: accounts, reservations, chains of what happened, and what they cost."""
+
+from app.ledger.admission import Preview
+from app.ledger.charge import Charge
+from app.ledger.checkpoints import CheckpointRef
+from app.ledger.service import Ledger
+from app.ledger.views import Budget, Guarantee, LedgerEntry
+
+__all__ = ["Budget", "Charge", "CheckpointRef", "Guarantee", "Ledger", "LedgerEntry", "Preview"]

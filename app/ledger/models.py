@@ -26,7 +26,6 @@ class Account(Base):
     balance: Mapped[dict[str, Any]]
     snapshot: Mapped[dict[str, Any]]  # a signed earlier balance, from which the cached one is recomputed
     frozen_at: Mapped[datetime | None]
-    opened_at: Mapped[datetime]
 
 
 class LedgerDataset(Base):

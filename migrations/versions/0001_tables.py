@@ -48,7 +48,6 @@ def upgrade() -> None:
         sa.Column("balance", sa.JSON(), nullable=False),
         sa.Column("snapshot", sa.JSON(), nullable=False),
         sa.Column("frozen_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("opened_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_ledger_accounts")),
         sa.UniqueConstraint("owner_id", "population", name=op.f("uq_ledger_accounts_owner_id")),
     )

@@ -1,0 +1,115 @@
+"""Opening an account for a population, or a further dataset's share in it."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+
+from app.db import WriteSession, new_id, now
+from app.errors import InvalidRequest, StateConflict
+from app.ledger import book as books
+from app.ledger import snapshot
+from app.ledger.balance import ACCOUNT_OPENED, Balance, Happening, Share, apply
+from app.ledger.chain import GENESIS, Head
+from app.ledger.charge import distance_allowance
+from app.ledger.meter import Meter, Pot, filter_pot, total_pot
+from app.ledger.models import Account, LedgerDataset
+from app.privacy.accounting import ORDERS
+from app.privacy.filter import design
+from app.privacy.relation import Relation
+from app.vault.signing import Signer
+
+
+def open_account(
+    tx: WriteSession,
+    signer: Signer,
+    max_epsilon: float,
+    *,
+    owner_id: str,
+    population: str,
+    dataset_id: str,
+    unit: Mapping[str, Any],
+    slots: int,
+    epsilon: float,
+    delta: float,
+) -> None:
+    """Open the account of (owner, population), or give this dataset a cap within the one that is there.
+
+    Raises:
+        InvalidRequest: at ``/budget/epsilon`` or ``/budget/delta``.
+        StateConflict: the population has an account with another delta or unit, or a frozen one.
+    """
+    check_delta(delta, slots, "/budget/delta")
+    pot = design_pot(epsilon, delta, max_epsilon, "/budget/epsilon")
+    facts = {key: value for key, value in unit.items() if value is not None}
+    books.serialise(tx, f"{owner_id}|{population}")
+    named = (Account.owner_id == owner_id, Account.population == population)
+    known = tx.scalar(select(Account.id).where(*named))
+    if known is None:
+        account_id = new_id("acc")
+        share = Share(slots, None)
+        balance = _fresh_balance(owner_id, population, facts, pot, {dataset_id: share})
+        _insert(tx, signer, account_id, dataset_id, balance)
+    else:
+        account_id = known
+        _join(tx, signer, account_id, dataset_id, unit=facts, share=Share(slots, pot))
+    tx.add(LedgerDataset(dataset_id=dataset_id, account_id=account_id, refused=0))
+    tx.flush()
+
+
+def check_delta(delta: float, slots: int, pointer: str) -> None:
+    if not (math.isfinite(delta) and 0 < delta <= 1 / (10 * slots)):
+        raise InvalidRequest.at(pointer, "must be positive and at most 1/(10 slots)")
+
+
+def design_pot(epsilon: float, delta: float, max_epsilon: float, pointer: str) -> Pot:
+    """An empty filter for ``(epsilon, delta)``.
+
+    Raises:
+        InvalidRequest: at ``pointer``.
+    """
+    if not (math.isfinite(epsilon) and 0 < epsilon <= max_epsilon):
+        raise InvalidRequest.at(pointer, f"must be positive and at most {max_epsilon:g}")
+    try:
+        return filter_pot(design(epsilon, delta))
+    except ValueError as error:
+        raise InvalidRequest.at(pointer, "is too small to admit any job at this delta") from error
+
+
+def _fresh_balance(
+    owner_id: str, population: str, unit: Mapping[str, Any], pot: Pot, datasets: Mapping[str, Share]
+) -> Balance:
+    return Balance(
+        owner_id=owner_id,
+        population=population,
+        relation=Relation.ZERO_OUT,
+        unit=unit,
+        total=total_pot(pot.epsilon, pot.delta, ORDERS),
+        tranches=(pot,),
+        distance=Meter((distance_allowance(pot.epsilon, pot.delta),), (0,), (0,)),
+        datasets=datasets,
+    )
+
+
+def _insert(tx: WriteSession, signer: Signer, account_id: str, dataset_id: str, balance: Balance) -> None:
+    account = Account(id=account_id, owner_id=balance.owner_id, population=balance.population, frozen_at=None)
+    happening = Happening(1, ACCOUNT_OPENED, dataset_id, None, {"balance": balance.to_json()})
+    books.extend(tx, account, Head(0, GENESIS, None), happening, balance=apply(None, happening), at=now())
+    snapshot.take(signer, account, 0)
+    tx.add(account)
+
+
+def _join(
+    tx: WriteSession, signer: Signer, account_id: str, dataset_id: str, *, unit: Mapping[str, Any], share: Share
+) -> None:
+    any_dataset = tx.scalars(select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)).first()
+    book = books.open_book(tx, signer, any_dataset or dataset_id)
+    cap = share.cap
+    assert cap is not None
+    same = (cap.delta, unit, Relation.ZERO_OUT) == (book.balance.total.delta, book.balance.unit, book.balance.relation)
+    if not same:
+        raise StateConflict("This population has an account with another delta or privacy unit.")
+    if dataset_id in book.balance.datasets:
+        raise StateConflict("The dataset has its account already.")
+    book.append(ACCOUNT_OPENED, dataset_id, {"share": {"slots": share.slots, "cap": cap.to_json()}})

@@ -1,0 +1,102 @@
+"""Whether a charge fits: integers only. It goes to the first tranche that has room, and every cap must have room."""
+
+from dataclasses import dataclass, replace
+
+from app.ledger.balance import Balance
+from app.ledger.charge import Charge, Pinned, amounts, check_priced, distance_units
+from app.privacy.accounting import INFINITE, add, epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a charge costs alone and leaves behind. ``more_like_this`` counts identical jobs after this one."""
+
+    cost_epsilon: float
+    cost_delta: float
+    affordable: bool
+    epsilon_after: float
+    more_like_this: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``pinned`` is None for a charge that does not fit."""
+
+    preview: Preview
+    pinned: Pinned | None
+
+
+def decide(balance: Balance, dataset_id: str, charge: Charge) -> Decision:
+    """Price ``charge`` and see whether it fits.
+
+    Raises:
+        MethodNotAllowedOnPrivateData, InvalidRequest, Internal: for what has no price (never priced at zero).
+    """
+    priced = _price(balance, dataset_id, charge)
+    tranches = tuple(amounts(charge, tranche.orders) for tranche in balance.tranches)
+    rooms = [pot.meter.room(each) for pot, each in zip(balance.tranches, tranches, strict=True)]
+    count = min(sum(rooms), balance.total.meter.room(priced.amounts), balance.distance.room((priced.distance,)))
+    cap = balance.datasets[dataset_id].cap
+    if cap is not None:
+        count = min(count, cap.meter.room(priced.cap_amounts))
+    preview = _preview(balance, priced, count)
+    if count == 0:
+        return Decision(preview, None)
+    chosen = next(index for index, room in enumerate(rooms) if room > 0)
+    return Decision(preview, replace(priced, tranche=chosen, tranche_amounts=tranches[chosen]))
+
+
+def composed(balance: Balance, extra: tuple[int, ...] | None = None) -> float:
+    """The epsilon of all that is settled, opened and reserved (and of ``extra``) at the account's delta."""
+    vector = balance.total.meter.used
+    if extra is not None:
+        vector = tuple(map(sum, zip(vector, extra, strict=True)))
+    return at_limit(balance, vector)
+
+
+def at_limit(balance: Balance, vector: tuple[int, ...]) -> float:
+    """The epsilon of any vector over the account's orders, at the account's delta."""
+    return epsilon(tuple(add(0, amount) for amount in vector), balance.total.delta, balance.total.orders)
+
+
+def _price(balance: Balance, dataset_id: str, charge: Charge) -> Pinned:
+    vector = amounts(charge, balance.total.orders)
+    check_priced(vector)
+    cap = balance.datasets[dataset_id].cap
+    capped = amounts(charge, cap.orders) if cap is not None else ()
+    return Pinned(vector, 0, (), capped, distance_units(charge))
+
+
+def _preview(balance: Balance, priced: Pinned, count: int) -> Preview:
+    return Preview(
+        cost_epsilon=at_limit(balance, priced.amounts),
+        cost_delta=balance.total.delta,
+        affordable=count > 0,
+        epsilon_after=composed(balance, priced.amounts),
+        more_like_this=max(0, count - 1),
+    )
+
+
+def largest_gaussian(balance: Balance, dataset_id: str) -> float:
+    """The epsilon of the largest single full-batch Gaussian job that would still be admitted; 0 if there is none.
+
+    A Gaussian's divergence is ``rho * order``, so the tightest of the meters leaves ``rho = max slack/order``.
+    """
+    pots = [balance.total]
+    share = balance.datasets[dataset_id]
+    if share.cap is not None:
+        pots.append(share.cap)
+    best = max(_largest_rho(pot.orders, pot.meter.slack) for pot in balance.tranches)
+    rho = min(best, *(_largest_rho(pot.orders, pot.meter.slack) for pot in pots))
+    if rho <= 0 or max(balance.distance.slack) < 1 or balance.frozen:
+        return 0.0
+    return at_limit(balance, tuple(min(int(rho * order), INFINITE) for order in balance.total.orders))
+
+
+_MARGIN = 1e-9
+"""Left below the largest Gaussian, so that noise calibrated to its epsilon is admitted whatever was rounded."""
+
+
+def _largest_rho(orders: tuple[float, ...], slack: tuple[int, ...]) -> float:
+    best = max(left / order for left, order in zip(slack, orders, strict=True))
+    return best * (1 - _MARGIN) - 1

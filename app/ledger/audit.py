@@ -1,0 +1,133 @@
+"""The full audit: everything recomputed from the entries, nothing taken from a cache or a snapshot."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlalchemy import select
+
+from app.db import ReadSession, WriteSession
+from app.ledger import book as books
+from app.ledger import chain, checkpoints, snapshot
+from app.ledger.balance import FROZEN, RESERVED, Balance
+from app.ledger.chain import GENESIS, Head, Mismatch
+from app.ledger.encoding import digest
+from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset, Reservation
+from app.vault.signing import Signer
+
+
+def verify(session: ReadSession, signer: Signer) -> tuple[str, ...]:
+    """The ids of all accounts whose chain, checkpoints, balance or index rows do not hold; empty if all is well."""
+    suspects = set(_broken_checkpoints(session, signer)) | set(_orphans(session))
+    for account_id in session.scalars(select(Account.id).order_by(Account.id)).all():
+        query = select(Account).where(Account.id == account_id).with_for_update(read=True)
+        account = session.scalars(query.execution_options(populate_existing=True)).one()
+        if not _holds(session, signer, account):
+            suspects.add(account_id)
+    return tuple(sorted(suspects))
+
+
+def verify_and_freeze(tx: WriteSession, signer: Signer) -> tuple[str, ...]:
+    """Like :func:`verify`, and freeze what does not hold. Accounts are locked in the order of their ids."""
+    for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
+        books.lock_account(tx, account_id)
+    suspects = verify(tx, signer)
+    for account_id in suspects:
+        account = tx.get(Account, account_id)
+        if account is not None:
+            books.freeze(tx, account, _any_dataset(tx, account_id))
+    return suspects
+
+
+@dataclass(slots=True)
+class _Trail:
+    """What a replay passes by: states of jobs, and the heads that checkpoints and the snapshot point to."""
+
+    wanted: frozenset[int]
+    jobs: dict[str, tuple[str, str, int]] = field(default_factory=dict)
+    points: dict[int, tuple[str, str]] = field(default_factory=dict)
+    frozen_at: object = None
+    within: bool = True
+
+    def pass_by(self, entry: Entry, balance: Balance) -> None:
+        if entry.job_id is not None:
+            self.jobs[entry.job_id] = (entry.kind, entry.dataset_id, entry.sequence)
+        if entry.kind == RESERVED:
+            self.within = self.within and _within_limits(balance, entry)
+        if entry.kind == FROZEN:
+            self.frozen_at = entry.at
+        if entry.sequence in self.wanted:
+            self.points[entry.sequence] = (entry.entry_hash, digest(balance.to_json()))
+
+
+def _holds(session: ReadSession, signer: Signer, account: Account) -> bool:
+    """Replays the chain from its first entry, then compares all that was derived from it."""
+    marks = session.scalars(select(Checkpoint).where(Checkpoint.account_id == account.id)).all()
+    try:
+        snapshot.recompute(session, signer, account)
+        taken = snapshot.taken_at(account)
+        trail = _Trail(frozenset({taken, *(mark.account_sequence for mark in marks)}))
+        balance = _replayed(session, account, trail)
+    except Mismatch:
+        return False
+    kept = (account.snapshot["head"], digest(account.snapshot["balance"]))
+    marked = all(trail.points.get(mark.account_sequence) == (mark.account_head, mark.balance_hash) for mark in marks)
+    return (
+        trail.within
+        and marked
+        and trail.points.get(taken) == kept
+        and snapshot.checkpoint_of(account) == max((mark.sequence for mark in marks), default=0)
+        and account.frozen_at == trail.frozen_at
+        and balance.to_json() == account.balance
+        and _jobs(session, account.id) == trail.jobs
+        and _datasets(session, account.id) == set(balance.datasets)
+    )
+
+
+def _replayed(session: ReadSession, account: Account, trail: _Trail) -> Balance:
+    head = Head(0, GENESIS, None)
+    for entry, reached in chain.replay(head, chain.after(session, account.id, 0)):
+        head = reached
+        assert head.balance is not None
+        trail.pass_by(entry, head.balance)
+    if head.balance is None or (head.sequence, head.entry_hash) != (account.sequence, account.head_hash):
+        raise Mismatch
+    return head.balance
+
+
+def _within_limits(balance: Balance, entry: Entry) -> bool:
+    """Whether every limit held when the entry was written."""
+    cap = balance.datasets[entry.dataset_id].cap
+    meters = [balance.total.meter, balance.distance, *(tranche.meter for tranche in balance.tranches)]
+    if cap is not None:
+        meters.append(cap.meter)
+    return all(meter.holds for meter in meters)
+
+
+def _jobs(session: ReadSession, account_id: str) -> dict[str, tuple[str, str, int]]:
+    columns = (Reservation.job_id, Reservation.state, Reservation.dataset_id, Reservation.sequence)
+    rows = session.execute(select(*columns).where(Reservation.account_id == account_id))
+    return {job_id: (state, dataset_id, sequence) for job_id, state, dataset_id, sequence in rows}
+
+
+def _datasets(session: ReadSession, account_id: str) -> set[str]:
+    return set(session.scalars(select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)))
+
+
+def _any_dataset(session: ReadSession, account_id: str) -> str:
+    query = select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)
+    return session.scalars(query.order_by(LedgerDataset.dataset_id)).first() or ""
+
+
+def _broken_checkpoints(session: ReadSession, signer: Signer) -> Iterator[str]:
+    """The accounts that broken checkpoints name, by their id and by the head that they hold."""
+    for row, holds in checkpoints.audit(session, signer):
+        if not holds:
+            yield row.account_id
+            yield from session.scalars(select(Entry.account_id).where(Entry.entry_hash == row.account_head))
+
+
+def _orphans(session: ReadSession) -> Iterator[str]:
+    """Accounts that rows speak of and that are not there."""
+    known = select(Account.id)
+    for column in (Entry.account_id, Checkpoint.account_id, Reservation.account_id, LedgerDataset.account_id):
+        yield from session.scalars(select(column).where(column.not_in(known)).distinct())

@@ -1,0 +1,195 @@
+"""A balance is what an account's entries add up to. Pure: the same fold at each append, check and audit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from app.ledger.charge import Pinned
+from app.ledger.encoding import digest, unpack
+from app.ledger.meter import Meter, Pot
+
+OPENED, RESERVED, SETTLED, VOIDED = "opened", "reserved", "settled", "voided"
+ACCOUNT_OPENED, LIMIT_CHANGED, FROZEN = "account_opened", "limit_changed", "frozen"
+CONTENT_REPLACED, DATASET_DELETED = "content_replaced", "dataset_deleted"
+_MOVES = {RESERVED: (0, 1), OPENED: (1, -1), VOIDED: (0, -1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One dataset's part in the account: its slots, and its cap unless it opened the account."""
+
+    slots: int
+    cap: Pot | None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJob:
+    """A reservation that has not ended: where it stands, and its entry (by place and by what it says)."""
+
+    state: str
+    sequence: int
+    body_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Limits, what is charged against them, and the reservations that have not ended."""
+
+    owner_id: str
+    population: str
+    relation: str
+    unit: Mapping[str, Any]
+    total: Pot
+    tranches: tuple[Pot, ...]
+    distance: Meter
+    datasets: Mapping[str, Share]
+    live: Mapping[str, LiveJob] = field(default_factory=lambda: MappingProxyType({}))
+    settled: int = 0
+    frozen: bool = False
+
+    @property
+    def guaranteed_epsilon(self) -> float:
+        """The highest limit ever open: what all releases together stay within."""
+        return sum(tranche.epsilon for tranche in self.tranches)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "owner_id": self.owner_id,
+            "population": self.population,
+            "relation": self.relation,
+            "unit": dict(self.unit),
+            "total": self.total.to_json(),
+            "tranches": [tranche.to_json() for tranche in self.tranches],
+            "distance": self.distance.to_json(),
+            "datasets": {
+                name: {"slots": share.slots, "cap": share.cap.to_json() if share.cap else None}
+                for name, share in self.datasets.items()
+            },
+            "live": {name: [job.state, job.sequence, job.body_hash] for name, job in self.live.items()},
+            "settled": self.settled,
+            "frozen": self.frozen,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Balance":
+        return cls(
+            owner_id=document["owner_id"],
+            population=document["population"],
+            relation=document["relation"],
+            unit=document["unit"],
+            total=Pot.from_json(document["total"]),
+            tranches=tuple(map(Pot.from_json, document["tranches"])),
+            distance=Meter.from_json(document["distance"]),
+            datasets={name: _share(share) for name, share in document["datasets"].items()},
+            live={name: LiveJob(*job) for name, job in document["live"].items()},
+            settled=document["settled"],
+            frozen=document["frozen"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """What an entry says, apart from its place in the chain's hashes."""
+
+    sequence: int
+    kind: str
+    dataset_id: str
+    job_id: str | None
+    body: Mapping[str, Any]
+
+
+def apply(balance: Balance | None, happening: Happening) -> Balance:
+    """The balance after ``happening``; None before the first one.
+
+    Raises:
+        ValueError: for something that cannot happen to this balance.
+    """
+    kind, body = happening.kind, happening.body
+    if balance is None:
+        if kind != ACCOUNT_OPENED:
+            raise ValueError("a chain starts with its account")
+        return _first(body)
+    if kind in _MOVES or kind == SETTLED:
+        return _job(balance, happening)
+    if kind == ACCOUNT_OPENED:
+        return _with_share(balance, happening.dataset_id, _share(body["share"]))
+    if kind == LIMIT_CHANGED:
+        return _limit(balance, happening)
+    if kind == FROZEN:
+        return replace(balance, frozen=True)
+    if kind in {CONTENT_REPLACED, DATASET_DELETED}:
+        return balance
+    raise ValueError("an unknown kind of entry")
+
+
+def _job(balance: Balance, happening: Happening) -> Balance:
+    job_id, kind = happening.job_id, happening.kind
+    before = balance.live.get(job_id) if job_id else None
+    expected = {RESERVED: None, OPENED: RESERVED, VOIDED: RESERVED, SETTLED: OPENED}[kind]
+    if not job_id or (before.state if before else None) != expected:
+        raise ValueError("a job is reserved, then opened, then settled; or voided before it is opened")
+    live = {name: job for name, job in balance.live.items() if name != job_id}
+    if kind == SETTLED:
+        return replace(balance, live=live, settled=balance.settled + 1)
+    if kind == RESERVED:
+        live[job_id] = LiveJob(RESERVED, happening.sequence, digest(happening.body))
+    elif kind == OPENED and before:
+        live[job_id] = replace(before, state=OPENED)
+    return _moved(replace(balance, live=live), happening)
+
+
+def _moved(balance: Balance, happening: Happening) -> Balance:
+    pinned = Pinned.from_json(happening.body["charge"])
+    spent, reserved = _MOVES[happening.kind]
+    tranches = list(balance.tranches)
+    tranches[pinned.tranche] = tranches[pinned.tranche].moved(pinned.tranche_amounts, spent=spent, reserved=reserved)
+    after = replace(
+        balance,
+        total=balance.total.moved(pinned.amounts, spent=spent, reserved=reserved),
+        tranches=tuple(tranches),
+        distance=balance.distance.moved((pinned.distance,), spent=spent, reserved=reserved),
+    )
+    share = balance.datasets[happening.dataset_id]
+    if share.cap is None:
+        return after
+    cap = share.cap.moved(pinned.cap_amounts, spent=spent, reserved=reserved)
+    return _with_share(after, happening.dataset_id, replace(share, cap=cap))
+
+
+def _first(body: Mapping[str, Any]) -> Balance:
+    balance = Balance.from_json(body["balance"])
+    pots = (balance.total, *balance.tranches)
+    if balance.live or balance.settled or balance.frozen or not all(pot.untouched for pot in pots):
+        raise ValueError("an account opens with nothing spent")
+    return balance
+
+
+def _limit(balance: Balance, happening: Happening) -> Balance:
+    body = happening.body
+    if "cap" in body:
+        share = balance.datasets[happening.dataset_id]
+        return _with_share(balance, happening.dataset_id, replace(share, cap=_recapped(share.cap, body["cap"])))
+    tranches = (*balance.tranches, Pot.from_json(body["tranche"])) if body["tranche"] else balance.tranches
+    total = balance.total.rebound(body["epsilon"], body["delta"], unpack(body["bounds"]))
+    distance = replace(balance.distance, bounds=unpack(body["distance"]))
+    return replace(balance, total=total, tranches=tranches, distance=distance)
+
+
+def _recapped(before: Pot | None, document: Mapping[str, Any]) -> Pot:
+    after = Pot.from_json(document)
+    if before is None or not after.untouched:
+        raise ValueError("only a cap can be changed, and only its limit")
+    if before.orders == after.orders:
+        return before.rebound(after.epsilon, after.delta, after.meter.bounds)
+    if not before.untouched:
+        raise ValueError("a cap that is in use keeps its orders")
+    return after
+
+
+def _with_share(balance: Balance, dataset_id: str, share: Share) -> Balance:
+    return replace(balance, datasets={**balance.datasets, dataset_id: share})
+
+
+def _share(document: Mapping[str, Any]) -> Share:
+    return Share(document["slots"], Pot.from_json(document["cap"]) if document["cap"] else None)

@@ -1,0 +1,152 @@
+"""A book: a locked account whose balance has just been recomputed. The only way to extend a chain."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from sqlalchemy import func, select
+
+from app.db import ReadSession, WriteSession, now
+from app.errors import NotFound, StateConflict
+from app.ledger import admission, chain, snapshot
+from app.ledger.balance import FROZEN, Balance, Happening, apply
+from app.ledger.chain import Head, Mismatch
+from app.ledger.encoding import digest
+from app.ledger.models import Account, Entry, LedgerDataset
+from app.vault.signing import Signer
+
+FROZEN_DETAIL = "The account is frozen because its ledger does not hold, or a run broke its rules; ask the operator."
+
+
+@dataclass(slots=True)
+class Book:
+    """``balance`` is what the entries add up to, not what was cached."""
+
+    tx: WriteSession
+    signer: Signer
+    account: Account
+    balance: Balance
+
+    def append(self, kind: str, dataset_id: str, body: Mapping[str, Any], job_id: str | None = None) -> Entry:
+        """Extend the chain by one entry and cache the balance that follows from it."""
+        happening = Happening(self.account.sequence + 1, kind, dataset_id, job_id, body)
+        head = Head(self.account.sequence, self.account.head_hash, self.balance)
+        self.balance = apply(self.balance, happening)
+        entry = extend(self.tx, self.account, head, happening, balance=self.balance, at=now())
+        if self.account.sequence - snapshot.taken_at(self.account) >= snapshot.REPLAYED_AT_MOST:
+            snapshot.take(self.signer, self.account, snapshot.checkpoint_of(self.account))
+        return entry
+
+
+def extend(
+    tx: WriteSession,
+    account: Account,
+    head: Head,
+    happening: Happening,
+    *,
+    balance: Balance,
+    at: datetime,
+) -> Entry:
+    """Write the entry and the account's new head."""
+    entry = chain.link(account.id, head, happening, at, admission.composed(balance))
+    account.sequence, account.head_hash, account.balance = entry.sequence, entry.entry_hash, balance.to_json()
+    tx.add(entry)
+    return entry
+
+
+def open_book(tx: WriteSession, signer: Signer, dataset_id: str, *, frozen_too: bool = False) -> Book:
+    """Lock the dataset's account and recompute its balance.
+
+    Raises:
+        NotFound: the dataset has no account.
+        StateConflict: the account is frozen (unless ``frozen_too``), or is now, because something does not hold.
+    """
+    book = _checked(tx, signer, locked(tx, dataset_id), dataset_id)
+    if book is None or (book.balance.frozen and not frozen_too):
+        raise StateConflict(FROZEN_DETAIL)
+    return book
+
+
+def open_sound(tx: WriteSession, signer: Signer, dataset_id: str) -> Book | None:
+    """Like :func:`open_book` for what must go on: None (and frozen) if the account does not hold."""
+    return _checked(tx, signer, locked(tx, dataset_id), dataset_id)
+
+
+def locked(tx: WriteSession, dataset_id: str) -> Account:
+    """The dataset's account, locked until the transaction ends.
+
+    Raises:
+        NotFound: the dataset has no account.
+    """
+    account_id = tx.scalar(select(LedgerDataset.account_id).where(LedgerDataset.dataset_id == dataset_id))
+    account = lock_account(tx, account_id) if account_id else None
+    if account is None:
+        raise NotFound
+    return account
+
+
+def lock_account(tx: WriteSession, account_id: str) -> Account | None:
+    query = select(Account).where(Account.id == account_id).with_for_update()
+    return tx.scalars(query.execution_options(populate_existing=True)).one_or_none()
+
+
+def cached(session: ReadSession, dataset_id: str) -> Account:
+    """The dataset's account as it is stored, for reading.
+
+    Raises:
+        NotFound: the dataset has no account.
+    """
+    query = select(Account).join(LedgerDataset, LedgerDataset.account_id == Account.id)
+    account = session.scalars(query.where(LedgerDataset.dataset_id == dataset_id)).one_or_none()
+    if account is None:
+        raise NotFound
+    return account
+
+
+def serialise(tx: WriteSession, name: str) -> None:
+    """Let one transaction at a time go on under ``name`` (on SQLite every writer is alone already)."""
+    if tx.get_bind().dialect.name == "postgresql":
+        tx.execute(select(func.pg_advisory_xact_lock(int(digest({"lock": name})[:15], 16))))
+
+
+def freeze(tx: WriteSession, account: Account, dataset_id: str) -> None:
+    """Freeze the account, with an entry where its head still holds (evidence elsewhere is left as it is)."""
+    if account.frozen_at is not None:
+        return
+    account.frozen_at = now()
+    last = tx.get(Entry, (account.id, account.sequence), populate_existing=True)
+    beyond = tx.get(Entry, (account.id, account.sequence + 1))
+    if last is None or beyond is not None or last.entry_hash != account.head_hash:
+        return
+    happening = Happening(account.sequence + 1, FROZEN, dataset_id, None, {})
+    try:
+        balance = Balance.from_json(account.balance)
+        head = Head(account.sequence, account.head_hash, balance)
+        extend(tx, account, head, happening, balance=apply(balance, happening), at=account.frozen_at)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+        return
+
+
+def _checked(tx: WriteSession, signer: Signer, account: Account, dataset_id: str) -> Book | None:
+    try:
+        balance = snapshot.recompute(tx, signer, account)
+        if dataset_id not in balance.datasets:
+            raise Mismatch
+    except Mismatch:
+        condemn(tx, account, dataset_id)
+        return None
+    return Book(tx, signer, account, balance)
+
+
+def condemn(tx: WriteSession, account: Account, dataset_id: str) -> None:
+    """Freeze the account here, and also if this transaction is rolled back."""
+    freeze(tx, account, dataset_id)
+    tx.after_rollback(partial(_freeze_again, account_id=account.id, dataset_id=dataset_id))
+
+
+def _freeze_again(tx: WriteSession, *, account_id: str, dataset_id: str) -> None:
+    account = lock_account(tx, account_id)
+    if account is not None:
+        freeze(tx, account, dataset_id)

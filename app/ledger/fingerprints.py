@@ -1,0 +1,23 @@
+"""Identical bytes of one owner belong to one account: nobody gets a second budget by uploading a table again."""
+
+from sqlalchemy import select
+
+from app.db import WriteSession
+from app.ledger import book as books
+from app.ledger.models import Fingerprint
+
+
+def claim(tx: WriteSession, dataset_id: str, fingerprint: str) -> bool:
+    """Whether ``fingerprint`` (keyed; of the content's bytes) is now, or was already, the dataset's account's own.
+
+    Raises:
+        NotFound: the dataset has no account.
+    """
+    account = books.locked(tx, dataset_id)
+    books.serialise(tx, f"{account.owner_id}|{fingerprint}")
+    named = (Fingerprint.owner_id == account.owner_id, Fingerprint.fingerprint == fingerprint)
+    holder = tx.scalar(select(Fingerprint.account_id).where(*named))
+    if holder is None:
+        tx.add(Fingerprint(owner_id=account.owner_id, fingerprint=fingerprint, account_id=account.id))
+        tx.flush()
+    return holder in {None, account.id}

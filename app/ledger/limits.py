@@ -1,0 +1,98 @@
+"""Changing a limit: lower at once, higher by a further tranche with an epsilon and a delta of its own."""
+
+import math
+from typing import Any
+
+from app.db import WriteSession
+from app.errors import InvalidRequest, StateConflict
+from app.ledger import admission
+from app.ledger import book as books
+from app.ledger.accounts import check_delta, design_pot
+from app.ledger.balance import LIMIT_CHANGED
+from app.ledger.book import Book
+from app.ledger.charge import distance_allowance
+from app.ledger.encoding import pack
+from app.ledger.meter import Pot, filter_pot, total_bounds
+from app.privacy.filter import Filter
+from app.vault.signing import Signer
+
+
+def change_limit(
+    tx: WriteSession, signer: Signer, max_epsilon: float, dataset_id: str, *, epsilon: float, delta: float | None
+) -> None:
+    """Set the dataset's limit to ``epsilon`` in total.
+
+    The limit of the dataset that opened the account is the account's; another's is its cap, which keeps its delta
+    (a cap is the owner's rule within the account: what is guaranteed is the account's limit).
+
+    Raises:
+        InvalidRequest: at ``/epsilon`` or ``/delta``.
+        StateConflict: less than what is spent and reserved, or the account is frozen.
+    """
+    book = books.open_book(tx, signer, dataset_id)
+    if not (math.isfinite(epsilon) and 0 < epsilon <= max_epsilon):
+        raise InvalidRequest.at("/epsilon", f"must be positive and at most {max_epsilon:g}")
+    cap = book.balance.datasets[dataset_id].cap
+    if cap is not None:
+        _change_cap(book, dataset_id, cap, epsilon, delta)
+    elif epsilon > book.balance.total.epsilon:
+        _raise(book, max_epsilon, dataset_id, epsilon, delta)
+    else:
+        _lower(book, dataset_id, epsilon, delta)
+
+
+def _lower(book: Book, dataset_id: str, epsilon: float, delta: float | None) -> None:
+    total = book.balance.total
+    _check_same_delta(delta, total.delta)
+    if epsilon == total.epsilon:
+        return
+    if epsilon < admission.composed(book.balance):
+        raise StateConflict("The limit cannot be lower than what is spent and reserved already.")
+    book.append(LIMIT_CHANGED, dataset_id, _body(book, epsilon, total.delta, None))
+
+
+def _raise(book: Book, max_epsilon: float, dataset_id: str, epsilon: float, delta: float | None) -> None:
+    balance = book.balance
+    if delta is None:
+        raise InvalidRequest.at("/delta", "a higher limit needs a delta for the epsilon that is added")
+    check_delta(delta, 1, "/delta")
+    together = balance.total.delta + delta
+    check_delta(together, max(share.slots for share in balance.datasets.values()), "/delta")
+    added = epsilon - balance.total.epsilon
+    if balance.guaranteed_epsilon + added > max_epsilon:
+        raise InvalidRequest.at("/epsilon", f"all that was ever open would exceed {max_epsilon:g}")
+    tranche = design_pot(added, delta, max_epsilon, "/epsilon")
+    body = _body(book, epsilon, together, tranche)
+    if int(body["distance"]) < balance.distance.used[0]:
+        raise StateConflict("What ran already leaves no room for so high a limit at so small a delta.")
+    book.append(LIMIT_CHANGED, dataset_id, body)
+
+
+def _body(book: Book, epsilon: float, delta: float, tranche: Pot | None) -> dict[str, Any]:
+    balance = book.balance
+    guaranteed = balance.guaranteed_epsilon + (tranche.epsilon if tranche else 0.0)
+    return {
+        "epsilon": epsilon,
+        "delta": delta,
+        "bounds": pack(total_bounds(epsilon, delta, balance.total.orders)),
+        "tranche": tranche.to_json() if tranche else None,
+        "distance": pack((distance_allowance(guaranteed, delta),)),
+    }
+
+
+def _change_cap(book: Book, dataset_id: str, cap: Pot, epsilon: float, delta: float | None) -> None:
+    _check_same_delta(delta, cap.delta)
+    if epsilon == cap.epsilon:
+        return
+    if cap.untouched:
+        after = design_pot(epsilon, cap.delta, math.inf, "/epsilon")
+    else:
+        after = filter_pot(Filter(epsilon, cap.delta, cap.orders, cap.weights))
+        if not cap.rebound(epsilon, cap.delta, after.meter.bounds).meter.holds:
+            raise StateConflict("The limit cannot be lower than what this dataset's jobs use already.")
+    book.append(LIMIT_CHANGED, dataset_id, {"cap": after.to_json()})
+
+
+def _check_same_delta(delta: float | None, known: float) -> None:
+    if delta is not None and delta != known:
+        raise InvalidRequest.at("/delta", "only a higher limit brings a delta; leave it out")

@@ -1,0 +1,117 @@
+"""Meters: amounts against bounds, in integers. Something fits if at least one amount stays within its bound."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.ledger.encoding import pack, unpack
+from app.privacy.accounting import INFINITE
+from app.privacy.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """What is spent (settled and opened) and reserved, against bounds; sums are exact and never saturate,
+
+    so that taking a reservation back undoes exactly what it added.
+    """
+
+    bounds: tuple[int, ...]
+    spent: tuple[int, ...]
+    reserved: tuple[int, ...]
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        return tuple(map(sum, zip(self.spent, self.reserved, strict=True)))
+
+    @property
+    def slack(self) -> tuple[int, ...]:
+        return tuple(bound - used for bound, used in zip(self.bounds, self.used, strict=True))
+
+    @property
+    def holds(self) -> bool:
+        """Whether some amount is within its bound."""
+        return max(self.slack) >= 0
+
+    def room(self, each: Sequence[int]) -> int:
+        """How many charges of ``each`` (all positive) still fit."""
+        pairs = zip(self.slack, each, strict=True)
+        return max((slack // amount for slack, amount in pairs if slack > 0), default=0)
+
+    def moved(self, each: Sequence[int], *, spent: int, reserved: int) -> "Meter":
+        """With ``each`` added ``spent`` and ``reserved`` times (-1, 0 or 1)."""
+        after = replace(
+            self,
+            spent=tuple(total + spent * amount for total, amount in zip(self.spent, each, strict=True)),
+            reserved=tuple(total + reserved * amount for total, amount in zip(self.reserved, each, strict=True)),
+        )
+        if min(after.spent) < 0 or min(after.reserved) < 0:
+            raise ValueError("a meter never falls below zero")
+        return after
+
+    def to_json(self) -> dict[str, Any]:
+        return {"bounds": pack(self.bounds), "spent": pack(self.spent), "reserved": pack(self.reserved)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Meter":
+        return cls(unpack(document["bounds"]), unpack(document["spent"]), unpack(document["reserved"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Pot:
+    """A meter over Renyi orders for ``(epsilon, delta)``; a filter if it has weights, else information at a limit."""
+
+    epsilon: float
+    delta: float
+    orders: tuple[float, ...]
+    weights: tuple[float, ...]
+    meter: Meter
+
+    @property
+    def main(self) -> int:
+        """Index of the order with the largest weight."""
+        return max(range(len(self.weights)), key=self.weights.__getitem__)
+
+    @property
+    def untouched(self) -> bool:
+        return not any(self.meter.used)
+
+    def rebound(self, epsilon: float, delta: float, bounds: Sequence[int]) -> "Pot":
+        """With another limit at the same orders."""
+        return replace(self, epsilon=epsilon, delta=delta, meter=replace(self.meter, bounds=tuple(bounds)))
+
+    def moved(self, each: Sequence[int], *, spent: int, reserved: int) -> "Pot":
+        return replace(self, meter=self.meter.moved(each, spent=spent, reserved=reserved))
+
+    def to_json(self) -> dict[str, Any]:
+        facts = {"epsilon": self.epsilon, "delta": self.delta}
+        return {**facts, "orders": list(self.orders), "weights": list(self.weights), **self.meter.to_json()}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Pot":
+        orders, weights = (tuple(map(float, document[name])) for name in ("orders", "weights"))
+        return cls(float(document["epsilon"]), float(document["delta"]), orders, weights, Meter.from_json(document))
+
+
+def filter_pot(chosen: Filter) -> Pot:
+    """An empty pot with the bounds of ``chosen`` pinned."""
+    return _empty(chosen.epsilon, chosen.delta, chosen.orders, chosen.weights, chosen.bounds())
+
+
+def total_pot(epsilon: float, delta: float, orders: tuple[float, ...]) -> Pot:
+    """An empty pot for the composed total, as if all had been planned in advance: whole weight on any order."""
+    return _empty(epsilon, delta, orders, (), total_bounds(epsilon, delta, orders))
+
+
+def total_bounds(epsilon: float, delta: float, orders: Sequence[float]) -> tuple[int, ...]:
+    """Each order's bound if it alone converts all of ``delta``."""
+    return tuple(Filter(epsilon, delta, (order,), (1.0,)).bounds()[0] for order in orders)
+
+
+def _empty(
+    epsilon: float, delta: float, orders: tuple[float, ...], weights: tuple[float, ...], bounds: tuple[int, ...]
+) -> Pot:
+    zeros = (0,) * len(orders)
+    if max(bounds) >= INFINITE:
+        raise ValueError("a bound lies below the amount that stands for everything")
+    return Pot(epsilon, delta, orders, weights, Meter(bounds, zeros, zeros))

@@ -1,0 +1,161 @@
+"""The ledger: the only writer of the budget. Every call works in the caller's transaction and commits nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import update
+
+from app.db import ReadSession, WriteSession
+from app.errors import NotFound
+from app.ledger import accounts, admission, audit, checkpoints, fingerprints, limits, transfers, views
+from app.ledger import book as books
+from app.ledger.admission import Preview
+from app.ledger.balance import CONTENT_REPLACED, DATASET_DELETED, Balance
+from app.ledger.charge import Charge
+from app.ledger.checkpoints import CheckpointRef
+from app.ledger.models import LedgerDataset
+from app.ledger.views import Budget, Guarantee, LedgerEntry
+from app.privacy.events import PrivacyEvent
+from app.vault.signing import Signer
+
+
+class Ledger:
+    """What the rest of the service sees of the ledger.
+
+    Args:
+        signer: the ledger key; signs checkpoints and snapshots.
+        max_epsilon: no account ever opens more than this.
+
+    A dataset without an account is ``NotFound``; a frozen account refuses with ``StateConflict``.
+    """
+
+    def __init__(self, signer: Signer, max_epsilon: float) -> None:
+        self.signer = signer
+        self.max_epsilon = max_epsilon
+
+    def open_account(
+        self,
+        tx: WriteSession,
+        *,
+        owner_id: str,
+        population: str,
+        dataset_id: str,
+        unit: Mapping[str, Any],
+        slots: int,
+        epsilon: float,
+        delta: float,
+    ) -> None:
+        """See :func:`app.ledger.accounts.open_account`."""
+        accounts.open_account(
+            tx,
+            self.signer,
+            self.max_epsilon,
+            owner_id=owner_id,
+            population=population,
+            dataset_id=dataset_id,
+            unit=unit,
+            slots=slots,
+            epsilon=epsilon,
+            delta=delta,
+        )
+
+    def change_limit(self, tx: WriteSession, dataset_id: str, epsilon: float, delta: float | None) -> None:
+        """See :func:`app.ledger.limits.change_limit`."""
+        limits.change_limit(tx, self.signer, self.max_epsilon, dataset_id, epsilon=epsilon, delta=delta)
+
+    def lock(self, tx: WriteSession, dataset_id: str) -> None:
+        """Hold the account still until the transaction ends, to calibrate against it."""
+        books.locked(tx, dataset_id)
+
+    def preview(self, session: ReadSession, dataset_id: str, charge: Charge) -> Preview:
+        """What the charge costs and leaves behind; reads, changes nothing.
+
+        Raises:
+            MethodNotAllowedOnPrivateData, InvalidRequest, Internal: for what has no price.
+        """
+        account = books.cached(session, dataset_id)
+        return admission.decide(Balance.from_json(account.balance), dataset_id, charge).preview
+
+    def admits(self, session: ReadSession, dataset_id: str, charge: Charge) -> bool:
+        """Whether :meth:`reserve` would take the charge now."""
+        account = books.cached(session, dataset_id)
+        return account.frozen_at is None and self.preview(session, dataset_id, charge).affordable
+
+    def reserve(self, tx: WriteSession, dataset_id: str, job_id: str, charge: Charge) -> Preview:
+        """See :func:`app.ledger.transfers.reserve`."""
+        return transfers.reserve(tx, self.signer, dataset_id, job_id, charge)
+
+    def open(self, tx: WriteSession, job_id: str, planned: Sequence[PrivacyEvent] | None = None) -> None:
+        """See :func:`app.ledger.transfers.open_reservation`."""
+        transfers.open_reservation(tx, self.signer, job_id, planned)
+
+    def settle(self, tx: WriteSession, job_id: str, executed: tuple[PrivacyEvent, ...]) -> None:
+        """See :func:`app.ledger.transfers.settle`."""
+        transfers.settle(tx, self.signer, job_id, executed)
+
+    def void(self, tx: WriteSession, job_id: str) -> None:
+        """See :func:`app.ledger.transfers.void`."""
+        transfers.void(tx, self.signer, job_id)
+
+    def state(self, session: ReadSession, job_id: str) -> str:
+        """See :func:`app.ledger.transfers.state`."""
+        return transfers.state(session, job_id)
+
+    def contains_settled(self, session: ReadSession, job_id: str) -> bool:
+        """See :func:`app.ledger.transfers.contains_settled`."""
+        return transfers.contains_settled(session, job_id)
+
+    def record_refusal(self, tx: WriteSession, dataset_id: str) -> None:
+        """Count a refusal; no balance and no version changes."""
+        counted = update(LedgerDataset).where(LedgerDataset.dataset_id == dataset_id)
+        if not tx.execute(counted.values(refused=LedgerDataset.refused + 1).returning(LedgerDataset.refused)).first():
+            raise NotFound
+
+    def checkpoint(self, tx: WriteSession, dataset_id: str) -> CheckpointRef:
+        """Sign the account's head into the global chain: before every unseal and at every publication."""
+        return checkpoints.append(books.open_book(tx, self.signer, dataset_id))
+
+    def content_replaced(self, tx: WriteSession, dataset_id: str, version: int) -> None:
+        """Note that another content of the same people is in force; the account goes on."""
+        self._note(tx, dataset_id, CONTENT_REPLACED, {"version": version})
+
+    def dataset_deleted(self, tx: WriteSession, dataset_id: str) -> None:
+        """Note the deletion; the account stays."""
+        self._note(tx, dataset_id, DATASET_DELETED, {})
+
+    def freeze(self, tx: WriteSession, dataset_id: str) -> None:
+        """Stop all spending of the account for good; what was charged stays charged."""
+        books.freeze(tx, books.locked(tx, dataset_id), dataset_id)
+
+    def claim_fingerprint(self, tx: WriteSession, dataset_id: str, fingerprint: str) -> bool:
+        """See :func:`app.ledger.fingerprints.claim`."""
+        return fingerprints.claim(tx, dataset_id, fingerprint)
+
+    def limit(self, session: ReadSession, dataset_id: str) -> tuple[float, float]:
+        """The dataset's limit: (epsilon, delta)."""
+        return views.limit(session, dataset_id)
+
+    def budget(self, session: ReadSession, dataset_id: str) -> Budget:
+        """Everything that may be read about the dataset's account."""
+        return views.budget(session, dataset_id)
+
+    def entries(self, session: ReadSession, dataset_id: str, *, limit: int, before: int | None) -> list[LedgerEntry]:
+        """The account's entries, newest first."""
+        return views.entries(session, dataset_id, limit=limit, before=before)
+
+    def guarantee(self, session: ReadSession, dataset_id: str) -> Guarantee:
+        """What bounds all releases of the account together."""
+        return views.guarantee(session, dataset_id)
+
+    def verify(self, session: ReadSession) -> tuple[str, ...]:
+        """See :func:`app.ledger.audit.verify`."""
+        return audit.verify(session, self.signer)
+
+    def verify_and_freeze(self, tx: WriteSession) -> tuple[str, ...]:
+        """See :func:`app.ledger.audit.verify_and_freeze`."""
+        return audit.verify_and_freeze(tx, self.signer)
+
+    def _note(self, tx: WriteSession, dataset_id: str, kind: str, body: Mapping[str, Any]) -> None:
+        book = books.open_sound(tx, self.signer, dataset_id)
+        if book is not None:
+            book.append(kind, dataset_id, body)

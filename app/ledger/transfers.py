@@ -1,0 +1,205 @@
+"""The two-phase transfer of a job's charge: reserved, opened, settled; or voided before it is opened."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.db import ReadSession, WriteSession
+from app.errors import BudgetExceeded, NotFound, StateConflict
+from app.ledger import admission
+from app.ledger import book as books
+from app.ledger.admission import Preview
+from app.ledger.balance import OPENED, RESERVED, SETTLED, VOIDED
+from app.ledger.book import Book
+from app.ledger.chain import entry_hash
+from app.ledger.charge import Charge
+from app.ledger.encoding import digest
+from app.ledger.models import Entry, Reservation
+from app.privacy.events import AtomicEvent, PrivacyEvent, flatten, from_json, to_json
+from app.vault.signing import Signer
+
+
+def reserve(tx: WriteSession, signer: Signer, dataset_id: str, job_id: str, charge: Charge) -> Preview:
+    """Admit the charge and reserve it, or refuse it and change nothing.
+
+    Raises:
+        BudgetExceeded: it does not fit.
+        StateConflict: the account is frozen, or the job has a reservation already.
+    """
+    book = books.open_book(tx, signer, dataset_id)
+    if tx.get(Reservation, job_id) is not None:
+        raise StateConflict("The job has its reservation already.")
+    decision = admission.decide(book.balance, dataset_id, charge)
+    preview, pinned = decision.preview, decision.pinned
+    if pinned is None:
+        raise _exceeded(book, dataset_id, preview)
+    body = {
+        "events": [to_json(event) for event in charge.events],
+        "answer_length": charge.answer_length,
+        "grid_bits": charge.grid_bits,
+        "epsilon": preview.cost_epsilon,
+        "delta": preview.cost_delta,
+        "charge": pinned.to_json(),
+    }
+    entry = book.append(RESERVED, dataset_id, body, job_id)
+    _assert_within(book, dataset_id, pinned.tranche)
+    tx.add(
+        Reservation(
+            job_id=job_id,
+            account_id=book.account.id,
+            dataset_id=dataset_id,
+            state=RESERVED,
+            sequence=entry.sequence,
+        )
+    )
+    tx.flush()
+    return preview
+
+
+def open_reservation(
+    tx: WriteSession, signer: Signer, job_id: str, planned: Sequence[PrivacyEvent] | None = None
+) -> None:
+    """The point of no return; nothing changes if it was passed before.
+
+    ``planned``, what the run is going to do, is compared with what was reserved.
+
+    Raises:
+        StateConflict: the account is frozen, the job has ended, or its plan is not what was reserved.
+    """
+    row = _row(tx, job_id)
+    book = books.open_book(tx, signer, row.dataset_id)
+    tx.refresh(row)
+    if row.state not in {RESERVED, OPENED}:
+        raise StateConflict("The job's reservation has ended.")
+    body = _reserved_body(book, row)
+    if planned is not None and tuple(planned) != _events(body):
+        books.condemn(tx, book.account, row.dataset_id)
+        raise StateConflict("The run's plan is not the one that was reserved.")
+    if row.state == RESERVED:
+        _advance(book, row, OPENED, {"charge": body["charge"]})
+
+
+def settle(tx: WriteSession, signer: Signer, job_id: str, executed: tuple[PrivacyEvent, ...]) -> None:
+    """End an opened job, once; what was reserved stays charged whatever ran.
+
+    A failed run (``executed`` empty) must be able to end: on an account that does not hold, it stays opened, that is
+    charged, and the account is frozen.
+
+    Raises:
+        StateConflict: the job is not open, more ran than was reserved, or a release would leave a frozen account.
+    """
+    row = _row(tx, job_id)
+    book = books.open_sound(tx, signer, row.dataset_id)
+    tx.refresh(row)
+    if executed and (book is None or book.balance.frozen):
+        raise StateConflict(books.FROZEN_DETAIL)
+    if row.state != OPENED:
+        raise StateConflict("Only an opened job can be settled, and only once.")
+    if book is None:
+        return
+    if not _within(executed, _events(_reserved_body(book, row))):
+        books.condemn(tx, book.account, row.dataset_id)
+        raise StateConflict("More ran than was reserved.")
+    _advance(book, row, SETTLED, {"executed": [to_json(event) for event in executed]})
+
+
+def void(tx: WriteSession, signer: Signer, job_id: str) -> None:
+    """Give back a reservation that was never opened; nothing changes if it was voided before.
+
+    Raises:
+        StateConflict: it was opened.
+    """
+    row = _row(tx, job_id)
+    book = books.open_sound(tx, signer, row.dataset_id)
+    tx.refresh(row)
+    if row.state not in {RESERVED, VOIDED}:
+        raise StateConflict("The data was opened for this job, so its charge stays.")
+    if book is not None and row.state == RESERVED:
+        _advance(book, row, VOIDED, {"charge": _reserved_body(book, row)["charge"]})
+
+
+def state(session: ReadSession, job_id: str) -> str:
+    """``reserved``, ``opened``, ``settled`` or ``voided``.
+
+    Raises:
+        NotFound: the job never had a reservation.
+    """
+    return _row(session, job_id).state
+
+
+def contains_settled(session: ReadSession, job_id: str) -> bool:
+    """Whether the job's settled charge is in its account's chain, unaltered."""
+    row = session.get(Reservation, job_id)
+    entry = session.get(Entry, (row.account_id, row.sequence)) if row is not None else None
+    if entry is None or (entry.kind, entry.job_id) != (SETTLED, job_id):
+        return False
+    return entry.entry_hash == entry_hash(entry)
+
+
+def _row(session: ReadSession, job_id: str) -> Reservation:
+    row = session.get(Reservation, job_id)
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _advance(book: Book, row: Reservation, kind: str, body: Mapping[str, Any]) -> None:
+    entry = book.append(kind, row.dataset_id, body, row.job_id)
+    row.state, row.sequence = kind, entry.sequence
+    book.tx.flush()
+
+
+def _reserved_body(book: Book, row: Reservation) -> Mapping[str, Any]:
+    """What the chain says was reserved; a row that says otherwise freezes the account."""
+    live = book.balance.live.get(row.job_id)
+    entry = book.tx.get(Entry, (book.account.id, live.sequence)) if live else None
+    if live is None or entry is None or live.state != row.state or digest(entry.body) != live.body_hash:
+        books.condemn(book.tx, book.account, row.dataset_id)
+        raise StateConflict(books.FROZEN_DETAIL)
+    return entry.body
+
+
+def _events(body: Mapping[str, Any]) -> tuple[PrivacyEvent, ...]:
+    return tuple(from_json(event) for event in body["events"])
+
+
+def _within(executed: Sequence[PrivacyEvent], reserved: Sequence[PrivacyEvent]) -> bool:
+    """Whether ``executed`` is a beginning of ``reserved``."""
+    ran, planned = _runs(executed), _runs(reserved)
+    if len(ran) > len(planned):
+        return False
+    if not ran:
+        return True
+    (event, count), (planned_event, planned_count) = ran[-1], planned[len(ran) - 1]
+    return ran[:-1] == planned[: len(ran) - 1] and event == planned_event and count <= planned_count
+
+
+def _runs(events: Sequence[PrivacyEvent]) -> list[tuple[AtomicEvent, int]]:
+    """Atomic events with neighbouring equal ones merged."""
+    runs: list[tuple[AtomicEvent, int]] = []
+    for event, count in flatten(events):
+        if runs and runs[-1][0] == event:
+            runs[-1] = (event, runs[-1][1] + count)
+        else:
+            runs.append((event, count))
+    return runs
+
+
+def _assert_within(book: Book, dataset_id: str, tranche: int) -> None:
+    balance = book.balance
+    cap = balance.datasets[dataset_id].cap
+    meters = [balance.total.meter, balance.tranches[tranche].meter, balance.distance]
+    if cap is not None:
+        meters.append(cap.meter)
+    assert all(meter.holds for meter in meters), "a reservation went beyond its limit"
+
+
+def _exceeded(book: Book, dataset_id: str, preview: Preview) -> BudgetExceeded:
+    total = book.balance.total
+    cap = book.balance.datasets[dataset_id].cap
+    limit = min(total.epsilon, cap.epsilon) if cap is not None else total.epsilon
+    return BudgetExceeded(
+        requested={"epsilon": preview.cost_epsilon, "delta": total.delta},
+        epsilon_after=preview.epsilon_after,
+        limit={"epsilon": limit, "delta": total.delta},
+        remaining={"epsilon": admission.largest_gaussian(book.balance, dataset_id), "delta": total.delta},
+    )

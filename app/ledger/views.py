@@ -1,0 +1,157 @@
+"""What may be read of the ledger: budgets, entries and the guarantee that certificates state."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import func, select
+
+from app.db import ReadSession
+from app.ledger import admission, book
+from app.ledger.balance import RESERVED, SETTLED, Balance
+from app.ledger.encoding import unpack
+from app.ledger.models import Entry, LedgerDataset
+from app.privacy.accounting import ACCOUNTANT, UNIT_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobCounts:
+    """Of the whole account; ``reserved`` are those that have not ended."""
+
+    settled: int
+    reserved: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The account behind a dataset: ``spent + reserved`` is the composed total of its population."""
+
+    dataset_id: str
+    population: str
+    accountant: str
+    relation: str
+    unit: str
+    slots: int
+    limit: Amount
+    spent: Amount
+    reserved: Amount
+    remaining: Amount
+    used_share: float
+    jobs: JobCounts
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One entry of the account's chain; ``event`` says what was reserved or what ran."""
+
+    sequence: int
+    at: datetime
+    kind: str
+    job_id: str | None
+    event: dict[str, Any] | None
+    epsilon_after: float
+    entry_hash: str
+    previous_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """The highest limit ever open, which bounds all releases together, and the filters that hold it.
+
+    Each tranche is ``{"epsilon", "delta", "orders", "weights", "bounds"}``, bounds in units of 2**-40 nats.
+    """
+
+    epsilon: float
+    delta: float
+    tranches: tuple[dict[str, Any], ...]
+    accountant: str
+    sequence: int
+
+
+def budget(session: ReadSession, dataset_id: str) -> Budget:
+    account = book.cached(session, dataset_id)
+    balance = Balance.from_json(account.balance)
+    delta = balance.total.delta
+    spent = admission.at_limit(balance, balance.total.meter.spent)
+    frozen = account.frozen_at is not None
+    return Budget(
+        dataset_id=dataset_id,
+        population=balance.population,
+        accountant=ACCOUNTANT,
+        relation=balance.relation,
+        unit=balance.unit["kind"],
+        slots=balance.datasets[dataset_id].slots,
+        limit=Amount(limit_of(balance, dataset_id), delta),
+        spent=Amount(spent, delta),
+        reserved=Amount(max(0.0, admission.composed(balance) - spent), delta),
+        remaining=Amount(0.0 if frozen else admission.largest_gaussian(balance, dataset_id), delta),
+        used_share=_used_share(balance),
+        jobs=JobCounts(balance.settled, len(balance.live), _refused(session, account.id)),
+        version=account.sequence,
+    )
+
+
+def limit_of(balance: Balance, dataset_id: str) -> float:
+    """The dataset's limit: the account's, or its cap where that is lower."""
+    cap = balance.datasets[dataset_id].cap
+    return min(balance.total.epsilon, cap.epsilon) if cap is not None else balance.total.epsilon
+
+
+def limit(session: ReadSession, dataset_id: str) -> tuple[float, float]:
+    """The dataset's limit (epsilon, delta), read without the rest of the balance."""
+    document = book.cached(session, dataset_id).balance
+    total, cap = document["total"], document["datasets"][dataset_id]["cap"]
+    return (min(total["epsilon"], cap["epsilon"]) if cap else total["epsilon"]), total["delta"]
+
+
+def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | None) -> list[LedgerEntry]:
+    """The account's entries, newest first, from the one below ``before`` on."""
+    account = book.cached(session, dataset_id)
+    query = select(Entry).where(Entry.account_id == account.id)
+    if before is not None:
+        query = query.where(Entry.sequence < before)
+    return [_entry(row) for row in session.scalars(query.order_by(Entry.sequence.desc()).limit(limit))]
+
+
+def guarantee(session: ReadSession, dataset_id: str) -> Guarantee:
+    account = book.cached(session, dataset_id)
+    document = account.balance
+    tranches = tuple(
+        {key: pot[key] for key in ("epsilon", "delta", "orders", "weights")} | {"bounds": list(unpack(pot["bounds"]))}
+        for pot in document["tranches"]
+    )
+    balance = Balance.from_json(document)
+    return Guarantee(balance.guaranteed_epsilon, balance.total.delta, tranches, ACCOUNTANT, account.sequence)
+
+
+def _entry(row: Entry) -> LedgerEntry:
+    said = {RESERVED: "events", SETTLED: "executed"}.get(row.kind)
+    event = _event(row.body[said]) if said else None
+    return LedgerEntry(
+        row.sequence, row.at, row.kind, row.job_id, event, row.epsilon_after, row.entry_hash, row.previous_hash
+    )
+
+
+def _event(events: list[dict[str, Any]]) -> dict[str, Any]:
+    return events[0] if len(events) == 1 else {"kind": "composed", "events": events}
+
+
+def _used_share(balance: Balance) -> float:
+    """R/B at the main order, over all tranches; a lowered limit lowers B by as much."""
+    used = sum(pot.meter.used[pot.main] for pot in balance.tranches)
+    lowered = (balance.guaranteed_epsilon - balance.total.epsilon) * 2.0**UNIT_BITS
+    bound = sum(pot.meter.bounds[pot.main] for pot in balance.tranches) - lowered
+    return min(1.0, used / bound) if bound > 0 else 1.0
+
+
+def _refused(session: ReadSession, account_id: str) -> int:
+    query = select(func.sum(LedgerDataset.refused)).where(LedgerDataset.account_id == account_id)
+    return session.scalar(query) or 0

@@ -1,0 +1,82 @@
+"""Short ways to say what a test is about: each call of a bench is one committed transaction."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from app.db import Database, WriteSession
+from app.ledger import Budget, Charge, Ledger, Preview
+from app.privacy.calibration import calibrate
+from app.privacy.events import GaussianEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
+
+T = TypeVar("T")
+DELTA = 1e-6
+
+
+def gaussian(noise_multiplier: float, count: int = 1, *, answer_length: int = 10) -> Charge:
+    event = GaussianEvent(noise_multiplier)
+    return Charge((event if count == 1 else SelfComposedEvent(event, count),), answer_length, 24)
+
+
+def sampled(noise_multiplier: float, rate: float, count: int) -> Charge:
+    return Charge((SelfComposedEvent(PoissonSampledEvent(rate, GaussianEvent(noise_multiplier)), count),), 10, 24)
+
+
+@lru_cache
+def costing(epsilon: float, delta: float = DELTA) -> Charge:
+    """A single full-batch job calibrated to ``epsilon``."""
+    return gaussian(calibrate(lambda noise: (GaussianEvent(noise),), epsilon, delta))
+
+
+@dataclass
+class Bench:
+    database: Database
+    ledger: Ledger
+
+    def open_account(self, dataset_id: str, *, population: str = "people", **fields: Any) -> None:
+        defaults: dict[str, Any] = {"owner_id": "key_o", "unit": {"kind": "row"}, "slots": 1_000}
+        values = defaults | {"epsilon": 2.0, "delta": DELTA} | fields
+        self.write(lambda tx: self.ledger.open_account(tx, population=population, dataset_id=dataset_id, **values))
+
+    def write(self, action: Callable[[WriteSession], T]) -> T:
+        with self.database.write() as tx:
+            return action(tx)
+
+    def reserve(self, job_id: str, charge: Charge, dataset_id: str = "ds_a") -> Preview:
+        return self.write(lambda tx: self.ledger.reserve(tx, dataset_id, job_id, charge))
+
+    def open(self, job_id: str) -> None:
+        self.write(lambda tx: self.ledger.open(tx, job_id))
+
+    def settle(self, job_id: str, executed: tuple[PrivacyEvent, ...] = ()) -> None:
+        self.write(lambda tx: self.ledger.settle(tx, job_id, executed))
+
+    def void(self, job_id: str) -> None:
+        self.write(lambda tx: self.ledger.void(tx, job_id))
+
+    def change_limit(self, epsilon: float, delta: float | None = None, dataset_id: str = "ds_a") -> None:
+        self.write(lambda tx: self.ledger.change_limit(tx, dataset_id, epsilon, delta))
+
+    def checkpoint(self, dataset_id: str = "ds_a") -> None:
+        self.write(lambda tx: self.ledger.checkpoint(tx, dataset_id))
+
+    def run(self, job_id: str, charge: Charge, dataset_id: str = "ds_a") -> None:
+        """A job from its reservation to its settled charge."""
+        self.reserve(job_id, charge, dataset_id)
+        self.open(job_id)
+        self.checkpoint(dataset_id)
+        self.settle(job_id, charge.events)
+        self.checkpoint(dataset_id)
+
+    def budget(self, dataset_id: str = "ds_a") -> Budget:
+        with self.database.read() as session:
+            return self.ledger.budget(session, dataset_id)
+
+    def preview(self, charge: Charge, dataset_id: str = "ds_a") -> Preview:
+        with self.database.read() as session:
+            return self.ledger.preview(session, dataset_id, charge)
+
+    def verify(self) -> tuple[str, ...]:
+        with self.database.read() as session:
+            return self.ledger.verify(session)
