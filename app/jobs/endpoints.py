@@ -1,0 +1,148 @@
+"""``/v1/quotes`` and ``/v1/jobs``."""
+
+from contextlib import suppress
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Query, Request
+from fastapi.responses import JSONResponse, Response
+from fastapi.sse import EventSourceResponse
+
+from app.auth.caller import AnyCaller, Caller, require
+from app.errors import BudgetExceeded, CorevaultError
+from app.http.idempotency import Answer, Idempotent, IdempotentRequest, idempotent
+from app.http.openapi import problem_responses
+from app.http.pagination import Page, Paging, page
+from app.http.routing import api_router
+from app.jobs import repository, service
+from app.jobs.events import Streams, event_id
+from app.jobs.lifecycle import Lifecycle
+from app.jobs.models import Job
+from app.jobs.schemas import JobBody, JobView, QuoteView, Status
+from app.jobs.views import job_view
+from app.services import Services, Shared
+
+router = api_router("/v1", "jobs", "unauthenticated")
+Runner = Annotated[Caller, Depends(require(*sorted(service.RUNNERS)))]
+_REFUSALS = ("forbidden", "not_found", "state_conflict", "method_not_allowed_on_private_data")
+_SUBMISSION = (*_REFUSALS, "budget_exceeded", "idempotency_conflict", "idempotency_in_progress")
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"example": "event: progress\ndata: {…}\nid: 1.40.running.running\n\n"}}},
+    204: {"description": "The stream has ended with the event that Last-Event-ID names."},
+}
+
+
+@router.post("/quotes", responses=problem_responses(*_REFUSALS))
+def quote(services: Shared, caller: Runner, body: JobBody) -> QuoteView:
+    """Price a job. Reads no private row and changes nothing."""
+    with services.database.read() as session:
+        return service.quote(session, services.ledger, caller, body)
+
+
+@router.post("/jobs", status_code=202, response_model=JobView, responses=problem_responses(*_SUBMISSION))
+def submit(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
+    """Reserve a job's price and queue it; a repetition under the same Idempotency-Key never reserves twice."""
+    _calibrate(services, caller, body)
+    try:
+        return _submit(services, caller, request, body)
+    except BudgetExceeded:
+        with services.database.write() as tx:
+            services.ledger.record_refusal(tx, body.dataset_id)
+        raise
+
+
+def _calibrate(services: Services, caller: Caller, body: JobBody) -> None:
+    """Find the noise before the account is locked, so that others need not wait for it."""
+    with suppress(CorevaultError), services.database.read() as session:
+        service.price(session, services.ledger, caller, body)
+
+
+def _submit(services: Services, caller: Caller, request: IdempotentRequest, body: JobBody) -> JSONResponse:
+    with services.database.write() as tx:
+
+        def produce() -> Answer:
+            job = service.submit(tx, services.ledger, _lifecycle(services), caller, body)
+            return Answer.of(202, job_view(job), {"Location": f"/v1/jobs/{job.id}"})
+
+        return idempotent(tx, caller.id, request, produce, lifetime=None)
+
+
+@router.get("/jobs")
+def list_jobs(
+    services: Shared,
+    caller: AnyCaller,
+    paging: Paging,
+    dataset_id: Annotated[str | None, Query(max_length=200)] = None,
+    status: Annotated[Status | None, Query()] = None,
+) -> Page[JobView]:
+    """Own jobs, and all jobs on own datasets; every job for auditors and administrators."""
+    with services.database.read() as session:
+        rows = service.page(
+            session,
+            caller,
+            dataset_id=dataset_id,
+            status=status,
+            before=paging.after_id("job"),
+            limit=paging.limit + 1,
+        )
+        return page(rows, paging, lambda job: job.id, job_view)
+
+
+@router.get("/jobs/{job_id}", responses=problem_responses("not_found"))
+def get_job(services: Shared, caller: AnyCaller, job_id: str) -> JobView:
+    """One job."""
+    with services.database.read() as session:
+        return job_view(service.visible(session, caller, job_id))
+
+
+@router.post(
+    "/jobs/{job_id}/cancel",
+    response_model=JobView,
+    responses=problem_responses("forbidden", "not_found", "idempotency_conflict", "idempotency_in_progress"),
+)
+def cancel(services: Shared, caller: AnyCaller, request: Idempotent, job_id: str) -> JSONResponse:
+    """Cancel a job: what was opened is charged; an ended job is returned unchanged."""
+    with services.database.write() as tx:
+
+        def produce() -> Answer:
+            return Answer.of(200, job_view(service.cancel(tx, _lifecycle(services), caller, job_id)))
+
+        return idempotent(tx, caller.id, request, produce)
+
+
+def _watched(services: Shared, caller: AnyCaller, job_id: str) -> Job:
+    with services.database.read() as session:
+        return service.visible(session, caller, job_id)
+
+
+@router.get(
+    "/jobs/{job_id}/events",
+    response_class=Response,
+    responses={**problem_responses("not_found", "rate_limited"), **_EVENTS},
+)
+async def events(
+    request: Request,
+    services: Shared,
+    job: Annotated[Job, Depends(_watched)],
+    last_event_id: Annotated[str | None, Header(max_length=200)] = None,
+) -> Response:
+    """``progress`` events until ``end``. Reconnecting with the id of ``end`` answers 204: there is no more."""
+    if job.status in repository.ENDED and event_id(job) == last_event_id:
+        return Response(status_code=204)
+    streams = _streams(request, services)
+    streams.admit()
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return EventSourceResponse(streams.follow(job.id, last_event_id), headers=headers)
+
+
+def _streams(request: Request, services: Services) -> Streams:
+    """One set of streams an application."""
+    state = request.app.state
+    if not hasattr(state, "job_streams"):
+        state.job_streams = Streams(services.database)
+    found = state.job_streams
+    assert isinstance(found, Streams)
+    return found
+
+
+def _lifecycle(services: Services) -> Lifecycle:
+    return Lifecycle(services.ledger, services.queue)

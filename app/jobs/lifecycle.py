@@ -1,0 +1,241 @@
+"""The life of a job: claimed, opened, kept alive, and ended exactly once.
+
+API and worker share these rules. ``queued`` -> ``running`` -> ``succeeded`` | ``failed`` | ``cancelled``; an attempt
+whose worker has died goes back to ``queued``. A claim sets a lease and raises the fencing token; whoever comes back
+with an older token has lost the job and changes nothing. Ending a job and closing its reservation are one
+transaction: voided if the data was never opened, settled otherwise.
+
+Locks are taken in one order everywhere: dataset, account, job.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement
+
+from app.datasets import ingestion
+from app.datasets import repository as datasets
+from app.db import WriteSession, now
+from app.errors import Internal, NotFound
+from app.inference import plans
+from app.jobs import repository
+from app.jobs.models import Job
+from app.ledger import Ledger
+from app.privacy.events import PrivacyEvent
+from app.queue import RUN_JOB, TaskQueue
+
+LEASE_SECONDS = 10.0
+MAX_ATTEMPTS = 3
+
+
+class JobError(StrEnum):
+    """Why a job failed: all that anybody is told."""
+
+    RUN_FAILED = "run_failed"
+    INTERRUPTED = "interrupted"
+    DATASET_DELETED = "dataset_deleted"
+
+
+class Stage(StrEnum):
+    """Where a job stands, in words that follow from the plan alone."""
+
+    QUEUED = "queued"
+    PREPARING = "preparing"
+    RUNNING = "running"
+    PUBLISHING = "publishing"
+    ENDED = "ended"
+
+
+class Hold(StrEnum):
+    """What a worker still has of the job that it claimed."""
+
+    HELD = "held"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One attempt: the job, and the token that fences it."""
+
+    job_id: str
+    fencing_token: int
+    attempt: int
+
+
+def accounted(job: Job) -> bool:
+    """Whether the ledger holds a reservation for the job (jobs on public data have none)."""
+    return job.cost_epsilon is not None
+
+
+class Lifecycle:
+    """The transitions. Each takes a write transaction and commits nothing."""
+
+    def __init__(self, ledger: Ledger, queue: TaskQueue, lease_seconds: float = LEASE_SECONDS) -> None:
+        self._ledger = ledger
+        self._queue = queue
+        self._lease = timedelta(seconds=lease_seconds)
+
+    def enqueue(self, tx: WriteSession, job_id: str) -> None:
+        """Send the job's id once ``tx`` is durable."""
+        tx.after_commit(lambda: self._queue.send(RUN_JOB, job_id))
+
+    def claim(self, tx: WriteSession, job_id: str) -> Claim | None:
+        """Take a queued job; None if another delivery has it, it has ended, or it may not run any more."""
+        moment = now()
+        taken = repository.change(
+            tx,
+            job_id,
+            Job.status == "queued",
+            Job.attempts < MAX_ATTEMPTS,
+            Job.cancel_requested.is_(False),
+            status="running",
+            stage=Stage.PREPARING,
+            steps_done=0,
+            attempts=Job.attempts + 1,
+            fencing_token=Job.fencing_token + 1,
+            lease_until=moment + self._lease,
+        )
+        job = repository.get(tx, job_id) if taken else None
+        if job is None:
+            return None
+        job.started_at = job.started_at or moment
+        return Claim(job.id, job.fencing_token, job.attempts)
+
+    def open(self, tx: WriteSession, claim: Claim) -> Job | None:
+        """The point of no return: pin the content and mark the reservation opened. None if the job is lost.
+
+        A later attempt finds both done and runs under them. A dataset that is gone ends the job.
+        """
+        job = self._lock(tx, claim.job_id)
+        if self._ends_with_dataset(tx, job, claim):
+            return None
+        if not repository.change(tx, job.id, *_fence(claim), lease_until=now() + self._lease):
+            return None
+        if job.content_id is None:
+            content = ingestion.pin(tx, job.dataset_id)
+            if content is None:
+                raise Internal
+            repository.change(tx, job.id, content_id=content.id)
+        if accounted(job):
+            self._ledger.open(tx, job.id, plans.from_json(job.plan).events)
+        return repository.get(tx, job.id)
+
+    def heartbeat(self, tx: WriteSession, claim: Claim, *, stage: Stage, steps_done: int) -> Hold:
+        """Extend the lease and note the planned steps done."""
+        values = {"lease_until": now() + self._lease, "stage": stage, "steps_done": steps_done}
+        if not repository.change(tx, claim.job_id, *_fence(claim), **values):
+            return Hold.LOST
+        job = repository.get(tx, claim.job_id)
+        return Hold.CANCELLED if job is not None and job.cancel_requested else Hold.HELD
+
+    def settle(self, tx: WriteSession, claim: Claim, executed: tuple[PrivacyEvent, ...]) -> Hold:
+        """Charge the job, before its release is written in the same transaction; :meth:`finish` must follow.
+
+        Unless ``HELD`` nothing may be published: the job is somebody else's, or has just been ended here.
+        """
+        job = self._lock(tx, claim.job_id)
+        if self._ends_with_dataset(tx, job, claim):
+            return Hold.LOST
+        if not repository.change(tx, job.id, *_fence(claim), stage=Stage.PUBLISHING):
+            return Hold.LOST
+        if job.cancel_requested:
+            self.cancelled(tx, claim)
+            return Hold.CANCELLED
+        if accounted(job):
+            self._ledger.settle(tx, job.id, executed)
+        return Hold.HELD
+
+    def finish(self, tx: WriteSession, claim: Claim, release_id: str) -> None:
+        """End a settled job with its release."""
+        job = tx.get_one(Job, claim.job_id)
+        values = {"status": "succeeded", "release_id": release_id, "steps_done": job.steps_planned}
+        if not repository.change(tx, claim.job_id, *_fence(claim), **values, **_ended()):
+            raise Internal
+
+    def fail(self, tx: WriteSession, claim: Claim, code: JobError) -> bool:
+        """End the attempt's job for good: charged if the data was opened, released otherwise."""
+        job = self._lock(tx, claim.job_id)
+        return self._end(tx, job, *_fence(claim), status="failed", error_code=code)
+
+    def cancelled(self, tx: WriteSession, claim: Claim) -> bool:
+        """End the attempt's job because somebody asked for it."""
+        job = self._lock(tx, claim.job_id)
+        return self._end(tx, job, *_fence(claim), status="cancelled")
+
+    def request_cancel(self, tx: WriteSession, job_id: str) -> None:
+        """Cancel a queued job at once, a running one at its next step; an ended one stays as it is."""
+        job = self._lock(tx, job_id)
+        if not self._end(tx, job, Job.status == "queued", status="cancelled"):
+            repository.change(tx, job_id, Job.status == "running", cancel_requested=True)
+
+    def dataset_deleted(self, tx: WriteSession, dataset_id: str) -> None:
+        """End all jobs of a dataset that is being deleted, in the same transaction."""
+        for job_id in repository.unended(tx, dataset_id):
+            self.abandon(tx, job_id)
+
+    def abandon(self, tx: WriteSession, job_id: str) -> None:
+        """End a job whose dataset is gone, whoever holds it."""
+        job = self._lock(tx, job_id)
+        conditions = Job.status.not_in(repository.ENDED)
+        self._end(tx, job, conditions, status="failed", error_code=JobError.DATASET_DELETED)
+
+    def recover(self, tx: WriteSession, job_id: str) -> None:
+        """Queue a job again whose worker has died, or end it: cancelled, or interrupted once too often."""
+        job = self._lock(tx, job_id)
+        lost = (Job.status == "running", Job.lease_until < now())
+        if job.cancel_requested:
+            self._end(tx, job, *lost, status="cancelled")
+        elif job.attempts >= MAX_ATTEMPTS:
+            self._end(tx, job, *lost, status="failed", error_code=JobError.INTERRUPTED)
+        elif repository.change(
+            tx, job_id, *lost, status="queued", stage=Stage.QUEUED, lease_until=None, queued_at=now()
+        ):
+            self.enqueue(tx, job_id)
+
+    def remind(self, tx: WriteSession, job_id: str, queued_at: datetime) -> None:
+        """Send a waiting job's id again: its message may be lost."""
+        if repository.change(tx, job_id, Job.status == "queued", Job.queued_at == queued_at, queued_at=now()):
+            self.enqueue(tx, job_id)
+
+    def _lock(self, tx: WriteSession, job_id: str) -> Job:
+        """The job as it is once nobody else can change its dataset or account."""
+        job = repository.get(tx, job_id)
+        if job is None:
+            raise NotFound
+        datasets.lock(tx, job.dataset_id)
+        if accounted(job):
+            self._ledger.lock(tx, job.dataset_id)
+        tx.refresh(job)
+        return job
+
+    def _ends_with_dataset(self, tx: WriteSession, job: Job, claim: Claim) -> bool:
+        dataset = datasets.get(tx, job.dataset_id)
+        if dataset is not None and dataset.deleted_at is None:
+            return False
+        self._end(tx, job, *_fence(claim), status="failed", error_code=JobError.DATASET_DELETED)
+        return True
+
+    def _end(self, tx: WriteSession, job: Job, *conditions: ColumnElement[bool], **values: Any) -> bool:
+        if not repository.change(tx, job.id, *conditions, **values, **_ended()):
+            return False
+        if accounted(job):
+            self._close_reservation(tx, job.id)
+        return True
+
+    def _close_reservation(self, tx: WriteSession, job_id: str) -> None:
+        state = self._ledger.state(tx, job_id)
+        if state == "reserved":
+            self._ledger.void(tx, job_id)
+        elif state == "opened":
+            self._ledger.settle(tx, job_id, ())
+
+
+def _fence(claim: Claim) -> tuple[ColumnElement[bool], ...]:
+    return Job.status == "running", Job.fencing_token == claim.fencing_token
+
+
+def _ended() -> dict[str, Any]:
+    return {"ended_at": now(), "lease_until": None, "stage": Stage.ENDED}

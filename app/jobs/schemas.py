@@ -1,0 +1,193 @@
+"""Bodies of quotes and jobs."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from app.http.bodies import Body
+from app.http.pointers import CUSTOM
+from app.inference.protocol import Mechanism, ModelSpec, PlanRequest
+from app.jobs.planning import Wish
+
+MAX_FEATURES = 2000
+Status = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+EXAMPLE_REQUEST: dict[str, Any] = {
+    "dataset_id": "ds_01jd0000000000000000000000",
+    "method": "dp-psvi",
+    "size": 50,
+    "model": {
+        "family": "logistic-regression",
+        "features": ["age", "hours", "sex"],
+        "target": "income_gt_50k",
+        "prior": {"scale": 1.0},
+    },
+    "privacy": {"epsilon": 0.5},
+    "parameters": {},
+}
+EXAMPLE_QUOTE: dict[str, Any] = {
+    "cost": {"epsilon": 0.4999, "delta": 1e-6},
+    "mechanism": {"noise_multiplier": 11.2, "sampling_rate": 0.6, "iterations": 200},
+    "affordable": True,
+    "epsilon_after": 0.61,
+    "more_like_this": 4,
+    "size": {"requested": 50, "smallest_exact": 5},
+    "warnings": [],
+}
+EXAMPLE_JOB: dict[str, Any] = {
+    "id": "job_01jd0000000000000000000000",
+    "dataset_id": EXAMPLE_REQUEST["dataset_id"],
+    "status": "running",
+    "progress": {"fraction": 0.4, "stage": "running"},
+    "cost": EXAMPLE_QUOTE["cost"],
+    "release_id": None,
+    "error": None,
+    "method": EXAMPLE_REQUEST["method"],
+    "size": EXAMPLE_REQUEST["size"],
+    "model": EXAMPLE_REQUEST["model"],
+    "parameters": {"posterior_draws": 100},
+    "mechanism": EXAMPLE_QUOTE["mechanism"],
+    "cancel_requested": False,
+    "created_at": "2030-01-31T12:00:00Z",
+    "started_at": "2030-01-31T12:00:01Z",
+    "ended_at": None,
+}
+
+
+class PriorBody(Body):
+    """``N(0, scale**2 I)`` on the coefficients."""
+
+    scale: Annotated[float, Field(gt=0)] = 1.0
+
+
+class ModelBody(Body):
+    """A model over declared columns."""
+
+    family: Name
+    features: Annotated[list[Name], Field(min_length=1, max_length=MAX_FEATURES)]
+    target: Name | None = None
+    prior: PriorBody = PriorBody()
+
+
+class PrivacyBody(Body):
+    """A target (``epsilon``, at the dataset's delta) or a mechanism (the other three)."""
+
+    epsilon: Annotated[float, Field(gt=0)] | None = None
+    noise_multiplier: Annotated[float, Field(gt=0)] | None = None
+    sampling_rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    iterations: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "PrivacyBody":
+        knobs = [self.noise_multiplier, self.sampling_rate, self.iterations]
+        named = sum(knob is not None for knob in knobs)
+        if named != (3 if self.epsilon is None else 0):
+            message = "Name epsilon alone, or noise_multiplier, sampling_rate and iterations."
+            raise PydanticCustomError(CUSTOM, message)
+        return self
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        if self.noise_multiplier is None or self.sampling_rate is None or self.iterations is None:
+            return None
+        return Mechanism(self.noise_multiplier, self.sampling_rate, self.iterations)
+
+
+class JobBody(Body):
+    """What to build, from which dataset, at which price. Quotes and jobs take the same body; none has a seed."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_REQUEST]})
+
+    dataset_id: Name
+    method: Name
+    size: Annotated[int, Field(ge=1)]
+    model: ModelBody
+    privacy: PrivacyBody | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+    def wish(self) -> Wish:
+        """The same in the core's words."""
+        model = ModelSpec(self.model.family, tuple(self.model.features), self.model.target, self.model.prior.scale)
+        mechanism = None if self.privacy is None else self.privacy.mechanism
+        request = PlanRequest(self.method, self.size, model, self.parameters, mechanism)
+        return Wish(request, None if self.privacy is None else self.privacy.epsilon)
+
+
+class Cost(BaseModel):
+    """Composed cost, by the moments accountant."""
+
+    epsilon: float
+    delta: float
+
+
+class MechanismView(BaseModel):
+    """A subsampled Gaussian mechanism."""
+
+    noise_multiplier: float
+    sampling_rate: float
+    iterations: int
+
+
+class QuoteSize(BaseModel):
+    """``smallest_exact``: the least size that can represent the model's posterior."""
+
+    requested: int
+    smallest_exact: int
+
+
+class QuoteView(BaseModel):
+    """A price; ``cost`` and what follows from it are null for public data."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_QUOTE]})
+
+    cost: Cost | None
+    mechanism: MechanismView | None
+    affordable: bool
+    epsilon_after: float | None
+    more_like_this: int | None
+    size: QuoteSize
+    warnings: list[str]
+
+
+class Progress(BaseModel):
+    """``fraction`` counts planned steps only."""
+
+    fraction: float
+    stage: str
+
+
+class ErrorView(BaseModel):
+    code: Literal["run_failed", "interrupted", "dataset_deleted"]
+
+
+class JobView(BaseModel):
+    """A job as its caller, the dataset's owner and auditors see it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_JOB]})
+
+    id: str
+    dataset_id: str
+    status: Status
+    progress: Progress
+    cost: Cost | None
+    release_id: str | None
+    error: ErrorView | None
+    method: str
+    size: int
+    model: dict[str, Any]
+    parameters: dict[str, Any]
+    mechanism: MechanismView | None
+    cancel_requested: bool
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class JobPage(BaseModel):
+    """Newest first."""
+
+    items: list[JobView]
+    next_cursor: str | None

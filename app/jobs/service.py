@@ -1,0 +1,183 @@
+"""Prices and jobs: who may ask, what it costs, and the reservation that goes with a job."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from app.auth.caller import Caller
+from app.datasets import access
+from app.datasets import repository as datasets
+from app.datasets.facts import declared_facts
+from app.datasets.models import Dataset
+from app.db import ReadSession, WriteSession, new_id, now
+from app.errors import Forbidden, InvalidRequest, NotFound, StateConflict
+from app.inference import plans, registry
+from app.inference.protocol import DeclaredFacts, MechanismPlan
+from app.jobs import repository
+from app.jobs.lifecycle import Lifecycle, Stage
+from app.jobs.models import Job
+from app.jobs.planning import NoiseCache, charge_of, make_plan
+from app.jobs.schemas import Cost, JobBody, QuoteSize, QuoteView
+from app.jobs.views import mechanism_view
+from app.ledger import Ledger
+from app.ledger.charge import Charge
+
+RUNNERS = frozenset({"owner", "analyst"})
+PUBLIC_DELTA = 1e-6
+"""At which a target epsilon is meant on public data, which has no account (1/(10 slots) where that is smaller)."""
+
+_NOISE = NoiseCache()
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A plan, and what it was made from."""
+
+    dataset: Dataset
+    facts: DeclaredFacts
+    plan: MechanismPlan
+
+
+def quote(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -> QuoteView:
+    """What the job would cost now. Reads declared facts and the account, changes nothing.
+
+    Raises:
+        Forbidden, NotFound, StateConflict, InvalidRequest, MethodNotAllowedOnPrivateData.
+    """
+    priced = price(session, ledger, caller, body)
+    plan = priced.plan
+    size = QuoteSize(requested=plan.size, smallest_exact=registry.smallest_exact(plan.model, priced.facts))
+    shared = {"mechanism": mechanism_view(plan.mechanism), "size": size, "warnings": list(plan.warnings)}
+    if priced.dataset.sensitivity == "public":
+        return QuoteView(cost=None, affordable=True, epsilon_after=None, more_like_this=None, **shared)
+    preview = ledger.preview(session, priced.dataset.id, charge_of(plan))
+    return QuoteView(
+        cost=Cost(epsilon=preview.cost_epsilon, delta=preview.cost_delta),
+        affordable=preview.affordable,
+        epsilon_after=preview.epsilon_after,
+        more_like_this=preview.more_like_this,
+        **shared,
+    )
+
+
+def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -> Priced:
+    """The plan that the job would run under, calibrated against the account as ``session`` sees it.
+
+    Raises:
+        Forbidden: the caller's role runs no jobs.
+        NotFound: there is no such dataset for this caller.
+        StateConflict: the dataset has no content in force, or is deleted.
+        InvalidRequest, MethodNotAllowedOnPrivateData: for the body.
+    """
+    if caller.role not in RUNNERS:
+        raise Forbidden
+    dataset = access.visible(session, caller, body.dataset_id)
+    private = dataset.sensitivity == "private"
+    delta = ledger.limit(session, dataset.id)[1] if private else min(PUBLIC_DELTA, 0.1 / dataset.slots)
+    facts = declared_facts(dataset, delta if private else None)
+    _check(body, ledger.max_epsilon)
+    _check_ready(session, dataset)
+    plan = make_plan(body.wish(), facts, delta, _NOISE, _admission(session, ledger, dataset))
+    return Priced(dataset, facts, plan)
+
+
+def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Caller, body: JobBody) -> Job:
+    """Reserve the job's price and queue it, in one transaction: both or neither.
+
+    Raises:
+        BudgetExceeded: the account does not admit it. Count it by ``ledger.record_refusal`` in another transaction.
+        Others as :func:`price`.
+    """
+    access.visible(tx, caller, body.dataset_id)
+    dataset = datasets.lock(tx, body.dataset_id)
+    if dataset is not None and dataset.sensitivity == "private":
+        ledger.lock(tx, dataset.id)
+    priced = price(tx, ledger, caller, body)
+    job = _new_job(priced, caller, body)
+    if priced.dataset.sensitivity == "private":
+        preview = ledger.reserve(tx, priced.dataset.id, job.id, charge_of(priced.plan))
+        job.cost_epsilon, job.cost_delta = preview.cost_epsilon, preview.cost_delta
+    tx.add(job)
+    tx.flush()
+    lifecycle.enqueue(tx, job.id)
+    return job
+
+
+def visible(session: ReadSession, caller: Caller, job_id: str) -> Job:
+    """The job, if the caller submitted it, owns its dataset, or oversees all.
+
+    Raises:
+        NotFound: otherwise.
+    """
+    job = repository.get(session, job_id)
+    if job is None or not (caller.role in access.OVERSEERS or _commands(session, caller, job)):
+        raise NotFound
+    return job
+
+
+def cancel(tx: WriteSession, lifecycle: Lifecycle, caller: Caller, job_id: str) -> Job:
+    """Cancel the caller's job, or one on the caller's dataset; an ended job is returned unchanged.
+
+    Raises:
+        NotFound: there is no such job for this caller.
+        Forbidden: the caller only oversees it.
+    """
+    job = visible(tx, caller, job_id)
+    if not _commands(tx, caller, job):
+        raise Forbidden
+    lifecycle.request_cancel(tx, job_id)
+    tx.refresh(job)
+    return job
+
+
+def page(
+    session: ReadSession, caller: Caller, *, dataset_id: str | None, status: str | None, before: str | None, limit: int
+) -> Sequence[Job]:
+    """Newest first: own jobs, and all jobs on own datasets; every job for those who oversee all."""
+    return repository.page(
+        session, access.visible_to(caller), dataset_id=dataset_id, status=status, before=before, limit=limit
+    )
+
+
+def _commands(session: ReadSession, caller: Caller, job: Job) -> bool:
+    if job.caller_id == caller.id:
+        return True
+    dataset = datasets.get(session, job.dataset_id)
+    return dataset is not None and dataset.owner_id == caller.id
+
+
+def _check(body: JobBody, max_epsilon: float) -> None:
+    method = registry.method(body.method)
+    if method.private and body.privacy is None:
+        raise InvalidRequest.at("/privacy", "This method needs a target epsilon or a mechanism.")
+    target = None if body.privacy is None else body.privacy.epsilon
+    if target is not None and target > max_epsilon:
+        raise InvalidRequest.at("/privacy/epsilon", f"Use a number of at most {max_epsilon:g}.")
+
+
+def _check_ready(session: ReadSession, dataset: Dataset) -> None:
+    if dataset.deleted_at is not None:
+        raise StateConflict("The dataset is deleted.")
+    if datasets.in_force(session, dataset.id) is None:
+        raise StateConflict("The dataset has no content that is ready.")
+
+
+def _admission(session: ReadSession, ledger: Ledger, dataset: Dataset) -> Callable[[Charge], bool]:
+    if dataset.sensitivity == "public":
+        return lambda _: True
+    return lambda charge: ledger.admits(session, dataset.id, charge)
+
+
+def _new_job(priced: Priced, caller: Caller, body: JobBody) -> Job:
+    at = now()
+    return Job(
+        id=new_id("job"),
+        dataset_id=priced.dataset.id,
+        caller_id=caller.id,
+        request=body.model_dump(mode="json"),
+        plan=plans.to_json(priced.plan),
+        status="queued",
+        stage=Stage.QUEUED,
+        steps_planned=priced.plan.steps,
+        created_at=at,
+        queued_at=at,
+    )

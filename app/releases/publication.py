@@ -1,0 +1,95 @@
+"""Publishing: the representations first, then release and certificate in the transaction that settles the job.
+
+Objects are named after the attempt that wrote them, so that whatever an abandoned attempt stored can be found and
+destroyed, and none can overwrite what another has published.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.db import WriteSession, new_id, now
+from app.http.digests import digest_header
+from app.inference.protocol import Pseudocoreset
+from app.releases.models import Release
+from app.releases.rendering import MEDIA_TYPES, render
+from app.releases.statement import Run, Standing, release_body, statement
+from app.vault.signing import Signer
+from app.vault.store import ObjectStore
+
+Representations = Mapping[str, Mapping[str, Any]]
+"""Format -> {object, length, sha256 (hex), media_type}."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A finished run whose representations are durable, and not published yet."""
+
+    run: Run
+    points: Pseudocoreset
+    representations: Representations
+
+
+_DISCRETE = frozenset({"binary", "categorical"})
+
+
+class Publisher:
+    """Holds the release key; lives in the worker."""
+
+    def __init__(self, store: ObjectStore, signer: Signer) -> None:
+        self._store = store
+        self._signer = signer
+
+    def store(self, run: Run, token: int, points: Pseudocoreset) -> Draft:
+        """Render ``points`` and make all representations durable."""
+        target = next((column.type for column in run.facts.columns if column.name == run.plan.model.target), None)
+        rendered = render(points, discrete_target=target in _DISCRETE)
+        return Draft(run, points, {name: self._write(run.job_id, token, name, each) for name, each in rendered.items()})
+
+    def discard(self, job_id: str, token: int) -> None:
+        """Destroy what attempt ``token`` stored; harmless if it stored nothing."""
+        for name in MEDIA_TYPES:
+            self._store.delete(_object_name(job_id, token, name))
+
+    def owns(self, release: Release, token: int) -> bool:
+        """Whether attempt ``token`` is the one that ``release`` came from."""
+        return any(
+            stored["object"] == _object_name(release.job_id, token, name)
+            for name, stored in release.representations.items()
+        )
+
+    def publish(self, tx: WriteSession, draft: Draft, standing: Standing | None, *, public: bool) -> Release:
+        """The release with its signed certificate, added to ``tx``; ``standing`` None on public data."""
+        run, points, representations = draft.run, draft.points, draft.representations
+        release_id = new_id("rel")
+        digests = {name: digest_header(bytes.fromhex(each["sha256"])) for name, each in representations.items()}
+        stated = statement(release_id, run, points, digests, standing)
+        release = Release(
+            id=release_id,
+            dataset_id=run.dataset_id,
+            job_id=run.job_id,
+            public=public,
+            created_at=now(),
+            body=release_body(run, points),
+            certificate=self._signer.sign(stated),
+            representations={name: dict(each) for name, each in representations.items()},
+        )
+        tx.add(release)
+        tx.flush()
+        return release
+
+    def _write(self, job_id: str, token: int, name: str, content: bytes) -> dict[str, Any]:
+        with self._store.create(_object_name(job_id, token, name)) as writer:
+            writer.write(content)
+            stored = writer.publish()
+        return {
+            "object": stored,
+            "length": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "media_type": MEDIA_TYPES[name],
+        }
+
+
+def _object_name(job_id: str, token: int, name: str) -> str:
+    return hashlib.sha256(f"release|{job_id}|{token}|{name}".encode()).hexdigest()[:32]

@@ -1,0 +1,40 @@
+"""Queries over releases."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import or_, select
+
+from app.datasets.models import Dataset, DatasetShare
+from app.db import ReadSession
+from app.releases.models import Release
+
+
+def get(session: ReadSession, release_id: str) -> Release | None:
+    return session.get(Release, release_id)
+
+
+def of_job(session: ReadSession, job_id: str) -> Release | None:
+    return session.scalars(select(Release).where(Release.job_id == job_id)).one_or_none()
+
+
+def page(
+    session: ReadSession,
+    key_id: str | None,
+    *,
+    sees_all: bool,
+    dataset_id: str | None,
+    before: str | None,
+    limit: int,
+) -> Sequence[Release]:
+    """Newest first, below ``before``: public ones, and those on data that ``key_id`` owns or has shared with it."""
+    query = select(Release).order_by(Release.id.desc()).limit(limit)
+    if not sees_all:
+        owned = select(Dataset.id).where(Dataset.owner_id == key_id)
+        shared = select(DatasetShare.dataset_id).where(DatasetShare.key_id == key_id)
+        readable = or_(Release.public, Release.dataset_id.in_(owned), Release.dataset_id.in_(shared))
+        query = query.where(Release.public if key_id is None else readable)
+    if dataset_id is not None:
+        query = query.where(Release.dataset_id == dataset_id)
+    if before is not None:
+        query = query.where(Release.id < before)
+    return session.scalars(query).all()

@@ -1,0 +1,139 @@
+"""What a certificate states: plain JSON that RFC 8785 can canonicalise, without durations and without dates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any, Final
+
+from app.errors import Internal
+from app.inference.protocol import DeclaredFacts, MechanismPlan, ModelSpec, Pseudocoreset
+from app.ledger import CheckpointRef, Guarantee
+from app.privacy.events import to_json
+from app.privacy.relation import IN_WORDS, Relation
+
+CONDITIONS: Final = "conditional on schema facts that were not read off the rows"
+LARGEST_INTEGER: Final = 2**53 - 1
+_DISTRIBUTIONS: Final = {
+    "corevault": "corevault-server",
+    "dp-accounting": "dp-accounting",
+    "numpy": "numpy",
+    "opendp": "opendp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that is about to be released."""
+
+    job_id: str
+    dataset_id: str
+    content_version: int
+    facts: DeclaredFacts
+    plan: MechanismPlan
+    cost: Mapping[str, float] | None  # {"epsilon", "delta"} of the job alone; None on public data
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The account at the moment of the settlement."""
+
+    guarantee: Guarantee
+    checkpoint: CheckpointRef
+
+
+def release_body(run: Run, points: Pseudocoreset) -> dict[str, Any]:
+    """The stored part of the public release."""
+    return {
+        "method": run.plan.method,
+        "model": model_json(run.plan.model),
+        "size": run.plan.size,
+        "design": design_json(points),
+        "diagnostics": plain(points.diagnostics),
+        "cost": None if run.cost is None else dict(run.cost),
+    }
+
+
+def statement(
+    release_id: str, run: Run, points: Pseudocoreset, digests: Mapping[str, str], standing: Standing | None
+) -> dict[str, Any]:
+    """The statement to sign.
+
+    Raises:
+        Internal: for a value that JSON cannot hold.
+    """
+    mechanism = run.plan.mechanism
+    stated = {
+        "release_id": release_id,
+        "dataset_id": run.dataset_id,
+        "content_version": run.content_version,
+        "model": model_json(run.plan.model),
+        "method": run.plan.method,
+        "size": run.plan.size,
+        "design": design_json(points),
+        "relation": str(Relation.ZERO_OUT),
+        "relation_in_words": IN_WORDS,
+        "unit": dict(run.facts.unit),
+        "slots": run.facts.slots,
+        "sampler": None if mechanism is None else "poisson",
+        "sampling_rate": None if mechanism is None else mechanism.sampling_rate,
+        "noise_multiplier": None if mechanism is None else mechanism.noise_multiplier,
+        "iterations": None if mechanism is None else mechanism.iterations,
+        "clipping": run.plan.clipping,
+        "noise_grid": None if mechanism is None else {"noise": "discrete_gaussian", "bits": run.plan.grid_bits},
+        "events": [to_json(event) for event in run.plan.events],
+        "privacy": run.cost,
+        "account": None if standing is None else _account(standing),
+        "accountant": None if standing is None else standing.guarantee.accountant,
+        "versions": {name: version(distribution) for name, distribution in _DISTRIBUTIONS.items()},
+        "digests": dict(digests),
+        "conditions": CONDITIONS,
+    }
+    return {name: plain(value) for name, value in stated.items()}
+
+
+def model_json(model: ModelSpec) -> dict[str, Any]:
+    """A model in the words of the API."""
+    return {
+        "family": model.family,
+        "features": list(model.features),
+        "target": model.target,
+        "prior": {"scale": model.prior_scale},
+    }
+
+
+def design_json(points: Pseudocoreset) -> list[dict[str, Any]]:
+    """How each design column comes from the declared table; a constant has no source."""
+    entries = (asdict(column) for column in points.design)
+    return [{name: plain(value) for name, value in entry.items() if value is not None} for entry in entries]
+
+
+def plain(value: Any) -> Any:
+    """``value`` in JSON's own types; integers that a double cannot hold become text.
+
+    Raises:
+        Internal: for anything else, NaN and infinities included.
+    """
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return value if abs(value) <= LARGEST_INTEGER else str(value)
+        case float() if value - value == 0:
+            return value
+        case Mapping():
+            return {str(name): plain(member) for name, member in value.items()}
+        case Sequence():
+            return [plain(member) for member in value]
+        case _:
+            raise Internal
+
+
+def _account(standing: Standing) -> dict[str, Any]:
+    guarantee, checkpoint = standing.guarantee, standing.checkpoint
+    return {
+        "limit": {"epsilon": guarantee.epsilon, "delta": guarantee.delta},
+        "sequence": checkpoint.account_sequence,
+        "head": checkpoint.account_head,
+        "checkpoint": {"sequence": checkpoint.sequence, "hash": checkpoint.checkpoint_hash},
+        "tranches": guarantee.tranches,
+    }

@@ -1,0 +1,86 @@
+"""The worker's composition root: what the settings name, as a Celery application and as collaborators of its tasks."""
+
+from dataclasses import dataclass
+
+from celery import Celery
+
+from app.config import Settings
+from app.db import Database, make_engine
+from app.jobs.lifecycle import Lifecycle
+from app.ledger import Ledger
+from app.queue.sender import CeleryQueue, celery_settings
+from app.releases.publication import Publisher
+from app.vault.keys import load_worker_keys
+from app.vault.signing import Signer
+from app.vault.store import open_store
+from workers.enclave import Limits, OpeningKey
+from workers.ingestion import Ingestion
+from workers.runner import Pace, Runner
+from workers.sweeper import Sweeper
+from workers.tables import EnclaveTables
+
+START_SECONDS = 60.0
+"""How long a new process of the pool may take to come up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What carries out tasks, in one process of the pool."""
+
+    runner: Runner
+    ingestion: Ingestion
+
+
+def make_celery(settings: Settings) -> Celery:
+    """The Celery application; tasks are registered by :func:`workers.tasks.register`."""
+    celery = Celery("corevault-worker", set_as_current=False, fixups=[])
+    celery.conf.update(celery_settings(settings.broker_url, settings.data_dir))
+    celery.conf.update(
+        worker_concurrency=settings.worker_processes,
+        worker_redirect_stdouts=False,
+        worker_proc_alive_timeout=START_SECONDS,
+    )
+    return celery
+
+
+def make_workshop(settings: Settings) -> Workshop:
+    """Collaborators that open the vault: only ever made in a process of the pool.
+
+    Raises:
+        VaultError: for missing or damaged key files, or a storage URL that is not supported.
+    """
+    keys = load_worker_keys(settings.keys_dir)
+    database = Database(make_engine(settings.database_url))
+    ledger = Ledger(Signer(keys.ledger_seed), settings.max_epsilon)
+    lifecycle = _lifecycle(settings, ledger)
+    store = open_store(settings.storage_url)
+    opening_key = OpeningKey(keys.opening_key)
+    pace = Pace(settings.lease_seconds, settings.heartbeat_seconds)
+    publisher = Publisher(store, Signer(keys.release_seed))
+    limits = Limits(
+        memory_bytes=settings.ingest_memory_bytes,
+        rows=settings.max_rows,
+        decoded_bytes=settings.max_decoded_bytes,
+    )
+    return Workshop(
+        runner=Runner(
+            database, ledger, lifecycle, publisher=publisher, tables=EnclaveTables(store, opening_key), pace=pace
+        ),
+        ingestion=Ingestion(database, ledger, store, opening_key, limits, pace),
+    )
+
+
+def make_sweeper(settings: Settings) -> Sweeper:
+    """The sweeper, with connections of its own."""
+    ledger = Ledger(Signer(load_worker_keys(settings.keys_dir).ledger_seed), settings.max_epsilon)
+    return Sweeper(
+        Database(make_engine(settings.database_url)),
+        _lifecycle(settings, ledger),
+        CeleryQueue(settings.broker_url, settings.data_dir),
+        open_store(settings.storage_url),
+    )
+
+
+def _lifecycle(settings: Settings, ledger: Ledger) -> Lifecycle:
+    queue = CeleryQueue(settings.broker_url, settings.data_dir)
+    return Lifecycle(ledger, queue, settings.lease_seconds)

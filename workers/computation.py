@@ -1,0 +1,61 @@
+"""The run itself: the enclave's rows behind the oracle, the method in front of it."""
+
+from collections.abc import Callable
+
+from app.errors import CorevaultError
+from app.inference import registry
+from app.inference.mechanisms import DiscreteGaussian
+from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
+from app.inference.protocol import Array64, DeclaredFacts, MechanismPlan, Pseudocoreset, RowSource
+from app.inference.rng import monte_carlo_generator, sampling_generator
+from app.inference.runner import run, run_public
+from app.privacy.events import PrivacyEvent
+from app.vault.errors import VaultError
+
+
+class EnclaveFault(Exception):
+    """Something failed among the rows, where every function is total by design: whether it did may tell of a row."""
+
+
+class GuardedOracle:
+    """Tells faults of questions (which follow from earlier answers) from faults among the rows."""
+
+    def __init__(self, oracle: ClippedGaussianOracle) -> None:
+        self._oracle = oracle
+
+    def clipped_potential_sum(self, draws: Array64, clip: float) -> Array64:
+        """As :meth:`app.inference.protocol.Oracle.clipped_potential_sum`."""
+        try:
+            return self._oracle.clipped_potential_sum(draws, clip)
+        except (ValueError, PlanExhausted, MemoryError):
+            raise
+        except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)
+            raise EnclaveFault from None
+
+
+def compute(
+    plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, on_step: Callable[[int], None]
+) -> tuple[Pseudocoreset, tuple[PrivacyEvent, ...]]:
+    """What is released, and the events that were carried out for it.
+
+    Raises:
+        EnclaveFault: the account must be frozen.
+    """
+    if not registry.method(plan.method).private:
+        points = run_public(plan, facts, rows, sampling_generator())
+        on_step(plan.steps)
+        return points, plan.events
+    oracle = _oracle(plan, facts, rows)
+    points = run(plan, facts, GuardedOracle(oracle), monte_carlo_generator(), on_step)
+    return points, oracle.executed
+
+
+def _oracle(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> ClippedGaussianOracle:
+    """Draws all subsamples and gathers their rows. The store or the process may fail here; nothing else may."""
+    model = registry.model(plan.model.family)
+    try:
+        return ClippedGaussianOracle(model, plan, facts, rows, noise=DiscreteGaussian(), sampling=sampling_generator())
+    except (CorevaultError, VaultError, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)
+        raise EnclaveFault from None

@@ -1,0 +1,191 @@
+"""Carries a job through: claim, open, run, publish and settle. Whoever dies on the way leaves nothing behind.
+
+Only the loss of the process lets an attempt be repeated (the sweeper does, once the lease has run out). An exception
+after opening is final: the job has failed and is charged, and nobody learns more than that.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import structlog
+
+from app.datasets import repository as datasets
+from app.datasets.facts import declared_facts
+from app.datasets.models import Content, Dataset
+from app.db import Database, WriteSession
+from app.errors import Internal
+from app.inference import plans
+from app.inference.protocol import RowSource
+from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, accounted
+from app.jobs.models import Job
+from app.ledger import Ledger
+from app.privacy.events import PrivacyEvent
+from app.releases import repository as releases
+from app.releases.publication import Draft, Publisher
+from app.releases.statement import Run, Standing
+from workers.computation import EnclaveFault, compute
+from workers.heartbeat import Heartbeat, Stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """An opened attempt: what to run, and what opens the pinned content."""
+
+    claim: Claim
+    run: Run
+    table_object: str
+    wrapped_key: bytes
+    dataset_box: bytes
+
+    @property
+    def accounted(self) -> bool:
+        return self.run.cost is not None
+
+
+Tables = Callable[[Assignment], AbstractContextManager[RowSource]]
+"""Opens the pinned table of an assignment: the enclave's part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a claim lives without a heartbeat, and how often it beats."""
+
+    lease_seconds: float = 10.0
+    heartbeat_seconds: float = 2.0
+
+
+class Runner:
+    """Runs jobs by id. A message that comes twice, late, or for an ended job does nothing."""
+
+    def __init__(
+        self,
+        database: Database,
+        ledger: Ledger,
+        lifecycle: Lifecycle,
+        *,
+        publisher: Publisher,
+        tables: Tables,
+        pace: Pace,
+    ) -> None:
+        self._database = database
+        self._ledger = ledger
+        self._lifecycle = lifecycle
+        self._publisher = publisher
+        self._tables = tables
+        self._pace = pace
+
+    def run(self, job_id: str) -> None:
+        """Carry the job through if it is there to be taken; returns however it ends."""
+        with self._database.write() as tx:
+            claim = self._lifecycle.claim(tx, job_id)
+        if claim is None:
+            return
+        log = structlog.get_logger().bind(job_id=job_id, attempt=claim.attempt)
+        log.info("job claimed")
+        try:
+            with Heartbeat(self._beat(claim), self._pace.heartbeat_seconds, self._pace.lease_seconds) as heartbeat:
+                self._carry_through(claim, heartbeat)
+        except Stopped as stopped:
+            self._stop(claim, stopped.hold)
+            log.info("job stopped", hold=str(stopped.hold))
+        except Exception as error:  # noqa: BLE001  (a final failure, of which nothing but its code may be known)
+            self._fail(claim, faulty=isinstance(error, EnclaveFault))
+            log.error("job failed", code=str(JobError.RUN_FAILED))
+        else:
+            log.info("job succeeded")
+
+    def _carry_through(self, claim: Claim, heartbeat: Heartbeat) -> None:
+        self._clear(claim)
+        assignment = self._open(claim)
+        if assignment.accounted:
+            with self._database.write() as tx:
+                self._ledger.checkpoint(tx, assignment.run.dataset_id)
+        heartbeat.enter(Stage.RUNNING)
+        with self._tables(assignment) as rows:
+            points, executed = compute(assignment.run.plan, assignment.run.facts, rows, heartbeat.step)
+        if executed != assignment.run.plan.events:
+            raise Internal
+        heartbeat.enter(Stage.PUBLISHING)
+        draft = self._publisher.store(assignment.run, claim.fencing_token, points)
+        self._publish(assignment, draft, executed)
+
+    def _clear(self, claim: Claim) -> None:
+        """Destroy what earlier attempts may have stored before they died."""
+        for token in range(1, claim.fencing_token):
+            self._publisher.discard(claim.job_id, token)
+
+    def _open(self, claim: Claim) -> Assignment:
+        """Past this transaction the job is charged, come what may."""
+        with self._database.write() as tx:
+            job = self._lifecycle.open(tx, claim)
+            assignment = None if job is None else _assignment(tx, claim, job)
+        if assignment is None:
+            raise Stopped(Hold.LOST)
+        return assignment
+
+    def _publish(self, assignment: Assignment, draft: Draft, executed: tuple[PrivacyEvent, ...]) -> None:
+        """Settle, publish and finish in one transaction."""
+        claim, dataset_id = assignment.claim, assignment.run.dataset_id
+        with self._database.write() as tx:
+            hold = self._lifecycle.settle(tx, claim, executed)
+            if hold is Hold.HELD:
+                public = tx.get_one(Dataset, dataset_id).releases_public
+                standing = self._standing(tx, dataset_id) if assignment.accounted else None
+                release = self._publisher.publish(tx, draft, standing, public=public)
+                self._lifecycle.finish(tx, claim, release.id)
+        if hold is not Hold.HELD:
+            raise Stopped(hold)
+
+    def _standing(self, tx: WriteSession, dataset_id: str) -> Standing:
+        checkpoint = self._ledger.checkpoint(tx, dataset_id)
+        return Standing(self._ledger.guarantee(tx, dataset_id), checkpoint)
+
+    def _stop(self, claim: Claim, hold: Hold) -> None:
+        if hold is Hold.CANCELLED:
+            with self._database.write() as tx:
+                self._lifecycle.cancelled(tx, claim)
+        self._discard_unpublished(claim)
+
+    def _fail(self, claim: Claim, *, faulty: bool) -> None:
+        """End the job; a fault that may have followed from rows also freezes the account."""
+        with self._database.write() as tx:
+            self._lifecycle.fail(tx, claim, JobError.RUN_FAILED)
+            job = tx.get_one(Job, claim.job_id)
+            if faulty and accounted(job):
+                self._ledger.freeze(tx, job.dataset_id)
+        self._discard_unpublished(claim)
+
+    def _discard_unpublished(self, claim: Claim) -> None:
+        """Destroy what this attempt stored, unless its release is there after all (a commit whose answer got lost)."""
+        with self._database.read() as session:
+            release = releases.of_job(session, claim.job_id)
+        if release is None or not self._publisher.owns(release, claim.fencing_token):
+            self._publisher.discard(claim.job_id, claim.fencing_token)
+
+    def _beat(self, claim: Claim) -> Callable[[Stage, int], Hold]:
+        def beat(stage: Stage, steps_done: int) -> Hold:
+            with self._database.write() as tx:
+                return self._lifecycle.heartbeat(tx, claim, stage=stage, steps_done=steps_done)
+
+        return beat
+
+
+def _assignment(tx: WriteSession, claim: Claim, job: Job) -> Assignment:
+    dataset = tx.get_one(Dataset, job.dataset_id)
+    content = tx.get_one(Content, job.content_id)
+    key = datasets.data_key(tx, dataset.id)
+    if key is None or content.table_object is None or content.wrapped_key is None:
+        raise Internal
+    cost = None
+    if job.cost_epsilon is not None and job.cost_delta is not None:
+        cost = {"epsilon": job.cost_epsilon, "delta": job.cost_delta}
+    run = Run(
+        job_id=job.id,
+        dataset_id=dataset.id,
+        content_version=content.version,
+        facts=declared_facts(dataset, job.cost_delta),
+        plan=plans.from_json(job.plan),
+        cost=cost,
+    )
+    return Assignment(claim, run, content.table_object, content.wrapped_key, key.sealed_key)

@@ -1,0 +1,168 @@
+"""Finds what got lost, in whichever worker holds the ``sweeper`` lease.
+
+That is: runs without a worker, messages that never arrived, jobs of deleted datasets, bytes that nothing needs. The
+sweeper is a thread of the worker's parent process and holds ``FORKING`` while it works, so that no child is ever
+forked out of the middle of it.
+"""
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+
+import structlog
+from sqlalchemy import or_, update
+from sqlalchemy.exc import IntegrityError
+
+from app.datasets import disposal, ingestion
+from app.db import Database, WriteSession, now
+from app.jobs import repository
+from app.jobs.lifecycle import Lifecycle
+from app.jobs.models import Job, WorkerLease
+from app.queue import TaskQueue
+from app.vault.store import ObjectStore
+
+LEASE_NAME = "sweeper"
+LEASE = timedelta(seconds=5)
+RENEW_BEFORE = timedelta(seconds=3)
+SHORTEST_WAIT = timedelta(seconds=10)
+LONGEST_WAIT = timedelta(seconds=60)
+UNFINISHED_SECONDS = 24 * 3600.0
+RARELY_SECONDS = 600.0
+
+FORKING = threading.Lock()
+os.register_at_fork(before=FORKING.acquire, after_in_parent=FORKING.release, after_in_child=FORKING.release)
+
+
+class Sweeper:
+    """One sweep a second. An error ends a step of a sweep, never the sweeper."""
+
+    def __init__(self, database: Database, lifecycle: Lifecycle, queue: TaskQueue, store: ObjectStore) -> None:
+        self._database = database
+        self._lifecycle = lifecycle
+        self._queue = queue
+        self._store = store
+        self._holder = secrets.token_hex(16)
+        self._renew_at = now()
+        self._rare_at = time.monotonic()
+
+    def run(self, every_seconds: float, stop: threading.Event) -> None:
+        """Sweep until ``stop`` is set; then let another worker take over at once."""
+        while not stop.wait(every_seconds):
+            with FORKING:
+                self.sweep()
+        with FORKING:
+            self._step("release", self._release)
+
+    def sweep(self) -> None:
+        """One round, if this worker holds the lease."""
+        if self._step("lease", self._lead):
+            for name, step in (
+                ("expired", self._recover),
+                ("waiting", self._remind),
+                ("orphaned", self._abandon),
+                ("contents", self._contents),
+                ("disposal", self._dispose),
+                ("unfinished", self._unfinished),
+            ):
+                self._step(name, step)
+
+    def _step(self, name: str, step: Callable[[], bool]) -> bool:
+        try:
+            return step()
+        except Exception as error:  # noqa: BLE001  (the next sweep tries again)
+            structlog.get_logger().warning("sweep failed", step=name, kind=type(error).__name__)
+            return False
+
+    def _lead(self) -> bool:
+        moment = now()
+        if moment < self._renew_at:
+            return True
+        with self._database.write() as tx:
+            held = _take_lease(tx, self._holder)
+        if held:
+            self._renew_at = moment + LEASE - RENEW_BEFORE
+        return held
+
+    def _release(self) -> bool:
+        with self._database.write() as tx:
+            mine = update(WorkerLease).where(WorkerLease.name == LEASE_NAME, WorkerLease.holder == self._holder)
+            tx.execute(mine.values(until=now()))
+        return True
+
+    def _recover(self) -> bool:
+        with self._database.read() as session:
+            job_ids = repository.expired(session, now())
+        return self._each(job_ids, self._lifecycle.recover)
+
+    def _abandon(self) -> bool:
+        with self._database.read() as session:
+            job_ids = repository.orphaned(session)
+        return self._each(job_ids, self._lifecycle.abandon)
+
+    def _remind(self) -> bool:
+        """The longer a job waits, the rarer its reminders: behind a long queue its message is most likely there."""
+        moment = now()
+        with self._database.read() as session:
+            waiting = [job for job in repository.waiting(session, moment - SHORTEST_WAIT) if _is_due(job)]
+        for job in waiting:
+            with self._database.write() as tx:
+                self._lifecycle.remind(tx, job.id, job.queued_at)
+        return True
+
+    def _each(self, job_ids: Sequence[str], change: Callable[[WriteSession, str], None]) -> bool:
+        """Each in a transaction of its own: one that fails does not hold up the others."""
+        for job_id in job_ids:
+            self._step("job", partial(self._change, change, job_id))
+        return True
+
+    def _change(self, change: Callable[[WriteSession, str], None], job_id: str) -> bool:
+        with self._database.write() as tx:
+            change(tx, job_id)
+        return True
+
+    def _contents(self) -> bool:
+        with self._database.write() as tx:
+            ingestion.requeue_stale(tx, self._queue)
+        return True
+
+    def _dispose(self) -> bool:
+        with self._database.write() as tx:
+            disposal.dispose_unneeded(tx, self._store, lambda content_id: repository.pinned(tx, content_id))
+        return True
+
+    def _unfinished(self) -> bool:
+        if time.monotonic() >= self._rare_at:
+            self._rare_at = time.monotonic() + RARELY_SECONDS
+            self._store.delete_unfinished(UNFINISHED_SECONDS)
+        return True
+
+
+def _take_lease(tx: WriteSession, holder: str) -> bool:
+    """Renew the lease, or take it over once it has run out."""
+    moment = now()
+    free = or_(WorkerLease.holder == holder, WorkerLease.until < moment)
+    taken = (
+        update(WorkerLease)
+        .where(WorkerLease.name == LEASE_NAME, free)
+        .values(holder=holder, until=moment + LEASE)
+        .returning(WorkerLease.name)
+    )
+    if tx.execute(taken, execution_options={"synchronize_session": False}).one_or_none() is not None:
+        return True
+    if tx.get(WorkerLease, LEASE_NAME) is not None:
+        return False
+    try:
+        with tx.begin_nested():
+            tx.add(WorkerLease(name=LEASE_NAME, holder=holder, until=moment + LEASE))
+    except IntegrityError:
+        return False
+    return True
+
+
+def _is_due(job: Job) -> bool:
+    patience = min(LONGEST_WAIT, max(SHORTEST_WAIT, (job.queued_at - job.created_at) / 2))
+    return now() - job.queued_at >= patience

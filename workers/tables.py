@@ -1,0 +1,30 @@
+"""How a run gets at its rows: the pinned table, opened by the enclave."""
+
+from app.vault.store import ObjectStore
+from workers.enclave import OpeningKey, StoredTable, open_table
+from workers.runner import Assignment
+
+
+class EnclaveTables:
+    """Opens the table of an assignment, limited to the columns that its model names."""
+
+    def __init__(self, store: ObjectStore, opening_key: OpeningKey) -> None:
+        self._store = store
+        self._opening_key = opening_key
+
+    def __call__(self, assignment: Assignment) -> StoredTable:
+        """Raises VaultError if anything does not open, DependencyUnavailable if the store is away."""
+        run = assignment.run
+        model = run.plan.model
+        return open_table(
+            self._store,
+            assignment.table_object,
+            opening_key=self._opening_key,
+            dataset_id=run.dataset_id,
+            version=run.content_version,
+            dataset_box=assignment.dataset_box,
+            wrapped_key=assignment.wrapped_key,
+            columns=run.facts.columns,
+            slots=run.facts.slots,
+            needed=[*model.features, *([] if model.target is None else [model.target])],
+        )
