@@ -11,7 +11,10 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from app.auth.endpoints import router as auth_router
+from app.budgets.endpoints import router as budgets_router
+from app.catalogue.endpoints import router as catalogue_router
 from app.config import Settings
+from app.datasets.endpoints import router as datasets_router
 from app.db import Database, make_engine
 from app.errors import CorevaultError, DependencyUnavailable
 from app.health.endpoints import router as health_router
@@ -22,14 +25,25 @@ from app.http.logs import log_exchange
 from app.http.openapi import describe
 from app.http.problems import on_domain_error, on_invalid_input, on_router_error
 from app.http.verbs import Verbs, on_method_not_allowed
+from app.jobs.endpoints import router as jobs_router
+from app.jobs.lifecycle import Lifecycle
 from app.ledger import Ledger
 from app.queue.sender import CeleryQueue
+from app.releases.endpoints import router as releases_router
 from app.services import Limits, Services, VerificationKey
 from app.vault.keys import load_api_keys
 from app.vault.signing import Signer, key_id
 from app.vault.store import open_store
 
-ROUTERS: tuple[APIRouter, ...] = (auth_router, health_router)
+ROUTERS: tuple[APIRouter, ...] = (
+    auth_router,
+    datasets_router,
+    budgets_router,
+    catalogue_router,
+    jobs_router,
+    releases_router,
+    health_router,
+)
 
 
 def create_app(services: Services, *, metrics: bool = True) -> FastAPI:
@@ -78,11 +92,12 @@ def build_services(settings: Settings) -> Services:
     """
     keys = load_api_keys(settings.keys_dir)
     signer = Signer(keys.ledger_seed)
+    ledger, queue = Ledger(signer, settings.max_epsilon), CeleryQueue(settings.broker_url, settings.data_dir)
     return Services(
         database=Database(make_engine(settings.database_url)),
-        ledger=Ledger(signer, settings.max_epsilon),
+        ledger=ledger,
         store=open_store(settings.storage_url),
-        queue=CeleryQueue(settings.broker_url, settings.data_dir),
+        queue=queue,
         signer=signer,
         sealing_key=keys.sealing_key,
         verification_keys=(
@@ -90,6 +105,7 @@ def build_services(settings: Settings) -> Services:
             verification_key(keys.release_public, "release"),
         ),
         limits=Limits(upload_bytes=settings.max_upload_bytes, slots=settings.max_rows),
+        on_dataset_deleted=Lifecycle(ledger, queue).dataset_deleted,
     )
 
 
