@@ -10,9 +10,11 @@ from fastapi import FastAPI
 
 from app.db import Database, make_engine
 from app.db.migrations import upgrade
+from app.main import create_app
 from app.services import Services
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
+from tests.factories.services import make_services
 from tests.factories.transport import AppTransport
 
 
@@ -71,15 +73,11 @@ def auditor(database: Database) -> rows.Key:
 
 @pytest.fixture
 def services(database: Database, queue: RecordingQueue, tmp_path: Path) -> Services:
-    from tests.factories.services import make_services  # noqa: PLC0415
-
     return make_services(database, queue, tmp_path)
 
 
 @pytest.fixture
 def application(services: Services) -> FastAPI:
-    from app.main import create_app  # noqa: PLC0415
-
     return create_app(services)
 
 

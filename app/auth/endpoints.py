@@ -5,7 +5,7 @@ from fastapi.responses import JSONResponse, Response
 from app.auth import service
 from app.auth.caller import Admin, AnyCaller
 from app.auth.models import ApiKey
-from app.auth.schemas import CreatedKey, KeyView, Me, NewKey
+from app.auth.schemas import CreatedKey, ListedKey, Me, NewKey
 from app.http.idempotency import Answer, Idempotent, idempotent
 from app.http.openapi import problem_responses
 from app.http.pagination import Page, Paging, page
@@ -29,11 +29,11 @@ def create_key(services: Shared, caller: Admin, request: Idempotent, body: NewKe
 
 
 @router.get("/api-keys", responses=problem_responses("forbidden"))
-def list_keys(services: Shared, _: Admin, paging: Paging) -> Page[KeyView]:
+def list_keys(services: Shared, _: Admin, paging: Paging) -> Page[ListedKey]:
     """Keys that were not revoked, newest first."""
     with services.database.read() as session:
         rows = service.listed(session, paging.limit + 1, paging.after_id("key"))
-        return page(rows, paging, lambda key: key.id, KeyView.of)
+        return page(rows, paging, lambda key: key.id, ListedKey.of)
 
 
 @router.post(

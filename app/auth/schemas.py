@@ -24,7 +24,7 @@ class NewKey(Body):
     expires_at: AwareDatetime | None = None
 
 
-class KeyView(BaseModel):
+class ListedKey(BaseModel):
     """A key without its secret."""
 
     model_config = ConfigDict(
@@ -48,7 +48,7 @@ class KeyView(BaseModel):
     expires_at: datetime | None
 
     @classmethod
-    def of(cls, key: ApiKey) -> "KeyView":
+    def of(cls, key: ApiKey) -> "ListedKey":
         return cls(id=key.id, name=key.name, role=key.role, created_at=key.created_at, expires_at=key.expires_at)
 
 

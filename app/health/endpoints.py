@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from fastapi import Request
 from fastapi.responses import Response
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from app.auth.caller import MaybeCaller
 from app.errors import Forbidden, NotFound, Unauthenticated
@@ -20,6 +20,10 @@ router = api_router("", "operations")
 
 
 class Health(BaseModel):
+    """Nothing stands in the way."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "ok"}]})
+
     status: Literal["ok"] = "ok"
 
 

@@ -77,13 +77,15 @@ def validate(model: type[BaseModel], raw: bytes) -> BaseModel:
     """
     parsed = parse(raw)
     known = _known(model)
+    residual = residual_faults(parsed, known)
     try:
         body = model.model_validate_json(raw)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        raise InvalidRequest(faults=body_faults([dict(each) for each in found], parsed.value, known)) from None
-    if faults := residual_faults(parsed, known):
-        raise InvalidRequest(faults=faults)
+        found = [dict(each) for each in error.errors(include_url=False, include_input=False)]
+        unparsed = residual if found[0]["type"] == "json_invalid" else ()
+        raise InvalidRequest(faults=unparsed or body_faults(found, parsed.value, known)) from None
+    if residual:
+        raise InvalidRequest(faults=residual)
     return body
 
 

@@ -83,7 +83,24 @@ def describe(app: FastAPI) -> None:
             for unused in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(unused, None)
             schemas["Problem"] = PROBLEM_SCHEMA
+            _exemplify(schemas)
             app.openapi_schema = schema
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]
+
+
+def _exemplify(schemas: dict[str, dict[str, Any]]) -> None:
+    """Give lists the example that their items have."""
+    for schema in schemas.values():
+        properties = schema.get("properties", {})
+        if set(properties) == {"items", "next_cursor"}:
+            item = _example_of(properties["items"]["items"], schemas)
+            schema.setdefault("examples", [{"items": [item], "next_cursor": None}])
+
+
+def _example_of(schema: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> object:
+    """The first example of a schema, of what it refers to, or of its first alternative."""
+    first = schema.get("anyOf", [schema])[0]
+    named = schemas[first["$ref"].rpartition("/")[2]] if "$ref" in first else first
+    return named.get("examples", [None])[0]

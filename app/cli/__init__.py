@@ -1,0 +1,5 @@
+"""The command line: ``corevaultd``."""
+
+from app.cli.commands import main
+
+__all__ = ["main"]

@@ -1,0 +1,86 @@
+"""The commands of ``corevaultd``."""
+
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli import installation
+from app.cli.failures import explained, fail, load_settings
+from app.cli.serving import serve
+from app.cli.sockets import check_bind, listen
+from app.cli.up import run
+
+Host = Annotated[str, typer.Option(envvar="COREVAULT_HOST", help="Address to listen on.")]
+Port = Annotated[
+    int, typer.Option(envvar="COREVAULT_PORT", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+]
+DataDir = Annotated[Path | None, typer.Option(help="Folder of the installation [default: ./corevault-data].")]
+
+cli = typer.Typer(
+    name="corevaultd",
+    help="Corevault: differentially private Bayesian pseudocoresets as a service.\n\n"
+    "Settings come from environment variables with the prefix COREVAULT_.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@cli.command()
+def up(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    data_dir: DataDir = None,
+    bootstrap_key: Annotated[
+        Path | None, typer.Option(help="Where this file is absent, create an admin key and write it there.")
+    ] = None,
+) -> None:
+    """Run everything from one folder: migrate, then API and worker until a signal."""
+    settings = load_settings(data_dir=data_dir)
+    check_bind(host, settings)
+    with explained():
+        run(settings, host, port, bootstrap_key)
+
+
+@cli.command()
+def api(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    data_dir: DataDir = None,
+    fd: Annotated[int | None, typer.Option(hidden=True, help="A listening socket that is open already.")] = None,
+) -> None:
+    """Run the API alone, on a database that is migrated."""
+    settings = load_settings(data_dir=data_dir)
+    check_bind(host, settings)
+    with explained():
+        serve(settings, listen(host, port) if fd is None else socket.socket(fileno=fd))
+
+
+@cli.command()
+def migrate(data_dir: DataDir = None) -> None:
+    """Bring the database to the newest revision."""
+    with explained():
+        installation.migrate(load_settings(data_dir=data_dir))
+
+
+@cli.command()
+def keys(data_dir: DataDir = None) -> None:
+    """Create the key files that are missing; the API's share lies in a folder of its own."""
+    settings = load_settings(data_dir=data_dir)
+    with explained():
+        share = installation.create_keys(settings)
+    typer.echo(f"worker: COREVAULT_KEYS_DIR={settings.keys_dir}\napi:    COREVAULT_KEYS_DIR={share}")
+
+
+@cli.command()
+def admin_key(file: Path, data_dir: DataDir = None) -> None:
+    """Create an admin key and write it to FILE, which must not exist."""
+    with explained():
+        if not installation.write_admin_key(load_settings(data_dir=data_dir), file):
+            fail(f"{file} exists; nothing was created")
+
+
+def main() -> None:
+    cli()

@@ -1,0 +1,41 @@
+"""Failures that an operator can mend: one line on stderr, and an exit code."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+from pydantic import ValidationError
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.config import Settings
+from app.errors import CorevaultError
+
+FAILED, MISUSED = 1, 2
+
+
+def fail(message: str, code: int = FAILED) -> NoReturn:
+    typer.echo(f"corevaultd: {message}", err=True)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn what operators cause (settings, permissions, a database that is away) into one line."""
+    try:
+        yield
+    except CorevaultError as error:
+        fail(error.detail)
+    except SQLAlchemyError as error:
+        fail(f"the database does not answer as it should ({type(error).__name__}); see COREVAULT_DATABASE_URL")
+    except OSError as error:
+        fail(f"{error.strerror}: {error.filename}" if error.filename else str(error))
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """The settings of the environment, with the options of the command line on top."""
+    try:
+        return Settings(**{name: value for name, value in overrides.items() if value is not None})
+    except ValidationError as error:
+        wrong = ", ".join(sorted(f"COREVAULT_{str(fault['loc'][0]).upper()}" for fault in error.errors()))
+        fail(f"these settings are not valid: {wrong}", MISUSED)

@@ -1,0 +1,91 @@
+"""The folder of an installation: its lock, its keys, its database, its first administrator."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy import text
+
+from app.auth import service as auth
+from app.cli.failures import fail
+from app.config import Settings
+from app.db import Database, make_engine
+from app.db.migrations import upgrade
+from app.vault import keys
+
+API_KEY_FILES = (keys.SEALING, keys.LEDGER, keys.LEDGER_PUBLIC, keys.RELEASE_PUBLIC)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process. The lock is on the folder itself and goes with the process: no file stays."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fail(f"another corevaultd runs on {folder}")
+        yield
+    finally:
+        os.close(handle)
+
+
+def migrate(settings: Settings) -> None:
+    """Bring the database to the newest revision."""
+    _make_database_folder(settings.database_url)
+    engine = make_engine(settings.database_url)
+    try:
+        upgrade(engine)
+    finally:
+        engine.dispose()
+
+
+def create_keys(settings: Settings) -> Path:
+    """Make whatever key is missing; returns the folder with the API's share, which opens nothing."""
+    keys.create_keys(settings.keys_dir)
+    share = settings.keys_dir / "api"
+    share.mkdir(mode=0o700, exist_ok=True)
+    for name in API_KEY_FILES:
+        with suppress(FileExistsError):
+            os.link(settings.keys_dir / name, share / name)
+    return share
+
+
+def write_admin_key(settings: Settings, file: Path) -> bool:
+    """Create an admin key, the file's only content (0600); False, and nothing happens, where the file exists."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    database = Database(make_engine(settings.database_url))
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as opened, database.write() as tx:
+            _, secret = auth.create(tx, "administrator", "admin")
+            opened.write(secret)
+            opened.flush()
+            os.fsync(opened.fileno())
+    except BaseException:
+        file.unlink()
+        raise
+    finally:
+        database.dispose()
+    return True
+
+
+def settle(settings: Settings) -> None:
+    """Fold SQLite's log into its database, also after a process that was killed: two files less stay behind."""
+    engine = make_engine(settings.database_url)
+    if engine.dialect.name == "sqlite":
+        with suppress(Exception), engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT").execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
+    engine.dispose()
+
+
+def _make_database_folder(url: str) -> None:
+    path = make_engine(url).url.database
+    if url.startswith("sqlite") and path:
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)

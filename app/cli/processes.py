@@ -1,0 +1,78 @@
+"""Child processes that share the fate of their parent (Linux), in the parent's own process group."""
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass
+class Child:
+    """A command that is kept running; the kernel kills it should its parent vanish."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    handles: tuple[int, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    restart_at: float = 0.0
+    failures: int = 0
+
+    def start(self, at: float) -> None:
+        parent = os.getpid()
+
+        def prepare() -> None:
+            _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+            if os.getppid() != parent:
+                os._exit(1)  # the parent was gone before it could take us along
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+        self.started_at = at
+        self.process = subprocess.Popen(
+            self.command,
+            env=dict(self.environment),
+            pass_fds=self.handles,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=prepare,  # noqa: PLW1509  (the parent has one thread)
+        )
+
+    def send(self, number: signal.Signals) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+def adopt_orphans() -> None:
+    """Become the parent of grandchildren whose parent dies, so that none can stay behind unseen."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def orphans(known: Iterable[Child]) -> frozenset[int]:
+    """Children of this process that it did not start itself."""
+    me = os.getpid()
+    listed = Path(f"/proc/{me}/task/{me}/children").read_text().split()
+    return frozenset(map(int, listed)) - {child.process.pid for child in known if child.process is not None}
+
+
+def reap(pids: Iterable[int]) -> None:
+    """Forget those of the processes that have ended."""
+    for pid in pids:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

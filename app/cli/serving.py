@@ -1,0 +1,40 @@
+"""Serving the API in this process."""
+
+import signal
+import socket
+import sys
+from types import FrameType
+
+import uvicorn
+
+from app.config import Settings
+from app.http.logs import configure_logs
+from app.main import build_services, create_app
+
+_GRACE_SECONDS = 5
+
+
+def serve(settings: Settings, listener: socket.socket) -> None:
+    """Answer on ``listener`` until SIGTERM or SIGINT; streams that are open then get a few seconds."""
+    configure_logs(settings.log_level)
+    services = build_services(settings)
+    config = uvicorn.Config(
+        create_app(services, metrics=settings.metrics),
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)  # the server raises the signal again once it has closed everything
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _leave(_: int, __: FrameType | None) -> None:
+    sys.exit(0)

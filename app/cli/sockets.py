@@ -1,0 +1,48 @@
+"""Where the API listens: nobody reaches it in the clear from another machine."""
+
+import socket
+from ipaddress import ip_address
+
+from app.cli.failures import MISUSED, fail
+from app.config import Settings
+
+_BACKLOG = 512
+
+
+def check_bind(host: str, settings: Settings) -> None:
+    """Refuse what would carry keys and data in the clear, and half a TLS configuration."""
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        fail("set both COREVAULT_TLS_CERT and COREVAULT_TLS_KEY, or neither", MISUSED)
+    if not (is_loopback(host) or settings.speaks_tls or settings.behind_tls):
+        fail(
+            f"refusing to listen on {host} without TLS: set COREVAULT_TLS_CERT and COREVAULT_TLS_KEY, "
+            "or COREVAULT_BEHIND_TLS=1 where a proxy in front speaks TLS",
+            MISUSED,
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening TCP socket; ends the command with one line where that cannot be."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        fail(f"cannot listen on {host} port {port}: {error.strerror}")
+    return listener
+
+
+def address_of(listener: socket.socket, settings: Settings) -> str:
+    """The URL that the socket answers at."""
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if settings.speaks_tls else 'http'}://{shown}:{port}"

@@ -1,0 +1,58 @@
+"""``corevaultd up``: one folder, one command, two processes."""
+
+import os
+import resource
+import socket
+import sys
+from pathlib import Path
+
+import typer
+
+from app.cli import installation
+from app.cli.failures import fail
+from app.cli.processes import Child
+from app.cli.sockets import address_of, listen
+from app.cli.supervisor import supervise
+from app.config import Settings
+
+
+def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) -> None:
+    """Prepare the folder, then keep API and worker running until a signal."""
+    os.umask(0o077)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # inherited: no process of ours leaves its memory on disk
+    with installation.locked(settings.data_dir), listen(host, port) as listener:
+        installation.migrate(settings)
+        share = installation.create_keys(settings)
+        if bootstrap_key is not None:
+            installation.write_admin_key(settings, bootstrap_key)
+        typer.echo(f"Corevault answers on {address_of(listener, settings)}; its data lies in {settings.data_dir}")
+        try:
+            supervise((_api(settings, listener, share), _worker(settings)))
+        finally:
+            installation.settle(settings)
+
+
+def _api(settings: Settings, listener: socket.socket, keys_dir: Path) -> Child:
+    handle = listener.fileno()
+    host = listener.getsockname()[0]
+    command = (_script("corevaultd"), "api", "--host", host, "--fd", str(handle))
+    environment = _environment(settings) | {"COREVAULT_KEYS_DIR": str(keys_dir)}
+    return Child("api", command, environment, (handle,))
+
+
+def _worker(settings: Settings) -> Child:
+    """The one process whose environment names the opening key."""
+    return Child("worker", (_script("corevault-worker"),), _environment(settings))
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    others = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
+    return others | settings.environment()
+
+
+def _script(name: str) -> str:
+    """The console command that was installed beside this interpreter, wherever PATH points."""
+    script = Path(sys.executable).parent / name
+    if not script.exists():
+        fail(f"{name} is not installed beside {sys.executable}")
+    return str(script)

@@ -1,0 +1,137 @@
+"""Health and metrics: what an operator may ask, and what a stranger may not."""
+
+import shutil
+from pathlib import Path
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from fastapi import FastAPI
+
+from app.db import Database, make_engine
+from app.errors import DependencyUnavailable
+from app.health.readiness import Readiness
+from app.main import create_app
+from app.services import Services
+from tests.factories import rows
+from tests.factories.queue import RecordingQueue
+from tests.factories.services import make_services
+from tests.factories.transport import AppTransport
+
+CANARY = "canary-7461"
+
+
+def _get(application: FastAPI, path: str, address: str = "127.0.0.1", **headers: str) -> httpx.Response:
+    transport = AppTransport(application, (address, 50_000))
+    with httpx.Client(transport=transport, base_url="http://corevault.test") as client:
+        return client.get(path, headers=headers)
+
+
+def test_a_sound_installation_is_live_and_ready(client: httpx.Client) -> None:
+    assert client.get("/health/live").json() == {"status": "ok"}
+    answer = client.get("/health/ready")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def _unready(answer: httpx.Response) -> None:
+    assert (answer.status_code, answer.json()["code"]) == (503, "dependency_unavailable")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_a_database_without_migrations_is_not_ready(tmp_path: Path, queue: RecordingQueue) -> None:
+    database = Database(make_engine(f"sqlite:///{tmp_path / 'empty.sqlite3'}"))
+    application = create_app(make_services(database, queue, tmp_path))
+    _unready(_get(application, "/health/ready"))
+    assert _get(application, "/health/live").status_code == 200
+    database.dispose()
+
+
+def test_a_database_that_is_away_is_not_ready(tmp_path: Path, queue: RecordingQueue) -> None:
+    database = Database(make_engine(f"sqlite:///{tmp_path / 'no' / 'folder.sqlite3'}"))
+    application = create_app(make_services(database, queue, tmp_path))
+    answer = _get(application, "/health/ready")
+    _unready(answer)
+    assert "folder.sqlite3" not in answer.text
+
+
+def test_a_store_that_takes_nothing_is_not_ready(application: FastAPI, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "storage")
+    _unready(_get(application, "/health/ready"))
+
+
+def test_a_probe_leaves_nothing_in_the_store(application: FastAPI, tmp_path: Path) -> None:
+    assert _get(application, "/health/ready").status_code == 200
+    assert [path for path in (tmp_path / "storage").rglob("*") if path.is_file()] == []
+
+
+def test_the_ledger_is_verified_once_before_anything_is_ready(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W11: what was altered while nothing ran is found before the first call is served."""
+    verified: list[object] = []
+    monkeypatch.setattr(type(services.ledger), "verify_and_freeze", lambda _, tx: verified.append(tx))
+    readiness = Readiness(services)
+    readiness.check()
+    readiness.check()
+    assert len(verified) == 1
+
+
+def test_a_ledger_that_could_not_be_verified_is_not_ready(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object, __: object) -> None:
+        raise sa.exc.OperationalError(CANARY, {}, Exception())
+
+    monkeypatch.setattr(type(services.ledger), "verify_and_freeze", fail)
+    with pytest.raises(DependencyUnavailable) as raised:
+        Readiness(services).check()
+    assert CANARY not in str(raised.value)
+
+
+def test_metrics_count_by_template_and_never_by_what_was_asked_for(application: FastAPI, owner: rows.Key) -> None:
+    """W3: no path, query or made-up method becomes a series."""
+    for path in (f"/v1/api-keys/{CANARY}", f"/{CANARY}", f"/v1/me?{CANARY}=1"):
+        _get(application, path, **owner.headers)
+    text = _get(application, "/metrics").text
+    assert 'route="/v1/me"' in text
+    assert 'route="unmatched"' in text
+    assert CANARY not in text
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.1.2.3", "192.168.0.9"])
+def test_internal_addresses_read_metrics(application: FastAPI, address: str) -> None:
+    answer = _get(application, "/metrics", address)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+
+
+@pytest.mark.parametrize(
+    ("address", "headers"),
+    [
+        ("93.184.216.34", {}),
+        ("2606:2800:220:1::1", {}),
+        ("testclient", {}),
+        ("127.0.0.1", {"X-Forwarded-For": "127.0.0.1"}),
+        ("10.0.0.1", {"Forwarded": "for=10.0.0.1"}),
+    ],
+)
+def test_others_need_an_admin_key(
+    application: FastAPI, address: str, headers: dict[str, str], admin: rows.Key, owner: rows.Key
+) -> None:
+    assert _get(application, "/metrics", address, **headers).status_code == 401
+    assert _get(application, "/metrics", address, **headers, **owner.headers).status_code == 403
+    assert _get(application, "/metrics", address, **headers, **admin.headers).status_code == 200
+
+
+def test_metrics_can_be_switched_off(services: Services) -> None:
+    assert _get(create_app(services, metrics=False), "/metrics").status_code == 404
+
+
+def test_logs_say_which_route_and_no_more(
+    application: FastAPI, owner: rows.Key, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """W3: the log knows templates; paths, queries, headers and bodies may carry anything."""
+    _get(application, f"/v1/api-keys/{CANARY}?{CANARY}=1", **owner.headers)
+    captured = capsys.readouterr()
+    written = captured.out + captured.err
+    assert "/v1/api-keys/{key_id}" in written
+    assert CANARY not in written
+    assert owner.secret not in written

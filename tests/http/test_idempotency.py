@@ -1,0 +1,105 @@
+"""One key, one effect, one answer."""
+
+import threading
+from datetime import timedelta
+
+import httpx
+import pytest
+from sqlalchemy import select, text, update
+
+from app.db import Database, now
+from app.errors import IdempotencyInProgress
+from app.http.idempotency import Answer, IdempotentRequest, idempotent
+from app.http.models import IdempotentAnswer
+from tests.factories import rows
+from tests.http.conftest import CANARY
+
+PATH = "/v1/drawings"
+
+
+def _draw(client: httpx.Client, key: rows.Key, name: str = "a", idempotency_key: str = "k") -> httpx.Response:
+    return client.post(PATH, json={"name": name}, headers=key.headers | {"Idempotency-Key": idempotency_key})
+
+
+def test_a_repetition_has_the_first_answer_and_no_effect(drawings: httpx.Client, owner: rows.Key) -> None:
+    first, second = _draw(drawings, owner), _draw(drawings, owner)
+    assert (second.status_code, second.headers["Location"]) == (201, "/v1/drawings/1")
+    assert second.json() == {"name": "a", "count": 1}
+    assert first.json() == second.json() | {"secret": CANARY}
+    assert _draw(drawings, owner, idempotency_key="other").json()["count"] == 2
+
+
+def test_quotes_around_the_key_do_not_matter(drawings: httpx.Client, owner: rows.Key) -> None:
+    _draw(drawings, owner)
+    assert _draw(drawings, owner, idempotency_key='"k"').json()["count"] == 1
+
+
+def test_the_same_value_spelled_otherwise_is_the_same_body(drawings: httpx.Client, owner: rows.Key) -> None:
+    headers = owner.headers | {"Idempotency-Key": "k", "Content-Type": "application/json"}
+    first = drawings.post(PATH, content=b'{"name": "b", "weights": {}}', headers=headers)
+    second = drawings.post(PATH, content=b'{ "weights":{},"name":"\\u0062" }', headers=headers)
+    assert (first.json()["count"], second.json()["count"]) == (1, 1)
+
+
+def test_another_body_under_the_key_is_a_conflict(drawings: httpx.Client, owner: rows.Key) -> None:
+    _draw(drawings, owner)
+    answer = _draw(drawings, owner, name="b")
+    assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_conflict")
+
+
+def test_keys_are_their_callers_own(drawings: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
+    assert _draw(drawings, owner).json()["count"] == 1
+    assert _draw(drawings, analyst, name="b").json()["count"] == 2
+
+
+def test_a_refusal_is_not_recorded(drawings: httpx.Client, owner: rows.Key, database: Database) -> None:
+    assert _draw(drawings, owner, name="refused").json()["code"] == "state_conflict"
+    with database.read() as session:
+        assert session.scalars(select(IdempotentAnswer)).all() == []
+    assert _draw(drawings, owner).json()["count"] == 1
+
+
+@pytest.mark.parametrize("key", ["", '""', "a b", "é", "a" * 129, "a\tb"])
+def test_other_keys_are_invalid(drawings: httpx.Client, owner: rows.Key, key: str) -> None:
+    headers = {name: value.encode() for name, value in (owner.headers | {"Idempotency-Key": key}).items()}
+    answer = drawings.post(PATH, json={}, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+
+
+def test_the_longest_key_is_taken(drawings: httpx.Client, owner: rows.Key) -> None:
+    assert _draw(drawings, owner, idempotency_key='"' + "~" * 128 + '"').status_code == 201
+
+
+def test_records_expire_unless_they_are_for_ever(drawings: httpx.Client, owner: rows.Key, database: Database) -> None:
+    _draw(drawings, owner)
+    _draw(drawings, owner, idempotency_key="lasting")
+    with database.write() as tx:
+        tx.execute(update(IdempotentAnswer).values(expires_at=now() - timedelta(seconds=1)))
+        tx.execute(update(IdempotentAnswer).where(IdempotentAnswer.key == "lasting").values(expires_at=None))
+    assert _draw(drawings, owner).json()["count"] == 3
+    assert _draw(drawings, owner, idempotency_key="lasting").json()["count"] == 2
+
+
+def test_racing_repetitions_have_one_effect(drawings: httpx.Client, owner: rows.Key, database: Database) -> None:
+    """W10: a retry that overtakes its first attempt changes nothing either."""
+    answers: list[httpx.Response] = []
+    racers = [threading.Thread(target=lambda: answers.append(_draw(drawings, owner))) for _ in range(8)]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join()
+    assert {answer.json()["count"] for answer in answers if answer.status_code == 201} == {1}
+    assert {answer.json().get("code") for answer in answers} <= {None, "idempotency_in_progress"}
+    with database.read() as session:
+        assert session.scalar(text("SELECT count(*) FROM drawn")) == 1
+
+
+def test_a_key_that_another_transaction_took_meanwhile_is_in_progress(
+    database: Database, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = IdempotentRequest("k", "POST /v1/drawings", "hash")
+    with database.write() as tx:
+        idempotent(tx, owner.id, request, lambda: Answer(201, {}))
+    monkeypatch.setattr("app.http.repository.find", lambda *_: None)  # as on a snapshot from before the rival's commit
+    with pytest.raises(IdempotencyInProgress), database.write() as tx:
+        idempotent(tx, owner.id, request, lambda: Answer(201, {}))

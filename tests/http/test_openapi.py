@@ -1,0 +1,78 @@
+"""The document that describes the contract."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.http.codes import PROBLEMS
+
+
+@pytest.fixture
+def document(client: httpx.Client) -> dict[str, Any]:
+    answer = client.get("/openapi.json")
+    assert answer.status_code == 200
+    return dict(answer.json())
+
+
+def _operations(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{method} {path}", operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def _schemas_of(media: dict[str, Any], document: dict[str, Any]) -> list[dict[str, Any]]:
+    schema = media["schema"]
+    names = [each["$ref"].rpartition("/")[2] for each in schema.get("anyOf", [schema]) if "$ref" in each]
+    return [document["components"]["schemas"][name] for name in names] or [schema]
+
+
+def _has_example(media: dict[str, Any], document: dict[str, Any]) -> bool:
+    exemplified = any("examples" in schema or "example" in schema for schema in _schemas_of(media, document))
+    return exemplified or bool(media.get("example") or media.get("examples"))
+
+
+def test_it_is_openapi_3_1(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1.")
+
+
+def test_every_json_body_has_an_example(document: dict[str, Any]) -> None:
+    missing = []
+    for name, operation in _operations(document):
+        bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+        media = [body.get("content", {}).get("application/json") for body in bodies]
+        missing += [name for each in media if each is not None and not _has_example(each, document)]
+    assert missing == []
+
+
+def test_every_problem_has_an_example_with_its_status_and_code(document: dict[str, Any]) -> None:
+    for _, operation in _operations(document):
+        for status, response in operation["responses"].items():
+            for name, example in (
+                response.get("content", {}).get("application/problem+json", {}).get("examples", {}).items()
+            ):
+                assert (str(example["value"]["status"]), example["value"]["code"]) == (status, name)
+
+
+def test_problems_name_the_closed_list(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    assert schemas["Problem"]["properties"]["code"]["enum"] == sorted(PROBLEMS)
+    assert not {"HTTPValidationError", "ValidationError"} & set(schemas)
+
+
+def test_every_reference_is_declared(document: dict[str, Any]) -> None:
+    def references(node: object) -> list[str]:
+        if isinstance(node, dict):
+            own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+            return own + [found for value in node.values() for found in references(value)]
+        return [found for value in node for found in references(value)] if isinstance(node, list) else []
+
+    declared = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert set(references(document)) <= declared
+
+
+def test_nothing_in_it_takes_a_seed(document: dict[str, Any], client: httpx.Client) -> None:
+    """W7: no caller can set or learn a seed."""
+    assert "seed" not in client.get("/openapi.json").text.lower()
