@@ -55,13 +55,19 @@ class Filter:
         return tuple(_bound(limit, self.delta, order, w) for order, w in zip(self.orders, self.weights, strict=True))
 
     def admits(self, amounts: Sequence[int], epsilon: float | None = None) -> bool:
-        """Whether composed ``amounts`` (one per filter order) stay within the bound of some order."""
-        pairs = zip(amounts, self.bounds(epsilon), strict=True)
+        """Whether composed ``amounts`` (one per filter order) stay within the bound of some order.
+
+        Raises:
+            ValueError: for a vector of another length, or a limit that is no number.
+        """
+        pairs = list(zip(amounts, self.bounds(epsilon), strict=True))
         return any(amount <= bound and amount < INFINITE for amount, bound in pairs)
 
 
 def design(epsilon: float, delta: float) -> Filter:
     """The default filter: weight 0.9 on ``argmax B/a``, the rest on a short log-spaced list around it.
+
+    An order whose bound is not positive could never admit anything, so it gets no weight.
 
     Raises:
         ValueError: if no order can admit anything at this ``epsilon`` and ``delta``, or they are no such numbers.
@@ -70,8 +76,10 @@ def design(epsilon: float, delta: float) -> Filter:
     main = max(CANDIDATES, key=lambda order: _bound(epsilon, delta, order, MAIN_WEIGHT) / order)
     if _bound(epsilon, delta, main, MAIN_WEIGHT) <= 0:
         raise ValueError("epsilon is too small for this delta")
-    others = sorted({_nearest(main * factor) for factor in _NEIGHBOURS} - {main})
-    rest = math.nextafter((1 - MAIN_WEIGHT) / len(others), 0.0)
+    least = (1 - MAIN_WEIGHT) / len(_NEIGHBOURS)
+    around = {_nearest(main * factor) for factor in _NEIGHBOURS} - {main}
+    others = sorted(order for order in around if _bound(epsilon, delta, order, least) > 0)
+    rest = math.nextafter((1 - MAIN_WEIGHT) / max(1, len(others)), 0.0)
     return Filter(epsilon, delta, (main, *others), (MAIN_WEIGHT, *(rest for _ in others)))
 
 

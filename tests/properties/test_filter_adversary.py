@@ -1,0 +1,100 @@
+"""The filter against adversaries that look before they buy. The same check breaks every rule but ours."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, target
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from app.privacy.accounting import composable
+from app.privacy.filter import CANDIDATES, Filter, design
+from tests.privacy_core.trees import Branch, Rule, free_minimum, spent_delta, weighted, without_union_bound
+
+KNOWN = [
+    (8.0, 1e-6, (Branch(-9.93, 4.09, -0.021), Branch(-1.07, 3.71, -10.81))),
+    (3.0, 1e-6, (Branch(-7.83, 1.84, -1.86), Branch(-1.08, 1.63, -10.27))),
+    (3.0, 1e-10, (Branch(-15.09, 0.88, -3.80), Branch(-0.65, 0.488, -19.61))),
+    (1.0, 1e-6, (Branch(-9.10, 0.413, -0.557), Branch(-1.18, 0.216, -9.77))),
+]
+"""Two-branch trees: a rare branch best priced at a high order, a common one at a low order."""
+
+
+@pytest.mark.parametrize(("limit", "delta", "branches"), KNOWN)
+def test_a_free_minimum_over_orders_spends_delta_nearly_twice(
+    limit: float, delta: float, branches: tuple[Branch, ...]
+) -> None:
+    assert spent_delta(branches, free_minimum(limit, delta), limit) > 1.9 * delta
+
+
+@pytest.mark.parametrize(("limit", "delta", "branches"), KNOWN)
+def test_several_orders_without_the_union_bound_break_too(
+    limit: float, delta: float, branches: tuple[Branch, ...]
+) -> None:
+    rule = without_union_bound(limit, delta, CANDIDATES)
+    assert spent_delta(branches, rule, limit) > 1.9 * delta
+
+
+@pytest.mark.parametrize(("limit", "delta", "branches"), KNOWN)
+def test_the_filter_holds_where_the_others_break(limit: float, delta: float, branches: tuple[Branch, ...]) -> None:
+    """W9: what was bought adaptively stays within the limit."""
+    assert spent_delta(branches, weighted(design(limit, delta)), limit) <= delta
+
+
+@pytest.mark.parametrize(("limit", "delta", "branches"), KNOWN[::3])
+def test_an_optimiser_cannot_push_the_filter_over_its_delta(
+    limit: float, delta: float, branches: tuple[Branch, ...]
+) -> None:
+    """W9, with a search that starts where the broken rules fail and comes close to all there is to win."""
+    rule = weighted(design(limit, delta))
+    worst = max(_climb(start, rule, limit, delta) for start in (branches, _aimed(rule, limit, delta)))
+    assert 0.5 < worst <= 1
+
+
+def _climb(start: tuple[Branch, ...], rule: Rule, limit: float, delta: float) -> float:
+    def lost(point: np.ndarray) -> float:
+        branches = [Branch(*map(float, row)) for row in point.reshape(-1, 3)]
+        return -spent_delta(branches, rule, limit) / delta
+
+    flat = np.array([(branch.log_probability, branch.loss, branch.log_bad) for branch in start]).ravel()
+    return -float(minimize(lost, flat, method="Nelder-Mead", options={"maxfev": 70}).fun)
+
+
+def _aimed(rule: Rule, limit: float, delta: float) -> tuple[Branch, ...]:
+    """Branches that each aim at the tight pair of one order, as if it had the whole delta."""
+    rare, common = max(rule.orders), rule.orders[0]
+    return _aim(rare, delta, 0.5, 0.5, limit), _aim(common, delta, 0.1, 0.4, limit)
+
+
+def _aim(order: float, delta: float, split: float, share: float, limit: float) -> Branch:
+    log_bad = min(0.0, math.log(order * composable(delta)))
+    loss = limit - math.log1p(-1 / order)
+    return Branch(split * log_bad - 0.7, share * loss, (1 - split) * log_bad)
+
+
+unit = st.floats(0.01, 0.99)
+
+
+@st.composite
+def filters(draw: st.DrawFn) -> Filter:
+    limit, delta = draw(st.floats(0.3, 10.0)), 10 ** draw(st.floats(-10.0, -3.0))
+    if draw(st.booleans()):
+        return design(limit, delta)
+    orders = tuple(draw(st.lists(st.floats(1.5, 64.0), min_size=1, max_size=4)))
+    shares = [draw(unit) for _ in orders]
+    return Filter(limit, delta, orders, tuple(0.999 * share / math.fsum(shares) for share in shares))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), filters())
+def test_no_tree_breaks_a_filter(data: st.DataObject, rule: Filter) -> None:
+    """W9, for any fixed orders and weights, any number of branches, and a limit that may have been lowered."""
+    lowered = data.draw(st.sampled_from([1.0, 1.0, 0.9, 0.5])) * rule.epsilon
+    branches = tuple(
+        _aim(order, rule.delta * weight * data.draw(unit), data.draw(unit), data.draw(unit), lowered)
+        for order, weight in zip(rule.orders, rule.weights, strict=True)
+    )
+    spent = spent_delta(branches, weighted(rule, lowered), lowered)
+    target(spent / rule.delta)
+    assert spent <= rule.delta
