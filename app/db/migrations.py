@@ -33,7 +33,8 @@ def at_head(engine: Engine) -> bool:
 def configuration() -> Config:
     """Alembic's settings: the scripts are the package ``migrations``, also in an installed wheel."""
     package = find_spec("migrations")
-    assert package is not None and package.submodule_search_locations is not None
+    assert package is not None
+    assert package.submodule_search_locations is not None
     config = Config()
     config.set_main_option("script_location", package.submodule_search_locations[0].replace("%", "%%"))
     config.set_main_option("path_separator", "os")
