@@ -17,13 +17,17 @@ def digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(rfc8785.dumps(dict(document))).hexdigest()
 
 
-def pack(integers: Iterable[int]) -> str:
-    """Integers of any size in decimal, separated by spaces: JSON numbers end at 2**53."""
-    return " ".join(map(str, integers))
+def pack(numbers: Iterable[float]) -> str:
+    """Numbers in decimal, separated by spaces: JSON's integers end at 2**53, and one string hashes quickly."""
+    return " ".join(map(repr, numbers))
 
 
 def unpack(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split()))
+
+
+def unpack_floats(text: str) -> tuple[float, ...]:
+    return tuple(map(float, text.split()))
 
 
 def instant(moment: datetime) -> str:

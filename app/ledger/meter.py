@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.ledger.encoding import pack, unpack
+from app.ledger.encoding import pack, unpack, unpack_floats
 from app.privacy.accounting import INFINITE
 from app.privacy.filter import Filter
 
@@ -85,11 +85,11 @@ class Pot:
 
     def to_json(self) -> dict[str, Any]:
         facts = {"epsilon": self.epsilon, "delta": self.delta}
-        return {**facts, "orders": list(self.orders), "weights": list(self.weights), **self.meter.to_json()}
+        return {**facts, "orders": pack(self.orders), "weights": pack(self.weights), **self.meter.to_json()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Pot":
-        orders, weights = (tuple(map(float, document[name])) for name in ("orders", "weights"))
+        orders, weights = (unpack_floats(document[name]) for name in ("orders", "weights"))
         return cls(float(document["epsilon"]), float(document["delta"]), orders, weights, Meter.from_json(document))
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from app.db import ReadSession
 from app.ledger import admission, book
 from app.ledger.balance import RESERVED, SETTLED, Balance
-from app.ledger.encoding import unpack
+from app.ledger.meter import Pot
 from app.ledger.models import Entry, LedgerDataset
 from app.privacy.accounting import ACCOUNTANT, UNIT_BITS
 
@@ -123,13 +123,14 @@ def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | 
 
 def guarantee(session: ReadSession, dataset_id: str) -> Guarantee:
     account = book.cached(session, dataset_id)
-    document = account.balance
-    tranches = tuple(
-        {key: pot[key] for key in ("epsilon", "delta", "orders", "weights")} | {"bounds": list(unpack(pot["bounds"]))}
-        for pot in document["tranches"]
-    )
-    balance = Balance.from_json(document)
+    balance = Balance.from_json(account.balance)
+    tranches = tuple(map(_tranche, balance.tranches))
     return Guarantee(balance.guaranteed_epsilon, balance.total.delta, tranches, ACCOUNTANT, account.sequence)
+
+
+def _tranche(pot: Pot) -> dict[str, Any]:
+    lists = {"orders": list(pot.orders), "weights": list(pot.weights), "bounds": list(pot.meter.bounds)}
+    return {"epsilon": pot.epsilon, "delta": pot.delta, **lists}
 
 
 def _entry(row: Entry) -> LedgerEntry:
