@@ -22,11 +22,17 @@ class LimitBody(Body):
 class CostView(BaseModel):
     """An (epsilon, delta) pair, priced by the account's accountant."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     epsilon: float
     delta: float
 
 
 class JobCounts(BaseModel):
+    """Of the whole account; ``reserved`` are those that have not ended."""
+
+    model_config = ConfigDict(from_attributes=True)
+
     settled: int
     reserved: int
     refused: int
@@ -108,7 +114,7 @@ class EntryView(BaseModel):
         "frozen",
     ]
     job_id: str | None
-    event: list[Any] | dict[str, Any] | None
+    event: dict[str, Any] | None
     epsilon_after: float
     entry_hash: str
     previous_hash: str

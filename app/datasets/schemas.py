@@ -81,6 +81,8 @@ class DatasetPatch(Body):
 
 
 class Limit(BaseModel):
+    """What all releases together may cost."""
+
     epsilon: float
     delta: float
 

@@ -1,0 +1,145 @@
+"""``POST /v1/datasets``: everything at once or nothing at all."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.datasets.models import DatasetKey
+from app.db import Database
+from app.services import Services
+from tests.factories import rows
+from tests.factories.datasets import declaration, declared, everything, problem, public_declaration
+
+CANARY = "canary7f3a9c"
+
+
+def test_a_declaration_is_shown_as_it_was_made(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
+    sent = declaration(population="census-1994", shared_with=[analyst.id])
+    response = client.post("/v1/datasets", json=sent, headers=owner.headers)
+    body = response.json()
+    assert response.status_code == 201
+    assert response.headers["location"] == f"/v1/datasets/{body['id']}"
+    assert body["id"].startswith("ds_")
+    assert {name: body[name] for name in sent} == sent
+    assert (body["status"], body["content"]) == ("created", None)
+
+
+def test_a_dataset_gets_a_key_of_its_own_and_an_account(
+    client: httpx.Client, database: Database, owner: rows.Key
+) -> None:
+    first, second = declared(client, owner), declared(client, owner)
+    with database.read() as session:
+        sealed = {session.get_one(DatasetKey, each["id"]).sealed_key for each in (first, second)}
+    assert len(sealed) == 2
+    budget = client.get(f"/v1/datasets/{first['id']}/budget", headers=owner.headers).json()
+    assert (budget["limit"], budget["slots"]) == ({"epsilon": 2.0, "delta": 1e-6}, 33000)
+    assert budget["population"] == first["population"] == first["id"]
+
+
+@pytest.mark.parametrize(("slots", "delta"), [(1, 1e-6), (100_000, 1e-6), (1_000_000, 1e-7)])
+def test_delta_defaults_to_a_millionth_or_to_what_the_slots_allow(
+    client: httpx.Client, owner: rows.Key, slots: int, delta: float
+) -> None:
+    shown = declared(client, owner, slots=slots, budget={"epsilon": 1.0})
+    assert shown["budget"] == {"epsilon": 1.0, "delta": pytest.approx(delta)}
+
+
+def test_public_data_has_no_account(client: httpx.Client, services: Services, owner: rows.Key) -> None:
+    response = client.post("/v1/datasets", json=public_declaration(), headers=owner.headers)
+    assert (response.status_code, response.json()["budget"]) == (201, None)
+    tables, _ = everything(services.database, services.store)
+    assert not any(found for name, found in tables.items() if name.startswith("ledger_"))
+
+
+def test_a_repetition_under_one_idempotency_key_declares_once(
+    client: httpx.Client, services: Services, owner: rows.Key
+) -> None:
+    headers = owner.headers | {"Idempotency-Key": "once"}
+    first = client.post("/v1/datasets", json=declaration(), headers=headers)
+    before = everything(services.database, services.store)
+    second = client.post("/v1/datasets", json=declaration(), headers=headers)
+    assert (second.status_code, second.json()) == (201, first.json())
+    problem(client.post("/v1/datasets", json=declaration(slots=5), headers=headers), 409, "idempotency_conflict")
+    assert everything(services.database, services.store) == before
+
+
+@pytest.mark.parametrize("role", ["admin", "analyst", "auditor"])
+def test_only_owners_declare(
+    client: httpx.Client, services: Services, role: str, request: pytest.FixtureRequest
+) -> None:
+    key: rows.Key = request.getfixturevalue(role)
+    before = everything(services.database, services.store)
+    problem(client.post("/v1/datasets", json=declaration(), headers=key.headers), 403, "forbidden")
+    assert everything(services.database, services.store) == before
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        (declaration(**{CANARY: 1}), ""),
+        (declaration(columns=[{"name": f"{CANARY} ", "type": "binary"}]), "/columns/0/name"),
+        (declaration(columns=[{"name": "a", "type": CANARY}]), "/columns/0"),
+        (declaration(columns=[{"name": "a", "type": "real", "lower": CANARY, "upper": 1}]), "/columns/0/lower"),
+        (declaration(columns=[{"name": "a", "type": "real", "lower": 1, "upper": 0}]), "/columns/0/upper"),
+        (declaration(columns=[{"name": "a", "type": "binary", CANARY: 1}]), "/columns/0"),
+        (declaration(columns=[{"name": CANARY, "type": "binary"}] * 2), "/columns/1/name"),
+        (
+            declaration(columns=[{"name": "a", "type": "categorical", "categories": ["b"], "missing": {"impute": CANARY}}]),
+            "/columns/0/missing/impute",
+        ),
+        (declaration(privacy_unit={"kind": "column", "column": "age", "max_rows": 5}), "/privacy_unit/kind"),
+        (declaration(privacy_unit={"kind": CANARY}), "/privacy_unit"),
+        (declaration(slots=0), "/slots"),
+        (declaration(slots=10**9), "/slots"),
+        (declaration(sensitivity=CANARY), "/sensitivity"),
+        (declaration(budget=None), "/budget"),
+        (declaration(budget={"epsilon": 0}), "/budget/epsilon"),
+        (declaration(budget={"epsilon": -1.0}), "/budget/epsilon"),
+        (declaration(budget={"epsilon": "inf"}), "/budget/epsilon"),
+        (declaration(budget={"epsilon": 1e9}), "/budget/epsilon"),
+        (declaration(budget={"epsilon": 1.0, "delta": 0.5}), "/budget/delta"),
+        (declaration(budget={"epsilon": 1.0, "delta": 0}), "/budget/delta"),
+        (public_declaration() | {"budget": {"epsilon": 1.0}}, "/budget"),
+        (declaration(shared_with=["key_01jd0000000000000000000000"]), "/shared_with/0"),
+        (declaration(shared_with=[CANARY]), "/shared_with/0"),
+        (declaration(name="\x07"), "/name"),
+    ],
+)
+def test_what_is_refused_points_at_the_member_repeats_nothing_and_changes_nothing(
+    client: httpx.Client, services: Services, owner: rows.Key, body: dict[str, Any], pointer: str
+) -> None:
+    before = everything(services.database, services.store)
+    response = client.post("/v1/datasets", json=body, headers=owner.headers)
+    faults = problem(response, 422, "invalid_request")["errors"]
+    assert pointer in [fault["pointer"] for fault in faults]
+    assert CANARY not in response.text
+    assert everything(services.database, services.store) == before
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e400", "-Infinity"])
+def test_numbers_beyond_json_are_refused(
+    client: httpx.Client, services: Services, owner: rows.Key, number: str
+) -> None:
+    before = everything(services.database, services.store)
+    raw = httpx.Request("POST", "http://x", json=declaration()).read().replace(b"2.0", number.encode())
+    headers = owner.headers | {"Content-Type": "application/json"}
+    problem(client.post("/v1/datasets", content=raw, headers=headers), 422, "invalid_request")
+    assert everything(services.database, services.store) == before
+
+
+def test_one_population_has_one_delta(client: httpx.Client, services: Services, owner: rows.Key) -> None:
+    declared(client, owner, population="people")
+    declared(client, owner, population="people", budget={"epsilon": 1.0})
+    before = everything(services.database, services.store)
+    other = declaration(population="people", budget={"epsilon": 1.0, "delta": 1e-7})
+    problem(client.post("/v1/datasets", json=other, headers=owner.headers), 409, "state_conflict")
+    assert everything(services.database, services.store) == before
+
+
+def test_populations_are_their_owners_own(client: httpx.Client, database: Database, owner: rows.Key) -> None:
+    declared(client, owner, population="people")
+    with database.write() as tx:
+        other = rows.api_key(tx, "owner")
+    shown = declared(client, other, population="people", budget={"epsilon": 1.0, "delta": 1e-8})
+    assert shown["budget"]["delta"] == 1e-8

@@ -1,0 +1,244 @@
+"""The life of a received content: one worker at a time, one end, and the old content in force until then."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from app.datasets import ingestion, repository
+from app.datasets.ingestion import Claim, Outcome, Rejection, StoredTable
+from app.datasets.models import Content, DatasetKey
+from app.db import Database, WriteSession, now
+from app.ledger import Ledger
+from app.queue import INGEST_CONTENT
+from app.services import Services
+from tests.factories import rows
+from tests.factories.queue import RecordingQueue
+
+PAST = timedelta(hours=1)
+TABLE = StoredTable("0" * 32, b"wrapped", "f" * 64)
+
+
+@pytest.fixture
+def dataset_id(database: Database, services: Services, owner: rows.Key) -> str:
+    with database.write() as tx:
+        return private_dataset(tx, services.ledger, owner)
+
+
+def private_dataset(tx: WriteSession, ledger: Ledger, owner: rows.Key) -> str:
+    dataset = rows.dataset(tx, owner.id)
+    tx.add(DatasetKey(dataset_id=dataset.id, sealed_key=b"sealed"))
+    ledger.open_account(
+        tx,
+        owner_id=owner.id,
+        population=dataset.population,
+        dataset_id=dataset.id,
+        unit={"kind": "row"},
+        slots=dataset.slots,
+        epsilon=1.0,
+        delta=1e-6,
+    )
+    return dataset.id
+
+
+def received(database: Database, dataset_id: str, version: int = 1, **fields: Any) -> str:
+    with database.write() as tx:
+        defaults = {"status": "received", "upload_object": f"{version:032x}", "table_object": None, "ended_at": None}
+        return rows.content(tx, dataset_id, version=version, **(defaults | fields)).id
+
+
+def claimed(database: Database, content_id: str) -> Claim:
+    with database.write() as tx:
+        held = ingestion.claim(tx, content_id)
+    assert held is not None
+    return held
+
+
+def content(database: Database, content_id: str) -> Content:
+    with database.read() as session:
+        return session.get_one(Content, content_id)
+
+
+def expire(database: Database, content_id: str) -> None:
+    with database.write() as tx:
+        tx.get_one(Content, content_id).lease_until = now() - PAST
+
+
+def kinds(database: Database, ledger: Ledger, dataset_id: str) -> list[str]:
+    with database.read() as session:
+        return [entry.kind for entry in ledger.entries(session, dataset_id, limit=50, before=None)]
+
+
+def test_a_claim_carries_what_an_ingestion_needs(database: Database, dataset_id: str, owner: rows.Key) -> None:
+    held = claimed(database, received(database, dataset_id))
+    assert (held.dataset_id, held.owner_id, held.version, held.sealed_key) == (dataset_id, owner.id, 1, b"sealed")
+    assert [column.name for column in held.facts.columns] == [column["name"] for column in rows.COLUMNS]
+    assert held.facts.columns[0].impute == 38
+    assert held.facts.slots == 1_000
+
+
+def test_one_worker_has_a_content_until_its_lease_ends(database: Database, dataset_id: str) -> None:
+    content_id = received(database, dataset_id)
+    first = claimed(database, content_id)
+    with database.write() as tx:
+        assert ingestion.claim(tx, content_id) is None
+        assert ingestion.heartbeat(tx, first)
+    expire(database, content_id)
+    second = claimed(database, content_id)
+    assert second.fencing_token > first.fencing_token
+
+
+def test_who_lost_the_lease_changes_nothing(database: Database, services: Services, dataset_id: str) -> None:
+    """W10: an attempt that comes back late finds its token outdated."""
+    content_id = received(database, dataset_id)
+    first = claimed(database, content_id)
+    expire(database, content_id)
+    claimed(database, content_id)
+    with database.write() as tx:
+        assert not ingestion.heartbeat(tx, first)
+        assert not ingestion.reject(tx, first, Rejection.EMPTY)
+        assert not ingestion.release(tx, first, counted=True)
+        assert ingestion.mark_ready(tx, services.ledger, first, TABLE) is Outcome.LOST
+    assert content(database, content_id).status == "received"
+
+
+@pytest.mark.parametrize(("counted", "attempts"), [(True, 1), (False, 0)])
+def test_a_content_that_is_given_back_waits_and_can_be_claimed_again(
+    database: Database, dataset_id: str, counted: bool, attempts: int
+) -> None:
+    content_id = received(database, dataset_id)
+    with database.write() as tx:
+        held = ingestion.claim(tx, content_id)
+        assert held is not None
+        assert ingestion.release(tx, held, counted=counted)
+        assert ingestion.claim(tx, content_id) is None
+    assert content(database, content_id).attempts == attempts
+    expire(database, content_id)
+    claimed(database, content_id)
+
+
+def test_ready_content_takes_force_and_the_ledger_hears_of_replacements(
+    database: Database, services: Services, dataset_id: str
+) -> None:
+    for version in (1, 2):
+        held = claimed(database, received(database, dataset_id, version))
+        stored = StoredTable(f"{version:032x}", b"wrapped", str(version) * 64)
+        with database.write() as tx:
+            assert ingestion.mark_ready(tx, services.ledger, held, stored) is Outcome.READY
+        with database.read() as session:
+            found = repository.in_force(session, dataset_id)
+        assert found is not None
+        assert (found.version, found.table_object, found.wrapped_key) == (version, stored.table_object, b"wrapped")
+    assert kinds(database, services.ledger, dataset_id) == ["content_replaced", "account_opened"]
+
+
+def test_a_content_that_ends_after_a_newer_one_never_takes_force(
+    database: Database, services: Services, dataset_id: str
+) -> None:
+    older, newer = (claimed(database, received(database, dataset_id, version)) for version in (1, 2))
+    with database.write() as tx:
+        assert ingestion.mark_ready(tx, services.ledger, newer, TABLE) is Outcome.READY
+        late = StoredTable("1" * 32, b"late", "e" * 64)
+        assert ingestion.mark_ready(tx, services.ledger, older, late) is Outcome.READY
+    with database.read() as session:
+        found = repository.in_force(session, dataset_id)
+    assert found is not None
+    assert found.version == 2
+    assert kinds(database, services.ledger, dataset_id) == ["account_opened"]
+
+
+def test_a_rejection_leaves_the_old_content_in_force(
+    database: Database, services: Services, dataset_id: str
+) -> None:
+    with database.write() as tx:
+        rows.content(tx, dataset_id, version=1)
+    content_id = received(database, dataset_id, 2)
+    held = claimed(database, content_id)
+    with database.write() as tx:
+        assert ingestion.reject(tx, held, Rejection.TOO_MANY_UNITS)
+    ended = content(database, content_id)
+    assert (ended.status, ended.rejection, ended.lease_until) == ("rejected", "too_many_units", None)
+    with database.write() as tx:
+        pinned = ingestion.pin(tx, dataset_id)
+    assert pinned is not None
+    assert pinned.version == 1
+
+
+def test_identical_bytes_belong_to_one_population(
+    database: Database, services: Services, owner: rows.Key, dataset_id: str
+) -> None:
+    """W9: a second account for the same people would double their budget."""
+    with database.write() as tx:
+        other_id = private_dataset(tx, services.ledger, owner)
+    outcomes = []
+    for identifier in (dataset_id, other_id):
+        held = claimed(database, received(database, identifier))
+        with database.write() as tx:
+            outcomes.append(ingestion.mark_ready(tx, services.ledger, held, TABLE))
+    assert outcomes == [Outcome.READY, Outcome.REJECTED]
+    refused = content(database, held.content_id)
+    assert (refused.status, refused.rejection, refused.table_object) == ("rejected", "duplicate_content", None)
+    again = claimed(database, received(database, dataset_id, 2))
+    with database.write() as tx:
+        assert ingestion.mark_ready(tx, services.ledger, again, TABLE) is Outcome.READY
+
+
+def test_public_content_never_meets_the_ledger(database: Database, services: Services, owner: rows.Key) -> None:
+    with database.write() as tx:
+        dataset = rows.dataset(tx, owner.id, sensitivity="public")
+        tx.add(DatasetKey(dataset_id=dataset.id, sealed_key=b"sealed"))
+        dataset_id = dataset.id
+    for version in (1, 2):
+        held = claimed(database, received(database, dataset_id, version))
+        with database.write() as tx:
+            assert ingestion.mark_ready(tx, services.ledger, held, TABLE) is Outcome.READY
+
+
+def test_a_deleted_dataset_has_nothing_to_ingest(
+    database: Database, services: Services, queue: RecordingQueue, dataset_id: str
+) -> None:
+    content_id = received(database, dataset_id, queued_at=now() - PAST)
+    held = claimed(database, content_id)
+    with database.write() as tx:
+        dataset = repository.get(tx, dataset_id)
+        assert dataset is not None
+        dataset.deleted_at = now()
+    with database.write() as tx:
+        assert ingestion.mark_ready(tx, services.ledger, held, TABLE) is Outcome.LOST
+    expire(database, content_id)
+    with database.write() as tx:
+        assert ingestion.claim(tx, content_id) is None
+        assert ingestion.pin(tx, dataset_id) is None
+        ingestion.requeue_stale(tx, queue)
+    assert queue.sent == []
+
+
+def test_lost_messages_and_lost_workers_are_made_up_for(
+    database: Database, queue: RecordingQueue, dataset_id: str
+) -> None:
+    """W10: a message is a hint, the row is the truth."""
+    lost = received(database, dataset_id, 1, queued_at=now() - PAST)
+    orphaned = received(database, dataset_id, 2, lease_until=now() - PAST, attempts=1)
+    received(database, dataset_id, 3)
+    received(database, dataset_id, 4, lease_until=now() + PAST, queued_at=now() - PAST)
+    with database.write() as tx:
+        ingestion.requeue_stale(tx, queue)
+        assert queue.sent == []
+    assert sorted(queue.sent) == sorted([(INGEST_CONTENT, lost), (INGEST_CONTENT, orphaned)])
+    with database.write() as tx:
+        ingestion.requeue_stale(tx, queue)
+    assert len(queue.sent) == 2
+
+
+def test_what_takes_its_worker_down_three_times_is_rejected(
+    database: Database, queue: RecordingQueue, dataset_id: str
+) -> None:
+    content_id = received(database, dataset_id)
+    for _ in range(ingestion.MAX_ATTEMPTS):
+        claimed(database, content_id)
+        expire(database, content_id)
+    with database.write() as tx:
+        assert ingestion.claim(tx, content_id) is None
+        ingestion.requeue_stale(tx, queue)
+    ended = content(database, content_id)
+    assert (ended.status, ended.rejection, queue.sent) == ("rejected", "malformed", [])

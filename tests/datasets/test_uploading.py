@@ -1,0 +1,239 @@
+"""``PUT /v1/datasets/{id}/content``: the whole body, sealed, or nothing of it."""
+
+import base64
+import hashlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.types import Message
+
+from app.datasets import upload
+from app.datasets.models import Content
+from app.db import Database, now
+from app.queue import INGEST_CONTENT
+from app.services import Services
+from app.vault.envelope import CHUNK_BYTES
+from tests.factories import rows
+from tests.factories.datasets import CSV, declared, everything, files, problem, stored, uploaded
+from tests.factories.queue import RecordingQueue
+
+CANARY = b"canary-41f2e6-row"
+TABLE = b"age,hours,sex,income_gt_50k\n" + CANARY * 20
+
+
+def digest(content: bytes) -> str:
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(content).digest()).decode()}:"
+
+
+def put(client: httpx.Client, key: rows.Key, dataset_id: str, content: Any = TABLE, **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return client.put(f"/v1/datasets/{dataset_id}/content", content=content, headers=key.headers | CSV | named)
+
+
+def test_a_content_is_recorded_and_queued_once_it_is_whole(
+    client: httpx.Client, database: Database, queue: RecordingQueue, owner: rows.Key
+) -> None:
+    dataset = declared(client, owner)
+    shown = uploaded(client, owner, dataset["id"], TABLE)
+    assert (shown["status"], shown["content"]) == ("received", {"version": 1, "status": "received", "rejection": None})
+    assert shown["content_received_at"] is not None
+    with database.read() as session:
+        content = session.query(Content).one()
+    assert queue.sent == [(INGEST_CONTENT, content.id)]
+    assert (content.media_type, content.attempts, content.lease_until) == ("text/csv", 0, None)
+
+
+def test_a_later_content_is_the_next_version(client: httpx.Client, database: Database, owner: rows.Key) -> None:
+    dataset = declared(client, owner)
+    uploaded(client, owner, dataset["id"])
+    with database.write() as tx:
+        tx.query(Content).one().status = "ready"
+    shown = uploaded(client, owner, dataset["id"])
+    assert (shown["status"], shown["content"]["version"], shown["content"]["status"]) == ("ready", 2, "received")
+
+
+def test_nothing_of_a_body_is_found_in_the_clear(
+    client: httpx.Client, services: Services, owner: rows.Key, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """W3: no answer, log line, row, file or file name carries what a table says."""
+    dataset = declared(client, owner)
+    shown = put(client, owner, dataset["id"])
+    refused = put(client, owner, dataset["id"], Content_Digest=digest(b"other"))
+    tables, names = everything(services.database, services.store)
+    text = shown.text + refused.text + repr(tables) + repr(names) + "".join(capfd.readouterr())
+    sealed = b"".join(path.read_bytes() for path in files(services.store))
+    for canary in (CANARY, hashlib.sha256(TABLE).digest()):
+        assert canary not in sealed
+    for secret in (CANARY.decode(), hashlib.sha256(TABLE).hexdigest(), digest(TABLE)):
+        assert secret not in text
+
+
+def test_a_right_digest_is_accepted(client: httpx.Client, owner: rows.Key) -> None:
+    dataset = declared(client, owner)
+    also = f"sha-512=:{base64.b64encode(bytes(64)).decode()}:, {digest(TABLE)}"
+    assert put(client, owner, dataset["id"], Content_Digest=also).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        ({"Content_Digest": digest(b"another body")}, 422, "digest_mismatch"),
+        ({"Content_Digest": "sha-256=AAAA"}, 422, "invalid_request"),
+        ({"Content_Digest": "sha-256=:AAAA:"}, 422, "invalid_request"),
+        ({"Content_Digest": ""}, 422, "invalid_request"),
+        ({"Content_Digest": f"sha-512=:{base64.b64encode(bytes(64)).decode()}:"}, 422, "invalid_request"),
+        ({"Content_Range": "bytes 0-1/2"}, 422, "invalid_request"),
+        ({"Content_Type": ""}, 415, "unsupported_media_type"),
+        ({"Content_Type": "application/json"}, 415, "unsupported_media_type"),
+        ({"Content_Type": "text/csv; charset=latin-1"}, 415, "unsupported_media_type"),
+        ({"Content_Type": "text/csv; header=absent"}, 415, "unsupported_media_type"),
+        ({"Content_Encoding": "gzip"}, 415, "unsupported_media_type"),
+    ],
+)
+def test_a_body_that_is_refused_leaves_nothing(
+    client: httpx.Client, services: Services, owner: rows.Key, headers: dict[str, str], status: int, code: str
+) -> None:
+    dataset = declared(client, owner)
+    before = everything(services.database, services.store)
+    refused = put(client, owner, dataset["id"], **headers)
+    assert CANARY.decode() not in str(problem(refused, status, code))
+    assert everything(services.database, services.store) == before
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    ["text/csv; charset=UTF-8", 'Text/CSV; header="present"', upload.PARQUET, upload.ARROW],
+)
+def test_the_three_kinds_of_table_are_taken(client: httpx.Client, owner: rows.Key, media_type: str) -> None:
+    dataset = declared(client, owner)
+    assert put(client, owner, dataset["id"], Content_Type=media_type).status_code == 202
+
+
+def test_a_body_beyond_the_limit_is_refused_by_its_length_and_by_counting(
+    client: httpx.Client, services: Services, owner: rows.Key
+) -> None:
+    dataset = declared(client, owner)
+    before = everything(services.database, services.store)
+    piece = bytes(services.limits.upload_bytes // 2 + 1)
+
+    def pieces() -> Iterator[bytes]:
+        yield piece
+        yield piece
+
+    for body in (piece * 2, pieces()):
+        problem(put(client, owner, dataset["id"], body), 413, "content_too_large")
+        assert everything(services.database, services.store) == before
+
+
+def test_the_largest_body_and_the_empty_one_are_received(
+    client: httpx.Client, services: Services, owner: rows.Key
+) -> None:
+    dataset = declared(client, owner)
+    for body in (b"", bytes(services.limits.upload_bytes)):
+        assert put(client, owner, dataset["id"], body).status_code == 202
+
+
+def test_only_its_owner_uploads(
+    client: httpx.Client, services: Services, database: Database, owner: rows.Key, analyst: rows.Key, admin: rows.Key
+) -> None:
+    dataset = declared(client, owner, shared_with=[analyst.id])
+    with database.write() as tx:
+        other = rows.api_key(tx, "owner")
+    before = everything(services.database, services.store)
+    for key in (analyst, admin):
+        problem(put(client, key, dataset["id"]), 403, "forbidden")
+    problem(put(client, other, dataset["id"]), 404, "not_found")
+    problem(put(client, owner, "ds_01jd0000000000000000000000"), 404, "not_found")
+    assert everything(services.database, services.store) == before
+
+
+def test_a_deleted_dataset_takes_no_content(client: httpx.Client, services: Services, owner: rows.Key) -> None:
+    with services.database.write() as tx:
+        dataset_id = rows.dataset(tx, owner.id, sensitivity="public", deleted_at=now()).id
+    before = everything(services.database, services.store)
+    problem(put(client, owner, dataset_id), 409, "state_conflict")
+    assert everything(services.database, services.store) == before
+
+
+def test_a_dataset_that_is_deleted_while_its_content_arrives_keeps_nothing(
+    client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = declared(client, owner)
+    receivable = upload.check_receivable
+
+    def check_then_delete(services: Services, caller: Any, dataset_id: str) -> None:
+        receivable(services, caller, dataset_id)
+        assert client.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
+
+    monkeypatch.setattr(upload, "check_receivable", check_then_delete)
+    problem(put(client, owner, dataset["id"]), 409, "state_conflict")
+    assert stored(services.store) == []
+
+
+def test_a_record_that_cannot_be_written_leaves_no_object(
+    client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = declared(client, owner)
+    before = everything(services.database, services.store)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("disk full")
+
+    monkeypatch.setattr(upload, "_record", fail)
+    refused = problem(put(client, owner, dataset["id"]), 500, "internal")
+    assert "disk full" not in str(refused)
+    assert everything(services.database, services.store) == before
+
+
+def test_a_client_that_hangs_up_leaves_nothing(
+    application: FastAPI, client: httpx.Client, services: Services, owner: rows.Key
+) -> None:
+    dataset = declared(client, owner)
+    before = everything(services.database, services.store)
+    arriving = iter(
+        [
+            {"type": "http.request", "body": TABLE, "more_body": True},
+            {"type": "http.request", "body": bytes(CHUNK_BYTES // 2), "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+    )
+
+    async def receive() -> Message:
+        return next(arriving)
+
+    async def send(_: Message) -> None: ...
+
+    headers = [(name.lower().encode(), value.encode()) for name, value in (owner.headers | CSV).items()]
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "PUT",
+        "scheme": "http",
+        "path": f"/v1/datasets/{dataset['id']}/content",
+        "raw_path": b"",
+        "query_string": b"",
+        "root_path": "",
+        "headers": headers,
+        "server": ("corevault.test", 80),
+        "client": ("127.0.0.1", 50_000),
+    }
+    anyio.run(application, scope, receive, send)
+    assert everything(services.database, services.store) == before
+
+
+def test_a_body_is_gathered_into_pieces_of_bounded_size() -> None:
+    async def arriving() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield bytes(65_536)
+
+    async def sizes() -> list[int]:
+        return [len(piece) async for piece in upload._pieces(arriving())]
+
+    found = anyio.run(sizes)
+    assert sum(found) == 100 * 65_536
+    assert max(found) < CHUNK_BYTES + 65_536
