@@ -85,18 +85,18 @@ PLANS = [
 ]
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=repr)
-@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
-def test_no_stated_cost_is_below_the_librarys(plan: tuple[SelfComposedEvent, ...], delta: float) -> None:
+@pytest.mark.parametrize("plan", PLANS, ids=range(len(PLANS)))
+def test_no_stated_cost_is_below_the_librarys(plan: tuple[SelfComposedEvent, ...]) -> None:
     """W8: the ledger's charge is never less than dp-accounting's for the same events."""
     accountant = rdp.RdpAccountant(neighboring_relation=RELATION)
     for event in plan:
         accountant.compose(_library(event))
-    theirs = accountant.get_epsilon(delta)
-    assert theirs <= cost(plan, delta) <= 1.02 * theirs + 0.02
+    for delta in (1e-3, 1e-6, 1e-10):
+        theirs = accountant.get_epsilon(delta)
+        assert theirs <= cost(plan, delta) <= 1.02 * theirs + 0.02
 
 
-@pytest.mark.parametrize("plan", PLANS[:3], ids=repr)
+@pytest.mark.parametrize("plan", PLANS[:3], ids=range(3))
 def test_no_stated_cost_is_below_a_tight_accountants(plan: tuple[SelfComposedEvent, ...]) -> None:
     accountant = pld.PLDAccountant(RELATION, value_discretization_interval=1e-3)
     for event in plan:

@@ -8,7 +8,14 @@ import pytest
 from app.privacy import accounting
 from app.privacy.accounting import MOST_NOISE, ORDERS, composable, cost
 from app.privacy.calibration import LEAST_NOISE, Plan, Unreachable, calibrate
-from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, SelfComposedEvent, UnknownEvent
+from app.privacy.events import (
+    AtomicEvent,
+    GaussianEvent,
+    NonPrivateEvent,
+    PoissonSampledEvent,
+    SelfComposedEvent,
+    UnknownEvent,
+)
 
 DELTA = 1e-6
 
@@ -17,7 +24,7 @@ def _plan(rate: float, steps: int) -> Plan:
     return lambda noise: (SelfComposedEvent(PoissonSampledEvent(rate, GaussianEvent(noise)), steps),)
 
 
-@pytest.mark.parametrize("rate", [1.0, 0.5, 0.1, 0.02, 0.002])
+@pytest.mark.parametrize("rate", [1.0, 0.5, 0.02, 0.002])
 @pytest.mark.parametrize("steps", [1, 500, 100_000])
 @pytest.mark.parametrize("target", [0.05, 1.0, 20.0])
 def test_the_noise_is_the_least_that_does_not_overspend(rate: float, steps: int, target: float) -> None:
@@ -50,7 +57,7 @@ def test_noise_grows_with_steps_and_rate_and_falls_with_target_and_delta() -> No
 
 
 def test_queries_of_different_noise_are_calibrated_together() -> None:
-    shares = [1.25**step for step in range(8)]
+    shares = [1.25**step for step in range(3)]
 
     def plan(noise: float) -> Sequence[PoissonSampledEvent]:
         return [PoissonSampledEvent(0.3, GaussianEvent(noise / math.sqrt(share))) for share in shares]
@@ -106,7 +113,7 @@ def test_a_new_target_asks_the_library_for_few_prices(
     asked = 0
     price = accounting._divergences.__wrapped__
 
-    def counted(event: accounting.AtomicEvent, orders: tuple[float, ...]) -> tuple[float, ...]:
+    def counted(event: AtomicEvent, orders: tuple[float, ...]) -> tuple[float, ...]:
         nonlocal asked
         asked += sum(map(int, orders))
         return price(event, orders)
