@@ -8,7 +8,7 @@ from demo import table
 from demo.failure import DemoFailed, demand
 
 EPSILON = 1.0
-SIZE = 40
+SIZE = 100
 _MOST_JOBS = 20
 
 

@@ -19,7 +19,7 @@ from corevault import (
     real,
 )
 
-from tests.client.fake import DATASET, TIME, Answer, Script, job, ok
+from tests.client.fake import DATASET, TIME, Script, job, ok
 
 SCHEMA = Schema(
     integer("age", 17, 90, impute=38),
@@ -252,7 +252,8 @@ def test_a_revocation_may_have_no_body(code: int) -> None:
 
 
 def test_the_catalogue_says_which_methods_are_private() -> None:
-    body = {"methods": [{"id": "dp-psvi", "private": True, "parameters": {}}], "models": [{"family": "logistic"}]}
-    answers: list[Answer] = [ok(body)]
-    with Script(answers).client() as client:
-        assert [(method.id, method.private) for method in client.methods().methods] == [("dp-psvi", True)]
+    method = {"id": "dp-psvi", "may_run_on_private_data": True, "parameters": {"type": "object"}, "description": "…"}
+    with Script([ok({"methods": [method], "models": [{"family": "logistic-regression"}]})]).client() as client:
+        catalogue = client.methods()
+    assert [(entry.id, entry.may_run_on_private_data) for entry in catalogue.methods] == [("dp-psvi", True)]
+    assert [entry.family for entry in catalogue.models] == ["logistic-regression"]

@@ -9,10 +9,11 @@ from corevault.replies._decode import Reply
 
 @dataclass(frozen=True, kw_only=True)
 class Method(Reply):
-    """A method; ``parameters`` is a JSON Schema, ``private`` says whether it may run on private data."""
+    """A method; ``parameters`` is a JSON Schema, ``may_run_on_private_data`` is False for one that shows rows."""
 
     id: str
-    private: bool = False
+    may_run_on_private_data: bool = False
+    description: str = ""
     parameters: Mapping[str, Any] | None = None
 
 
@@ -21,6 +22,7 @@ class Model(Reply):
     """A model family."""
 
     family: str
+    description: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
