@@ -73,10 +73,12 @@ def epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDE
     Rounded up. An empty composition costs exactly zero.
 
     Raises:
-        ValueError: for a ``delta`` outside (0, 1).
+        ValueError: for a ``delta`` outside (0, 1), or another number of amounts than orders.
     """
     if not 0 < delta < 1:
         raise ValueError("delta lies in (0, 1)")
+    if len(amounts) != len(orders):
+        raise ValueError("there is one amount for each order")
     if not any(amounts):
         return 0.0
     usable = (pair for pair in zip(amounts, orders, strict=True) if pair[0] < INFINITE)

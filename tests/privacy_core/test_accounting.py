@@ -150,6 +150,12 @@ def test_a_delta_that_is_none_is_refused(delta: float) -> None:
         cost((), delta)
 
 
+@pytest.mark.parametrize("length", [0, 1, len(ORDERS) + 1])
+def test_amounts_of_another_length_are_refused(length: int) -> None:
+    with pytest.raises(ValueError, match="order"):
+        epsilon((0,) * length, DELTA)
+
+
 @pytest.mark.parametrize("stranger", [NonPrivateEvent(), object()])
 def test_what_has_no_price_is_refused(stranger: Any) -> None:
     with pytest.raises(UnknownEvent):

@@ -108,7 +108,7 @@ def test_a_vector_of_another_length_is_refused(length: int) -> None:
         DEFAULT.admits((0,) * length)
 
 
-amounts = st.tuples(*(st.integers(0, bound) for bound in DEFAULT.bounds()))
+amounts = st.tuples(*(st.integers(0, 2 * bound) for bound in DEFAULT.bounds()))
 
 
 @given(amounts, st.floats(-1.0, 3.0), st.floats(-1.0, 3.0))
@@ -118,6 +118,11 @@ def test_lowering_only_stops_spending_and_raising_is_another_tranche(
     low, high = sorted((one, other))
     assert not DEFAULT.admits(spent, low) or DEFAULT.admits(spent, high)
     assert not DEFAULT.admits(spent, high) or DEFAULT.admits(spent)
+
+
+def test_a_limit_above_the_one_that_was_opened_changes_nothing() -> None:
+    """W9: bounds are fixed for ever; a raise is a tranche of its own."""
+    assert DEFAULT.bounds(2.0) == DEFAULT.bounds(math.inf) == DEFAULT.bounds() != DEFAULT.bounds(0.9)
 
 
 def test_a_limit_that_is_no_number_admits_nothing() -> None:
