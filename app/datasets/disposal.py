@@ -28,7 +28,7 @@ def dispose_unneeded(tx: WriteSession, store: ObjectStore, pinned: Callable[[str
     original = and_(Content.upload_object.is_not(None), or_(Content.status != "received", gone))
     table = and_(Content.table_object.is_not(None), or_(superseded, gone))
     needless = select(Content, Dataset).join(Dataset).where(or_(original, table)).order_by(Content.id).limit(BATCH)
-    for content, dataset in tx.execute(needless).tuples().all():
+    for content, dataset in tx.execute(needless).all():
         _destroy_original(store, content)
         if content.table_object is not None and _destroyable(tx, content, dataset, pinned):
             _destroy_table(store, content)

@@ -85,7 +85,9 @@ def test_only_owners_declare(
         (declaration(columns=[{"name": "a", "type": "binary", CANARY: 1}]), "/columns/0"),
         (declaration(columns=[{"name": CANARY, "type": "binary"}] * 2), "/columns/1/name"),
         (
-            declaration(columns=[{"name": "a", "type": "categorical", "categories": ["b"], "missing": {"impute": CANARY}}]),
+            declaration(
+                columns=[{"name": "a", "type": "categorical", "categories": ["b"], "missing": {"impute": CANARY}}]
+            ),
             "/columns/0/missing/impute",
         ),
         (declaration(privacy_unit={"kind": "column", "column": "age", "max_rows": 5}), "/privacy_unit/kind"),

@@ -147,9 +147,7 @@ def test_a_content_that_ends_after_a_newer_one_never_takes_force(
     assert kinds(database, services.ledger, dataset_id) == ["account_opened"]
 
 
-def test_a_rejection_leaves_the_old_content_in_force(
-    database: Database, services: Services, dataset_id: str
-) -> None:
+def test_a_rejection_leaves_the_old_content_in_force(database: Database, services: Services, dataset_id: str) -> None:
     with database.write() as tx:
         rows.content(tx, dataset_id, version=1)
     content_id = received(database, dataset_id, 2)

@@ -194,7 +194,7 @@ def test_a_client_that_hangs_up_leaves_nothing(
 ) -> None:
     dataset = declared(client, owner)
     before = everything(services.database, services.store)
-    arriving = iter(
+    arriving: Iterator[Message] = iter(
         [
             {"type": "http.request", "body": TABLE, "more_body": True},
             {"type": "http.request", "body": bytes(CHUNK_BYTES // 2), "more_body": True},

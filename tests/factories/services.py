@@ -6,6 +6,7 @@ from pathlib import Path
 from nacl.public import PrivateKey
 
 from app.db import Database
+from app.jobs.lifecycle import Lifecycle
 from app.ledger import Ledger
 from app.queue import TaskQueue
 from app.services import Limits, Services, VerificationKey
@@ -20,9 +21,10 @@ def make_services(
 ) -> Services:
     """Services whose keys are new and whose store lies below ``folder``."""
     ledger_signer, release_signer = Signer(secrets.token_bytes(32)), Signer(secrets.token_bytes(32))
+    ledger = Ledger(ledger_signer, MAX_EPSILON)
     return Services(
         database=database,
-        ledger=Ledger(ledger_signer, MAX_EPSILON),
+        ledger=ledger,
         store=open_store((folder / "storage").as_uri()),
         queue=queue,
         signer=ledger_signer,
@@ -32,4 +34,5 @@ def make_services(
             VerificationKey(release_signer.key_id, release_signer.public_key, "release"),
         ),
         limits=Limits(upload_bytes=upload_bytes, slots=slots),
+        on_dataset_deleted=Lifecycle(ledger, queue).dataset_deleted,
     )

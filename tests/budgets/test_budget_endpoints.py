@@ -1,0 +1,156 @@
+"""``/v1/datasets/{id}/budget`` and ``/v1/datasets/{id}/ledger``."""
+
+import itertools
+from typing import Any
+
+import httpx
+import pytest
+
+from app.db import Database
+from app.services import Services
+from tests.factories import rows
+from tests.factories.datasets import declared, everything, problem, public_declaration
+
+FIELDS = {
+    "dataset_id", "population", "accountant", "relation", "unit", "slots", "limit", "spent", "reserved", "remaining",
+    "used_share", "jobs", "version",
+}  # fmt: skip
+
+
+def budget(client: httpx.Client, key: rows.Key, dataset_id: str) -> httpx.Response:
+    return client.get(f"/v1/datasets/{dataset_id}/budget", headers=key.headers)
+
+
+def change(client: httpx.Client, key: rows.Key, dataset_id: str, **limit: Any) -> httpx.Response:
+    return client.put(f"/v1/datasets/{dataset_id}/budget", json=limit, headers=key.headers)
+
+
+def ledger(client: httpx.Client, key: rows.Key, dataset_id: str, **query: str | int) -> httpx.Response:
+    return client.get(f"/v1/datasets/{dataset_id}/ledger", params=query, headers=key.headers)
+
+
+def test_a_fresh_account_has_its_whole_limit_left(client: httpx.Client, owner: rows.Key) -> None:
+    dataset = declared(client, owner, population="people", budget={"epsilon": 2.0, "delta": 1e-6})
+    body = budget(client, owner, dataset["id"]).json()
+    assert set(body) == FIELDS
+    assert (body["dataset_id"], body["population"], body["slots"]) == (dataset["id"], "people", 33000)
+    assert (body["accountant"], body["relation"], body["unit"]) == ("rdp", "zero_out", "row")
+    assert body["limit"] == {"epsilon": 2.0, "delta": 1e-6}
+    assert (body["spent"]["epsilon"], body["reserved"]["epsilon"], body["used_share"]) == (0.0, 0.0, 0.0)
+    assert body["jobs"] == {"settled": 0, "reserved": 0, "refused": 0}
+    assert body["remaining"]["epsilon"] == pytest.approx(2.0, rel=0.05)
+
+
+def test_everyone_who_sees_the_dataset_sees_its_budget(
+    client: httpx.Client, database: Database, owner: rows.Key, analyst: rows.Key, auditor: rows.Key, admin: rows.Key
+) -> None:
+    dataset = declared(client, owner, shared_with=[analyst.id])
+    with database.write() as tx:
+        strangers = [rows.api_key(tx, "owner"), rows.api_key(tx, "analyst")]
+    seen = budget(client, owner, dataset["id"]).json()
+    for key in (analyst, auditor, admin):
+        assert budget(client, key, dataset["id"]).json() == seen
+    for key in strangers:
+        problem(budget(client, key, dataset["id"]), 404, "not_found")
+
+
+def test_the_chain_is_for_the_owner_and_for_who_oversees(
+    client: httpx.Client, database: Database, owner: rows.Key, analyst: rows.Key, auditor: rows.Key, admin: rows.Key
+) -> None:
+    with database.write() as tx:
+        guest, stranger = rows.api_key(tx, "owner"), rows.api_key(tx, "owner")
+    dataset = declared(client, owner, shared_with=[analyst.id, guest.id])
+    seen = ledger(client, owner, dataset["id"]).json()
+    assert [entry["kind"] for entry in seen["items"]] == ["account_opened"]
+    assert set(seen["items"][0]) == {
+        "sequence", "at", "kind", "job_id", "event", "epsilon_after", "entry_hash", "previous_hash",
+    }  # fmt: skip
+    for key in (auditor, admin):
+        assert ledger(client, key, dataset["id"]).json() == seen
+    for key in (analyst, guest):
+        problem(ledger(client, key, dataset["id"]), 403, "forbidden")
+    problem(ledger(client, stranger, dataset["id"]), 404, "not_found")
+
+
+def test_the_chain_is_paged_newest_first_and_each_entry_names_the_one_before(
+    client: httpx.Client, owner: rows.Key
+) -> None:
+    dataset = declared(client, owner)
+    for epsilon in (1.5, 1.4, 1.3):
+        assert change(client, owner, dataset["id"], epsilon=epsilon).status_code == 200
+    entries: list[dict[str, Any]] = []
+    query: dict[str, str | int] = {"limit": 3}
+    while True:
+        body = ledger(client, owner, dataset["id"], **query).json()
+        entries += body["items"]
+        if body["next_cursor"] is None:
+            break
+        query = {"limit": 3, "cursor": body["next_cursor"]}
+    assert [entry["sequence"] for entry in entries] == [4, 3, 2, 1]
+    assert [entry["kind"] for entry in entries] == ["limit_changed"] * 3 + ["account_opened"]
+    for newer, older in itertools.pairwise(entries):
+        assert newer["previous_hash"] == older["entry_hash"]
+
+
+def test_a_limit_falls_at_once_and_rises_by_a_tranche(client: httpx.Client, owner: rows.Key) -> None:
+    dataset = declared(client, owner, budget={"epsilon": 2.0, "delta": 1e-6})
+    assert change(client, owner, dataset["id"], epsilon=1.0).json()["limit"] == {"epsilon": 1.0, "delta": 1e-6}
+    raised = change(client, owner, dataset["id"], epsilon=3.0, delta=1e-6).json()
+    assert raised["limit"] == {"epsilon": 3.0, "delta": 2e-6}
+    assert raised == budget(client, owner, dataset["id"]).json()
+    shown = client.get(f"/v1/datasets/{dataset['id']}", headers=owner.headers).json()
+    assert shown["budget"] == raised["limit"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "pointer"),
+    [
+        ({"epsilon": 0.0}, "/epsilon"),
+        ({"epsilon": -1.0}, "/epsilon"),
+        ({"epsilon": "inf"}, "/epsilon"),
+        ({"epsilon": 1e6, "delta": 1e-6}, "/epsilon"),
+        ({"epsilon": 3.0}, "/delta"),
+        ({"epsilon": 3.0, "delta": 0.1}, "/delta"),
+        ({"epsilon": 3.0, "delta": 0.0}, "/delta"),
+        ({}, "/epsilon"),
+        ({"epsilon": 1.0, "force": True}, ""),
+    ],
+)
+def test_a_limit_that_is_refused_changes_nothing(
+    client: httpx.Client, services: Services, owner: rows.Key, limit: dict[str, Any], pointer: str
+) -> None:
+    """W9: a refusal leaves the account as it was."""
+    dataset = declared(client, owner)
+    before = everything(services.database, services.store)
+    faults = problem(change(client, owner, dataset["id"], **limit), 422, "invalid_request")["errors"]
+    assert [fault["pointer"] for fault in faults] == [pointer]
+    assert everything(services.database, services.store) == before
+
+
+def test_only_its_owner_moves_a_limit(
+    client: httpx.Client, services: Services, database: Database, owner: rows.Key, analyst: rows.Key, admin: rows.Key
+) -> None:
+    dataset = declared(client, owner, shared_with=[analyst.id])
+    with database.write() as tx:
+        other = rows.api_key(tx, "owner")
+    before = everything(services.database, services.store)
+    for key in (analyst, admin):
+        problem(change(client, key, dataset["id"], epsilon=1.0), 403, "forbidden")
+    problem(change(client, other, dataset["id"], epsilon=1.0), 404, "not_found")
+    assert everything(services.database, services.store) == before
+
+
+def test_public_data_has_neither_budget_nor_chain(client: httpx.Client, owner: rows.Key) -> None:
+    dataset = client.post("/v1/datasets", json=public_declaration(), headers=owner.headers).json()
+    problem(budget(client, owner, dataset["id"]), 409, "state_conflict")
+    problem(ledger(client, owner, dataset["id"]), 409, "state_conflict")
+    problem(change(client, owner, dataset["id"], epsilon=1.0), 409, "state_conflict")
+
+
+def test_a_second_dataset_of_a_population_shares_the_account_under_a_cap(client: httpx.Client, owner: rows.Key) -> None:
+    first = declared(client, owner, population="people", budget={"epsilon": 2.0, "delta": 1e-6})
+    second = declared(client, owner, population="people", budget={"epsilon": 0.5, "delta": 1e-6})
+    assert second["budget"] == {"epsilon": 0.5, "delta": 1e-6}
+    assert first["budget"]["epsilon"] == 2.0
+    chains = [ledger(client, owner, each["id"]).json()["items"] for each in (first, second)]
+    assert chains[0][0] == chains[1][0]

@@ -1,0 +1,31 @@
+"""``GET /v1/methods``."""
+
+import httpx
+import pytest
+
+from tests.factories import rows
+from tests.factories.datasets import problem
+
+
+@pytest.mark.parametrize("role", ["admin", "owner", "analyst", "auditor"])
+def test_every_key_may_ask_what_can_be_run(client: httpx.Client, role: str, request: pytest.FixtureRequest) -> None:
+    key: rows.Key = request.getfixturevalue(role)
+    body = client.get("/v1/methods", headers=key.headers).json()
+    private = {method["id"]: method["may_run_on_private_data"] for method in body["methods"]}
+    assert (private["dp-psvi"], private["uniform"]) == (True, False)
+    assert "logistic-regression" in [model["family"] for model in body["models"]]
+
+
+def test_parameters_come_as_a_closed_schema_without_a_seed(client: httpx.Client, analyst: rows.Key) -> None:
+    """W7: no caller can set a seed."""
+    body = client.get("/v1/methods", headers=analyst.headers).json()
+    for method in body["methods"]:
+        schema = method["parameters"]
+        assert (schema["type"], schema["additionalProperties"]) == ("object", False)
+        assert not any("seed" in name for name in schema["properties"])
+    (dp_psvi,) = (method for method in body["methods"] if method["id"] == "dp-psvi")
+    assert set(dp_psvi["parameters"]["properties"]) == {"posterior_draws", "iterations", "sampling_rate"}
+
+
+def test_nobody_without_a_key_asks(client: httpx.Client) -> None:
+    problem(client.get("/v1/methods"), 401, "unauthenticated")

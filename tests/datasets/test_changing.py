@@ -1,0 +1,69 @@
+"""``PATCH /v1/datasets/{id}``."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.db import Database
+from app.services import Services
+from tests.factories import rows
+from tests.factories.datasets import declared, everything, problem
+
+
+def patch(client: httpx.Client, key: rows.Key, dataset_id: str, **changes: Any) -> httpx.Response:
+    return client.patch(f"/v1/datasets/{dataset_id}", json=changes, headers=key.headers)
+
+
+def test_members_that_are_named_change_and_others_stay(
+    client: httpx.Client, owner: rows.Key, analyst: rows.Key
+) -> None:
+    dataset = declared(client, owner, shared_with=[analyst.id])
+    changed = patch(client, owner, dataset["id"], description="two\nlines")
+    assert changed.json() == dataset | {"description": "two\nlines"}
+    hidden = patch(client, owner, dataset["id"], releases_public=False)
+    assert hidden.json() == changed.json() | {"releases_public": False}
+    assert patch(client, owner, dataset["id"]).json() == hidden.json()
+
+
+def test_sharing_begins_and_ends_with_the_list(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
+    dataset = declared(client, owner)
+    url = f"/v1/datasets/{dataset['id']}"
+    for keys, status in (([analyst.id, analyst.id], 200), ([], 404)):
+        shown = patch(client, owner, dataset["id"], shared_with=keys).json()
+        assert shown["shared_with"] == sorted(set(keys))
+        assert client.get(url, headers=analyst.headers).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"allocations": []}, ""),
+        ({"slots": 5}, ""),
+        ({"description": None}, "/description"),
+        ({"description": "\x00"}, "/description"),
+        ({"releases_public": 1}, "/releases_public"),
+        ({"shared_with": ["key_01jd0000000000000000000000"], "description": "new"}, "/shared_with/0"),
+    ],
+)
+def test_a_change_that_is_refused_changes_nothing(
+    client: httpx.Client, services: Services, owner: rows.Key, changes: dict[str, Any], pointer: str
+) -> None:
+    dataset = declared(client, owner)
+    before = everything(services.database, services.store)
+    faults = problem(patch(client, owner, dataset["id"], **changes), 422, "invalid_request")["errors"]
+    assert [fault["pointer"] for fault in faults] == [pointer]
+    assert everything(services.database, services.store) == before
+
+
+def test_only_its_owner_changes_a_dataset(
+    client: httpx.Client, services: Services, database: Database, owner: rows.Key, analyst: rows.Key, admin: rows.Key
+) -> None:
+    dataset = declared(client, owner, shared_with=[analyst.id])
+    with database.write() as tx:
+        other = rows.api_key(tx, "owner")
+    before = everything(services.database, services.store)
+    for key in (analyst, admin):
+        problem(patch(client, key, dataset["id"], description="mine"), 403, "forbidden")
+    problem(patch(client, other, dataset["id"], description="mine"), 404, "not_found")
+    assert everything(services.database, services.store) == before
