@@ -8,7 +8,6 @@ import typer
 
 from app.cli import installation
 from app.cli.failures import explained, fail, load_settings
-from app.cli.serving import serve
 from app.cli.sockets import check_bind, listen
 from app.cli.up import run
 
@@ -52,6 +51,8 @@ def api(
     fd: Annotated[int | None, typer.Option(hidden=True, help="A listening socket that is open already.")] = None,
 ) -> None:
     """Run the API alone, on a database that is migrated."""
+    from app.cli.serving import serve  # noqa: PLC0415  (the whole API: no other command needs to load it)
+
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
     with explained():

@@ -1,6 +1,7 @@
 """Where the API listens: nobody reaches it in the clear from another machine."""
 
 import socket
+from contextlib import ExitStack
 from ipaddress import ip_address
 
 from app.cli.failures import MISUSED, fail
@@ -30,15 +31,17 @@ def is_loopback(host: str) -> bool:
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening TCP socket; ends the command with one line where that cannot be."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-    except OSError as error:
-        fail(f"cannot listen on {host} port {port}: {error.strerror}")
-    return listener
+    with ExitStack() as undo:
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            listener = undo.enter_context(socket.socket(family, kind, protocol))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            fail(f"cannot listen on {host} port {port}: {error.strerror}")
+        undo.pop_all()
+        return listener
 
 
 def address_of(listener: socket.socket, settings: Settings) -> str:

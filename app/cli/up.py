@@ -27,12 +27,13 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
             installation.write_admin_key(settings, bootstrap_key)
         typer.echo(f"Corevault answers on {address_of(listener, settings)}; its data lies in {settings.data_dir}")
         try:
-            supervise((_api(settings, listener, share), _worker(settings)))
+            supervise((api_child(settings, listener, share), worker_child(settings)))
         finally:
             installation.settle(settings)
 
 
-def _api(settings: Settings, listener: socket.socket, keys_dir: Path) -> Child:
+def api_child(settings: Settings, listener: socket.socket, keys_dir: Path) -> Child:
+    """The API on ``listener``, with keys that open nothing."""
     handle = listener.fileno()
     host = listener.getsockname()[0]
     command = (_script("corevaultd"), "api", "--host", host, "--fd", str(handle))
@@ -40,7 +41,7 @@ def _api(settings: Settings, listener: socket.socket, keys_dir: Path) -> Child:
     return Child("api", command, environment, (handle,))
 
 
-def _worker(settings: Settings) -> Child:
+def worker_child(settings: Settings) -> Child:
     """The one process whose environment names the opening key."""
     return Child("worker", (_script("corevault-worker"),), _environment(settings))
 

@@ -2,6 +2,7 @@
 
 from threading import Lock
 
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db.migrations import at_head
@@ -14,6 +15,7 @@ class Readiness:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._migrated = False
         self._verified = False
         self._lock = Lock()
 
@@ -24,11 +26,9 @@ class Readiness:
             DependencyUnavailable: naming the one that does not.
         """
         try:
-            migrated = at_head(self._services.database.engine)
+            self._check_database()
         except SQLAlchemyError:
             raise DependencyUnavailable("The database does not answer.") from None
-        if not migrated:
-            raise DependencyUnavailable("The database is not migrated; run 'corevaultd migrate'.")
         self.verify_ledger()
         self._probe_store()
 
@@ -47,6 +47,15 @@ class Readiness:
             except SQLAlchemyError:
                 raise DependencyUnavailable("The ledger could not be verified.") from None
             self._verified = True
+
+    def _check_database(self) -> None:
+        if self._migrated:  # code and revision only part ways when this process is replaced
+            with self._services.database.read() as session:
+                session.execute(select(1))
+        elif at_head(self._services.database.engine):
+            self._migrated = True
+        else:
+            raise DependencyUnavailable("The database is not migrated; run 'corevaultd migrate'.")
 
     def _probe_store(self) -> None:
         with self._services.store.create() as probe:  # never published: discarded at the end

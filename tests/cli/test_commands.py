@@ -1,0 +1,165 @@
+"""The commands that need no second process."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+from typer.testing import CliRunner
+
+from app.auth.models import ApiKey
+from app.cli import installation, up
+from app.cli.commands import cli
+from app.cli.sockets import is_loopback
+from app.cli.supervisor import LONGEST_DELAY_SECONDS, delay_seconds
+from app.config import Settings
+from app.db import Database, make_engine
+from app.db.migrations import at_head
+from app.vault.keys import load_api_keys, load_worker_keys
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_dir=tmp_path / "data")
+
+
+def _admins(settings: Settings) -> list[ApiKey]:
+    database = Database(make_engine(settings.database_url))
+    with database.read() as session:
+        found = list(session.scalars(select(ApiKey)))
+    database.dispose()
+    return found
+
+
+def test_help_names_every_command() -> None:
+    shown = RUNNER.invoke(cli, ["--help"])
+    assert shown.exit_code == 0
+    for command in ("up", "api", "migrate", "keys", "admin-key"):
+        assert command in shown.output
+
+
+def test_migrate_makes_folder_and_tables(settings: Settings) -> None:
+    assert RUNNER.invoke(cli, ["migrate", "--data-dir", str(settings.data_dir)]).exit_code == 0
+    engine = make_engine(settings.database_url)
+    assert at_head(engine)
+    engine.dispose()
+
+
+def test_migrate_explains_a_database_that_is_away(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COREVAULT_DATABASE_URL", "postgresql+psycopg://127.0.0.1:1/none")
+    ended = RUNNER.invoke(cli, ["migrate"])
+    assert ended.exit_code == 1
+    assert "COREVAULT_DATABASE_URL" in ended.output
+    assert len(ended.output.splitlines()) == 1
+
+
+def test_keys_share_with_the_api_only_what_seals_signs_and_verifies(settings: Settings) -> None:
+    """W1: the folder that the API is given holds no key that opens."""
+    assert RUNNER.invoke(cli, ["keys", "--data-dir", str(settings.data_dir)]).exit_code == 0
+    share = settings.keys_dir / "api"
+    assert {file.name for file in share.iterdir()} == {"sealing.pub", "ledger.key", "ledger.pub", "release.pub"}
+    opening = load_worker_keys(settings.keys_dir).opening_key
+    assert all(file.read_text() != (settings.keys_dir / "opening.key").read_text() for file in share.iterdir())
+    assert load_api_keys(share).sealing_key != opening
+
+
+def test_keys_that_exist_stay(settings: Settings) -> None:
+    installation.create_keys(settings)
+    before = load_worker_keys(settings.keys_dir)
+    installation.create_keys(settings)
+    assert load_worker_keys(settings.keys_dir) == before
+
+
+def test_only_the_worker_is_told_where_the_opening_key_lies(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W1: nothing in the API's environment leads to it."""
+    monkeypatch.setenv("COREVAULT_KEYS_DIR", str(settings.keys_dir))
+    share = installation.create_keys(settings)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        api = up.api_child(settings, listener, share)
+    worker = up.worker_child(settings)
+    assert worker.environment["COREVAULT_KEYS_DIR"] == str(settings.keys_dir)
+    assert api.environment["COREVAULT_KEYS_DIR"] == str(share)
+    assert not (Path(api.environment["COREVAULT_KEYS_DIR"]) / "opening.key").exists()
+
+
+def test_an_admin_key_is_the_files_only_content(settings: Settings, tmp_path: Path) -> None:
+    installation.migrate(settings)
+    file = tmp_path / "admin.key"
+    arguments = ["admin-key", str(file), "--data-dir", str(settings.data_dir)]
+    assert RUNNER.invoke(cli, arguments).exit_code == 0
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text().startswith("cv_")
+    assert file.read_text() == file.read_text().strip()
+    ended = RUNNER.invoke(cli, arguments)
+    assert ended.exit_code == 1
+    assert len(_admins(settings)) == 1
+
+
+def test_a_file_whose_key_was_not_created_does_not_stay(settings: Settings, tmp_path: Path) -> None:
+    settings.data_dir.mkdir()
+    ended = RUNNER.invoke(cli, ["admin-key", str(tmp_path / "admin.key"), "--data-dir", str(settings.data_dir)])
+    assert ended.exit_code == 1
+    assert not (tmp_path / "admin.key").exists()
+
+
+@pytest.mark.parametrize("command", ["up", "api"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.test", ""])
+def test_other_machines_are_never_served_in_the_clear(command: str, host: str, tmp_path: Path) -> None:
+    ended = RUNNER.invoke(cli, [command, "--host", host, "--port", "0", "--data-dir", str(tmp_path / "data")])
+    assert ended.exit_code == 2
+    assert "COREVAULT_BEHIND_TLS" in ended.output
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("name", ["TLS_CERT", "TLS_KEY"])
+def test_half_a_tls_configuration_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"COREVAULT_{name}", "/some/file.pem")
+    assert RUNNER.invoke(cli, ["api"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"), [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True)]
+)
+def test_loopback(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+
+
+def test_a_setting_that_is_not_valid_is_named_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COREVAULT_MAX_EPSILON", "canary-7461")
+    ended = RUNNER.invoke(cli, ["migrate"])
+    assert ended.exit_code == 2
+    assert "COREVAULT_MAX_EPSILON" in ended.output
+    assert "canary-7461" not in ended.output
+
+
+def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        ended = RUNNER.invoke(cli, ["up", "--port", port, "--data-dir", str(tmp_path / "data")])
+    assert ended.exit_code == 1
+    assert f"port {port}: Address already in use" in ended.output
+    assert len(ended.output.splitlines()) == 1
+
+
+def test_a_folder_in_use_is_refused_and_left_without_a_lock_file(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with installation.locked(folder):
+        ended = RUNNER.invoke(cli, ["up", "--port", "0", "--data-dir", str(folder)])
+        assert ended.exit_code == 1
+        assert "another corevaultd" in ended.output
+    with installation.locked(folder):
+        assert list(folder.iterdir()) == []
+
+
+def test_delays_grow_up_to_a_bound() -> None:
+    delays = [delay_seconds(failures) for failures in range(1, 100)]
+    assert delays == sorted(delays)
+    assert delays[0] < 1
+    assert delays[-1] == LONGEST_DELAY_SECONDS

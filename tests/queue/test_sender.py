@@ -1,0 +1,81 @@
+"""Messages carry a task's name and an id, arrive whole, and are allowed to get lost."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from app.queue import INGEST_CONTENT, RUN_JOB, TASKS_QUEUE
+from app.queue.sender import CeleryQueue, celery_settings
+
+
+def _receive(data_dir: Path, count: int) -> list[tuple[str, object]]:
+    celery = Celery("receiver", set_as_current=False, fixups=[])
+    celery.conf.update(celery_settings("filesystem://", data_dir))
+    received: list[tuple[str, object]] = []
+    with celery.connection_for_read() as connection, connection.SimpleQueue(TASKS_QUEUE) as queue:
+        for _ in range(count):
+            message = queue.get(timeout=5)
+            received.append((message.headers["task"], message.payload[0]))
+            message.ack()
+    celery.close()
+    return received
+
+
+def test_what_is_sent_arrives_in_order_and_is_gone(tmp_path: Path) -> None:
+    queue = CeleryQueue("filesystem://", tmp_path)
+    queue.send(RUN_JOB, "job_1")
+    queue.send(INGEST_CONTENT, "ct_1")
+    queue.close()
+    assert _receive(tmp_path, 2) == [(RUN_JOB, ["job_1"]), (INGEST_CONTENT, ["ct_1"])]
+    assert list((tmp_path / "broker" / "messages").iterdir()) == []
+
+
+def test_the_brokers_folders_are_the_users_own(tmp_path: Path) -> None:
+    celery_settings("filesystem://", tmp_path)
+    folders = [tmp_path / "broker", *(tmp_path / "broker").iterdir()]
+    assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
+
+
+def test_racing_receivers_get_each_message_once(tmp_path: Path) -> None:
+    """Every message is taken by one receiver, and none is met half-written."""
+    sent = [f"job_{number}" for number in range(40)]
+    received: list[tuple[str, object]] = []
+    receivers = [threading.Thread(target=lambda: received.extend(_receive(tmp_path, 10))) for _ in range(4)]
+    for receiver in receivers:
+        receiver.start()
+    queue = CeleryQueue("filesystem://", tmp_path)
+    for identifier in sent:
+        queue.send(RUN_JOB, identifier)
+    for receiver in receivers:
+        receiver.join()
+    queue.close()
+    assert sorted(str(identifier) for _, identifier in received) == sorted(str([identifier]) for identifier in sent)
+
+
+def test_a_broker_that_is_away_costs_a_warning_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """W10: the row is the truth; the sweeper sends again what was not sent."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OperationalError("redis://user:canary-7461@away")
+
+    queue = CeleryQueue("redis://127.0.0.1:1/0", tmp_path)
+    monkeypatch.setattr(Celery, "send_task", refuse)
+    queue.send(RUN_JOB, "job_1")
+    captured = capsys.readouterr()
+    assert "OperationalError" in captured.out + captured.err
+    assert "canary-7461" not in captured.out + captured.err
+
+
+def test_nothing_but_json_is_accepted_and_no_result_is_kept(tmp_path: Path) -> None:
+    """W3: no result backend, no pickles, no remote control."""
+    settings = celery_settings("redis://127.0.0.1/0", tmp_path)
+    assert settings["accept_content"] == ["json"]
+    assert settings["result_backend"] is None
+    assert settings["task_ignore_result"] is True
+    assert settings["worker_enable_remote_control"] is False
+    assert not (tmp_path / "broker").exists()
