@@ -13,6 +13,7 @@ from app.ledger.encoding import digest
 from app.ledger.models import Account
 from app.vault.signing import Signer, verify
 
+_MEMBERS = 6
 REPLAYED_AT_MOST = 16
 """A new snapshot is taken when so many entries lie behind the last one."""
 
@@ -63,7 +64,7 @@ def _trusted(signer: Signer, account: Account) -> Head:
         kept = account.snapshot
         statement = _statement(account.id, kept["sequence"], kept["head"], kept["balance"], kept["checkpoint"])
         document = {"statement": statement, "signature": kept["signature"], "key_id": kept["key_id"]}
-        if not verify(document, signer.public_key):
+        if len(kept) != _MEMBERS or not verify(document, signer.public_key):
             raise Mismatch
         return Head(kept["sequence"], kept["head"], Balance.from_json(kept["balance"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, CanonicalizationError) as error:

@@ -5,9 +5,7 @@ import pytest
 from app.db import Database
 from app.ledger import Ledger
 from app.vault.signing import Signer
-from tests.ledger.support import Bench
-
-SEED = bytes(range(32))
+from tests.ledger.support import SEED, Bench
 
 
 @pytest.fixture

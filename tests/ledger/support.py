@@ -12,6 +12,7 @@ from app.privacy.events import GaussianEvent, PoissonSampledEvent, PrivacyEvent,
 
 T = TypeVar("T")
 DELTA = 1e-6
+SEED = bytes(range(32))
 
 
 def gaussian(noise_multiplier: float, count: int = 1, *, answer_length: int = 10) -> Charge:

@@ -23,7 +23,7 @@ from tests.ledger.support import DELTA, Bench, costing, gaussian, sampled
 CHARGED = {"opened", "settled"}
 LIVE = {"reserved", *CHARGED}
 DATASETS = st.sampled_from(["ds_a", "ds_a", "ds_b"])
-CHARGES = st.sampled_from([costing(0.2), costing(0.5), costing(0.9), gaussian(12.0, 3), sampled(1.2, 0.1, 20)])
+CHARGES = st.sampled_from([costing(0.2), costing(0.5), costing(0.9), gaussian(12.0, 3), sampled(3.0, 0.1, 20)])
 
 
 @lru_cache

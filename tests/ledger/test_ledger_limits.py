@@ -1,0 +1,137 @@
+"""Limits: lower at once, higher by a tranche; what was ever open stays the guarantee."""
+
+import math
+
+import pytest
+
+from app.errors import BudgetExceeded, InvalidRequest, StateConflict
+from app.ledger import Charge, Guarantee
+from app.privacy.events import GaussianEvent
+from app.privacy.filter import design
+from tests.ledger.support import DELTA, Bench, costing
+
+
+def guarantee(bench: Bench, dataset_id: str = "ds_a") -> Guarantee:
+    with bench.database.read() as session:
+        return bench.ledger.guarantee(session, dataset_id)
+
+
+def test_a_lower_limit_only_stops_spending(bench: Bench) -> None:
+    bench.run("job_1", costing(0.5))
+    bench.change_limit(0.6)
+    assert bench.budget().limit.epsilon == 0.6
+    with pytest.raises(BudgetExceeded):
+        bench.reserve("job_2", costing(0.5))
+    stated = guarantee(bench)
+    assert (stated.epsilon, stated.delta) == (2.0, DELTA)
+
+
+def test_a_limit_never_falls_below_what_is_spent_and_reserved(bench: Bench) -> None:
+    bench.run("job_1", costing(0.4))
+    bench.reserve("job_2", costing(0.4))
+    budget = bench.budget()
+    total = budget.spent.epsilon + budget.reserved.epsilon
+    with pytest.raises(StateConflict):
+        bench.change_limit(total - 1e-6)
+    assert bench.budget() == budget
+    bench.change_limit(total + 1e-6)
+    after = bench.budget()
+    assert after.remaining.epsilon < 0.01
+    assert after.used_share > 0.9
+
+
+def test_a_higher_limit_opens_a_tranche(bench: Bench) -> None:
+    bench.run("job_1", costing(1.9))
+    with pytest.raises(BudgetExceeded):
+        bench.reserve("job_2", costing(0.9))
+    bench.change_limit(3.0, 5e-7)
+    budget = bench.budget()
+    assert (budget.limit.epsilon, budget.limit.delta) == (3.0, 1.5e-6)
+    bench.run("job_2", costing(0.9))
+    stated = guarantee(bench)
+    assert (stated.epsilon, stated.delta) == (3.0, 1.5e-6)
+    first, second = (design(2.0, DELTA), design(1.0, 5e-7))
+    assert [tranche["orders"] for tranche in stated.tranches] == [list(first.orders), list(second.orders)]
+    assert [tranche["bounds"] for tranche in stated.tranches] == [list(first.bounds()), list(second.bounds())]
+    assert bench.verify() == ()
+
+
+def test_a_job_goes_to_the_first_tranche_that_has_room(bench: Bench) -> None:
+    """Two tranches of (1, d) admit two jobs of almost 1, whichever tranche each of them fits."""
+    bench.change_limit(1.0)
+    bench.open_account("ds_x", population="others", epsilon=1.0)
+    bench.change_limit(2.0, DELTA, "ds_x")
+    small = bench.preview(costing(0.95), "ds_x")
+    assert small.more_like_this >= 1
+    bench.reserve("job_1", costing(0.95), "ds_x")
+    assert bench.preview(costing(0.95), "ds_x").more_like_this == small.more_like_this - 1
+    bench.reserve("job_2", costing(0.95), "ds_x")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "pointer"),
+    [
+        (3.0, None, "/delta"),
+        (3.0, 0.0, "/delta"),
+        (3.0, math.nan, "/delta"),
+        (3.0, 1e-4, "/delta"),
+        (25.0, DELTA, "/epsilon"),
+        (math.inf, DELTA, "/epsilon"),
+        (math.nan, None, "/epsilon"),
+        (0.0, None, "/epsilon"),
+        (1.0, 2e-6, "/delta"),
+    ],
+)
+def test_a_limit_that_means_nothing_is_refused(bench: Bench, epsilon: float, delta: float | None, pointer: str) -> None:
+    before = bench.budget()
+    with pytest.raises(InvalidRequest) as refusal:
+        bench.change_limit(epsilon, delta)
+    assert [fault.pointer for fault in refusal.value.faults] == [pointer]
+    assert bench.budget() == before
+
+
+def test_all_that_was_ever_open_stays_below_the_maximum(bench: Bench) -> None:
+    bench.change_limit(1.0)
+    with pytest.raises(InvalidRequest):
+        bench.change_limit(19.5, DELTA)
+    bench.change_limit(19.0, DELTA)
+    assert guarantee(bench).epsilon == 20.0
+
+
+def test_a_limit_that_stays_is_no_change(bench: Bench) -> None:
+    bench.change_limit(2.0)
+    bench.change_limit(2.0, DELTA)
+    assert bench.budget().version == 1
+
+
+def test_a_cap_changes_within_the_account(bench: Bench) -> None:
+    bench.open_account("ds_b", epsilon=0.5)
+    bench.run("job_1", costing(0.45), "ds_b")
+    with pytest.raises(StateConflict):
+        bench.change_limit(0.3, None, "ds_b")
+    with pytest.raises(InvalidRequest):
+        bench.change_limit(1.0, 5e-7, "ds_b")
+    bench.change_limit(1.0, None, "ds_b")
+    bench.run("job_2", costing(0.45), "ds_b")
+    assert bench.budget("ds_b").limit.epsilon == 1.0
+    assert bench.budget("ds_a").limit.epsilon == 2.0
+    assert guarantee(bench, "ds_b") == guarantee(bench, "ds_a")
+    bench.change_limit(5.0, None, "ds_b")
+    assert bench.budget("ds_b").limit.epsilon == 2.0
+    assert bench.verify() == ()
+
+
+def test_a_cap_that_is_not_in_use_is_designed_anew(bench: Bench) -> None:
+    bench.open_account("ds_b", epsilon=0.05)
+    bench.change_limit(1.5, None, "ds_b")
+    bench.reserve("job_1", costing(1.45), "ds_b")
+    assert bench.verify() == ()
+
+
+def test_a_higher_limit_leaves_room_for_what_ran_already(bench: Bench) -> None:
+    """The share for discretisation shrinks as e^-epsilon, so a raise could leave less of it than is used."""
+    bench.run("job_1", Charge((GaussianEvent(60.0),), 450_000, 16))
+    with pytest.raises(StateConflict):
+        bench.change_limit(12.0, DELTA)
+    bench.change_limit(2.1, DELTA)
+    assert bench.verify() == ()

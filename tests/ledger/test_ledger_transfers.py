@@ -1,0 +1,228 @@
+"""The two-phase transfer: reserved, opened, settled once; voided only before opening."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+
+from app.errors import BudgetExceeded, Internal, InvalidRequest, MethodNotAllowedOnPrivateData, NotFound, StateConflict
+from app.ledger import Charge
+from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
+from tests.ledger.support import Bench, costing, gaussian, sampled
+
+
+def state(bench: Bench, job_id: str) -> str:
+    with bench.database.read() as session:
+        return bench.ledger.state(session, job_id)
+
+
+def test_a_job_goes_from_reserved_to_settled(bench: Bench) -> None:
+    charge = costing(0.5)
+    bench.reserve("job_1", charge)
+    reserved = bench.budget()
+    assert (state(bench, "job_1"), reserved.spent.epsilon) == ("reserved", 0.0)
+    assert reserved.reserved.epsilon == pytest.approx(0.5, abs=1e-6)
+    bench.open("job_1")
+    opened = bench.budget()
+    assert (state(bench, "job_1"), opened.reserved.epsilon) == ("opened", 0.0)
+    assert opened.spent.epsilon == pytest.approx(0.5, abs=1e-6)
+    bench.settle("job_1", charge.events)
+    settled = bench.budget()
+    assert (settled.spent, settled.jobs.settled, settled.jobs.reserved) == (opened.spent, 1, 0)
+
+
+def test_a_void_undoes_exactly_what_was_reserved(bench: Bench) -> None:
+    before = bench.budget()
+    bench.reserve("job_1", sampled(3.0, 0.1, 30))
+    bench.void("job_1")
+    after = bench.budget()
+    assert (after.reserved, after.remaining, after.used_share) == (before.reserved, before.remaining, before.used_share)
+    assert after.version == before.version + 2
+
+
+def test_an_opened_job_is_never_refunded(bench: Bench) -> None:
+    """W10: once a run has opened the data, failure never refunds."""
+    bench.reserve("job_1", costing(0.5))
+    bench.open("job_1")
+    with pytest.raises(StateConflict):
+        bench.void("job_1")
+    bench.settle("job_1", executed=())
+    assert bench.budget().spent.epsilon == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_job_is_opened_under_one_reservation_however_often(bench: Bench) -> None:
+    """W10: whatever crashes, nothing is charged twice."""
+    bench.reserve("job_1", costing(0.5))
+    bench.open("job_1")
+    before = bench.budget()
+    bench.open("job_1")
+    assert bench.budget() == before
+
+
+def test_a_job_is_settled_once(bench: Bench) -> None:
+    """W8: every release has exactly one settled charge."""
+    bench.run("job_1", costing(0.5))
+    before = bench.budget()
+    with pytest.raises(StateConflict):
+        bench.settle("job_1", costing(0.5).events)
+    assert bench.budget() == before
+
+
+@pytest.mark.parametrize(
+    "call", [lambda bench: bench.open("job_1"), lambda bench: bench.settle("job_1")], ids=["open", "settle"]
+)
+def test_a_voided_job_stays_voided(bench: Bench, call: Callable[[Bench], None]) -> None:
+    bench.reserve("job_1", costing(0.5))
+    bench.void("job_1")
+    bench.void("job_1")
+    with pytest.raises(StateConflict):
+        call(bench)
+
+
+def test_a_job_that_was_not_opened_cannot_be_settled(bench: Bench) -> None:
+    """W8: no row is read before a durable reservation is opened, so nothing can be settled before."""
+    bench.reserve("job_1", costing(0.5))
+    with pytest.raises(StateConflict):
+        bench.settle("job_1", costing(0.5).events)
+
+
+def test_a_job_has_one_reservation(bench: Bench) -> None:
+    bench.reserve("job_1", costing(0.2))
+    with pytest.raises(StateConflict):
+        bench.reserve("job_1", costing(0.2))
+
+
+def coarse(values: int) -> Charge:
+    """Each value adds 1.3e-15 to the distance; 1.2e-9 is what an account of (2, 1e-6) allows in total."""
+    return Charge((GaussianEvent(60.0),), values, 16)
+
+
+PLANNED = sampled(3.0, 0.1, 20)
+STEP = PoissonSampledEvent(0.1, GaussianEvent(3.0))
+
+
+@pytest.mark.parametrize("executed", [(), (STEP,), (STEP, SelfComposedEvent(STEP, 19)), PLANNED.events])
+def test_what_ran_is_a_beginning_of_what_was_reserved(bench: Bench, executed: tuple[PrivacyEvent, ...]) -> None:
+    bench.reserve("job_1", PLANNED)
+    bench.open("job_1")
+    bench.settle("job_1", executed)
+    assert state(bench, "job_1") == "settled"
+
+
+@pytest.mark.parametrize(
+    "executed",
+    [
+        (SelfComposedEvent(STEP, 21),),
+        (*PLANNED.events, GaussianEvent(100.0)),
+        (PoissonSampledEvent(0.2, GaussianEvent(3.0)),),
+        (GaussianEvent(3.0),),
+    ],
+)
+def test_more_than_was_reserved_freezes_the_account(bench: Bench, executed: tuple[PrivacyEvent, ...]) -> None:
+    """W8: every release has a settled charge of at least what ran."""
+    bench.reserve("job_1", PLANNED)
+    bench.open("job_1")
+    with pytest.raises(StateConflict):
+        bench.settle("job_1", executed)
+    with pytest.raises(StateConflict):
+        bench.reserve("job_2", costing(0.1))
+    bench.settle("job_1", ())  # the job still ends
+
+
+def test_a_plan_that_is_not_the_reserved_one_is_not_opened(bench: Bench) -> None:
+    bench.reserve("job_1", PLANNED)
+    with pytest.raises(StateConflict), bench.database.write() as tx:
+        bench.ledger.open(tx, "job_1", planned=gaussian(1.0).events)
+    assert state(bench, "job_1") == "reserved"
+    with pytest.raises(StateConflict):
+        bench.open("job_1")
+
+
+@pytest.mark.parametrize("events", [(NonPrivateEvent(),), (GaussianEvent(9.0), NonPrivateEvent())])
+def test_what_has_no_guarantee_is_refused(bench: Bench, events: tuple[PrivacyEvent, ...]) -> None:
+    charge = Charge(events, 10, 24)
+    for call in (lambda: bench.preview(charge), lambda: bench.reserve("job_1", charge)):
+        with pytest.raises(MethodNotAllowedOnPrivateData):
+            call()
+
+
+def test_a_job_that_does_nothing_is_never_priced_at_zero(bench: Bench) -> None:
+    with pytest.raises(Internal):
+        bench.reserve("job_1", Charge((), 10, 24))
+
+
+@pytest.mark.parametrize("charge", [gaussian(1e-4), gaussian(0.05, 2**40)])
+def test_a_job_without_a_finite_price_is_refused(bench: Bench, charge: Charge) -> None:
+    with pytest.raises(InvalidRequest):
+        bench.reserve("job_1", charge)
+    assert bench.budget().version == 1
+
+
+def test_noise_that_is_too_small_for_the_grid_is_refused(bench: Bench) -> None:
+    with pytest.raises(InvalidRequest):
+        bench.reserve("job_1", Charge((GaussianEvent(9.0),), 10, 2))
+
+
+def test_the_discretisation_share_is_a_limit_of_its_own(bench: Bench) -> None:
+    """One per cent of delta is set aside: 900,000 values on a coarse grid use it up, whatever epsilon is left."""
+    wide = coarse(values=450_000)
+    first = bench.preview(wide)
+    assert (first.affordable, first.more_like_this) == (True, 1)
+    bench.reserve("job_1", wide)
+    bench.reserve("job_2", wide)
+    with pytest.raises(BudgetExceeded):
+        bench.reserve("job_3", wide)
+    bench.reserve("job_4", gaussian(60.0))
+
+
+def test_a_refusal_is_counted_and_changes_nothing_else(bench: Bench) -> None:
+    """W9: refusals change no balance."""
+    before = bench.budget()
+    with pytest.raises(BudgetExceeded) as refusal:
+        bench.reserve("job_1", costing(2.5))
+    assert refusal.value.members["requested"] == {"epsilon": pytest.approx(2.5), "delta": 1e-6}
+    assert refusal.value.members["epsilon_after"] == pytest.approx(2.5)
+    assert bench.budget() == before
+    bench.write(lambda tx: bench.ledger.record_refusal(tx, "ds_a"))
+    after = bench.budget()
+    assert (after.jobs.refused, after.version, after.remaining) == (1, before.version, before.remaining)
+    with bench.database.read() as session:
+        assert session.execute(text("SELECT count(*) FROM ledger_entries")).scalar() == 1
+
+
+def test_a_job_that_was_never_reserved_is_not_found(bench: Bench) -> None:
+    for call in (bench.open, bench.settle, bench.void):
+        with pytest.raises(NotFound):
+            call("job_nowhere")
+
+
+def test_settled_charges_are_found_in_the_chain(bench: Bench) -> None:
+    """W11: verification demands that every published release's entry is in the chain."""
+    bench.run("job_1", costing(0.2))
+    bench.reserve("job_2", costing(0.2))
+    with bench.database.read() as session:
+        found = [bench.ledger.contains_settled(session, job_id) for job_id in ("job_1", "job_2", "job_3")]
+    assert found == [True, False, False]
+
+
+def test_a_frozen_account_spends_nothing_more(bench: Bench) -> None:
+    """W14: after a row-dependent failure the account freezes; the jobs that are open end, charged."""
+    bench.reserve("job_1", costing(0.2))
+    bench.reserve("job_2", costing(0.2))
+    bench.open("job_1")
+    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a"))
+    refused: list[Callable[[], object]] = [
+        lambda: bench.reserve("job_3", costing(0.1)),
+        lambda: bench.open("job_2"),
+        lambda: bench.settle("job_1", costing(0.2).events),
+        lambda: bench.change_limit(1.0),
+        bench.checkpoint,
+    ]
+    for call in refused:
+        with pytest.raises(StateConflict):
+            call()
+    bench.settle("job_1", ())
+    bench.void("job_2")
+    budget = bench.budget()
+    assert (budget.remaining.epsilon, budget.jobs.settled, budget.jobs.reserved) == (0.0, 1, 0)
+    assert bench.verify() == ()
