@@ -207,6 +207,9 @@ class Model(Protocol):
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
         """Targets ``(n,)`` in the table's units, drawn at design rows ``x`` and parameter ``theta``."""
 
+    def starting_targets(self, rng: np.random.Generator, x: Array64, prior_scale: float) -> Array64:
+        """Targets ``(n,)`` of pseudopoints that start at design rows ``x``, knowing nothing of the data."""
+
 
 class Method(Protocol):
     """Plans a run and states its price. ``private`` methods never receive rows."""

@@ -7,9 +7,22 @@ asks for the clipped sum ``v`` of centred potentials over a Poisson subsample, a
 - ``r = v / q - sum_m w_m g(u_m)``: the residual between data and pseudocoreset at the draws (centred over them);
 - ``grad_w = -(1/S) g r`` and ``grad_u_m = -(w_m / S) sum_s r_s grad_u f(u_m, theta_s)`` (Eq. 5).
 
-Only ``v`` touches private rows. The clip C is the median norm of ``g(u_m)`` over the current pseudopoints. Points
-start from the model, at design rows that know the declarations only. Labels stay as drawn; the intercept coordinate
-stays 1; the other coordinates move, and may leave the declared bounds. Weights move on the log scale.
+Only ``v`` touches private rows; everything else is post-processing. The clip C is three times the median norm of
+``g(u_m)`` over the current pseudopoints. Points start from the model, at design rows that know the declarations only.
+Labels stay as they start; the intercept coordinate stays 1; the other coordinates move, and may leave the declared
+bounds. Weights move on the log scale, so they stay positive.
+
+Defaults were chosen by measurement, once, at epsilon 0.1 to 2 on six designs of 6 to 51 coordinates and 20,000 to
+100,000 rows (bounded, heavy-tailed, with rare levels; health insurance, census income, synthetic), with 50 points. They
+bring the KL to the full posterior to 0.5 to 8 % of the prior's at epsilon 1 and 1 to 10 % at 0.3:
+
+- *Weights start at half a per cent of the slots.* A posterior that starts near the prior is drawn to the data's from
+  everywhere; one that starts confident at a random place is not (KL up to four times the prior's, even without noise).
+- *Three medians, not one.* Half of the rows lose their length at the median, and the bias of the score that this
+  leaves exceeds the noise by far: 15 % against 0.6 % of the prior's KL on the insurance table.
+- *400 iterations of about 10,000 slots*: fewer or larger batches at the same cost in time were worse everywhere.
+- *Adam with cosine decay* on points (0.07) and log weights (0.07), longer steps where there are few of them. The
+  decay averages well enough that a mean over iterates gains nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -39,24 +52,26 @@ from app.privacy.events import GaussianEvent, PoissonSampledEvent, encode
 MAX_SIZE = 10_000
 MAX_ITERATIONS = 100_000
 DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Posterior draws S per iteration.", default=100)
-ITERATIONS = Parameter("iterations", "integer", 1, MAX_ITERATIONS, "Iterations T; the default is 200.")
+ITERATIONS = Parameter("iterations", "integer", 1, MAX_ITERATIONS, "Iterations T.", default=400)
 RATE = Parameter(
     "sampling_rate",
     "number",
     0,
     1,
-    "Poisson sampling rate q; the default expects 20,000 slots a batch and is never below 0.02.",
+    "Poisson sampling rate q; the default expects 10,000 slots a batch and is never below 0.02.",
     exclusive_minimum=True,
 )
 NOISE = Parameter("noise_multiplier", "number", 0.05, 1e6, "Noise standard deviation over the clip.")
 
-_DEFAULT_ITERATIONS = 200
-_DEFAULT_BATCH = 20_000
+_DEFAULT_BATCH = 10_000
 _LEAST_RATE = 0.02
-_POINT_STEP = 0.05
-_WEIGHT_STEP = 0.1
+_CLIP_MEDIANS = 3.0
+_STARTING_SHARE = 0.005
+_STEP = 0.07
+_POINT_PATH = 7.0
+_WEIGHT_PATH = 10.0
 _MAX_COORDINATE = 100.0
-_MAX_LOG_WEIGHT_MOVE = 15.0
+_MAX_LOG_MOVE = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +82,7 @@ class Setup:
     design: Design
     plan: MechanismPlan
     sampling_rate: float
-    slots: int
+    starting_log_weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +97,6 @@ class State:
     mode: Array64  # of the current posterior, for the next warm start
     point_moments: Adam
     weight_moments: Adam
-    mean_u: Array64
-    mean_log_weights: Array64
-    averaged: int
     clip: float
 
 
@@ -120,8 +132,8 @@ class DpPsvi:
             answer_length=draws,
             clipping=(
                 f"each unit's log-likelihoods at {draws} posterior draws are centred, clipped to L2 norm C, divided by "
-                f"C/2^{GRID_BITS} and rounded so that squares sum to at most 2^{2 * GRID_BITS}; C is the median norm "
-                f"over the current pseudopoints, at least {CLIP_FLOOR:g}"
+                f"C/2^{GRID_BITS} and rounded so that squares sum to at most 2^{2 * GRID_BITS}; C is "
+                f"{_CLIP_MEDIANS:g} times the median norm over the current pseudopoints, at least {CLIP_FLOOR:g}"
             ),
             grid_bits=GRID_BITS,
             events=encode([(sampled, mechanism.iterations)]),
@@ -130,26 +142,22 @@ class DpPsvi:
         )
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
-        """Points from the model: design rows from the declarations, ``theta`` from the prior, labels from both."""
+        """Design rows that know the declarations only, targets from the model, weights near nothing."""
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
         model = LogisticRegression()
         design = build(plan.model, facts, model)
         u = design.sample(rng, plan.size)
-        theta = model.sample_prior(rng, 1, design.width, plan.model.prior_scale)[0]
-        log_weights = np.full(plan.size, np.log(facts.slots / plan.size))
+        start = float(np.log(_STARTING_SHARE * facts.slots / plan.size))
         return State(
-            setup=Setup(model, design, plan, plan.mechanism.sampling_rate, facts.slots),
+            setup=Setup(model, design, plan, plan.mechanism.sampling_rate, start),
             done=0,
             u=u,
-            y=model.sample_targets(rng, u, theta),
-            log_weights=log_weights,
+            y=model.starting_targets(rng, u, plan.model.prior_scale),
+            log_weights=np.full(plan.size, start),
             mode=np.zeros(design.width),
             point_moments=adam_init(u.shape),
-            weight_moments=adam_init(log_weights.shape),
-            mean_u=np.zeros_like(u),
-            mean_log_weights=np.zeros_like(log_weights),
-            averaged=0,
+            weight_moments=adam_init((plan.size,)),
             clip=CLIP_FLOOR,
         )
 
@@ -162,7 +170,7 @@ class DpPsvi:
         potentials = setup.model.log_likelihood(rows, draws)
         potentials -= potentials.mean(axis=1, keepdims=True)
         norms = np.sqrt(np.vecdot(potentials, potentials))
-        clip = max(float(np.median(norms)), CLIP_FLOOR)
+        clip = max(_CLIP_MEDIANS * float(np.median(norms)), CLIP_FLOOR)
         answer = oracle.clipped_potential_sum(draws, clip) / setup.sampling_rate
         residual = answer - weights @ potentials
         residual -= residual.mean()
@@ -173,10 +181,10 @@ class DpPsvi:
         return _descend(state, posterior.mean, weight_gradient, point_gradient, clip), {"clip": clip}
 
     def finish(self, state: State) -> Pseudocoreset:
-        """The average of the last iterates."""
-        weight = np.exp(state.mean_log_weights)
+        """The last iterate."""
+        weight = np.exp(state.log_weights)
         return Pseudocoreset(
-            u=state.mean_u,
+            u=state.u,
             y=state.y,
             weight=weight,
             design=state.setup.design.columns,
@@ -190,32 +198,22 @@ class DpPsvi:
 
 
 def _descend(state: State, mode: Array64, weight_gradient: Array64, point_gradient: Array64, clip: float) -> State:
-    """One Adam step with a cosine-decayed rate, kept in a finite box, and the average over the last half."""
-    setup = state.setup
-    decay = cosine_decay(state.done, setup.plan.steps)
+    """One Adam step with cosine-decayed rates, kept in a finite box whatever the answer was."""
+    start, steps = state.setup.starting_log_weight, state.setup.plan.steps
+    decay = cosine_decay(state.done, steps)
     point_gradient[:, -1] = 0
-    points, point_move = adam_step(state.point_moments, point_gradient)
-    logs, weight_move = adam_step(state.weight_moments, weight_gradient)
-    u = np.clip(state.u - _POINT_STEP * decay * point_move, -_MAX_COORDINATE, _MAX_COORDINATE)
-    center = np.log(setup.slots / setup.plan.size)
-    log_weights = np.clip(
-        state.log_weights - _WEIGHT_STEP * decay * weight_move,
-        center - _MAX_LOG_WEIGHT_MOVE,
-        center + _MAX_LOG_WEIGHT_MOVE,
-    )
-    averaged = state.averaged + (2 * (state.done + 1) > setup.plan.steps)
-    share = 1 / averaged if averaged else 0.0
+    point_moments, point_move = adam_step(state.point_moments, point_gradient)
+    weight_moments, weight_move = adam_step(state.weight_moments, weight_gradient)
+    u = state.u - decay * max(_STEP, _POINT_PATH / steps) * point_move
+    log_weights = state.log_weights - decay * max(_STEP, _WEIGHT_PATH / steps) * weight_move
     return replace(
         state,
         done=state.done + 1,
-        u=u,
-        log_weights=log_weights,
+        u=np.clip(u, -_MAX_COORDINATE, _MAX_COORDINATE),
+        log_weights=np.clip(log_weights, start - _MAX_LOG_MOVE, start + _MAX_LOG_MOVE),
         mode=mode,
-        point_moments=points,
-        weight_moments=logs,
-        mean_u=state.mean_u + share * (u - state.mean_u),
-        mean_log_weights=state.mean_log_weights + share * (log_weights - state.mean_log_weights),
-        averaged=averaged,
+        point_moments=point_moments,
+        weight_moments=weight_moments,
         clip=clip,
     )
 
@@ -242,10 +240,10 @@ def _mechanism(request: PlanRequest, facts: DeclaredFacts) -> Mechanism:
         raise InvalidRequest.at("/privacy", "name a target epsilon within reach, or a mechanism")
     parameters: dict[str, Any] = {
         RATE.name: min(1.0, max(_LEAST_RATE, _DEFAULT_BATCH / facts.slots)),
-        ITERATIONS.name: _DEFAULT_ITERATIONS,
+        ITERATIONS.name: ITERATIONS.default,
         **request.parameters,
     }
-    return Mechanism(request.noise_multiplier, float(parameters[RATE.name]), parameters[ITERATIONS.name])
+    return Mechanism(request.noise_multiplier, float(parameters[RATE.name]), int(parameters[ITERATIONS.name]))
 
 
 def _warnings(size: int, design: Design) -> tuple[str, ...]:

@@ -69,3 +69,7 @@ class LogisticRegression:
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
         """Labels 0 or 1, shape ``(n,)``, with ``P(1) = sigmoid(x'theta)``."""
         return np.where(rng.random(len(x)) < expit(x @ theta), 1.0, 0.0)
+
+    def starting_targets(self, rng: np.random.Generator, x: Array64, prior_scale: float) -> Array64:
+        """Labels in turn, shape ``(n,)``: drawn ones may all be equal, and labels do not move afterwards."""
+        return np.asarray(np.arange(len(x)) % 2, dtype=np.float64)
