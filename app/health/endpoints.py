@@ -45,8 +45,10 @@ def ready(request: Request) -> Health:
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
-    | problem_responses("unauthenticated", "forbidden", "not_found"),
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        **problem_responses("unauthenticated", "forbidden", "not_found"),
+    },
 )
 def metrics(request: Request, caller: MaybeCaller) -> Response:
     """Prometheus metrics, for internal addresses and administrators."""

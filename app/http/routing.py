@@ -24,8 +24,7 @@ class Route(APIRoute):
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
-        model = None if self.body_field is None else self.body_field.field_info.annotation
-        assert model is None or issubclass(model, BaseModel), "a route takes one pydantic model as its body"
+        model = _body_model(self)
         declared = frozenset(_query_parameters(self.dependant))
 
         async def strictly(request: Request) -> Response:
@@ -39,6 +38,15 @@ def api_router(prefix: str, tag: str, *problems: str) -> APIRouter:
     """A feature's router: the whole path prefix, a tag, and the codes that any of its routes may give."""
     always = ("invalid_request", "internal")
     return APIRouter(prefix=prefix, tags=[tag], route_class=Route, responses=problem_responses(*problems, *always))
+
+
+def _body_model(route: APIRoute) -> type[BaseModel] | None:
+    annotation = None if route.body_field is None else route.body_field.field_info.annotation
+    if annotation is None:
+        return None
+    assert isinstance(annotation, type), "a body is one model"
+    assert issubclass(annotation, BaseModel), "a body is one model"
+    return annotation
 
 
 def _query_parameters(dependant: Dependant) -> Iterator[str]:

@@ -4,6 +4,7 @@ The transport as it ships writes messages and bindings in place, where a reader 
 messages by way of the system's temporary folder, outside of the data directory.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from queue import Empty
@@ -11,7 +12,6 @@ from typing import Any, Final
 from uuid import uuid4
 
 from kombu.transport import filesystem
-from kombu.utils.json import dumps, loads
 
 POLLING_SECONDS: Final = 0.05
 
@@ -30,38 +30,39 @@ def folder_options(data_dir: Path) -> dict[str, Any]:
     }
 
 
-class Channel(filesystem.Channel):  # type: ignore[misc]
+class Channel(filesystem.Channel):
     """Writes aside and renames; takes a message by renaming it."""
 
-    def _put(self, queue: str, payload: Mapping[str, Any], **_: Any) -> None:
+    def _put(self, queue: str, payload: Mapping[str, Any], **_: Any) -> None:  # type: ignore[override]
         _write_whole(Path(self.data_folder_out) / f"{uuid4()}.{queue}.msg", payload)
 
-    def _get(self, queue: str) -> Any:
+    def _get(self, queue: str, timeout: float | None = None) -> Any:
         for message in sorted(Path(self.data_folder_in).glob(f"*.{queue}.msg"), key=_written_at):
             taken = message.with_suffix(".taken")
             try:
                 message.rename(taken)
             except FileNotFoundError:
                 continue  # another worker was faster
-            payload = loads(taken.read_text())
+            payload = json.loads(taken.read_text())
             taken.unlink()
             return payload
         raise Empty
 
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
         binding = (routing_key or "", pattern or "", queue or "")
-        table = [tuple(entry) for entry in self.get_table(exchange)]
+        table = [tuple(entry) for entry in self.get_table(exchange)]  # type: ignore[no-untyped-call]
         if binding not in table:
-            _write_whole(self._exchange_file(exchange), [binding, *table])
+            file = self._exchange_file(exchange)  # type: ignore[no-untyped-call]
+            _write_whole(file, [binding, *table])
 
 
-class Transport(filesystem.Transport):  # type: ignore[misc]
+class Transport(filesystem.Transport):
     Channel = Channel
 
 
 def _write_whole(target: Path, content: object) -> None:
     aside = target.with_name(f"{uuid4()}.new")
-    aside.write_text(dumps(content))
+    aside.write_text(json.dumps(content))
     aside.rename(target)
 
 

@@ -23,8 +23,15 @@ router = api_router("/v1", "releases")
 _FOREVER = "public, max-age=31536000, immutable"
 _KEYED = "private, no-cache"
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
+_JSON_POINTS = {
+    "schema": {"type": "object", "required": ["columns", "rows"]},
+    "example": {"columns": ["age", "intercept", "y", "weight"], "rows": [[0.25, 1.0, 1, 412.5]]},
+}
 _POINTS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The points.", "content": dict.fromkeys(MEDIA_TYPES.values(), _BINARY)},
+    200: {
+        "description": "The points.",
+        "content": {**dict.fromkeys(MEDIA_TYPES.values(), _BINARY), "application/json": _JSON_POINTS},
+    },
     206: {"description": "One range of the points."},
     304: {"description": "Not modified."},
     **problem_responses("not_found", "not_acceptable", "range_not_satisfiable"),

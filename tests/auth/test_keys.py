@@ -27,7 +27,7 @@ def test_me_is_the_callers_own_key(client: httpx.Client, analyst: rows.Key) -> N
 def test_whatever_is_no_key_is_unauthenticated(
     client: httpx.Client, admin: rows.Key, authorization: str | None
 ) -> None:
-    headers = {} if authorization is None else {"Authorization": authorization.encode()}
+    headers = {} if authorization is None else {b"Authorization": authorization.encode()}
     answer = client.get("/v1/me", headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
     assert answer.headers["WWW-Authenticate"] == "Bearer"

@@ -61,7 +61,7 @@ def test_a_refusal_is_not_recorded(drawings: httpx.Client, owner: rows.Key, data
 
 @pytest.mark.parametrize("key", ["", '""', "a b", "é", "a" * 129, "a\tb"])
 def test_other_keys_are_invalid(drawings: httpx.Client, owner: rows.Key, key: str) -> None:
-    headers = {name: value.encode() for name, value in (owner.headers | {"Idempotency-Key": key}).items()}
+    headers = [(name.encode(), value.encode()) for name, value in (owner.headers | {"Idempotency-Key": key}).items()]
     answer = drawings.post(PATH, json={}, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
