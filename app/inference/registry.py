@@ -1,4 +1,4 @@
-"""Which methods and models exist, and what a catalogue says of them."""
+"""Which methods and models exist."""
 
 from typing import Any
 
@@ -68,24 +68,3 @@ def smallest_exact(spec: ModelSpec, facts: DeclaredFacts) -> int:
         InvalidRequest: pointing into ``/model``.
     """
     return build(spec, facts, model(spec.family)).width + 1
-
-
-def catalogue() -> dict[str, Any]:
-    """What ``GET /v1/methods`` says: methods with the JSON Schema of their parameters, and models."""
-    return {
-        "methods": [
-            {
-                "id": entry.id,
-                "description": entry.description,
-                "allowed_on_private_data": entry.private,
-                "models": sorted(_MODELS),
-                "parameters": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {parameter.name: parameter.schema() for parameter in entry.parameters},
-                },
-            }
-            for entry in methods()
-        ],
-        "models": [{"family": entry.family, "description": entry.description} for entry in models()],
-    }
