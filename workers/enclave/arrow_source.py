@@ -1,6 +1,5 @@
 """Parquet files and Arrow streams as streams of rows."""
 
-import io
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -10,36 +9,49 @@ import pyarrow.parquet as pq
 
 from app.inference.protocol import Column
 from workers.enclave.faults import FileFault
-from workers.enclave.sources import Meter, RawRows, check_header, faults_of_the_file
+from workers.enclave.sources import Meter, Plaintext, RawRows, check_header, faults_of_the_file
 
 PARQUET_BATCH_ROWS = 16_384
 PARQUET_BUFFER_BYTES = 256 << 10
 ARROW_BATCH_ROWS = 65_536
 
 
-def parquet_rows(source: io.RawIOBase, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
+def parquet_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
     """The rows of a Parquet file in order.
 
     Raises:
         FileFault: malformed, empty, missing_column, unknown_column, too_large, too_many_units.
     """
     with faults_of_the_file():
-        file = pq.ParquetFile(
-            source, buffer_size=PARQUET_BUFFER_BYTES, pre_buffer=False, arrow_extensions_enabled=False
-        )
+        file = _open_parquet(source, [])
         _check_schema(file.schema_arrow, columns)
+        keyed = [field.name for field in file.schema_arrow if _is_keyed_text(field.type)]
+        if keyed:
+            file = _open_parquet(source, keyed)
         if file.metadata.num_rows > meter.slots:
             raise FileFault("too_many_units")
         batches = file.iter_batches(batch_size=PARQUET_BATCH_ROWS, use_threads=False)
     yield from _rows(batches, columns, meter)
 
 
-def arrow_rows(source: io.RawIOBase, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
+def arrow_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
     """The rows of an Arrow stream in order; raises as :func:`parquet_rows`."""
     with faults_of_the_file():
         reader = pyarrow.ipc.open_stream(source, options=pyarrow.ipc.IpcReadOptions(use_threads=False))
         _check_schema(reader.schema, columns)
     yield from _rows(iter(reader), columns, meter)
+
+
+def _open_parquet(source: Plaintext, keyed: list[str]) -> pq.ParquetFile:
+    """With the columns ``keyed`` read as they lie in the file: converting them would raise for bad UTF-8."""
+    source.seek(0)
+    return pq.ParquetFile(
+        source,
+        read_dictionary=keyed,
+        buffer_size=PARQUET_BUFFER_BYTES,
+        pre_buffer=False,
+        arrow_extensions_enabled=False,
+    )
 
 
 def _rows(batches: Iterator[pa.RecordBatch], columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
@@ -84,6 +96,10 @@ def _is_text(kind: pa.DataType) -> bool:
         pa.large_binary(),
         pa.binary_view(),
     }
+
+
+def _is_keyed_text(kind: pa.DataType) -> bool:
+    return pa.types.is_dictionary(kind) and _is_text(kind.value_type)
 
 
 def _cells(values: pa.Array) -> pa.Array:

@@ -6,6 +6,7 @@ tells whether the file ends inside a quoted cell, which would have swallowed the
 """
 
 import codecs
+import csv
 import io
 from array import array
 from collections.abc import Iterator, Sequence
@@ -17,11 +18,12 @@ from numpy.typing import NDArray
 
 from app.inference.protocol import Column
 from workers.enclave.faults import FileFault, Reason
-from workers.enclave.sources import Meter, RawRows, check_header, faults_of_the_file
+from workers.enclave.sources import Meter, Plaintext, RawRows, check_header, faults_of_the_file
 
 BLOCK_BYTES = 8 << 20  # also the longest row that is read: a longer one is a fault of the file
 READ_BYTES = 1 << 20
 PIECE_ROWS = 65_536
+HEADER_BYTES = 1 << 20  # the longest header: thousands of names of 63 characters
 END = "\0" + "," * 10_000
 
 
@@ -36,7 +38,7 @@ codecs.register_error("corevault-nul", _as_nul)
 class _Utf8(io.RawIOBase):
     """``source`` as valid UTF-8 without a byte order mark, followed by the row ``END``."""
 
-    def __init__(self, source: io.RawIOBase) -> None:
+    def __init__(self, source: Plaintext) -> None:
         super().__init__()
         self._source = source
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="corevault-nul")
@@ -103,13 +105,14 @@ class _RaggedRows:
         return stop, places
 
 
-def csv_rows(source: io.RawIOBase, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
+def csv_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
     """The rows of a CSV file in order.
 
     Raises:
         FileFault: malformed, empty, missing_column, unknown_column, too_large, too_many_units.
     """
     ragged = _RaggedRows(meter.slots)
+    _check_first_line(source, columns)
     text = _Utf8(source)
     reader = _open(text, ragged)
     names = [name.strip() for name in reader.schema.names]
@@ -130,6 +133,20 @@ def csv_rows(source: io.RawIOBase, columns: Sequence[Column], meter: Meter) -> I
         raise FileFault("malformed")
     if stop == 0:
         raise FileFault("empty")
+
+
+def _check_first_line(source: Plaintext, columns: Sequence[Column]) -> None:
+    """The header's faults, found before a parser makes room for as many columns as a hostile line has commas."""
+    start = _Utf8(io.BytesIO(source.read(HEADER_BYTES)))
+    text = start.read().decode()
+    source.seek(0)
+    if start.blank:
+        return
+    try:
+        names = next(row for row in csv.reader(io.StringIO(text, newline="")) if row)
+    except csv.Error:
+        raise FileFault("malformed") from None
+    check_header([name.strip() for name in names], columns)
 
 
 def _pieces(length: int, places: NDArray[np.int64], cells: dict[str, pa.Array]) -> Iterator[RawRows]:

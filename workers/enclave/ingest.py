@@ -153,7 +153,7 @@ def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Reje
         finally:
             child.kill()
         answer = answers.read(ANSWER_BYTES)
-    if child.returncode == -signal.SIGXCPU:
+    if child.returncode in {-signal.SIGXCPU, -signal.SIGABRT}:  # out of time; out of memory within a library
         return Rejected("too_large")
     return _judged(answer) if child.returncode == 0 else Failed(transient=False)
 

@@ -12,7 +12,7 @@ from workers.enclave.arrow_source import arrow_rows, parquet_rows
 from workers.enclave.cells import null_rows, parse_cells
 from workers.enclave.csv_source import csv_rows
 from workers.enclave.faults import FileFault
-from workers.enclave.sources import Caps, Meter, RawRows
+from workers.enclave.sources import Caps, Meter, Plaintext, RawRows
 
 SOURCES = {
     "text/csv": csv_rows,
@@ -22,7 +22,7 @@ SOURCES = {
 
 
 def parse(
-    source: io.RawIOBase, media_type: str, columns: Sequence[Column], slots: int, caps: Caps
+    source: Plaintext, media_type: str, columns: Sequence[Column], slots: int, caps: Caps
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """Batches of stored values (see :func:`workers.enclave.cells.parse_cells`), null rows in their places.
 

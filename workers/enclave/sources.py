@@ -1,5 +1,6 @@
 """What every file format has in common: rows by column, the header's faults, the caps."""
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from app.errors import CorevaultError
 from app.inference.protocol import Column
 from workers.enclave.faults import FileFault
+
+Plaintext = io.RawIOBase | io.BufferedIOBase  # seekable
 
 
 @dataclass(frozen=True, slots=True)

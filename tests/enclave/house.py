@@ -1,0 +1,150 @@
+"""Columns, files and a vault for the enclave's tests, and a slow parser that shares nothing with the real one."""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from nacl.public import PrivateKey
+
+from app.inference.protocol import Column
+from app.vault.envelope import seal_new_dataset_key
+from app.vault.store import LocalStore
+from app.vault.writer import UploadWriter
+from workers.enclave import Ingested, Limits, OpeningKey, Outcome, StoredTable, Upload, ingest, open_table
+
+CSV = "text/csv"
+PARQUET = "application/vnd.apache.parquet"
+ARROW = "application/vnd.apache.arrow.stream"
+
+AGE = Column("age", "integer", 17, 90, impute=38)
+HOURS = Column("hours", "real", 1.5, 99.0)
+SEX = Column("sex", "categorical", categories=("Female", "Male", " odd", "ünï"))
+RACE = Column("race", "categorical", categories=("A", "B"), impute="B")
+RICH = Column("rich", "binary")
+ILL = Column("ill", "binary", impute=True)
+COLUMNS = (AGE, HOURS, SEX, RACE, RICH, ILL)
+NAMES = tuple(column.name for column in COLUMNS)
+
+Rows = dict[str, list[float]]
+
+
+def slow_cell(column: Column, cell: str) -> float | None:
+    """The stored value of one CSV cell, None if it is missing: by regular expression, ``float`` and ``index``."""
+    trimmed = cell.strip(" \t\n\r\v\f")
+    if column.type == "categorical":
+        known = [candidate for candidate in (cell, trimmed) if candidate in column.categories]
+        return float(column.categories.index(known[0])) if known else None
+    if column.type == "binary" and trimmed.lower() in {"true", "false"}:
+        return float(trimmed.lower() == "true")
+    if not re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", trimmed, re.ASCII):
+        return None
+    number = float(trimmed)
+    odd = column.type == "binary" and number not in {0.0, 1.0}
+    if odd or math.isinf(number) or (column.type == "integer" and number != math.floor(number)):
+        return None
+    lower, upper = (0, 1) if column.lower is None or column.upper is None else (column.lower, column.upper)
+    return min(max(number, lower), upper)
+
+
+def slow_row(columns: Sequence[Column], header: list[str], cells: list[str]) -> list[float]:
+    """The stored row, ``present`` last."""
+    null = [0.0] * (len(columns) + 1)
+    if len(cells) != len(header):
+        return null
+    row: list[float] = []
+    for column in columns:
+        value = slow_cell(column, cells[header.index(column.name)])
+        if value is None and column.impute is not None:
+            chosen = column.categories.index(str(column.impute)) if column.type == "categorical" else column.impute
+            value = float(chosen)
+        if value is None:
+            return null
+        row.append(value)
+    return [*row, 1.0]
+
+
+def slow_csv(data: bytes, columns: Sequence[Column]) -> Rows:
+    """The stored table of a well-quoted CSV file, row by row."""
+    text = data.decode("utf-8", errors="surrogateescape")
+    header, *lines = [line for line in csv.reader(io.StringIO(text, newline="")) if line]
+    rows = [slow_row(columns, header, line) for line in lines]
+    names = [*(column.name for column in columns), "present"]
+    return {name: [row[index] for row in rows] for index, name in enumerate(names)}
+
+
+def csv_file(rows: Sequence[Sequence[object]], header: Sequence[str] = NAMES) -> bytes:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow(header)
+    writer.writerows(rows)
+    return out.getvalue().encode("utf-8", errors="surrogateescape")
+
+
+@dataclass(frozen=True)
+class Vault:
+    """A store, a worker's key and one dataset."""
+
+    root: Path
+    store: LocalStore
+    secret: bytes
+    dataset_box: bytes
+
+    @property
+    def opening_key(self) -> OpeningKey:
+        return OpeningKey(self.secret)
+
+    @property
+    def sealing_key(self) -> bytes:
+        return bytes(PrivateKey(self.secret).public_key)
+
+    def files(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
+
+    def receive(self, data: bytes, media_type: str = CSV) -> Upload:
+        with UploadWriter(self.store, self.sealing_key, "ct_1", 1 << 40) as writer:
+            writer.write(data)
+            name = writer.finish().name
+        return Upload(name, "ct_1", media_type, "key_owner", "ds_1", 1, self.dataset_box)
+
+    def ingest(
+        self,
+        upload: Upload,
+        columns: Sequence[Column] = COLUMNS,
+        slots: int = 100,
+        limits: Limits = Limits(memory_bytes=2 << 30),  # noqa: B008 - frozen
+    ) -> Outcome:
+        return ingest(self.store, self.opening_key, upload, columns, slots=slots, limits=limits)
+
+    def open(
+        self,
+        table: Ingested,
+        columns: Sequence[Column] = COLUMNS,
+        slots: int = 100,
+        changes: dict[str, Any] | None = None,
+    ) -> StoredTable:
+        arguments: dict[str, Any] = {
+            "opening_key": self.opening_key,
+            "dataset_id": "ds_1",
+            "version": 1,
+            "dataset_box": self.dataset_box,
+            "wrapped_key": table.wrapped_key,
+            "columns": columns,
+            "slots": slots,
+        }
+        return open_table(self.store, table.table_object, **(arguments | (changes or {})))
+
+
+def new_vault(root: Path) -> Vault:
+    secret = bytes(PrivateKey.generate())
+    box = seal_new_dataset_key("ds_1", bytes(PrivateKey(secret).public_key))
+    return Vault(root, LocalStore(root / "store"), secret, box)
+
+
+def listed(values: dict[str, np.ndarray[Any, Any]]) -> Rows:
+    return {name: array.astype(float).tolist() for name, array in values.items()}

@@ -1,0 +1,116 @@
+"""Cells by declared type: total, and the same as a slow parser that shares nothing with the real one."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.inference.protocol import Column
+from tests.enclave.house import AGE, COLUMNS, HOURS, ILL, NAMES, RACE, RICH, SEX, listed, slow_row
+from workers.enclave.cells import null_rows, parse_cells
+
+digits = st.text("0123456789", min_size=1, max_size=400)
+odd_numbers = st.sampled_from(
+    [
+        "", "-", "+", ".", "e5", "1e", "+-1", "1_000", "0x10", "١", "1e400", "-1e400", "1e-400", "1e9999999999999999",
+        "nan", "NaN", "inf", "-Infinity", "3.5", "38.0", "0", "1", "1.0", "-0.0", "-0", "00", "5.", ".5", "1,5", "2e0",
+    ]
+)  # fmt: skip
+numbers = st.one_of(
+    odd_numbers,
+    st.floats().map(repr),
+    st.integers().map(str),
+    st.builds("{}.{}e{}".format, digits, digits, st.integers(-500, 500)),
+)
+words = st.sampled_from(
+    ["true", "FALSE", "True", "yes", "Female", "male", "Male", " odd", "odd", "ünï", "A", "B", "\0"]
+)
+spaces = st.text(" \t\n\v\f\r", max_size=2)
+cells = st.one_of(
+    st.builds("{}{}{}".format, spaces, st.one_of(numbers, words), spaces),
+    st.text(st.characters(exclude_categories=["Cs"])),
+)
+tables = st.lists(st.lists(cells, min_size=len(COLUMNS), max_size=len(COLUMNS)), min_size=1, max_size=8)
+
+
+def parsed(rows: list[list[str]]) -> dict[str, list[float]]:
+    arrays = {name: pa.array([row[place] for row in rows], pa.string()) for place, name in enumerate(NAMES)}
+    return listed(parse_cells(COLUMNS, arrays, len(rows)))
+
+
+def expected(rows: list[list[str]]) -> dict[str, list[float]]:
+    slow = [slow_row(COLUMNS, list(NAMES), row) for row in rows]
+    return {name: [row[place] for row in slow] for place, name in enumerate([*NAMES, "present"])}
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables)
+def test_w14_any_cell_has_a_value_or_makes_its_row_null(rows: list[list[str]]) -> None:
+    """W14: no cell raises; null rows are zeros throughout. Against the slow parser."""
+    assert parsed(rows) == expected(rows)
+
+
+GOOD = ["40", "20", "Male", "A", "1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "stored"),
+    [
+        ("age", "16", 17), ("age", "91", 90), ("age", "1e300", 90), ("age", "40.5", 38), ("age", "", 38),
+        ("age", "x", 38),
+        ("age", "40.0", 40), ("age", "nan", 38), ("age", "-inf", 38), ("hours", "-5", 1.5), ("hours", "1e5", 99),
+        ("sex", "Female", 0), ("sex", " odd", 2), ("sex", "Male ", 1), ("race", "", 1), ("race", "C", 1),
+        ("rich", "TRUE", 1), ("rich", "false", 0), ("rich", "1.0", 1), ("ill", "2", 1), ("ill", "", 1),
+    ],
+)  # fmt: skip
+def test_clamped_or_imputed(name: str, cell: str, stored: float) -> None:
+    row = list(GOOD)
+    row[NAMES.index(name)] = cell
+    result = parsed([row])
+    assert result["present"] == [1]
+    assert result[name] == [stored]
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [("hours", ""), ("hours", "NaN"), ("hours", "inf"), ("hours", "1e400"), ("hours", "a"), ("sex", "male"),
+     ("sex", ""), ("rich", "2"), ("rich", ""), ("rich", "yes"), ("hours", "1\0")],
+)  # fmt: skip
+def test_a_missing_cell_without_a_substitute_makes_its_row_zeros(name: str, cell: str) -> None:
+    row = list(GOOD)
+    row[NAMES.index(name)] = cell
+    result = parsed([GOOD, row, GOOD])
+    assert result["present"] == [1, 0, 1]
+    assert [values[1] for values in result.values()] == [0.0] * 7
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "stored", "present"),
+    [
+        (HOURS, pa.array([2.5, None, np.nan, np.inf, 1e9, -1.0]), [2.5, 0, 0, 0, 99, 1.5], [1, 0, 0, 0, 1, 1]),
+        (AGE, pa.array([2**62, -(2**62), None], pa.int64()), [90, 17, 38], [1, 1, 1]),
+        (AGE, pa.array([2**64 - 1], pa.uint64()), [90], [1]),
+        (RICH, pa.array([0.0, 1.0, 0.5, None]), [0, 1, 0, 0], [1, 1, 0, 0]),
+        (ILL, pa.nulls(2), [1, 1], [1, 1]),
+        (SEX, pa.nulls(2), [0, 0], [0, 0]),
+        (Column("z", "categorical", categories=("1", "2")), pa.array([2, 3, None, 1]), [1, 0, 0, 0], [1, 0, 0, 1]),
+        (RACE, pa.array(["A", None]), [0, 1], [1, 1]),
+    ],
+)  # fmt: skip
+def test_typed_cells(column: Column, cells: Any, stored: list[float], present: list[int]) -> None:
+    result = parse_cells([column], {column.name: cells}, len(cells))
+    assert result[column.name].tolist() == stored
+    assert result["present"].tolist() == present
+
+
+def test_stored_types_are_fixed() -> None:
+    arrays = {name: pa.array([cell]) for name, cell in zip(NAMES, GOOD, strict=True)}
+    types = {name: values.dtype.name for name, values in parse_cells(COLUMNS, arrays, 1).items()}
+    assert types == {name: values.dtype.name for name, values in null_rows(COLUMNS, 1).items()}
+    assert types == {
+        "age": "float64", "hours": "float64", "sex": "uint16", "race": "uint16",
+        "rich": "uint8", "ill": "uint8", "present": "uint8",
+    }  # fmt: skip

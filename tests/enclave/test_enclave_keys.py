@@ -1,0 +1,58 @@
+"""What the opening key opens, and what fingerprints tell."""
+
+import hashlib
+import hmac
+
+import pytest
+from nacl.public import PrivateKey, PublicKey, SealedBox
+
+from app.vault.envelope import key_context, new_key, seal_key
+from app.vault.errors import VaultError
+from tests.enclave.house import Vault
+from workers.enclave.keys import OpeningKey, fingerprint
+
+
+def test_boxes_open_for_their_purpose_only(vault: Vault) -> None:
+    key = new_key()
+    upload = seal_key(key, key_context("upload", "ct_1"), vault.sealing_key)
+    dataset = seal_key(key, key_context("dataset", "ct_1"), vault.sealing_key)
+    opening = vault.opening_key
+    assert opening.upload_key(upload, "ct_1") == opening.dataset_key(dataset, "ct_1") == key
+    other = OpeningKey(bytes(PrivateKey.generate()))
+    attempts = [
+        (opening.upload_key, upload, "ct_2"),
+        (opening.upload_key, dataset, "ct_1"),
+        (opening.dataset_key, upload, "ct_1"),
+        (other.upload_key, upload, "ct_1"),
+    ]
+    for open_box, box, identifier in attempts:
+        with pytest.raises(VaultError):
+            open_box(box, identifier)
+
+
+def test_malformed_boxes_are_refused(vault: Vault) -> None:
+    short = bytes(SealedBox(PublicKey(vault.sealing_key)).encrypt(b"short"))
+    good = seal_key(new_key(), key_context("upload", "ct_1"), vault.sealing_key)
+    flipped = good[:-1] + bytes([good[-1] ^ 1])
+    for box in (b"", b"x", short, good[:-1], flipped):
+        with pytest.raises(VaultError):
+            vault.opening_key.upload_key(box, "ct_1")
+
+
+def test_fingerprints_differ_between_owners_and_workers_and_are_not_the_digest() -> None:
+    """Across owners a fingerprint answers no guess: nobody without the opening key can compute one."""
+    digest = hashlib.sha256(b"rows").digest()
+    secret = bytes(range(32))
+    owner = OpeningKey(secret).fingerprint_key("key_a")
+    found = fingerprint(owner, digest)
+    assert found == fingerprint(OpeningKey(secret).fingerprint_key("key_a"), digest)
+    inner = hmac.new(bytes.fromhex(OpeningKey(secret)._fingerprints.hex()), b"key_a", hashlib.sha256).digest()
+    assert found == hmac.new(inner, digest, hashlib.sha256).hexdigest()
+    others = {
+        fingerprint(OpeningKey(secret).fingerprint_key("key_b"), digest),
+        fingerprint(OpeningKey(bytes(32)).fingerprint_key("key_a"), digest),
+        fingerprint(owner, hashlib.sha256(b"row").digest()),
+        digest.hex(),
+    }
+    assert found not in others
+    assert len(others) == 4

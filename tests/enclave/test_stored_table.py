@@ -1,0 +1,228 @@
+"""The stored table: its size tells nothing, its rows come back exactly, and nothing altered opens."""
+
+import io
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+from app.inference.protocol import Column
+from app.vault.envelope import CHUNK_BYTES, new_key
+from app.vault.errors import VaultError
+from app.vault.store import LocalStore
+from tests.enclave.house import COLUMNS, Vault
+from workers.enclave import table_format
+from workers.enclave.cells import STORED_TYPES, null_rows
+from workers.enclave.table import StoredTable
+from workers.enclave.table_format import TableKeys, group_rows
+from workers.enclave.table_writer import TableWriter
+
+KEYS = TableKeys(bytes(range(32)), "ds_1", 1)
+SLOTS = 3 * 1024 + 7
+Values = dict[str, NDArray[Any]]
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_format, "GROUP_ROWS", 1024)
+
+
+def random_rows(rows: int, seed: int = 0) -> Values:
+    rng = np.random.default_rng(seed)
+    values: Values = {
+        column.name: rng.integers(0, 2, rows).astype(STORED_TYPES[column.type])
+        if column.type in {"binary", "categorical"}
+        else rng.normal(size=rows)
+        for column in COLUMNS
+    }
+    return {**values, "present": rng.integers(0, 2, rows).astype(np.uint8)}
+
+
+def written(store: LocalStore, values: Values, keys: TableKeys = KEYS, slots: int = SLOTS, step: int = 700) -> bytes:
+    with store.create() as target:
+        table = TableWriter(target, keys, COLUMNS, slots)
+        for start in range(0, len(values["present"]), step):
+            table.append({name: array[start : start + step] for name, array in values.items()})
+        table.finish()
+        with store.open(target.publish()) as file:
+            return file.read()
+
+
+def opened(data: bytes, keys: TableKeys = KEYS, slots: int = SLOTS, columns: Sequence[Column] = COLUMNS) -> StoredTable:
+    return StoredTable(io.BytesIO(data), keys, columns, slots)
+
+
+@pytest.fixture
+def store(vault: Vault) -> LocalStore:
+    return vault.store
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1023, 1024, 1025, SLOTS])
+def test_rows_come_back_in_their_slots_and_the_rest_is_null(store: LocalStore, rows: int) -> None:
+    values = random_rows(rows)
+    whole = opened(written(store, values)).gather(np.arange(SLOTS))
+    for name, array in values.items():
+        assert np.array_equal(whole[name][:rows], array)
+        assert not whole[name][rows:].any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_selection_equals_plain_indexing(store: LocalStore, seed: int) -> None:
+    rng = random.Random(seed)
+    values = random_rows(SLOTS)
+    table = opened(written(store, values))
+    for _ in range(5):
+        size = rng.choice([0, 1, 5, 1000, SLOTS - 1, SLOTS])
+        indices = np.array(sorted(rng.sample(range(SLOTS), size)), dtype=np.int64)
+        for name, array in table.gather(indices).items():
+            assert np.array_equal(array, values[name][indices])
+
+
+def test_gathered_types_are_the_protocols(store: LocalStore) -> None:
+    types = {name: array.dtype.name for name, array in opened(written(store, null_rows(COLUMNS, 1))).gather(
+        np.arange(2)).items()}  # fmt: skip
+    assert types == {
+        "age": "float64", "hours": "float64", "sex": "uint16", "race": "uint16",
+        "rich": "float64", "ill": "float64", "present": "uint8",
+    }  # fmt: skip
+
+
+def test_only_the_needed_columns_are_gathered(store: LocalStore) -> None:
+    data = written(store, random_rows(10))
+    table = StoredTable(io.BytesIO(data), KEYS, COLUMNS, SLOTS, needed=["rich", "age"])
+    assert set(table.gather(np.arange(3))) == {"rich", "age", "present"}
+
+
+def test_consecutive_blocks_read_every_group_once(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = random_rows(SLOTS)
+    table = opened(written(store, values))
+    groups: list[int] = []
+    read = pq.ParquetFile.read_row_group
+
+    def recorded(file: pq.ParquetFile, group: int, **options: Any) -> Any:
+        groups.append(group)
+        return read(file, group, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", recorded)
+    blocks = [table.gather(np.arange(start, min(start + 100, SLOTS)))["age"] for start in range(0, SLOTS, 100)]
+    assert np.array_equal(np.concatenate(blocks), values["age"])
+    assert groups == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("indices", [[1, 0], [1, 1], [-1, 0], [SLOTS], [0, SLOTS]])
+def test_indices_must_be_sorted_unique_slots(store: LocalStore, indices: list[int]) -> None:
+    with pytest.raises(ValueError, match="indices"):
+        opened(written(store, null_rows(COLUMNS, 0))).gather(np.array(indices))
+
+
+def test_w3_the_size_follows_from_schema_and_slots_alone(store: LocalStore) -> None:
+    """W3: nothing, full, random, repetitive, half: tables of one schema and as many slots have one size."""
+    ones = {name: np.ones_like(array) for name, array in random_rows(SLOTS).items()}
+    tables = [null_rows(COLUMNS, 0), null_rows(COLUMNS, SLOTS), ones, random_rows(SLOTS), random_rows(SLOTS // 2, 1)]
+    assert len({len(written(store, table)) for table in tables}) == 1
+
+
+def test_no_statistic_is_in_the_footer(store: LocalStore) -> None:
+    data = written(store, random_rows(SLOTS))
+    metadata = pq.ParquetFile(io.BytesIO(data), decryption_properties=KEYS.decryption()).metadata
+    assert metadata.num_row_groups == 4
+    for group in range(4):
+        for place in range(metadata.num_columns):
+            column = metadata.row_group(group).column(place)
+            assert column.statistics is None
+            assert column.compression == "UNCOMPRESSED"
+            assert not column.has_dictionary_page
+            assert not column.has_column_index
+
+
+def test_more_rows_than_slots_are_refused(store: LocalStore) -> None:
+    with store.create() as target:
+        table = TableWriter(target, KEYS, COLUMNS, 10)
+        table.append(null_rows(COLUMNS, 6))
+        with pytest.raises(ValueError, match="slots"):
+            table.append(null_rows(COLUMNS, 5))
+        table.finish()
+
+
+def read_all(data: bytes, keys: TableKeys = KEYS, **options: Any) -> Values:
+    with opened(data, keys, **options) as table:
+        return table.gather(np.arange(SLOTS))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [TableKeys(new_key(), "ds_1", 1), TableKeys(KEYS.content_key, "ds_2", 1), TableKeys(KEYS.content_key, "ds_1", 2)],
+    ids=["key", "dataset", "version"],
+)
+def test_another_key_dataset_or_version_opens_nothing(store: LocalStore, keys: TableKeys) -> None:
+    with pytest.raises(VaultError) as refusal:
+        opened(written(store, random_rows(10)), keys)
+    assert str(refusal.value) == VaultError.default
+    assert refusal.value.__cause__ is None
+    assert refusal.value.__suppress_context__
+
+
+def test_another_declaration_opens_nothing(store: LocalStore) -> None:
+    data = written(store, random_rows(10))
+    for columns in (COLUMNS[1:], COLUMNS[::-1], (*COLUMNS, Column("z", "real", 0, 1))):
+        with pytest.raises(VaultError):
+            opened(data, columns=columns)
+    with pytest.raises(VaultError):
+        opened(data, slots=SLOTS - 1)
+
+
+def test_a_plain_table_is_refused() -> None:
+    """A file that anyone could have put in its place."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table(null_rows(COLUMNS, SLOTS), schema=table_format.stored_schema(COLUMNS)), sink)
+    with pytest.raises(VaultError):
+        read_all(sink.getvalue())
+
+
+def test_every_flipped_bit_is_refused_or_changes_nothing(store: LocalStore) -> None:
+    """A few bits of framing carry no row; all others are authenticated. Never a wrong row."""
+    values = random_rows(SLOTS)
+    data = written(store, values)
+    rng = random.Random(5)
+    framing = [*range(8 * 12), *range(8 * (len(data) - 12), 8 * len(data))]
+    places = [*framing, *rng.sample(range(8 * len(data)), 300)]
+    refused = 0
+    for place in places:
+        flipped = bytearray(data)
+        flipped[place // 8] ^= 1 << place % 8
+        try:
+            whole = read_all(bytes(flipped))
+        except VaultError:
+            refused += 1
+            continue
+        assert all(np.array_equal(whole[name], array) for name, array in values.items())
+    assert refused > 0.85 * len(places)
+
+
+def test_truncated_or_exchanged_bytes_are_refused(store: LocalStore) -> None:
+    data, other = written(store, random_rows(SLOTS)), written(store, random_rows(SLOTS, 1))
+    half = len(data) // 2
+    tampered = [
+        data[:half],
+        data[:-1],
+        data[1:],
+        b"",
+        data + b"x",
+        data[:half] + other[half:],
+        other[:half] + data[half:],
+    ]
+    for altered in tampered:
+        with pytest.raises(VaultError):
+            read_all(altered)
+
+
+def test_groups_of_wide_tables_are_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert group_rows(1) == group_rows(50) == 65_536
+    assert group_rows(64) == 32_768
+    assert all(group_rows(columns) * 8 * (columns + 1) <= 32 * CHUNK_BYTES for columns in (1, 50, 500, 4096))
