@@ -95,13 +95,13 @@ def _divergences(events: tuple[PrivacyEvent, ...], orders: tuple[float, ...]) ->
         full = isinstance(atomic, GaussianEvent)
         priced = [order for order in orders if full or order <= 1024]
         accountant = rdp.RdpAccountant(priced, dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
-        accountant.compose(_library(atomic), count)
+        accountant.compose(library_event(atomic), count)
         known = dict(zip(priced, map(float, accountant.rdp), strict=True))
         total = [sum_ + known.get(order, math.inf) for sum_, order in zip(total, orders, strict=True)]
     return tuple(total)
 
 
-def _library(event: GaussianEvent | PoissonSampledEvent) -> dp_accounting.DpEvent:
+def library_event(event: GaussianEvent | PoissonSampledEvent) -> dp_accounting.DpEvent:
     if isinstance(event, GaussianEvent):
         return dp_accounting.GaussianDpEvent(event.noise_multiplier)
     return dp_accounting.PoissonSampledDpEvent(

@@ -1,0 +1,65 @@
+"""Races and crashes on real SQLite files."""
+
+import os
+import shutil
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from app.db import Database, make_engine
+from app.ledger import Ledger
+from app.vault.signing import Signer
+from benchmarks.race import CLIENTS, Lost, prepare, race
+from tests.ledger.support import SEED, Bench, costing
+
+
+def crash(url: str, step: str) -> None:
+    """Take one step and die before the commit, as a killed process does."""
+    ledger = Ledger(Signer(SEED), max_epsilon=20.0)
+    with Database(make_engine(url)).write() as tx:
+        match step:
+            case "reserve":
+                ledger.reserve(tx, "ds_a", "job_crash", costing(0.5))
+            case "open":
+                ledger.open(tx, "job_1")
+            case "settle":
+                ledger.settle(tx, "job_1", costing(0.5).events)
+        ledger.checkpoint(tx, "ds_a")
+        os._exit(9)
+
+
+def test_one_of_many_clients_wins(tmp_path: Path) -> None:
+    """W9: under any concurrency; ``make race`` runs it a thousand times."""
+    prepare(tmp_path / "template.sqlite3")
+    for index in range(5):
+        path = tmp_path / f"{index}.sqlite3"
+        shutil.copy(tmp_path / "template.sqlite3", path)
+        race(path, costing(0.3))
+
+
+def test_a_race_notices_two_winners(tmp_path: Path) -> None:
+    prepare(tmp_path / "race.sqlite3")
+    with pytest.raises(Lost, match=f"of {CLIENTS} won"):
+        race(tmp_path / "race.sqlite3", costing(0.01))
+
+
+@pytest.mark.parametrize("step", ["reserve", "open", "settle"])
+def test_a_crash_before_the_commit_leaves_no_trace(bench: Bench, database_url: str, step: str) -> None:
+    """W10: killed between the append and the commit, nothing is charged twice and nothing forgotten."""
+    bench.reserve("job_1", costing(0.5))
+    if step == "settle":
+        bench.open("job_1")
+    before = bench.budget()
+    bench.database.dispose()
+    child = get_context("fork").Process(target=crash, args=(database_url, step))
+    child.start()
+    child.join()
+    assert child.exitcode == 9
+    again = Bench(Database(make_engine(database_url)), Ledger(Signer(SEED), max_epsilon=20.0))
+    assert again.budget() == before
+    assert again.verify() == ()
+    again.reserve("job_crash", costing(0.5))
+    if step == "reserve":
+        again.open("job_1")
+    again.database.dispose()
