@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from celery import Celery
 
+from app.auth import models as _auth_models  # noqa: F401  (other tables point to the table of keys)
 from app.config import Settings
 from app.db import Database, make_engine
 from app.jobs.lifecycle import Lifecycle

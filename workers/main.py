@@ -4,22 +4,30 @@ import os
 import signal
 import sys
 import threading
+import time
+import warnings
 from typing import Any
 
 import structlog
 from celery import signals
+from celery.exceptions import SecurityWarning
+from celery.worker import state
 
 from app.config import Settings
 from app.http.logs import configure_logs
 from workers.celery_app import Workshop, make_celery, make_sweeper, make_workshop
-from workers.process import STOP_SECONDS, die_with_parent, exit_after, forbid_core_dumps
+from workers.process import die_with_parent, forbid_core_dumps
 from workers.tasks import register
+
+STOP_SECONDS = 10.0
+"""How long a worker that was asked to stop lets its runs go on."""
 
 _workshops: dict[int, Workshop] = {}
 
 
 def main() -> None:
     """Work until asked to stop. Settings come from the environment (``COREVAULT_…``)."""
+    warnings.filterwarnings("ignore", category=SecurityWarning)  # its advice is about options that we do not have
     settings = Settings()
     os.umask(0o077)
     forbid_core_dumps()
@@ -30,6 +38,9 @@ def main() -> None:
         die_with_parent(parent)
         _workshops[os.getpid()] = make_workshop(settings)
 
+    def leave(**_: Any) -> None:
+        threading.Thread(target=_leave, args=(sweeper, stop), name="leave", daemon=True).start()
+
     stop = threading.Event()
     sweeper = threading.Thread(
         target=make_sweeper(settings).run, args=(settings.sweep_seconds, stop), name="sweeper", daemon=True
@@ -39,16 +50,12 @@ def main() -> None:
     signals.setup_logging.connect(_keep_our_logs, weak=False)
     signals.worker_process_init.connect(start_child, weak=False)
     signals.worker_ready.connect(_ready, weak=False)
-    signals.worker_shutting_down.connect(_stopping, weak=False)
+    signals.worker_shutting_down.connect(leave, weak=False)
     worker = celery.Worker(
         pool="prefork", without_gossip=True, without_mingle=True, without_heartbeat=True, quiet=True, beat=False
     )
     sweeper.start()
-    try:
-        worker.start()
-    finally:
-        stop.set()
-        sweeper.join(STOP_SECONDS)
+    worker.start()
     sys.exit(worker.exitcode)
 
 
@@ -61,5 +68,11 @@ def _ready(**_: Any) -> None:
     structlog.get_logger().info("worker ready")
 
 
-def _stopping(**_: Any) -> None:
-    exit_after(STOP_SECONDS)
+def _leave(sweeper: threading.Thread, stop: threading.Event) -> None:
+    """End this process, and with it its children, as soon as nothing is under way; what then is, is taken up again."""
+    deadline = time.monotonic() + STOP_SECONDS
+    while state.reserved_requests and time.monotonic() < deadline:
+        time.sleep(0.05)
+    stop.set()
+    sweeper.join(deadline + 1 - time.monotonic())
+    os._exit(0)

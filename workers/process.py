@@ -1,15 +1,12 @@
-"""What a worker process owes to the machine: no core dumps, no orphans, no stop that takes for ever."""
+"""What a worker process owes to the machine: no core dumps, no orphans."""
 
 import ctypes
 import os
 import resource
 import signal
-import threading
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
-STOP_SECONDS = 10.0
-"""How long a worker that was asked to stop lets its runs go on; what has not ended by then is taken up again."""
 
 
 def forbid_core_dumps() -> None:
@@ -19,17 +16,10 @@ def forbid_core_dumps() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Kill this process once ``parent`` is gone; at once if that has happened already."""
+    """Kill this process once ``parent`` (or the thread of it that forked) is gone; at once if it is gone already."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
-
-
-def exit_after(seconds: float) -> None:
-    """End this process, and with it its children, if it has not ended by itself by then."""
-    timer = threading.Timer(seconds, os._exit, (0,))
-    timer.daemon = True
-    timer.start()
 
 
 def _prctl(option: int, value: int) -> None:
