@@ -66,7 +66,7 @@ def run(console: Console, server: Server) -> None:
         releases, cores = [release for release, _ in found], [core for _, core in found]
         console.print(f"{len(found)} releases: signatures, statements and the digests of all formats hold.")
 
-        report.heading(console, "The posteriors")
+        report.heading(console, "The posteriors: the full table's for comparison only, on the owner's side")
         compared = posteriors.compare(cores, tables)
         report.coefficients(console, compared)
         report.distances(console, compared, releases)

@@ -20,7 +20,7 @@ _INK, _FULL, _CORE, _POOL, _QUIET = "#1d2433", "#1d2433", "#d9822b", "#2a6fbb", 
 def draw(path: Path, found: Comparison, totals: Sequence[float], refused_total: float, budget: Budget) -> None:
     """Writes the picture; ``totals`` are the composed ε after each job."""
     plt.rcParams.update({"font.size": 10, "axes.edgecolor": _QUIET, "text.color": _INK, "axes.labelcolor": _INK})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5.6), width_ratios=(2.1, 1), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5.8), width_ratios=(2.1, 1), layout="constrained")
     _coefficients(left, found)
     _budget(right, totals, refused_total, budget)
     figure.suptitle("RAND Health Insurance Experiment: who sees a doctor at all?", fontsize=13, weight="bold")
@@ -32,18 +32,18 @@ def draw(path: Path, found: Comparison, totals: Sequence[float], refused_total: 
 def _coefficients(axes: Axes, found: Comparison) -> None:
     rows = np.arange(len(found.full.names))[::-1]
     series = (
-        ("full table (never leaves the vault)", found.full, _FULL, 0.22),
+        ("full table (the owner's side only)", found.full, _FULL, 0.22),
         (f"first release, KL {found.single_kl[0]:.1f} nats", found.single[0], _CORE, 0.0),
-        (f"all {len(found.single)} releases, KL {found.pooled_kl:.1f} nats", found.pooled, _POOL, -0.22),
+        (f"all {len(found.single)} releases together, KL {found.pooled_kl:.1f} nats", found.pooled, _POOL, -0.22),
     )
     for label, belief, color, shift in series:
         half = 1.96 * belief.sd
-        axes.errorbar(belief.mean, rows + shift, xerr=half, fmt="o", ms=4.5, lw=2, color=color, label=label)
+        axes.errorbar(belief.mean, rows + shift, xerr=half, fmt="o", ms=4.5, lw=2.2, color=color, label=label)
     axes.axvline(0, color=_QUIET, lw=1, zorder=0)
     axes.set_yticks(rows, found.full.names)
     axes.set_xlabel("coefficient in the design's coordinates, with 95 % interval")
-    axes.set_title(f"Posteriors (the prior's KL: {found.prior_kl:.0f} nats)", loc="left")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.27), ncols=3, frameon=False)
+    axes.set_title(f"Posteriors (the prior's KL: {found.prior_kl:,.0f} nats)", loc="left")
+    axes.legend(loc="upper right", frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -53,8 +53,10 @@ def _budget(axes: Axes, totals: Sequence[float], refused_total: float, budget: B
     axes.bar([f"job {len(totals) + 1}"], [refused_total], color="none", edgecolor=_CORE, hatch="///", width=0.6)
     for x, total in enumerate([*totals, refused_total]):
         axes.annotate(f"{total:.2f}", (x, total), ha="center", va="bottom", xytext=(0, 3), textcoords="offset points")
-    axes.annotate("refused", (len(totals), refused_total / 2), ha="center", color=_CORE, weight="bold")
+    label = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": "none"}
+    axes.annotate("refused", (len(totals), refused_total / 2), ha="center", color=_CORE, weight="bold", bbox=label)
     axes.axhline(budget.limit.epsilon, color=_INK, lw=1.5, ls="--")
+    axes.annotate("limit", (-0.45, budget.limit.epsilon), va="bottom", xytext=(0, 3), textcoords="offset points")
     axes.set_ylim(0, 1.15 * max(refused_total, budget.limit.epsilon))
     axes.set_ylabel("composed ε after the job")
     axes.set_title(f"Budget: ε ≤ {budget.limit.epsilon:g} at δ = {budget.limit.delta:g}", loc="left")

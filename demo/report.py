@@ -51,7 +51,8 @@ def coefficients(console: Console, found: Comparison) -> None:
 
 def distances(console: Console, found: Comparison, releases: Sequence[Release]) -> None:
     """Reverse KL to the full posterior."""
-    table = Table("belief", title="KL(belief ‖ posterior of the full table)")
+    together = "All releases together: their log-likelihoods averaged, at no further cost."
+    table = Table("belief", title="KL(belief ‖ posterior of the full table)", caption=together)
     table.add_column("nats", justify="right")
     table.add_row("prior, which knows nothing", f"{found.prior_kl:.1f}")
     for release, kl in zip(releases, found.single_kl, strict=True):
