@@ -1,0 +1,32 @@
+"""One house for all tests from the outside: starting one takes seconds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.e2e.house import House
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder: Path = tmp_path_factory.mktemp("house")
+    running = House(folder)
+    try:
+        running.wait_ready()
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.stop()
+
+
+@pytest.fixture(scope="session")
+def owner(house: House) -> Iterator[httpx.Client]:
+    with house.client(house.new_key("owner")) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def anyone(house: House) -> Iterator[httpx.Client]:
+    with house.client(None) as client:
+        yield client

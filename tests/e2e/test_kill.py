@@ -1,0 +1,51 @@
+"""W10 from the outside: the plug is pulled, and everything still adds up."""
+
+import os
+import signal
+import time
+from typing import Any
+
+import httpx
+import pytest
+from tests.e2e.house import House, ended, job_body, ready_dataset, table, until
+
+RECOVERY_SECONDS = 30
+LONG = {"iterations": 1500, "sampling_rate": 1.0, "posterior_draws": 150}
+
+
+def running(owner: httpx.Client, job: str) -> dict[str, Any] | None:
+    body: dict[str, Any] = owner.get(f"/v1/jobs/{job}").json()
+    assert body["status"] in {"queued", "running"}, body
+    return body if body["status"] == "running" and body["progress"]["fraction"] > 0 else None
+
+
+@pytest.mark.parametrize("whom", ["one child", "every worker process"])
+def test_a_killed_worker_costs_one_charge_and_one_release(house: House, owner: httpx.Client, whom: str) -> None:
+    """W10: SIGKILL in mid-run; the job still succeeds, charged once, released once."""
+    dataset = ready_dataset(owner, table(1900 + len(whom)), population=f"killed-{whom}")
+    started = time.monotonic()
+    job = owner.post("/v1/jobs", json=job_body(dataset, parameters=LONG)).json()["id"]
+    until(lambda: running(owner, job), 30)
+    pids = house.workers()
+    for pid in pids if whom == "every worker process" else pids[-1:]:
+        os.kill(pid, signal.SIGKILL)
+    killed = time.monotonic()
+    body = ended(owner, job, RECOVERY_SECONDS + 60)
+    recovery = time.monotonic() - killed
+    assert body["status"] == "succeeded", body
+    assert recovery < RECOVERY_SECONDS + (killed - started) + 30
+    kinds = [entry["kind"] for entry in owner.get(f"/v1/datasets/{dataset}/ledger").json()["items"]]
+    assert [kinds.count(kind) for kind in ("reserved", "opened", "settled")] == [1, 1, 1]
+    assert len(owner.get("/v1/releases", params={"dataset_id": dataset}).json()["items"]) == 1
+
+
+def test_a_killed_api_comes_back(house: House, owner: httpx.Client) -> None:
+    """W10: the API is restarted by its parent, and nothing that was committed is lost."""
+    dataset = ready_dataset(owner, table(77), population="api-killed")
+    before = owner.get(f"/v1/datasets/{dataset}/budget").json()
+    workers = set(house.workers())
+    for pid in house.group():
+        if pid != house.process.pid and pid not in workers:
+            os.kill(pid, signal.SIGKILL)
+    house.wait_ready()
+    assert owner.get(f"/v1/datasets/{dataset}/budget").json() == before

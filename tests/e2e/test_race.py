@@ -1,0 +1,43 @@
+"""W9 from the outside: clients racing for one budget."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import httpx
+import pytest
+from tests.e2e.house import House, ended, job_body, ready_dataset, table
+
+CLIENTS, RACES = 24, 10
+
+
+@pytest.mark.timeout(240)
+def test_exactly_one_of_24_racing_jobs_wins(house: House, owner: httpx.Client) -> None:
+    """W9: jobs of 0.3 race for a limit of 0.4; one is admitted, and the balance is right afterwards."""
+    for race in range(RACES):
+        dataset = ready_dataset(
+            owner, table(50 + race), population=f"race-{race}", budget={"epsilon": 0.4, "delta": 1e-6}
+        )
+        answers = _race(house, owner, dataset)
+        winners = [answer for answer in answers if answer.status_code == 202]
+        losers = [answer for answer in answers if answer.status_code == 409]
+        assert (len(winners), len(losers)) == (1, CLIENTS - 1), [answer.status_code for answer in answers]
+        assert {answer.json()["code"] for answer in losers} == {"budget_exceeded"}
+        job = ended(owner, winners[0].json()["id"])
+        budget = owner.get(f"/v1/datasets/{dataset}/budget").json()
+        assert budget["spent"]["epsilon"] == pytest.approx(job["cost"]["epsilon"])
+        assert budget["reserved"]["epsilon"] == 0
+        assert budget["jobs"] == {"settled": 1, "reserved": 0, "refused": CLIENTS - 1}
+
+
+def _race(house: House, owner: httpx.Client, dataset: str) -> list[httpx.Response]:
+    start = Barrier(CLIENTS)
+    headers = {"Authorization": owner.headers["Authorization"]}
+
+    def run() -> httpx.Response:
+        with httpx.Client(base_url=house.url, headers=headers, timeout=60) as client:
+            client.get("/v1/me")
+            start.wait()
+            return client.post("/v1/jobs", json=job_body(dataset))
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        return [future.result() for future in [pool.submit(run) for _ in range(CLIENTS)]]
