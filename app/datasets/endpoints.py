@@ -95,7 +95,12 @@ def delete_dataset(services: Shared, caller: Owner, dataset_id: str) -> Deletion
     status_code=202,
     openapi_extra=_RAW_BODY,
     responses=problem_responses(
-        *_OWN, "content_too_large", "unsupported_media_type", "digest_mismatch", "dependency_unavailable"
+        *_OWN,
+        "invalid_request",
+        "content_too_large",
+        "unsupported_media_type",
+        "digest_mismatch",
+        "dependency_unavailable",
     ),
 )
 async def put_content(request: Request, services: Shared, caller: Owner, dataset_id: str) -> DatasetDetail:
