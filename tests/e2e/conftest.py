@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from tests.e2e.house import House
 
 

@@ -10,6 +10,7 @@ import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from tests.e2e.house import House, declaration, ended, job_body, ready_dataset, table, until
 
 CSV = {"Content-Type": "text/csv"}

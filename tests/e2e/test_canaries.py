@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from tests.e2e.house import COLUMNS, House, ended, job_body, ready_dataset, table, until
 
 DOUBLE = 3.718281828171
@@ -49,7 +50,14 @@ def _declared() -> dict[str, object]:
     columns = [{"name": "age", "type": "integer", "lower": 0, "upper": 100}]
     unit = {"kind": "row"}
     budget = {"epsilon": 1.0}
-    return {"name": "y", "sensitivity": "private", "columns": columns, "privacy_unit": unit, "slots": 9, "budget": budget}
+    return {
+        "name": "y",
+        "sensitivity": "private",
+        "columns": columns,
+        "privacy_unit": unit,
+        "slots": 9,
+        "budget": budget,
+    }
 
 
 def test_no_answer_holds_a_canary(traces: list[bytes]) -> None:

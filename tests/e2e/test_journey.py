@@ -8,6 +8,7 @@ import httpx
 import pytest
 import rfc8785
 from nacl.signing import VerifyKey
+
 from tests.e2e.house import COLUMNS, House, ended, job_body, ready_dataset
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from tests.e2e.house import House, ended, job_body, ready_dataset, table, until
 
 RECOVERY_SECONDS = 30

@@ -5,6 +5,7 @@ from threading import Barrier
 
 import httpx
 import pytest
+
 from tests.e2e.house import House, ended, job_body, ready_dataset, table
 
 CLIENTS, RACES = 24, 10

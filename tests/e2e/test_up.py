@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from tests.e2e.house import SCRIPTS, House, until
 
 
