@@ -93,11 +93,8 @@ class House:
 
     def group(self) -> list[int]:
         """Every living process of the house's process group."""
-        found = []
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit() and (pid := int(folder.name)) and _group_of(pid) == self.process.pid:
-                found.append(pid)
-        return found
+        pids = (int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit())
+        return [pid for pid in pids if _group_of(pid) == self.process.pid]
 
     def workers(self) -> list[int]:
         """Processes of the house that run the worker's console script."""

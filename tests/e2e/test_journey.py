@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import itertools
 from typing import Any
 
 import httpx
@@ -53,7 +54,7 @@ def test_the_ledger_holds_one_charge(owner: httpx.Client, dataset: str, job: dic
     entries = owner.get(f"/v1/datasets/{dataset}/ledger").json()["items"]
     mine = [entry["kind"] for entry in reversed(entries) if entry["job_id"] == job["id"]]
     assert mine == ["reserved", "opened", "settled"]
-    for newer, older in zip(entries, entries[1:], strict=False):
+    for newer, older in itertools.pairwise(entries):
         assert newer["previous_hash"] == older["entry_hash"]
     budget = owner.get(f"/v1/datasets/{dataset}/budget").json()
     assert budget["spent"]["epsilon"] == pytest.approx(entries[0]["epsilon_after"])
