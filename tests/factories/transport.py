@@ -10,11 +10,12 @@ from starlette.types import ASGIApp
 class AppTransport(httpx.BaseTransport):
     """Runs each request on an event loop in a thread of its own; the whole response is read before it returns.
 
-    ``client`` is the address that the application believes to be called from.
+    ``client`` is the address that the application believes to be called from; with ``raises`` a test sees the
+    exceptions that a server would log.
     """
 
-    def __init__(self, app: ASGIApp, client: tuple[str, int] = ("127.0.0.1", 50_000)) -> None:
-        self._inner = httpx.ASGITransport(app, raise_app_exceptions=False, client=client)
+    def __init__(self, app: ASGIApp, client: tuple[str, int] = ("127.0.0.1", 50_000), *, raises: bool = False) -> None:
+        self._inner = httpx.ASGITransport(app, raise_app_exceptions=raises, client=client)
         self._portal_context = start_blocking_portal()
         self._portal: BlockingPortal = self._portal_context.__enter__()
 

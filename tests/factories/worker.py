@@ -1,15 +1,25 @@
 """A whole installation in one folder and one process: the API's services, and a worker that is called directly."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import httpx
+import numpy as np
+from numpy.typing import NDArray
 
+from app.auth.caller import Caller
+from app.datasets.models import DatasetKey
 from app.db import Database
 from app.inference.protocol import RowSource
+from app.jobs import service
 from app.jobs.lifecycle import Lifecycle
+from app.jobs.models import Job
+from app.jobs.schemas import JobBody
 from app.ledger import Ledger
 from app.main import create_app, verification_key
 from app.queue import INGEST_CONTENT, RUN_JOB
@@ -18,6 +28,7 @@ from app.services import Limits, Services
 from app.vault.keys import WorkerKeys, create_keys, load_api_keys, load_worker_keys
 from app.vault.signing import Signer
 from app.vault.store import open_store
+from tests.factories import rows
 from tests.factories.queue import RecordingQueue
 from tests.factories.transport import AppTransport
 from workers.enclave import Limits as EnclaveLimits
@@ -28,6 +39,42 @@ from workers.sweeper import Sweeper
 from workers.tables import EnclaveTables
 
 MAX_EPSILON = 20.0
+SLOTS = 1_000
+LIMIT = 2.0
+DELTA = 1e-6
+JOB: dict[str, Any] = {
+    "method": "dp-psvi",
+    "size": 6,
+    "model": {"family": "logistic-regression", "features": ["age", "hours", "sex"], "target": "income_gt_50k"},
+    "privacy": {"noise_multiplier": 30.0, "sampling_rate": 1.0, "iterations": 5},
+    "parameters": {"posterior_draws": 10},
+}
+"""A job on :func:`ready_dataset` that is quick and cheap."""
+
+
+class MemoryRows:
+    """A table that was never sealed: rows drawn once, over the columns of :data:`tests.factories.rows.COLUMNS`."""
+
+    slots = SLOTS
+
+    def __init__(self) -> None:
+        rng = np.random.Generator(np.random.PCG64(11))
+        self._table: dict[str, NDArray[Any]] = {
+            "age": rng.integers(17, 91, SLOTS).astype(np.float64),
+            "hours": rng.uniform(1, 99, SLOTS),
+            "sex": rng.integers(0, 2, SLOTS).astype(np.uint16),
+            "income_gt_50k": rng.integers(0, 2, SLOTS).astype(np.float64),
+            "present": np.ones(SLOTS, np.uint8),
+        }
+
+    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        return {name: values[indices] for name, values in self._table.items()}
+
+
+@contextmanager
+def memory_tables(_: Assignment) -> Iterator[MemoryRows]:
+    """What a runner opens instead of the enclave's tables."""
+    yield MemoryRows()
 
 
 @dataclass(frozen=True)
@@ -56,9 +103,7 @@ class House:
         return httpx.Client(transport=transport, base_url="http://corevault.test")
 
     def runner(
-        self,
-        tables: "Callable[[Assignment], AbstractContextManager[RowSource]] | None" = None,
-        pace: Pace | None = None,
+        self, tables: Callable[[Assignment], AbstractContextManager[RowSource]] | None = None, pace: Pace | None = None
     ) -> Runner:
         """A worker of its own, with ``tables`` instead of the enclave's where given."""
         opening = EnclaveTables(self.services.store, OpeningKey(self.keys.opening_key))
@@ -75,14 +120,59 @@ class House:
         key = OpeningKey(self.keys.opening_key)
         return Ingestion(self.database, self.ledger, self.services.store, key, EnclaveLimits(), Pace())
 
+    @cached_property
     def sweeper(self) -> Sweeper:
         return Sweeper(self.database, self.lifecycle, self.queue, self.services.store)
+
+    def ready_dataset(self, owner: rows.Key, *, shared_with: tuple[str, ...] = (), **fields: Any) -> str:
+        """The id of a dataset with a content in force, for runners on :func:`memory_tables`, and with its account."""
+        with self.database.write() as tx:
+            dataset = rows.dataset(tx, owner.id, shared_with=shared_with, slots=SLOTS, **fields)
+            tx.add(DatasetKey(dataset_id=dataset.id, sealed_key=b"sealed"))
+            rows.content(tx, dataset.id, table_object="0" * 32, wrapped_key=b"wrapped")
+            if dataset.sensitivity == "private":
+                self.ledger.open_account(
+                    tx,
+                    owner_id=owner.id,
+                    population=dataset.population,
+                    dataset_id=dataset.id,
+                    unit=dict(dataset.privacy_unit),
+                    slots=SLOTS,
+                    epsilon=LIMIT,
+                    delta=DELTA,
+                )
+            return dataset.id
+
+    def job(self, dataset_id: str, caller: rows.Key, **changes: Any) -> str:
+        """The id of a submitted job."""
+        body = JobBody.model_validate(job_body(dataset_id, **changes))
+        who = Caller(caller.id, caller.role, "a key")
+        with self.database.write() as tx:
+            return service.submit(tx, self.ledger, self.lifecycle, who, body).id
+
+    def run(self, job_id: str) -> None:
+        """One delivery of the job's message, on :func:`memory_tables`."""
+        self.runner(memory_tables).run(job_id)
+
+    def read(self, job_id: str) -> Job:
+        with self.database.read() as session:
+            return session.get_one(Job, job_id)
+
+    def charge(self, job_id: str) -> str:
+        """The state of the job's reservation."""
+        with self.database.read() as session:
+            return self.ledger.state(session, job_id)
 
     def work(self) -> None:
         """Carry out all messages, in the order in which they were sent."""
         while self.queue.sent:
             task, identifier = self.queue.sent.pop(0)
             {RUN_JOB: self.runner().run, INGEST_CONTENT: self.ingestion().run}[task](identifier)
+
+
+def job_body(dataset_id: str, **changes: Any) -> dict[str, Any]:
+    """A request for :data:`JOB`, shared with nobody."""
+    return copy.deepcopy(JOB) | {"dataset_id": dataset_id} | changes
 
 
 def make_house(database: Database, folder: Path) -> House:
