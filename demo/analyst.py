@@ -44,7 +44,7 @@ def buy_until_refused(analyst: Client, dataset_id: str) -> Purchases:
             _demand_unchanged(before, analyst.datasets.budget(dataset_id))
             return Purchases(jobs, totals, refusal)
         demand(affordable, "A job was admitted that the quote had called unaffordable.")
-        jobs.append(analyst.jobs.wait(job, progress=True, timeout_seconds=120))
+        jobs.append(analyst.jobs.wait(job, progress=True, timeout_seconds=150))
         spent, reserved = _composed(analyst.datasets.budget(dataset_id))
         totals.append(spent + reserved)
     raise DemoFailed(f"{_MOST_JOBS} jobs were admitted and none refused: the limit does not hold.")

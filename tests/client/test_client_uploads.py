@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from corevault._upload import ARROW_STREAM, CSV, PARQUET, prepare
 
-from tests.client.fake import Script, ok
+from tests.client.fake import DATASET, Script, ok
 
 BODY = b"age,seen\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(300_000))
 
@@ -29,7 +29,7 @@ class _Pipe(io.RawIOBase):
 
 
 def _sent(source: Any, *, progress: bool = False, media_type: str | None = None) -> tuple[bytes, dict[str, str]]:
-    script = Script([ok({}, 202)])
+    script = Script([ok(DATASET, 202)])
     with script.client() as client:
         client.datasets.upload("ds_1", source, progress=progress, media_type=media_type)
     request = script.seen[0]

@@ -98,7 +98,7 @@ class Datasets:
         *,
         media_type: str | None = None,
         progress: bool = False,
-    ) -> None:
+    ) -> Dataset:
         """Streams a table into the vault: a path, bytes, a binary file, a DataFrame or chunks of bytes.
 
         Never held whole; where the source can be read twice, a digest goes with it. The server answers once
@@ -107,7 +107,8 @@ class Datasets:
         upload = _upload.prepare(source, media_type)
         with bytes_bar(progress, "Uploading", upload.length) as report:
             chunks = _counted(upload.chunks(), report)
-            self._http.put_stream(f"/v1/datasets/{dataset_id}/content", chunks, upload.headers())
+            path = f"/v1/datasets/{dataset_id}/content"
+            return Dataset.from_json(self._http.put_stream(path, chunks, upload.headers()))
 
     def wait_until_ready(
         self, dataset_id: str, *, timeout_seconds: float = 600.0, poll_seconds: float = 0.25

@@ -1,0 +1,99 @@
+"""The client imports nothing of the server; here both are held against each other, so that neither drifts alone."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from corevault import LogisticRegression, Mechanism, Schema, binary, categorical, integer, real
+from corevault.errors import BY_CODE
+from corevault.replies import catalogue as client_catalogue
+from corevault.replies import dataset as client_dataset
+from corevault.replies import job as client_job
+from corevault.replies import key as client_key
+from corevault.replies import release as client_release
+from corevault.replies._decode import Reply
+from corevault.resources.jobs import job_request
+from pydantic import BaseModel
+
+from app.auth import schemas as auth
+from app.budgets import schemas as budgets
+from app.catalogue import schemas as catalogue
+from app.datasets import schemas as datasets
+from app.http.codes import PROBLEMS
+from app.jobs import schemas as jobs
+from app.releases import schemas as releases
+from tests.client.fake import DATASET, Script, ok
+
+PAIRS: list[tuple[type[Reply], type[BaseModel]]] = [
+    (client_key.Me, auth.Me),
+    (client_key.ApiKey, auth.ListedKey),
+    (client_key.ApiKey, auth.CreatedKey),
+    (client_key.SigningKey, releases.KeyView),
+    (client_dataset.Dataset, datasets.DatasetView),
+    (client_dataset.Dataset, datasets.DatasetDetail),
+    (client_dataset.Content, datasets.ContentView),
+    (client_dataset.Budget, budgets.BudgetView),
+    (client_dataset.LedgerEntry, budgets.EntryView),
+    (client_job.Quote, jobs.QuoteView),
+    (client_job.Job, jobs.JobView),
+    (client_release.Release, releases.ReleaseView),
+    (client_release.Certificate, releases.CertificateView),
+    (client_catalogue.Catalogue, catalogue.Catalogue),
+    (client_catalogue.Method, catalogue.MethodView),
+    (client_catalogue.Model, catalogue.ModelView),
+]
+
+
+def _examples() -> Iterator[Any]:
+    for reply, view in PAIRS:
+        extra = view.model_config.get("json_schema_extra")
+        for example in extra.get("examples", []) if isinstance(extra, dict) else []:  # type: ignore[union-attr]
+            yield pytest.param(reply, view, example, id=view.__name__)
+
+
+def test_both_know_the_same_codes() -> None:
+    assert set(BY_CODE) == set(PROBLEMS)
+
+
+@pytest.mark.parametrize(("reply", "view"), PAIRS)
+def test_what_a_reply_needs_the_server_always_sends(reply: type[Reply], view: type[BaseModel]) -> None:
+    needed = {
+        field.name
+        for field in dataclasses.fields(reply)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    }
+    assert needed <= set(view.model_fields)
+
+
+@pytest.mark.parametrize(("reply", "view"), PAIRS)
+def test_what_a_reply_may_hold_is_the_servers_word(reply: type[Reply], view: type[BaseModel]) -> None:
+    optional_elsewhere = {"raw", "key", "revoked_at", "shared_with", "expires_at", "created_at"}
+    assert {field.name for field in dataclasses.fields(reply)} - optional_elsewhere <= set(view.model_fields)
+
+
+@pytest.mark.parametrize(("reply", "view", "example"), list(_examples()))
+def test_the_servers_examples_are_understood(reply: type[Reply], view: type[BaseModel], example: Any) -> None:
+    reply.from_json(view.model_validate(example).model_dump(mode="json"))
+
+
+@pytest.mark.parametrize(
+    "privacy", [{"epsilon": 0.5}, {"mechanism": Mechanism(noise_multiplier=5.0, sampling_rate=0.1, iterations=9)}, {}]
+)
+def test_the_server_takes_the_jobs_that_the_client_writes(privacy: dict[str, Any]) -> None:
+    model = LogisticRegression(features=["age"], target="seen")
+    given: dict[str, Any] = {"method": "dp-psvi", "size": 9, "parameters": None, "epsilon": None, "mechanism": None}
+    body = job_request("ds_1", model, **(given | privacy))
+    assert jobs.JobBody.model_validate(body).wish().epsilon == privacy.get("epsilon")
+
+
+def test_the_server_takes_the_datasets_that_the_client_declares() -> None:
+    schema = Schema(
+        integer("age", 17, 90, impute=38), real("hours", 1, 99), categorical("sex", ["F", "M"]), binary("rich")
+    )
+    script = Script([ok(DATASET, 201)])
+    with script.client() as client:
+        client.datasets.create("adult", schema, slots=10_000, epsilon=2.0, delta=1e-6, shared_with=["key_1"])
+        client.datasets.update("ds_1", description="d", shared_with=["key_1"], releases_public=False)
+    assert datasets.DatasetBody.model_validate_json(script.bodies[0]).name == "adult"
+    assert datasets.DatasetPatch.model_validate_json(script.bodies[1]).shared_with == ["key_1"]
