@@ -16,5 +16,5 @@ ENV PATH=/opt/corevault/bin:$PATH OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 COREV
 USER corevault
 WORKDIR /data
 VOLUME /data
-EXPOSE 8400
-CMD ["corevaultd", "up", "--host", "0.0.0.0", "--data-dir", "/data", "--bootstrap-key", "/data/admin.key"]
+EXPOSE 8000
+CMD ["corevaultd", "up", "--host", "127.0.0.1", "--data-dir", "/data", "--bootstrap-key", "/data/admin.key"]
