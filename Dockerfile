@@ -1,4 +1,4 @@
-# One image for every role; the command decides: `corevaultd api`, `corevault-worker`, `corevaultd migrate`.
+# One image for every role: `corevaultd up` (say COREVAULT_BEHIND_TLS=1), `corevaultd api`, `corevault-worker`.
 FROM python:3.11-slim AS build
 WORKDIR /src
 COPY requirements.lock pyproject.toml README.md LICENSE ./
@@ -17,4 +17,4 @@ USER corevault
 WORKDIR /data
 VOLUME /data
 EXPOSE 8000
-CMD ["corevaultd", "up", "--host", "127.0.0.1", "--data-dir", "/data", "--bootstrap-key", "/data/admin.key"]
+CMD ["corevaultd", "up", "--host", "0.0.0.0", "--data-dir", "/data", "--bootstrap-key", "/data/admin.key"]
