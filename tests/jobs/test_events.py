@@ -1,0 +1,123 @@
+"""Server-sent events: what a follower of a job hears, from where, and for how long."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from app.errors import RateLimited
+from app.jobs import events, repository
+from app.jobs.events import Streams, event_id
+from tests.factories import rows
+from tests.factories.datasets import problem
+from tests.factories.worker import House, memory_tables
+
+
+@pytest.fixture
+def dataset_id(house: House, owner: rows.Key) -> str:
+    return house.ready_dataset(owner)
+
+
+def parsed(raw: bytes) -> dict[str, Any]:
+    fields = dict(line.split(": ", 1) for line in raw.decode().strip().splitlines())
+    return fields | {"data": json.loads(fields["data"])} if "data" in fields else fields
+
+
+def heard(stream: AsyncIterator[bytes], *, most: int = 10) -> list[bytes]:
+    async def listen() -> list[bytes]:
+        found = []
+        async for raw in stream:
+            found.append(raw)
+            if len(found) == most:
+                break
+        return found
+
+    return anyio.run(listen)
+
+
+def advance(house: House, job_id: str, **values: Any) -> None:
+    with house.database.write() as tx:
+        assert repository.change(tx, job_id, **values)
+
+
+def test_progress_is_told_until_the_end(
+    house: House, owner: rows.Key, dataset_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.001)
+    job_id = house.job(dataset_id, owner)
+    moves: list[dict[str, Any]] = [
+        {"status": "running", "stage": "running", "steps_done": 0},
+        {"steps_done": 2},
+        {"steps_done": 2},
+        {"status": "succeeded", "stage": "ended", "steps_done": 5, "release_id": "rel_x"},
+    ]
+
+    class Moving(Streams):
+        def _read(self, job_id: str) -> Any:
+            job = super()._read(job_id)
+            if moves:
+                advance(house, job_id, **moves.pop(0))
+            return job
+
+    told = [parsed(raw) for raw in heard(Moving(house.database).follow(job_id, None))]
+    assert [each["event"] for each in told] == ["progress", "progress", "progress", "end"]
+    fractions = [each["data"]["progress"]["fraction"] for each in told]
+    assert fractions == [0.0, 0.0, 0.4, 1.0]
+    assert told[-1]["data"]["release_id"] == "rel_x"
+    assert len({each["id"] for each in told}) == 4
+
+
+def test_a_follower_resumes_after_the_last_event_that_it_has_seen(
+    house: House, owner: rows.Key, dataset_id: str
+) -> None:
+    job_id = house.job(dataset_id, owner)
+    seen = event_id(house.read(job_id))
+    house.runner(memory_tables).run(job_id)
+    told = heard(Streams(house.database).follow(job_id, seen))
+    assert [parsed(raw)["event"] for raw in told] == ["end"]
+
+
+def test_silence_is_filled_with_comments(
+    house: House, owner: rows.Key, dataset_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.0)
+    job_id = house.job(dataset_id, owner)
+    ticks = iter(range(0, 10_000, 5))
+    stream = Streams(house.database, clock=lambda: float(next(ticks))).follow(job_id, event_id(house.read(job_id)))
+    assert set(heard(stream, most=3)) == {b": waiting\n\n"}
+
+
+def test_a_stream_does_not_last_for_ever(
+    house: House, owner: rows.Key, dataset_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.0)
+    job_id = house.job(dataset_id, owner)
+    ticks = iter(range(0, 100_000, 1000))
+    streams = Streams(house.database, clock=lambda: float(next(ticks)))
+    told = heard(streams.follow(job_id, None))
+    assert len(told) < 10
+    assert streams._open == 0
+
+
+def test_streams_are_bounded(house: House) -> None:
+    streams = Streams(house.database)
+    streams._open = events.MAX_STREAMS
+    with pytest.raises(RateLimited):
+        streams.admit()
+
+
+def test_over_http(house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, dataset_id: str) -> None:
+    job_id = house.job(dataset_id, owner)
+    house.runner(memory_tables).run(job_id)
+    path = f"/v1/jobs/{job_id}/events"
+    response = api.get(path, headers=owner.headers)
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.headers["cache-control"] == "no-store"
+    end = parsed(response.content)
+    assert (end["event"], end["data"]) == ("end", api.get(f"/v1/jobs/{job_id}", headers=owner.headers).json())
+    assert api.get(path, headers=owner.headers | {"Last-Event-ID": end["id"]}).status_code == 204
+    problem(api.get(path, headers=analyst.headers), 404, "not_found")
+    problem(api.get(path), 401, "unauthenticated")

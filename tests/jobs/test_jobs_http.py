@@ -1,0 +1,304 @@
+"""Quotes and jobs over HTTP: prices, refusals, who may do what, and what a refusal leaves behind."""
+
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import delete, update
+
+from app.datasets.models import Content, Dataset
+from app.db import now
+from app.privacy.accounting import cost
+from app.privacy.events import GaussianEvent, SelfComposedEvent
+from tests.factories import rows
+from tests.factories.datasets import problem
+from tests.factories.worker import DELTA, House, job_body, memory_tables
+
+MECHANISM = {"noise_multiplier": 30.0, "sampling_rate": 1.0, "iterations": 5}
+
+
+@pytest.fixture
+def dataset_id(house: House, owner: rows.Key, analyst: rows.Key) -> str:
+    return house.ready_dataset(owner, shared_with=(analyst.id,))
+
+
+def budget(house: House, dataset_id: str) -> tuple[Any, ...]:
+    with house.database.read() as session:
+        found = house.ledger.budget(session, dataset_id)
+    return found.spent, found.reserved, found.version, found.jobs
+
+
+def test_a_quote_prices_the_mechanism_and_changes_nothing(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
+) -> None:
+    before = budget(house, dataset_id)
+    response = api.post("/v1/quotes", json=job_body(dataset_id), headers=analyst.headers)
+    assert response.status_code == 200, response.text
+    quote = response.json()
+    expected = cost((SelfComposedEvent(GaussianEvent(30.0), 5),), DELTA)
+    assert quote["cost"] == {"epsilon": pytest.approx(expected, rel=1e-12), "delta": DELTA}
+    assert quote["epsilon_after"] == quote["cost"]["epsilon"]
+    assert quote["mechanism"] == MECHANISM
+    assert quote["affordable"] is True
+    assert quote["more_like_this"] >= 1
+    assert quote["size"] == {"requested": 6, "smallest_exact": 5}
+    assert quote["warnings"] == []
+    assert budget(house, dataset_id) == before
+    assert house.queue.sent == []
+
+
+def test_a_target_costs_at_most_itself_and_nearly_all_of_it(
+    api: httpx.Client, analyst: rows.Key, dataset_id: str
+) -> None:
+    for epsilon in (0.1, 0.5, 1.5):
+        quote = api.post(
+            "/v1/quotes", json=job_body(dataset_id, privacy={"epsilon": epsilon}), headers=analyst.headers
+        ).json()
+        assert epsilon * (1 - 1e-4) <= quote["cost"]["epsilon"] <= epsilon
+
+
+def test_a_job_for_the_whole_limit_is_admitted_on_a_fresh_account(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
+) -> None:
+    """The filter would refuse the bare target by a hair; a hair more noise is bought instead."""
+    body = job_body(dataset_id, privacy={"epsilon": 2.0})
+    quote = api.post("/v1/quotes", json=body, headers=analyst.headers).json()
+    assert quote["affordable"] is True
+    assert 2.0 * 0.9 < quote["cost"]["epsilon"] <= 2.0
+    response = api.post("/v1/jobs", json=body, headers=analyst.headers)
+    assert (response.status_code, response.json()["cost"]) == (202, quote["cost"])
+    again = api.post("/v1/quotes", json=job_body(dataset_id), headers=analyst.headers).json()
+    assert (again["affordable"], again["more_like_this"]) == (False, 0)
+
+
+def test_a_size_below_the_rank_is_warned_about(api: httpx.Client, analyst: rows.Key, dataset_id: str) -> None:
+    quote = api.post("/v1/quotes", json=job_body(dataset_id, size=4), headers=analyst.headers).json()
+    assert quote["size"] == {"requested": 4, "smallest_exact": 5}
+    assert len(quote["warnings"]) == 1
+
+
+def test_submitting_reserves_queues_and_answers_with_the_job(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
+) -> None:
+    response = api.post("/v1/jobs", json=job_body(dataset_id), headers=analyst.headers)
+    assert response.status_code == 202, response.text
+    job = response.json()
+    assert response.headers["location"] == f"/v1/jobs/{job['id']}"
+    assert (job["status"], job["progress"]) == ("queued", {"fraction": 0.0, "stage": "queued"})
+    assert (job["release_id"], job["error"], job["dataset_id"]) == (None, None, dataset_id)
+    assert job["model"]["prior"] == {"scale": 1.0}
+    assert job["mechanism"] == MECHANISM
+    assert house.queue.sent == [("corevault.run_job", job["id"])]
+    assert house.charge(job["id"]) == "reserved"
+    assert api.get(response.headers["location"], headers=analyst.headers).json() == job
+
+
+def test_over_budget_is_refused_with_its_figures_and_counted(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
+) -> None:
+    """W9: a refusal changes no balance; the job is not there, and nothing was queued."""
+    before = budget(house, dataset_id)
+    body = job_body(dataset_id, privacy=MECHANISM | {"noise_multiplier": 1.0})
+    refusal = problem(
+        api.post("/v1/jobs", json=body, headers=analyst.headers | {"Idempotency-Key": "k"}), 409, "budget_exceeded"
+    )
+    assert refusal["requested"]["epsilon"] > refusal["limit"]["epsilon"] == 2.0
+    assert refusal["epsilon_after"] >= refusal["requested"]["epsilon"]
+    assert 0 < refusal["remaining"]["epsilon"] <= 2.0
+    after = budget(house, dataset_id)
+    assert after[:3] == before[:3]
+    assert (after[3].refused, after[3].reserved) == (1, 0)
+    assert house.queue.sent == []
+    assert api.get("/v1/jobs", headers=analyst.headers).json()["items"] == []
+    retried = api.post("/v1/jobs", json=job_body(dataset_id), headers=analyst.headers | {"Idempotency-Key": "k"})
+    assert retried.status_code == 202
+
+
+def test_a_repetition_under_the_same_key_reserves_once(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
+) -> None:
+    headers = analyst.headers | {"Idempotency-Key": "once"}
+    first = api.post("/v1/jobs", json=job_body(dataset_id), headers=headers)
+    with house.database.write() as tx:
+        house.services.on_dataset_deleted(tx, dataset_id)
+    second = api.post("/v1/jobs", json=job_body(dataset_id), headers=headers)
+    assert (second.status_code, second.json(), second.headers["location"]) == (
+        202,
+        first.json(),
+        first.headers["location"],
+    )
+    assert len(house.queue.sent) == 1
+    problem(api.post("/v1/jobs", json=job_body(dataset_id, size=7), headers=headers), 409, "idempotency_conflict")
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"method": "magic"}, "/method"),
+        ({"size": 0}, "/size"),
+        ({"size": 2.5}, "/size"),
+        ({"size": True}, "/size"),
+        ({"seed": 7}, ""),
+        ({"model": {"family": "magic", "features": ["age"], "target": "income_gt_50k"}}, "/model/family"),
+        ({"model": {"family": "logistic-regression", "features": [], "target": "income_gt_50k"}}, "/model/features"),
+        (
+            {"model": {"family": "logistic-regression", "features": ["age", "nope"], "target": "income_gt_50k"}},
+            "/model/features/1",
+        ),
+        ({"model": {"family": "logistic-regression", "features": ["age"], "target": "hours"}}, "/model/target"),
+        ({"model": {"family": "logistic-regression", "features": ["age"]}}, "/model/target"),
+        ({"privacy": {"epsilon": 0}}, "/privacy/epsilon"),
+        ({"privacy": {"epsilon": -1.0}}, "/privacy/epsilon"),
+        ({"privacy": {"epsilon": "inf"}}, "/privacy/epsilon"),
+        ({"privacy": {"epsilon": True}}, "/privacy/epsilon"),
+        ({"privacy": {"epsilon": 20.5}}, "/privacy/epsilon"),
+        ({"privacy": {"epsilon": 0.5, "iterations": 5}}, "/privacy"),
+        ({"privacy": {"noise_multiplier": 1.0, "sampling_rate": 0.5}}, "/privacy"),
+        ({"privacy": {}}, "/privacy"),
+        ({"privacy": None}, "/privacy"),
+        ({"privacy": MECHANISM | {"iterations": 0}}, "/privacy/iterations"),
+        ({"privacy": MECHANISM | {"iterations": 10**9}}, "/privacy/iterations"),
+        ({"privacy": MECHANISM | {"iterations": 1.5}}, "/privacy/iterations"),
+        ({"privacy": MECHANISM | {"sampling_rate": 1.5}}, "/privacy/sampling_rate"),
+        ({"privacy": MECHANISM | {"sampling_rate": 0}}, "/privacy/sampling_rate"),
+        ({"privacy": MECHANISM | {"noise_multiplier": 0}}, "/privacy/noise_multiplier"),
+        ({"parameters": {"iterations": 5}}, "/parameters/iterations"),
+        ({"parameters": {"sampling_rate": 0.5}}, "/parameters/sampling_rate"),
+        ({"parameters": {"posterior_draws": 0}}, "/parameters/posterior_draws"),
+        ({"parameters": {"seed": 1}}, "/parameters"),
+        ({"privacy": {"epsilon": 0.5}, "parameters": {"iterations": 10**6}}, "/parameters/iterations"),
+    ],
+)
+def test_a_bad_request_is_pointed_at_and_changes_nothing(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str, changes: dict[str, Any], pointer: str
+) -> None:
+    before = budget(house, dataset_id)
+    for path in ("/v1/quotes", "/v1/jobs"):
+        response = api.post(path, json=job_body(dataset_id, **changes), headers=analyst.headers)
+        refusal = problem(response, 422, "invalid_request")
+        assert [fault["pointer"] for fault in refusal["errors"]] == [pointer]
+    assert budget(house, dataset_id) == before
+    assert house.queue.sent == []
+
+
+@pytest.mark.parametrize("literal", ["1e400", "NaN", "Infinity", "-Infinity"])
+def test_numbers_that_are_not_finite_are_refused(
+    api: httpx.Client, analyst: rows.Key, dataset_id: str, literal: str
+) -> None:
+    raw = httpx.Request("POST", "http://x", json=job_body(dataset_id, privacy={"epsilon": 123.5})).content
+    headers = analyst.headers | {"Content-Type": "application/json"}
+    response = api.post("/v1/jobs", content=raw.replace(b"123.5", literal.encode()), headers=headers)
+    problem(response, 422, "invalid_request")
+
+
+@pytest.mark.parametrize("path", ["/v1/quotes", "/v1/jobs"])
+def test_a_method_without_privacy_never_meets_private_data(
+    api: httpx.Client, analyst: rows.Key, dataset_id: str, path: str
+) -> None:
+    """W8: not even as a quote."""
+    body = job_body(dataset_id, method="uniform", parameters={})
+    problem(api.post(path, json=body, headers=analyst.headers), 422, "method_not_allowed_on_private_data")
+
+
+@pytest.mark.parametrize("path", ["/v1/quotes", "/v1/jobs"])
+def test_who_may_run_jobs(
+    house: House, api: httpx.Client, owner: rows.Key, admin: rows.Key, auditor: rows.Key, dataset_id: str, path: str
+) -> None:
+    with house.database.write() as tx:
+        stranger, other_owner = rows.api_key(tx, "analyst"), rows.api_key(tx, "owner")
+    body = job_body(dataset_id)
+    assert api.post(path, json=body, headers=owner.headers).status_code in {200, 202}
+    problem(api.post(path, json=body, headers=admin.headers), 403, "forbidden")
+    problem(api.post(path, json=body, headers=auditor.headers), 403, "forbidden")
+    problem(api.post(path, json=body, headers=stranger.headers), 404, "not_found")
+    problem(api.post(path, json=body, headers=other_owner.headers), 404, "not_found")
+    problem(api.post(path, json=body), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize("state", ["created", "received", "deleted"])
+def test_a_dataset_that_is_not_ready_takes_no_jobs(
+    house: House, api: httpx.Client, owner: rows.Key, state: str
+) -> None:
+    dataset_id = house.ready_dataset(owner)
+    with house.database.write() as tx:
+        if state == "created":
+            tx.execute(delete(Content))
+        elif state == "received":
+            tx.execute(update(Content).values(status="received"))
+        else:
+            tx.execute(update(Dataset).values(deleted_at=now()))
+    for path in ("/v1/quotes", "/v1/jobs"):
+        problem(api.post(path, json=job_body(dataset_id), headers=owner.headers), 409, "state_conflict")
+
+
+def test_public_data_has_no_price(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    dataset_id = house.ready_dataset(owner, sensitivity="public")
+    for changes in ({}, {"privacy": {"epsilon": 0.5}}, {"method": "uniform", "parameters": {}, "privacy": None}):
+        quote = api.post("/v1/quotes", json=job_body(dataset_id, **changes), headers=owner.headers)
+        assert quote.status_code == 200, quote.text
+        assert (quote.json()["cost"], quote.json()["affordable"]) == (None, True)
+        assert (quote.json()["epsilon_after"], quote.json()["more_like_this"]) == (None, None)
+        assert api.post("/v1/jobs", json=job_body(dataset_id, **changes), headers=owner.headers).json()["cost"] is None
+
+
+def test_who_sees_which_jobs(
+    house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, auditor: rows.Key, dataset_id: str
+) -> None:
+    with house.database.write() as tx:
+        colleague = rows.api_key(tx, "analyst")
+        stranger = rows.api_key(tx, "owner")
+    theirs, own = house.job(dataset_id, analyst), house.job(dataset_id, owner)
+
+    def listed(key: rows.Key, query: str = "") -> list[str]:
+        return [item["id"] for item in api.get(f"/v1/jobs{query}", headers=key.headers).json()["items"]]
+
+    assert listed(owner) == listed(auditor) == [own, theirs]
+    assert listed(analyst) == [theirs]
+    assert listed(colleague) == listed(stranger) == []
+    assert listed(owner, f"?dataset_id={dataset_id}&status=queued&limit=1") == [own]
+    assert listed(owner, "?status=succeeded") == []
+    problem(api.get("/v1/jobs?status=lost", headers=owner.headers), 422, "invalid_request")
+    for key, status in ((colleague, 404), (stranger, 404), (analyst, 200), (owner, 200), (auditor, 200)):
+        assert api.get(f"/v1/jobs/{theirs}", headers=key.headers).status_code == status
+        expected = {404: 404, 200: 403 if key is auditor else 200}[status]
+        assert api.post(f"/v1/jobs/{theirs}/cancel", headers=key.headers).status_code == expected
+
+
+def test_pages_follow_each_other(house: House, api: httpx.Client, owner: rows.Key, dataset_id: str) -> None:
+    submitted = [house.job(dataset_id, owner) for _ in range(3)]
+    first = api.get("/v1/jobs?limit=2", headers=owner.headers).json()
+    second = api.get(f"/v1/jobs?limit=2&cursor={first['next_cursor']}", headers=owner.headers).json()
+    assert [item["id"] for item in first["items"] + second["items"]] == submitted[::-1]
+    assert second["next_cursor"] is None
+
+
+def test_a_queued_job_is_cancelled_at_once_and_given_back(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
+) -> None:
+    job_id = house.job(dataset_id, analyst)
+    response = api.post(f"/v1/jobs/{job_id}/cancel", headers=analyst.headers)
+    assert (response.status_code, response.json()["status"]) == (200, "cancelled")
+    assert house.charge(job_id) == "voided"
+    assert api.post(f"/v1/jobs/{job_id}/cancel", headers=analyst.headers).json() == response.json()
+    house.run(job_id)
+    assert house.read(job_id).status == "cancelled"
+
+
+def test_an_ended_job_is_returned_unchanged(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
+) -> None:
+    job_id = house.job(dataset_id, analyst)
+    house.runner(memory_tables).run(job_id)
+    job = api.get(f"/v1/jobs/{job_id}", headers=analyst.headers).json()
+    assert job["progress"] == {"fraction": 1.0, "stage": "ended"}
+    assert api.post(f"/v1/jobs/{job_id}/cancel", headers=analyst.headers).json() == job
+
+
+def test_deleting_the_dataset_ends_its_queued_jobs(
+    house: House, api: httpx.Client, owner: rows.Key, dataset_id: str
+) -> None:
+    job_id = house.job(dataset_id, owner)
+    assert api.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
+    job = api.get(f"/v1/jobs/{job_id}", headers=owner.headers).json()
+    assert (job["status"], job["error"]) == ("failed", {"code": "dataset_deleted"})
+    assert house.charge(job_id) == "voided"

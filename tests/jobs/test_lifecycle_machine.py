@@ -1,0 +1,129 @@
+"""The life of jobs under every interleaving that Hypothesis finds: workers that die, come back, repeat and are late."""
+
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+
+from app.db import Database, make_engine, new_id, now
+from app.db.migrations import upgrade
+from app.errors import BudgetExceeded
+from app.inference import plans
+from app.jobs import repository
+from app.jobs.lifecycle import MAX_ATTEMPTS, Claim, Hold, JobError, Stage
+from app.jobs.models import Job
+from tests.factories import rows
+from tests.factories.worker import make_house
+
+ENDED = {"succeeded", "failed", "cancelled"}
+
+
+class Lives(RuleBasedStateMachine):
+    """W8, W10: whatever happens in whatever order, every ended job is charged iff its data was opened, and once."""
+
+    jobs: Bundle[str] = Bundle("jobs")
+    claims: Bundle[Claim] = Bundle("claims")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        engine = make_engine(f"sqlite:///{self._folder.name}/corevault.sqlite3")
+        upgrade(engine)
+        self.database = Database(engine)
+        self.house = make_house(self.database, Path(self._folder.name))
+        with self.database.write() as tx:
+            self.owner = rows.api_key(tx, "owner")
+        self.dataset_id = self.house.ready_dataset(self.owner)
+        self.opened: set[str] = set()
+        self.ends: dict[str, str] = {}
+        self.known: list[str] = []
+
+    def teardown(self) -> None:
+        self.database.dispose()
+        self._folder.cleanup()
+
+    @rule(target=jobs)
+    def submit(self) -> str:
+        privacy = {"noise_multiplier": 80.0, "sampling_rate": 1.0, "iterations": 5}
+        try:
+            self.known.append(self.house.job(self.dataset_id, self.owner, privacy=privacy))
+        except BudgetExceeded:
+            assert self.known
+        return self.known[-1]
+
+    @rule(target=claims, job=jobs)
+    def claim(self, job: str) -> Claim:
+        with self.database.write() as tx:
+            claim = self.house.lifecycle.claim(tx, job)
+        return claim or Claim(job, 0, 0)  # a token that nobody ever holds
+
+    @rule(claim=claims)
+    def open(self, claim: Claim) -> None:
+        with self.database.write() as tx:
+            if self.house.lifecycle.open(tx, claim) is not None:
+                self.opened.add(claim.job_id)
+
+    @rule(claim=claims, steps=st.integers(0, 5))
+    def heartbeat(self, claim: Claim, steps: int) -> None:
+        with self.database.write() as tx:
+            self.house.lifecycle.heartbeat(tx, claim, stage=Stage.RUNNING, steps_done=steps)
+
+    @rule(claim=claims)
+    def publish(self, claim: Claim) -> None:
+        if claim.job_id not in self.opened:
+            return
+        with self.database.write() as tx:
+            executed = plans.from_json(self.house.read(claim.job_id).plan).events
+            if self.house.lifecycle.settle(tx, claim, executed) is Hold.HELD:
+                release = rows.release(tx, self.dataset_id, claim.job_id, id=new_id("rel"))
+                self.house.lifecycle.finish(tx, claim, release.id)
+
+    @rule(claim=claims)
+    def fail(self, claim: Claim) -> None:
+        with self.database.write() as tx:
+            self.house.lifecycle.fail(tx, claim, JobError.RUN_FAILED)
+
+    @rule(job=jobs)
+    def cancel(self, job: str) -> None:
+        with self.database.write() as tx:
+            self.house.lifecycle.request_cancel(tx, job)
+
+    @rule(job=jobs)
+    def lose_worker(self, job: str) -> None:
+        with self.database.write() as tx:
+            repository.change(tx, job, Job.status == "running", lease_until=now() - timedelta(seconds=1))
+            self.house.lifecycle.recover(tx, job)
+
+    @rule()
+    def delete_dataset_rarely(self) -> None:
+        if len(self.known) >= 4:
+            with self.database.write() as tx:
+                self.house.lifecycle.dataset_deleted(tx, self.dataset_id)
+
+    @invariant()
+    def every_job_and_its_charge_agree(self) -> None:
+        for job_id in self.known:
+            job, charge = self.house.read(job_id), self.house.charge(job_id)
+            assert job.attempts <= MAX_ATTEMPTS
+            if_opened, if_not = ("settled", "voided") if job.status in ENDED else ("opened", "reserved")
+            assert charge == (if_opened if job_id in self.opened else if_not)
+            assert (job.ended_at is not None) == (job.status in ENDED)
+            assert (job.release_id is not None) == (job.status == "succeeded")
+            assert (job.error_code is not None) == (job.status == "failed")
+            assert self.ends.setdefault(job_id, job.status) == job.status or self.ends[job_id] not in ENDED
+            self.ends[job_id] = job.status
+
+    @invariant()
+    def the_chain_holds(self) -> None:
+        with self.database.read() as session:
+            assert self.house.ledger.verify(session) == ()
+
+
+Lives.TestCase.settings = settings(
+    max_examples=8, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)
+test_lives = pytest.mark.timeout(120)(Lives.TestCase)

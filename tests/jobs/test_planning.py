@@ -1,0 +1,80 @@
+"""Calibrated noise: cached, and a hair more of it where that is what admission takes."""
+
+import pytest
+
+from app.errors import InvalidRequest
+from app.inference.protocol import Column, DeclaredFacts, Mechanism, ModelSpec, PlanRequest
+from app.jobs import planning
+from app.jobs.planning import HAIR, NoiseCache, Wish, make_plan
+from app.ledger import Charge
+from app.privacy.accounting import cost
+from app.privacy.events import GaussianEvent, PrivacyEvent, SelfComposedEvent
+
+DELTA = 1e-6
+FACTS = DeclaredFacts(
+    (Column("age", "integer", 0, 100), Column("ill", "binary")), 1_000_000, {"kind": "row"}, "private", DELTA
+)
+MODEL = ModelSpec("logistic-regression", ("age",), "ill")
+
+
+def wish(epsilon: float | None = 0.5, *, mechanism: Mechanism | None = None, size: int = 5) -> Wish:
+    return Wish(PlanRequest("dp-psvi", size, MODEL, {}, mechanism), epsilon)
+
+
+def noise_of(charge: Charge) -> float:
+    (event,) = charge.events
+    inner = event.event if isinstance(event, SelfComposedEvent) else event
+    return getattr(inner, "noise_multiplier", None) or inner.event.noise_multiplier  # type: ignore[union-attr]
+
+
+def test_a_shape_is_calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[float] = []
+    genuine = planning.calibrate
+
+    def counting(plan: planning.Callable[[float], tuple[PrivacyEvent, ...]], target: float, delta: float) -> float:
+        calls.append(target)
+        return genuine(plan, target, delta)
+
+    monkeypatch.setattr(planning, "calibrate", counting)
+    cache = NoiseCache()
+    first = make_plan(wish(), FACTS, DELTA, cache, lambda _: True)
+    second = make_plan(wish(size=9), FACTS, DELTA, cache, lambda _: True)
+    assert (calls, first.events, second.size) == ([0.5], second.events, 9)
+    make_plan(wish(0.6), FACTS, DELTA, cache, lambda _: True)
+    make_plan(wish(), FACTS, 1e-7, cache, lambda _: True)
+    assert calls == [0.5, 0.6, 0.5]
+
+
+def test_the_least_noise_within_a_hair_is_bought() -> None:
+    least = noise_of(planning.charge_of(make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda _: True)))
+    for needed in (1.0, 1.001, 1.02, 1 + HAIR):
+        threshold = least * needed * (1 - 1e-12)
+        plan = make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda charge, t=threshold: noise_of(charge) >= t)
+        assert noise_of(planning.charge_of(plan)) == pytest.approx(least * needed, rel=1e-5)
+        assert cost(plan.events, DELTA) <= 0.5
+
+
+def test_more_than_a_hair_is_never_bought() -> None:
+    least = make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda _: True)
+    assert make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda _: False) == least
+
+
+def test_a_mechanism_is_taken_as_it_is() -> None:
+    mechanism = Mechanism(3.0, 1.0, 7)
+    plan = make_plan(wish(None, mechanism=mechanism), FACTS, DELTA, NoiseCache(), lambda _: False)
+    assert (plan.mechanism, plan.events) == (mechanism, (SelfComposedEvent(GaussianEvent(3.0), 7),))
+
+
+def test_an_unreachable_target_is_pointed_at() -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        make_plan(wish(1e-9), FACTS, DELTA, NoiseCache(), lambda _: True)
+    assert [fault.pointer for fault in refusal.value.faults] == ["/privacy/epsilon"]
+
+
+def test_the_cache_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "_CACHED", 2)
+    monkeypatch.setattr(planning, "calibrate", lambda plan, target, delta: target)
+    cache = NoiseCache()
+    for epsilon in (1.0, 2.0, 3.0):
+        cache.noise(lambda noise: (GaussianEvent(noise),), epsilon, DELTA)
+    assert [key[0] for key in cache._found] == [2.0, 3.0]

@@ -1,0 +1,80 @@
+"""The heartbeat keeps a lease, tells of progress, and stops a run that has lost its job."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from app.jobs.lifecycle import Hold, Stage
+from workers.heartbeat import Beat, Heartbeat, Stopped
+
+SOON = 10.0
+
+
+def beating(answer: Callable[[], Hold]) -> tuple[Beat, list[tuple[Stage, int]], threading.Event]:
+    told: list[tuple[Stage, int]] = []
+    beaten = threading.Event()
+
+    def beat(stage: Stage, steps: int) -> Hold:
+        told.append((stage, steps))
+        try:
+            return answer()
+        finally:
+            beaten.set()
+
+    return beat, told, beaten
+
+
+def test_it_beats_without_progress_and_tells_of_it() -> None:
+    beat, told, beaten = beating(lambda: Hold.HELD)
+    with Heartbeat(beat, every_seconds=0.01, lease_seconds=60) as heartbeat:
+        assert beaten.wait(SOON)
+        heartbeat.enter(Stage.RUNNING)
+        heartbeat.step(3)
+        beaten.clear()
+        assert beaten.wait(SOON)
+        beaten.clear()
+        assert beaten.wait(SOON)
+    assert told[0] == (Stage.PREPARING, 0)
+    assert told[-1] == (Stage.RUNNING, 3)
+
+
+@pytest.mark.parametrize("hold", [Hold.CANCELLED, Hold.LOST])
+def test_it_stops_a_run_that_must_not_go_on(hold: Hold) -> None:
+    beat, told, _ = beating(lambda: hold)
+    with Heartbeat(beat, every_seconds=0.01, lease_seconds=60) as heartbeat:
+        heartbeat._thread.join(SOON)
+        with pytest.raises(Stopped) as stopped:
+            heartbeat.step(1)
+    assert (stopped.value.hold, len(told)) == (hold, 1)
+
+
+def test_a_database_that_stays_away_costs_the_lease() -> None:
+    """W10: by the time another worker may have taken the job, this one has stopped."""
+
+    def away() -> Hold:
+        raise ConnectionError
+
+    beat, _, _ = beating(away)
+    with Heartbeat(beat, every_seconds=0.01, lease_seconds=0.05) as heartbeat:
+        heartbeat._thread.join(SOON)
+        with pytest.raises(Stopped) as stopped:
+            heartbeat.check()
+    assert stopped.value.hold is Hold.LOST
+
+
+def test_a_database_that_comes_back_costs_nothing() -> None:
+    answers = iter([ConnectionError(), Hold.HELD])
+    healed = threading.Event()
+
+    def answer() -> Hold:
+        found = next(answers, Hold.HELD)
+        if isinstance(found, Exception):
+            raise found
+        healed.set()
+        return found
+
+    beat, _, _ = beating(answer)
+    with Heartbeat(beat, every_seconds=0.01, lease_seconds=60) as heartbeat:
+        assert healed.wait(SOON)
+        heartbeat.check()
