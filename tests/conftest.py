@@ -16,6 +16,7 @@ from tests.factories import rows
 from tests.factories.queue import RecordingQueue
 from tests.factories.services import make_services
 from tests.factories.transport import AppTransport
+from tests.factories.worker import House, make_house
 
 
 @pytest.fixture(scope="session")
@@ -85,4 +86,17 @@ def application(services: Services) -> FastAPI:
 def client(application: FastAPI) -> Iterator[httpx.Client]:
     """Calls the application in this process; send ``headers=owner.headers`` to be someone."""
     with httpx.Client(transport=AppTransport(application), base_url="http://corevault.test") as client:
+        yield client
+
+
+@pytest.fixture
+def house(database: Database, tmp_path: Path) -> House:
+    """A whole installation in this process: API and worker."""
+    return make_house(database, tmp_path)
+
+
+@pytest.fixture
+def api(house: House) -> Iterator[httpx.Client]:
+    """Calls the house's API."""
+    with house.client() as client:
         yield client

@@ -233,7 +233,9 @@ def test_a_dataset_that_is_not_ready_takes_no_jobs(
 
 def test_public_data_has_no_price(house: House, api: httpx.Client, owner: rows.Key) -> None:
     dataset_id = house.ready_dataset(owner, sensitivity="public")
-    for changes in ({}, {"privacy": {"epsilon": 0.5}}, {"method": "uniform", "parameters": {}, "privacy": None}):
+    uniform: dict[str, Any] = {"method": "uniform", "parameters": {}, "privacy": None}
+    target: dict[str, Any] = {"privacy": {"epsilon": 0.5}}
+    for changes in ({}, target, uniform):
         quote = api.post("/v1/quotes", json=job_body(dataset_id, **changes), headers=owner.headers)
         assert quote.status_code == 200, quote.text
         assert (quote.json()["cost"], quote.json()["affordable"]) == (None, True)

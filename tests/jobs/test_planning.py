@@ -1,5 +1,8 @@
 """Calibrated noise: cached, and a hair more of it where that is what admission takes."""
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from app.errors import InvalidRequest
@@ -8,6 +11,7 @@ from app.jobs import planning
 from app.jobs.planning import HAIR, NoiseCache, Wish, make_plan
 from app.ledger import Charge
 from app.privacy.accounting import cost
+from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, PrivacyEvent, SelfComposedEvent
 
 DELTA = 1e-6
@@ -27,13 +31,16 @@ def noise_of(charge: Charge) -> float:
     return getattr(inner, "noise_multiplier", None) or inner.event.noise_multiplier  # type: ignore[union-attr]
 
 
+def is_noisy(threshold: float, charge: Charge) -> bool:
+    return noise_of(charge) >= threshold
+
+
 def test_a_shape_is_calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[float] = []
-    genuine = planning.calibrate
 
-    def counting(plan: planning.Callable[[float], tuple[PrivacyEvent, ...]], target: float, delta: float) -> float:
+    def counting(plan: Callable[[float], tuple[PrivacyEvent, ...]], target: float, delta: float) -> float:
         calls.append(target)
-        return genuine(plan, target, delta)
+        return calibrate(plan, target, delta)
 
     monkeypatch.setattr(planning, "calibrate", counting)
     cache = NoiseCache()
@@ -49,7 +56,7 @@ def test_the_least_noise_within_a_hair_is_bought() -> None:
     least = noise_of(planning.charge_of(make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda _: True)))
     for needed in (1.0, 1.001, 1.02, 1 + HAIR):
         threshold = least * needed * (1 - 1e-12)
-        plan = make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda charge, t=threshold: noise_of(charge) >= t)
+        plan = make_plan(wish(), FACTS, DELTA, NoiseCache(), partial(is_noisy, threshold))
         assert noise_of(planning.charge_of(plan)) == pytest.approx(least * needed, rel=1e-5)
         assert cost(plan.events, DELTA) <= 0.5
 

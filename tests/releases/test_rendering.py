@@ -33,6 +33,7 @@ def points(**changes: Any) -> Pseudocoreset:
 
 def test_every_representation_holds_the_same_doubles() -> None:
     original = points()
+    assert original.y is not None
     rendered = render(original, discrete_target=True)
     names = ["age", 'sex=Ma,le "x"', "intercept", "y", "weight"]
     expected = np.column_stack([original.u, original.y, original.weight])

@@ -1,7 +1,7 @@
 """The heartbeat keeps a lease, tells of progress, and stops a run that has lost its job."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_a_database_that_stays_away_costs_the_lease() -> None:
 
 
 def test_a_database_that_comes_back_costs_nothing() -> None:
-    answers = iter([ConnectionError(), Hold.HELD])
+    answers: Iterator[Hold | Exception] = iter([ConnectionError()])
     healed = threading.Event()
 
     def answer() -> Hold:
