@@ -28,7 +28,19 @@ class PlanExhausted(RuntimeError):
 class ClippedGaussianOracle:
     """Answers clipped sums of potentials over planned Poisson subsamples, with Gaussian noise on an integer grid."""
 
-    __slots__ = ("__answer_length", "__executed", "__model", "__noise", "__pending", "__present", "__rows", "__samples")
+    __slots__ = (
+        "__answer_length",
+        "__block",
+        "__executed",
+        "__integers",
+        "__model",
+        "__noise",
+        "__pending",
+        "__potentials",
+        "__present",
+        "__rows",
+        "__samples",
+    )
 
     def __init__(
         self,
@@ -53,6 +65,9 @@ class ClippedGaussianOracle:
         self.__samples = Subsamples(sampling, facts.slots, [(_rate(event), n) for event, n in self.__pending])
         self.__model, self.__noise, self.__answer_length = model, noise, plan.answer_length
         self.__rows, self.__present = _gather(model, build(plan.model, facts, model), source, self.__samples.union)
+        self.__block = np.empty((BLOCK, self.__rows.shape[1]), dtype=np.float32)
+        self.__potentials = np.empty((BLOCK, plan.answer_length), dtype=np.float32)
+        self.__integers = np.empty((BLOCK, plan.answer_length))
 
     @property
     def executed(self) -> tuple[PrivacyEvent, ...]:
@@ -95,16 +110,20 @@ class ClippedGaussianOracle:
         positions = self.__samples.next()
         count = len(self.__rows) if positions is None else len(positions)
         total = np.zeros(len(draws), dtype=np.int64)
-        potentials, integers = np.empty((BLOCK, len(draws)), np.float32), np.empty((BLOCK, len(draws)))
         with np.errstate(all="ignore"):
             for start in range(0, count, BLOCK):
-                block = slice(start, start + BLOCK) if positions is None else positions[start : start + BLOCK]
-                rows = self.__rows[block]
-                n = len(rows)
-                self.__model.log_likelihood(rows, draws, out=potentials[:n])
-                clip_to_grid(potentials[:n], self.__present[block], clip, out=integers[:n])
-                total += exact_sum(integers[:n])
+                block = slice(start, min(start + BLOCK, count))
+                rows, present = self.__take(block if positions is None else positions[block])
+                potentials, integers = self.__potentials[: len(rows)], self.__integers[: len(rows)]
+                self.__model.log_likelihood(rows, draws, out=potentials)
+                total += exact_sum(clip_to_grid(potentials, present, clip, out=integers))
         return total
+
+    def __take(self, block: slice | NDArray[np.integer]) -> tuple[Array32, NDArray[np.bool_]]:
+        if isinstance(block, slice):
+            return self.__rows[block], self.__present[block]
+        rows = np.take(self.__rows, block, axis=0, out=self.__block[: len(block)], mode="clip")
+        return rows, self.__present[block]
 
 
 def _rate(event: AtomicEvent) -> float:

@@ -13,6 +13,8 @@ from scipy.special import expit
 from app.errors import InvalidRequest
 from app.inference.protocol import Array64, Column, Expansion
 
+_MAX_LOG_ODDS = 700.0  # of what float64 can exponentiate
+
 
 class LogisticRegression:
     """The model ``logistic-regression``: binary target, prior ``N(0, prior_scale**2 I)``."""
@@ -42,7 +44,10 @@ class LogisticRegression:
 
     def row_gradient(self, rows: Array64, draws: Array64, cotangent: Array64) -> Array64:
         """``sum_s cotangent_s sigmoid(-rows'draws_s) draws_s``, shape ``(n, p)``."""
-        return np.asarray((expit(-(rows @ draws.T)) * cotangent) @ draws)
+        odds = np.exp(np.minimum(rows @ draws.T, _MAX_LOG_ODDS))
+        odds += 1
+        np.divide(cotangent, odds, out=odds)
+        return np.asarray(odds @ draws)
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""

@@ -1,0 +1,92 @@
+"""Tables for benchmarks: rows that exist only where they are gathered, and noise without privacy to compare with."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from app.inference.mechanisms import Integers
+from app.inference.protocol import Column, DeclaredFacts, ModelSpec
+
+TARGET = "label"
+
+
+class NoNoise:
+    """Leaves sums as they are: what the discrete Gaussian costs is the difference."""
+
+    def perturb(self, sums: Integers, scale: float) -> Integers:
+        """``sums``."""
+        return sums
+
+
+class RoundedNoise:
+    """Rounded floating-point noise: as good as the discrete Gaussian for quality, and faster; not private."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def perturb(self, sums: Integers, scale: float) -> Integers:
+        """``sums`` plus rounded normal noise of standard deviation ``scale``."""
+        return sums + np.rint(scale * self._rng.standard_normal(len(sums))).astype(np.int64)
+
+
+class GeneratedRows:
+    """A logistic regression on uniform features, each row a hash of its slot: any number of slots, no storage."""
+
+    def __init__(self, slots: int, features: int) -> None:
+        self.slots = slots
+        self._truth = np.random.default_rng(features).normal(size=features) * 2 / np.sqrt(features)
+
+    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        """The rows at ``indices``; the last uniform of a row decides its label."""
+        uniforms = (_hash(indices, column) for column in range(len(self._truth) + 1))
+        table: dict[str, NDArray[Any]] = {}
+        logit = np.zeros(len(indices))
+        for column, weight in enumerate(self._truth):
+            table[f"x{column}"] = 2 * next(uniforms) - 1
+            logit += weight * table[f"x{column}"]
+        table[TARGET] = (next(uniforms) < expit(logit)).astype(np.float64)
+        table["present"] = np.ones(len(indices), dtype=np.uint8)
+        return table
+
+
+class ArrayRows:
+    """A table in memory: features in [-1, 1], ``(n, d)``, and labels 0 or 1; slots beyond it are null rows."""
+
+    def __init__(self, x: NDArray[Any], y: NDArray[Any], slots: int) -> None:
+        self.slots = slots
+        self._table = {f"x{column}": x[:, column] for column in range(x.shape[1])} | {TARGET: y}
+        self._count = len(y)
+
+    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        """The rows at ``indices``."""
+        inside = indices < self._count
+        taken = np.where(inside, indices, 0)
+        table = {name: np.where(inside, values[taken], 0.0) for name, values in self._table.items()}
+        return table | {"present": inside.astype(np.uint8)}
+
+
+def facts(features: int, slots: int, delta: float = 1e-6) -> DeclaredFacts:
+    """The declaration of both tables."""
+    columns = tuple(Column(f"x{column}", "real", -1.0, 1.0) for column in range(features))
+    return DeclaredFacts((*columns, Column(TARGET, "binary")), slots, {"kind": "row"}, "private", delta)
+
+
+def spec(features: int) -> ModelSpec:
+    """The model of both tables."""
+    return ModelSpec("logistic-regression", tuple(f"x{column}" for column in range(features)), TARGET)
+
+
+def _hash(indices: NDArray[np.int64], column: int) -> NDArray[np.float64]:
+    """Uniforms in [0, 1) from (slot, column): the finaliser of SplitMix64."""
+    state = indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(
+        (column + 1) * 0xD1B54A32D192ED03 % 2**64
+    )
+    state ^= state >> np.uint64(30)
+    state *= np.uint64(0xBF58476D1CE4E5B9)
+    state ^= state >> np.uint64(27)
+    state *= np.uint64(0x94D049BB133111EB)
+    state ^= state >> np.uint64(31)
+    return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -1,0 +1,165 @@
+"""How fast DP-PSVI runs, and in how much memory: ``make bench``.
+
+Each case runs in a process of its own, on one core, so that its peak memory is its own. Times are of the whole run
+(subsampling, gathering, Laplace, gradients, rounding, noise); rows are generated, and generating them is not counted.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from app.inference.mechanisms import DiscreteGaussian
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import Mechanism, PlanRequest, RowSource
+from app.inference.registry import method, model
+from app.inference.rng import monte_carlo_generator, sampling_generator
+from app.inference.runner import run
+from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
+
+FEATURES, SIZE, DRAWS, ITERATIONS, BATCH = 50, 100, 100, 500, 2_000
+KIB = 1024
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Result:
+    """Seconds of each part, memory in bytes above the imports, and how many rows were gathered."""
+
+    setup_seconds: float
+    iteration_seconds: float
+    product_seconds: float
+    memory: int
+    gathered: int
+
+
+class _Counted:
+    """Times and counts what a source generates, so that it can be left out."""
+
+    def __init__(self, source: RowSource) -> None:
+        self.slots, self._source = source.slots, source
+        self.rows, self.seconds = 0, 0.0
+
+    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        start = time.perf_counter()
+        table = self._source.gather(indices)
+        self.seconds += time.perf_counter() - start
+        self.rows += len(indices)
+        return table
+
+
+def measure(slots: int, *, discrete: bool) -> Result:
+    """One run at the expected batch, in this process."""
+    declared = facts(FEATURES, slots)
+    mechanism = Mechanism(5.0, BATCH / slots, ITERATIONS)
+    request = PlanRequest("dp-psvi", SIZE, spec(FEATURES), {"posterior_draws": DRAWS}, mechanism)
+    plan = method("dp-psvi").plan(request, declared)
+    source = _Counted(GeneratedRows(slots, FEATURES))
+    noise = DiscreteGaussian() if discrete else NoNoise()
+    _warm_up()
+    before = _peak()
+    start = time.perf_counter()
+    oracle = ClippedGaussianOracle(
+        model("logistic-regression"), plan, declared, source, noise=noise, sampling=sampling_generator()
+    )
+    ready = time.perf_counter()
+    run(plan, declared, oracle, monte_carlo_generator(), lambda _: None)
+    done = time.perf_counter()
+    memory = _peak() - before
+    return Result(ready - start - source.seconds, done - ready, _products(), memory, source.rows)
+
+
+def _warm_up() -> None:
+    """Load what the linear algebra and the noise library load on first use."""
+    square = np.eye(FEATURES, dtype=np.float32)
+    np.linalg.cholesky(square @ square)
+    DiscreteGaussian().perturb(np.zeros(1, dtype=np.int64), 1.0)
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
+
+
+def _products() -> float:
+    """Seconds of the bare matrix products of a run: rows by draws, in single precision, the whole batch at once."""
+    rng = np.random.default_rng()
+    rows = rng.standard_normal((BATCH, FEATURES + 1)).astype(np.float32)
+    draws = rng.standard_normal((FEATURES + 1, DRAWS)).astype(np.float32)
+    out = rows @ draws
+    start = time.perf_counter()
+    for _ in range(ITERATIONS):
+        np.matmul(rows, draws, out=out)
+    return time.perf_counter() - start
+
+
+def _child(slots: int, *, discrete: bool) -> Result:
+    command = [sys.executable, "-m", "benchmarks.speed", "--slots", str(slots), *(["--discrete"] if discrete else [])]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    best = [
+        Result(**json.loads(subprocess.run(command, check=True, capture_output=True, env=environment).stdout))
+        for _ in range(3)
+    ]
+    return min(best, key=lambda result: result.iteration_seconds)
+
+
+def _report() -> None:
+    console = Console()
+    table = Table(title=f"DP-PSVI, {FEATURES} features, M={SIZE}, S={DRAWS}, T={ITERATIONS}, batch {BATCH}; best of 3")
+    for name in (
+        "slots",
+        "noise",
+        "before s",
+        "iterations s",
+        "total s",
+        "bare products s",
+        "ratio",
+        "MiB",
+        "bound MiB",
+    ):
+        table.add_column(name, justify="right")
+    results = {}
+    for slots, discrete in ((100_000, False), (100_000, True), (1_000_000, False), (100_000_000, False)):
+        result = results[slots, discrete] = _child(slots, discrete=discrete)
+        total = result.setup_seconds + result.iteration_seconds
+        bound = 1.2 * 4 * FEATURES * result.gathered / MIB + 50
+        table.add_row(
+            f"{slots:,}",
+            "discrete" if discrete else "none",
+            f"{result.setup_seconds:.2f}",
+            f"{result.iteration_seconds:.2f}",
+            f"{total:.2f}",
+            f"{result.product_seconds:.2f}",
+            f"{total / result.product_seconds:.1f}",
+            f"{result.memory / MIB:.0f}",
+            f"{bound:.0f}",
+        )
+    console.print(table)
+    ratio = results[100_000_000, False].iteration_seconds / results[1_000_000, False].iteration_seconds
+    console.print(f"iterations at 100,000,000 slots over those at 1,000,000: {ratio:.2f}")
+
+
+def main() -> None:
+    """Print the table, or, as a child, one case as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--slots", type=int)
+    parser.add_argument("--discrete", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.slots is None:
+        _report()
+    else:
+        print(json.dumps(asdict(measure(arguments.slots, discrete=arguments.discrete))))
+
+
+if __name__ == "__main__":
+    main()
