@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test demo bench quality race lock format clean
+.PHONY: help install lint test services demo bench quality race lock format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,10 @@ format: $(INSTALLED) ## Rewrite the code in the house style
 
 test: $(INSTALLED) ## Everything that needs no server
 	$(BIN)/pytest
+
+services: $(INSTALLED) ## The tests from outside on PostgreSQL and Redis (set COREVAULT_DATABASE_URL and COREVAULT_BROKER_URL)
+	test -n "$$COREVAULT_DATABASE_URL" -a -n "$$COREVAULT_BROKER_URL"
+	$(BIN)/pytest tests/e2e/test_journey.py tests/e2e/test_race.py tests/e2e/test_kill.py
 
 demo: $(INSTALLED) ## The main job, end to end, on real data
 	$(BIN)/python -m demo

@@ -19,6 +19,8 @@ import numpy as np
 
 SCRIPTS = Path(sys.executable).parent
 READY_SECONDS = 60
+SERVICES = ("COREVAULT_DATABASE_URL", "COREVAULT_BROKER_URL")
+"""Set by hand to run the same tests on PostgreSQL and Redis."""
 _SIZES = count(1500)
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "type": "integer", "lower": 0, "upper": 100},
@@ -64,7 +66,9 @@ class House:
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")} | {
+            name: os.environ[name] for name in SERVICES if name in os.environ
+        }
         arguments = ["--port", str(self.port), "--data-dir", str(self.data), "--bootstrap-key", str(self.key_file)]
         with self.log.open("ab") as log:
             return subprocess.Popen(
