@@ -1,0 +1,117 @@
+"""A real worker, killed in mid-run: first the process that carries the job, then its parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+import pytest
+from sqlalchemy import func, select
+
+from app.main import create_app
+from app.queue.sender import CeleryQueue
+from app.releases.models import Release
+from tests.factories import rows
+from tests.factories.datasets import CSV, declared
+from tests.factories.transport import AppTransport
+from tests.factories.worker import House, job_body
+
+PATIENCE_SECONDS = 60.0
+LONG = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": 1500}
+Found = TypeVar("Found")
+
+
+def until(condition: Callable[[], Found | None]) -> Found:
+    """What ``condition`` finds, as soon as it does."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (found := condition()) is None:
+        assert time.monotonic() < deadline, "nothing happened"
+        time.sleep(0.05)
+    return found
+
+
+def start_worker(folder: Path) -> "subprocess.Popen[bytes]":
+    settings = {
+        "COREVAULT_DATA_DIR": str(folder),
+        "COREVAULT_LEASE_SECONDS": "3",
+        "COREVAULT_HEARTBEAT_SECONDS": "0.5",
+        "COREVAULT_SWEEP_SECONDS": "0.2",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    command = Path(sys.executable).with_name("corevault-worker")
+    return subprocess.Popen([command], env=os.environ | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()] + [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        if task.name != str(pid)
+        for child in (task / "children").read_text().split()
+    ]
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def table(size: int = 200) -> bytes:
+    lines = [f"{17 + 7 * i % 70},{1 + 3 * i % 90},{'Male' if i % 3 else 'Female'},{i % 2}" for i in range(size)]
+    return "\n".join(["age,hours,sex,income_gt_50k", *lines, ""]).encode()
+
+
+@pytest.mark.timeout(150)
+def test_wherever_a_worker_is_killed_the_job_ends_with_one_charge_and_one_release(
+    house: House, owner: rows.Key, tmp_path: Path
+) -> None:
+    """W10: SIGKILL refunds nothing, charges nothing twice and forgets nothing; and a dead parent leaves no child."""
+    queue = CeleryQueue("filesystem://", tmp_path)
+    services = replace(house.services, queue=queue)
+    worker = start_worker(tmp_path)
+    try:
+        with httpx.Client(transport=AppTransport(create_app(services)), base_url="http://corevault.test") as api:
+            dataset_id = declared(api, owner, slots=1_000)["id"]
+            content = api.put(f"/v1/datasets/{dataset_id}/content", content=table(), headers=owner.headers | CSV)
+            assert content.status_code == 202
+            path = f"/v1/datasets/{dataset_id}"
+            until(lambda: api.get(path, headers=owner.headers).json()["status"] == "ready" or None)
+            body = job_body(dataset_id, privacy=LONG)
+            job_id = api.post("/v1/jobs", json=body, headers=owner.headers).json()["id"]
+
+        def in_mid_run(attempt: int) -> bool | None:
+            job = house.read(job_id)
+            assert job.status in {"queued", "running"}, "it must be killed before it ends"
+            return (job.attempts == attempt and job.status == "running" and job.steps_done > 0) or None
+
+        until(lambda: in_mid_run(1))
+        (child,) = children(worker.pid)
+        os.kill(child, signal.SIGKILL)
+        until(lambda: in_mid_run(2))
+        (child,) = children(worker.pid)
+        worker.kill()
+        worker.wait()
+        until(lambda: is_gone(child) or None)
+        worker = start_worker(tmp_path)
+        until(lambda: house.read(job_id).ended_at)
+        worker.terminate()
+        assert worker.wait(PATIENCE_SECONDS) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+        queue.close()
+    assert (house.read(job_id).status, house.read(job_id).attempts) == ("succeeded", 3)
+    with house.database.read() as session:
+        kinds = [entry.kind for entry in house.ledger.entries(session, dataset_id, limit=100, before=None)]
+        assert kinds[::-1] == ["account_opened", "reserved", "opened", "settled"]
+        assert session.scalar(select(func.count()).select_from(Release)) == 1
+        assert house.ledger.verify(session) == ()

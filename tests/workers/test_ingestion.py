@@ -1,0 +1,87 @@
+"""An upload's way into the vault, as the worker carries it: once, whatever is repeated, lost or refused."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.datasets.models import Content
+from app.errors import DependencyUnavailable
+from tests.factories import rows
+from tests.factories.datasets import declared, stored, uploaded
+from tests.factories.worker import House
+from workers import ingestion as module
+from workers.enclave import Failed, Outcome, ingest
+
+TABLE = b"age,hours,sex,income_gt_50k\n20,40,Male,1\n30,50,Female,0\n"
+
+
+def received(house: House, api: httpx.Client, owner: rows.Key, content: bytes = TABLE) -> tuple[str, str]:
+    """Ids of a dataset and of its content that waits for the worker."""
+    dataset_id = declared(api, owner, slots=100)["id"]
+    uploaded(api, owner, dataset_id, content)
+    (_, content_id) = house.queue.sent.pop()
+    return dataset_id, content_id
+
+
+def read(house: House, content_id: str) -> Content:
+    with house.database.read() as session:
+        return session.get_one(Content, content_id)
+
+
+def test_a_content_is_put_in_force_once(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    dataset_id, content_id = received(house, api, owner)
+    house.ingestion().run(content_id)
+    first = read(house, content_id)
+    assert (first.status, first.attempts) == ("ready", 1)
+    house.ingestion().run(content_id)
+    assert read(house, content_id).table_object == first.table_object
+    assert api.get(f"/v1/datasets/{dataset_id}", headers=owner.headers).json()["status"] == "ready"
+    house.sweeper.sweep()
+    assert stored(house.services.store) == [first.table_object]
+
+
+def test_a_faulty_file_is_rejected_by_its_code(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    _, content_id = received(house, api, owner, b"age\n1\n")
+    house.ingestion().run(content_id)
+    assert (read(house, content_id).status, read(house, content_id).rejection) == ("rejected", "missing_column")
+    house.sweeper.sweep()
+    assert stored(house.services.store) == []
+
+
+@pytest.mark.parametrize(("outcome", "attempts"), [(Failed(transient=True), 0), (Failed(transient=False), 1)])
+def test_what_failed_is_tried_again(
+    house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, attempts: int
+) -> None:
+    """W10: a store that is away is no fault of the file, and costs it no attempt."""
+    _, content_id = received(house, api, owner)
+    monkeypatch.setattr(module, "ingest", lambda *_, **__: outcome)
+    house.ingestion().run(content_id)
+    assert (read(house, content_id).status, read(house, content_id).attempts) == ("received", attempts)
+
+
+def test_a_store_that_goes_away_is_waited_for(
+    house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any, **__: Any) -> Outcome:
+        raise DependencyUnavailable
+
+    _, content_id = received(house, api, owner)
+    monkeypatch.setattr(module, "ingest", away)
+    house.ingestion().run(content_id)
+    assert (read(house, content_id).status, read(house, content_id).attempts) == ("received", 0)
+
+
+def test_a_dataset_that_is_deleted_meanwhile_keeps_nothing(
+    house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset_id, content_id = received(house, api, owner)
+
+    def overtaken(*arguments: Any, **keywords: Any) -> Outcome:
+        outcome = ingest(*arguments, **keywords)
+        assert api.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
+        return outcome
+
+    monkeypatch.setattr(module, "ingest", overtaken)
+    house.ingestion().run(content_id)
+    assert stored(house.services.store) == []
