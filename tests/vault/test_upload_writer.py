@@ -98,7 +98,7 @@ def test_too_large_a_body_is_refused_and_leaves_nothing(store: LocalStore, seali
         writer.write(bytes(3 * CHUNK_BYTES))
         with pytest.raises(ContentTooLarge):
             writer.write(b"x")
-    assert files(tmp_path) == []
+        assert files(tmp_path) == []
 
 
 @pytest.mark.parametrize("room", [10, CHUNK_BYTES, 2 * CHUNK_BYTES])
