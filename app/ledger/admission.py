@@ -39,6 +39,8 @@ def decide(balance: Balance, dataset_id: str, charge: Charge) -> Decision:
     cap = balance.datasets[dataset_id].cap
     if cap is not None:
         count = min(count, cap.meter.room(priced.cap_amounts))
+    if balance.frozen:
+        count = 0
     preview = _preview(balance, priced, count)
     if count == 0:
         return Decision(preview, None)

@@ -75,7 +75,6 @@ def _holds(session: ReadSession, signer: Signer, account: Account) -> bool:
         trail.within
         and marked
         and trail.points.get(taken) == kept
-        and snapshot.checkpoint_of(account) == max((mark.sequence for mark in marks), default=0)
         and account.frozen_at == trail.frozen_at
         and balance.to_json() == account.balance
         and _jobs(session, account.id) == trail.jobs

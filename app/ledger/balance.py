@@ -53,6 +53,11 @@ class Balance:
         """The highest limit ever open: what all releases together stay within."""
         return sum(tranche.epsilon for tranche in self.tranches)
 
+    def limit(self, dataset_id: str) -> float:
+        """The dataset's limit: the account's, or its cap where that is lower."""
+        cap = self.datasets[dataset_id].cap
+        return min(self.total.epsilon, cap.epsilon) if cap is not None else self.total.epsilon
+
     def to_json(self) -> dict[str, Any]:
         return {
             "owner_id": self.owner_id,

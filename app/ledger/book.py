@@ -1,7 +1,7 @@
 """A book: a locked account whose balance has just been recomputed. The only way to extend a chain."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -56,15 +56,15 @@ def extend(
     return entry
 
 
-def open_book(tx: WriteSession, signer: Signer, dataset_id: str, *, frozen_too: bool = False) -> Book:
+def open_book(tx: WriteSession, signer: Signer, dataset_id: str) -> Book:
     """Lock the dataset's account and recompute its balance.
 
     Raises:
         NotFound: the dataset has no account.
-        StateConflict: the account is frozen (unless ``frozen_too``), or is now, because something does not hold.
+        StateConflict: the account is frozen, or is now, because something does not hold.
     """
     book = _checked(tx, signer, locked(tx, dataset_id), dataset_id)
-    if book is None or (book.balance.frozen and not frozen_too):
+    if book is None or book.balance.frozen:
         raise StateConflict(FROZEN_DETAIL)
     return book
 
@@ -103,6 +103,11 @@ def cached(session: ReadSession, dataset_id: str) -> Account:
     if account is None:
         raise NotFound
     return account
+
+
+def believed(account: Account) -> Balance:
+    """The cached balance, good enough to read; nothing fits into it once the account is frozen."""
+    return replace(Balance.from_json(account.balance), frozen=account.frozen_at is not None)
 
 
 def serialise(tx: WriteSession, name: str) -> None:

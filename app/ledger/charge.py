@@ -74,7 +74,7 @@ def amounts(charge: Charge, orders: Sequence[float]) -> tuple[int, ...]:
         vector = renyi(charge.events, orders)
     except UnknownEvent as error:
         raise Internal("A planned event has no price, so nothing can be charged for it.") from error
-    if not charge.events or min(vector, default=1) <= 0:
+    if min(vector) <= 0:
         raise Internal("A job on private data always has a price.")
     return vector
 

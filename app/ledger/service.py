@@ -10,7 +10,7 @@ from app.errors import NotFound
 from app.ledger import accounts, admission, audit, checkpoints, fingerprints, limits, transfers, views
 from app.ledger import book as books
 from app.ledger.admission import Preview
-from app.ledger.balance import CONTENT_REPLACED, DATASET_DELETED, Balance
+from app.ledger.balance import CONTENT_REPLACED, DATASET_DELETED
 from app.ledger.charge import Charge
 from app.ledger.checkpoints import CheckpointRef
 from app.ledger.models import LedgerDataset
@@ -73,13 +73,12 @@ class Ledger:
         Raises:
             MethodNotAllowedOnPrivateData, InvalidRequest, Internal: for what has no price.
         """
-        account = books.cached(session, dataset_id)
-        return admission.decide(Balance.from_json(account.balance), dataset_id, charge).preview
+        balance = books.believed(books.cached(session, dataset_id))
+        return admission.decide(balance, dataset_id, charge).preview
 
     def admits(self, session: ReadSession, dataset_id: str, charge: Charge) -> bool:
         """Whether :meth:`reserve` would take the charge now."""
-        account = books.cached(session, dataset_id)
-        return account.frozen_at is None and self.preview(session, dataset_id, charge).affordable
+        return self.preview(session, dataset_id, charge).affordable
 
     def reserve(self, tx: WriteSession, dataset_id: str, job_id: str, charge: Charge) -> Preview:
         """See :func:`app.ledger.transfers.reserve`."""

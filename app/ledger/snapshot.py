@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from rfc8785 import CanonicalizationError
+from sqlalchemy import func, select
 
 from app.db import ReadSession
 from app.ledger import chain
 from app.ledger.balance import Balance
 from app.ledger.chain import Head, Mismatch
 from app.ledger.encoding import digest
-from app.ledger.models import Account
+from app.ledger.models import Account, Checkpoint
 from app.vault.signing import Signer, verify
 
 _MEMBERS = 6
@@ -35,7 +36,8 @@ def recompute(session: ReadSession, signer: Signer, account: Account) -> Balance
     """The balance from the last snapshot and the entries behind it.
 
     Raises:
-        Mismatch: if the snapshot, an entry, the head or the cached balance does not hold.
+        Mismatch: if the snapshot, an entry, the head or the cached balance does not hold, or a checkpoint is newer
+            than what the account remembers (its rows were rolled back).
     """
     head = _trusted(signer, account)
     for _, reached in chain.replay(head, chain.after(session, account.id, head.sequence)):
@@ -45,6 +47,9 @@ def recompute(session: ReadSession, signer: Signer, account: Account) -> Balance
     if head.balance.to_json() != account.balance or head.balance.frozen != (account.frozen_at is not None):
         raise Mismatch
     if (head.balance.owner_id, head.balance.population) != (account.owner_id, account.population):
+        raise Mismatch
+    newest = session.scalar(select(func.max(Checkpoint.sequence)).where(Checkpoint.account_id == account.id))
+    if (newest or 0) != checkpoint_of(account):
         raise Mismatch
     return head.balance
 

@@ -136,7 +136,7 @@ def contains_settled(session: ReadSession, job_id: str) -> bool:
 
 
 def _row(session: ReadSession, job_id: str) -> Reservation:
-    row = session.get(Reservation, job_id)
+    row = session.get(Reservation, job_id, populate_existing=True)
     if row is None:
         raise NotFound
     return row
@@ -194,12 +194,10 @@ def _assert_within(book: Book, dataset_id: str, tranche: int) -> None:
 
 
 def _exceeded(book: Book, dataset_id: str, preview: Preview) -> BudgetExceeded:
-    total = book.balance.total
-    cap = book.balance.datasets[dataset_id].cap
-    limit = min(total.epsilon, cap.epsilon) if cap is not None else total.epsilon
+    delta = book.balance.total.delta
     return BudgetExceeded(
-        requested={"epsilon": preview.cost_epsilon, "delta": total.delta},
+        requested={"epsilon": preview.cost_epsilon, "delta": delta},
         epsilon_after=preview.epsilon_after,
-        limit={"epsilon": limit, "delta": total.delta},
-        remaining={"epsilon": admission.largest_gaussian(book.balance, dataset_id), "delta": total.delta},
+        limit={"epsilon": book.balance.limit(dataset_id), "delta": delta},
+        remaining={"epsilon": admission.largest_gaussian(book.balance, dataset_id), "delta": delta},
     )

@@ -78,10 +78,9 @@ class Guarantee:
 
 def budget(session: ReadSession, dataset_id: str) -> Budget:
     account = book.cached(session, dataset_id)
-    balance = Balance.from_json(account.balance)
+    balance = book.believed(account)
     delta = balance.total.delta
     spent = admission.at_limit(balance, balance.total.meter.spent)
-    frozen = account.frozen_at is not None
     return Budget(
         dataset_id=dataset_id,
         population=balance.population,
@@ -89,27 +88,20 @@ def budget(session: ReadSession, dataset_id: str) -> Budget:
         relation=balance.relation,
         unit=balance.unit["kind"],
         slots=balance.datasets[dataset_id].slots,
-        limit=Amount(limit_of(balance, dataset_id), delta),
+        limit=Amount(balance.limit(dataset_id), delta),
         spent=Amount(spent, delta),
         reserved=Amount(max(0.0, admission.composed(balance) - spent), delta),
-        remaining=Amount(0.0 if frozen else admission.largest_gaussian(balance, dataset_id), delta),
+        remaining=Amount(admission.largest_gaussian(balance, dataset_id), delta),
         used_share=_used_share(balance),
         jobs=JobCounts(balance.settled, len(balance.live), _refused(session, account.id)),
         version=account.sequence,
     )
 
 
-def limit_of(balance: Balance, dataset_id: str) -> float:
-    """The dataset's limit: the account's, or its cap where that is lower."""
-    cap = balance.datasets[dataset_id].cap
-    return min(balance.total.epsilon, cap.epsilon) if cap is not None else balance.total.epsilon
-
-
 def limit(session: ReadSession, dataset_id: str) -> tuple[float, float]:
-    """The dataset's limit (epsilon, delta), read without the rest of the balance."""
-    document = book.cached(session, dataset_id).balance
-    total, cap = document["total"], document["datasets"][dataset_id]["cap"]
-    return (min(total["epsilon"], cap["epsilon"]) if cap else total["epsilon"]), total["delta"]
+    """The dataset's limit: (epsilon, delta)."""
+    balance = book.believed(book.cached(session, dataset_id))
+    return balance.limit(dataset_id), balance.total.delta
 
 
 def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | None) -> list[LedgerEntry]:
@@ -123,7 +115,7 @@ def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | 
 
 def guarantee(session: ReadSession, dataset_id: str) -> Guarantee:
     account = book.cached(session, dataset_id)
-    balance = Balance.from_json(account.balance)
+    balance = book.believed(account)
     tranches = tuple(map(_tranche, balance.tranches))
     return Guarantee(balance.guaranteed_epsilon, balance.total.delta, tranches, ACCOUNTANT, account.sequence)
 

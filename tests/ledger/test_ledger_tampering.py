@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from app.db import Base, Database, make_engine
 from app.errors import CorevaultError, StateConflict
-from app.ledger import Ledger
+from app.ledger import Ledger, snapshot
+from app.ledger import book as books
 from app.vault.signing import Signer
 from tests.ledger.support import SEED, Bench, costing
 
@@ -181,6 +182,46 @@ def test_a_rollback_of_one_account_is_noticed_by_its_checkpoints(bench: Bench, v
         for table in tables:
             tx.execute(sa.delete(table))
             tx.execute(sa.insert(table), [dict(row) for row in old[table.name]])
+    assert bench.verify() == (victim,)
+    with pytest.raises(StateConflict):
+        bench.reserve("job_3", costing(0.4))
+
+
+def test_a_snapshot_cannot_be_forged_without_the_key(bench: Bench, victim: str) -> None:
+    """A balance without its charges, in both places, at the true head of the chain: only the signature says no."""
+
+    def refund(row: Any) -> dict[str, Any]:
+        def empty(pot: dict[str, Any]) -> dict[str, Any]:
+            zeros = " ".join(["0"] * len(pot["spent"].split()))
+            return {**pot, "spent": zeros, "reserved": zeros}
+
+        kept = row.balance
+        balance = {**kept, "total": empty(kept["total"]), "tranches": [empty(pot) for pot in kept["tranches"]]}
+        forged = {**row.snapshot, "sequence": row.sequence, "head": row.head_hash, "balance": balance}
+        return {"balance": balance, "snapshot": forged}
+
+    edit(bench, "ledger_accounts", victim, refund, newest=True)
+    with pytest.raises(StateConflict):
+        bench.reserve("job_3", costing(0.1))
+    assert bench.verify() == (victim,)
+
+
+def test_a_history_rewritten_with_the_key_is_noticed_by_its_checkpoints(bench: Bench, victim: str) -> None:
+    """W11: the account's rows are rolled back, another past is lived and its end signed; the old marks remain."""
+    tables = [TABLES[name] for name in ("ledger_accounts", "ledger_entries", "ledger_reservations")]
+    with bench.database.read() as session:
+        old = {table.name: session.execute(sa.select(table)).mappings().all() for table in tables}
+    bench.run("job_3", costing(0.4))
+    with bench.database.write() as tx:
+        for table in tables:
+            tx.execute(sa.delete(table))
+            tx.execute(sa.insert(table), [dict(row) for row in old[table.name]])
+        account = books.lock_account(tx, victim)
+        newest = tx.scalar(sa.text("SELECT max(sequence) FROM ledger_checkpoints"))
+        assert account is not None
+        assert newest is not None
+        snapshot.take(bench.ledger.signer, account, newest)
+    bench.run("job_4", costing(0.1))
     assert bench.verify() == (victim,)
 
 

@@ -224,6 +224,7 @@ def test_a_frozen_account_spends_nothing_more(bench: Bench) -> None:
             call()
     bench.settle("job_1", ())
     bench.void("job_2")
+    assert not bench.preview(costing(0.1)).affordable
     budget = bench.budget()
     assert (budget.remaining.epsilon, budget.jobs.settled, budget.jobs.reserved) == (0.0, 1, 0)
     assert bench.verify() == ()
