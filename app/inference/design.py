@@ -41,10 +41,11 @@ class Design:
         present = np.asarray(table["present"]).astype(bool)
         x = np.empty((len(present), self.width), dtype=np.float32)
         position = 0
-        for column in self.features:
-            position = _encode_column(column, table[column.name], x, position, present)
+        with np.errstate(all="ignore"):
+            for column in self.features:
+                position = _encode_column(column, table[column.name], x, position, present)
+            y = np.asarray(table[self.target.name], dtype=np.float32)
         x[:, -1] = 1
-        y = np.asarray(table[self.target.name], dtype=np.float32)
         present &= np.isfinite(y)
         x[~present] = 0
         return x, np.where(present, y, np.float32(0)), present
@@ -140,14 +141,13 @@ def _design_columns(column: Column) -> list[DesignColumn]:
 def _encode_column(column: Column, values: NDArray[Any], x: Array32, position: int, present: NDArray[np.bool_]) -> int:
     """Write ``column``'s coordinates into ``x`` at ``position``, narrow ``present`` in place, return what follows."""
     width = _width(column)
-    with np.errstate(all="ignore"):
-        if column.type == "categorical":
-            codes = np.asarray(values)
-            present &= (codes >= 0) & (codes <= width)
-            x[:, position : position + width] = codes[:, None] == np.arange(1, width + 1)
-        else:
-            center, scale, half = _affine(column)
-            number = np.asarray(values, dtype=np.float64)
-            present &= ~np.isnan(number)
-            x[:, position] = np.clip((np.clip(number, center - half, center + half) - center) / scale, -1, 1)
+    if column.type == "categorical":
+        codes = np.asarray(values)
+        present &= (codes >= 0) & (codes <= width)
+        x[:, position : position + width] = codes[:, None] == np.arange(1, width + 1)
+    else:
+        center, scale, half = _affine(column)
+        number = np.asarray(values, dtype=np.float64)
+        present &= ~np.isnan(number)
+        x[:, position] = np.clip((np.clip(number, center - half, center + half) - center) / scale, -1, 1)
     return position + width

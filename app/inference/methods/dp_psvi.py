@@ -32,6 +32,7 @@ import numpy as np
 
 from app.errors import InvalidRequest
 from app.inference.design import Design, build
+from app.inference.gradients import centred_potentials, psvi_gradients
 from app.inference.laplace import laplace
 from app.inference.mechanisms import CLIP_FLOOR, GRID_BITS, MAX_SCALE
 from app.inference.models.logistic import LogisticRegression
@@ -170,18 +171,12 @@ class DpPsvi:
             setup.model, rows, weights, setup.plan.model.prior_scale, state.mode, tolerance=_MODE_TOLERANCE
         )
         draws = posterior.draw(rng, setup.plan.answer_length)
-        potentials = setup.model.log_likelihood(rows, draws)
-        potentials -= potentials.mean(axis=1, keepdims=True)
-        norms = np.sqrt(np.vecdot(potentials, potentials))
-        clip = max(_CLIP_MEDIANS * float(np.partition(norms, len(norms) // 2)[len(norms) // 2]), CLIP_FLOOR)
-        answer = oracle.clipped_potential_sum(draws, clip) / setup.sampling_rate
-        residual = answer - weights @ potentials
-        residual -= residual.mean()
-        residual /= len(residual)
-        weight_gradient = -weights * (potentials @ residual)
-        row_gradient = -weights[:, None] * setup.model.row_gradient(rows, draws, residual)
-        point_gradient = setup.model.fold(row_gradient, state.y)
-        return _descend(state, posterior.mean, weight_gradient, point_gradient, clip), {"clip": clip}
+        potentials = centred_potentials(setup.model, rows, draws)
+        clip = _clip(potentials)
+        data = oracle.clipped_potential_sum(draws, clip) / setup.sampling_rate
+        by_weight, by_row = psvi_gradients(setup.model, rows, weights, draws, potentials=potentials, data=data)
+        by_point = setup.model.fold(by_row, state.y)
+        return _descend(state, posterior.mean, weights * by_weight, by_point, clip), {"clip": clip}
 
     def finish(self, state: State) -> Pseudocoreset:
         """The last iterate."""
@@ -198,6 +193,12 @@ class DpPsvi:
                 "final_clip": state.clip,
             },
         )
+
+
+def _clip(potentials: Array64) -> float:
+    norms = np.sqrt(np.vecdot(potentials, potentials))
+    middle = len(norms) // 2
+    return max(_CLIP_MEDIANS * float(np.partition(norms, middle)[middle]), CLIP_FLOOR)
 
 
 def _descend(state: State, mode: Array64, weight_gradient: Array64, point_gradient: Array64, clip: float) -> State:

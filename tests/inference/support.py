@@ -1,0 +1,88 @@
+"""Small tables, and noise sources that may exist in tests only."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.mechanisms import Integers, NoiseSource
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import Column, DeclaredFacts, Mechanism, MechanismPlan, ModelSpec, PlanRequest
+from app.inference.registry import method, model
+from app.inference.rng import sampling_generator
+
+COLUMNS = (
+    Column("age", "integer", 20, 80),
+    Column("hours", "real", 0, 100),
+    Column("colour", "categorical", categories=("red", "green", "blue")),
+    Column("smoker", "binary"),
+    Column("ill", "binary"),
+)
+FEATURES = ("age", "hours", "colour", "smoker")
+SPEC = ModelSpec("logistic-regression", FEATURES, "ill")
+WIDTH = 6  # age, hours, two colours, smoker, intercept
+
+
+class NullNoise:
+    """No noise: answers are the exact clipped sums."""
+
+    def perturb(self, sums: Integers, scale: float) -> Integers:
+        return sums
+
+
+class Table:
+    """A table in memory with null rows after (or, by ``present``, among) its rows."""
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        self.columns = dict(columns)
+        self.slots = len(self.columns["present"])
+        self.gathered: list[NDArray[np.int64]] = []
+
+    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        self.gathered.append(indices)
+        return {name: values[indices] for name, values in self.columns.items()}
+
+
+def table(n: int, *, slots: int | None = None, seed: int = 0) -> Table:
+    """``n`` rows whose target follows a logistic regression, then null rows."""
+    rng = np.random.default_rng(seed)
+    slots = n if slots is None else slots
+    age, hours = rng.integers(20, 81, slots).astype(float), rng.uniform(0, 100, slots)
+    colour, smoker = rng.integers(0, 3, slots).astype(np.uint16), rng.integers(0, 2, slots).astype(float)
+    logit = (age - 50) / 15 - (hours - 50) / 40 + (colour == 1) + 0.8 * smoker - 0.5
+    columns: dict[str, NDArray[Any]] = {
+        "age": age,
+        "hours": hours,
+        "colour": colour,
+        "smoker": smoker,
+        "ill": (rng.random(slots) < 1 / (1 + np.exp(-logit))).astype(float),
+        "present": (np.arange(slots) < n).astype(np.uint8),
+    }
+    for values in columns.values():
+        values[n:] = 0
+    return Table(columns)
+
+
+def facts(slots: int, *, sensitivity: Any = "private") -> DeclaredFacts:
+    return DeclaredFacts(COLUMNS, slots, {"kind": "row"}, sensitivity, 1e-6)
+
+
+def plan(
+    slots: int, *, iterations: int = 3, rate: float = 1.0, noise: float = 1.0, draws: int = 4, size: int = 8
+) -> MechanismPlan:
+    request = PlanRequest("dp-psvi", size, SPEC, {"posterior_draws": draws}, Mechanism(noise, rate, iterations))
+    return method("dp-psvi").plan(request, facts(slots))
+
+
+def oracle(
+    source: Table, planned: MechanismPlan, noise: NoiseSource | None = None, sampling: np.random.Generator | None = None
+) -> ClippedGaussianOracle:
+    return ClippedGaussianOracle(
+        model("logistic-regression"),
+        planned,
+        facts(source.slots),
+        source,
+        noise=noise or NullNoise(),
+        sampling=sampling or sampling_generator(),
+    )

@@ -1,0 +1,125 @@
+"""The design matrix follows declarations alone (W6), and encoding is total (W14)."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import InvalidRequest
+from app.inference.design import build
+from app.inference.protocol import Column, DeclaredFacts, ModelSpec
+from app.inference.registry import model
+from tests.inference.support import COLUMNS, FEATURES, SPEC, facts
+
+LOGISTIC = model("logistic-regression")
+
+
+def _pointer(spec: ModelSpec, declared: DeclaredFacts | None = None) -> str:
+    with pytest.raises(InvalidRequest) as caught:
+        build(spec, declared or facts(10), LOGISTIC)
+    return caught.value.faults[0].pointer
+
+
+def _with(*columns: Column, **fields: Any) -> DeclaredFacts:
+    return replace(facts(10), columns=(*COLUMNS, *columns), **fields)
+
+
+def test_columns_and_values_follow_the_declaration() -> None:
+    design = build(SPEC, facts(2), LOGISTIC)
+    assert [column.name for column in design.columns] == [
+        "age",
+        "hours",
+        "colour=green",
+        "colour=blue",
+        "smoker",
+        "intercept",
+    ]
+    assert design.columns[0].transform == {"kind": "affine", "center": 50.0, "scale": 30.0}
+    assert design.columns[3].transform == {"kind": "indicator", "value": "blue"}
+    assert design.columns[5].transform == {"kind": "constant", "value": 1}
+    table = {
+        "age": np.array([20.0, 65.0]),
+        "hours": np.array([75.0, 1000.0]),
+        "colour": np.array([0, 2], np.uint16),
+        "smoker": np.array([1.0, 0.0]),
+        "ill": np.array([1.0, 0.0]),
+        "present": np.ones(2, np.uint8),
+    }
+    x, y, present = design.encode(table)
+    assert x.dtype == np.float32
+    np.testing.assert_array_equal(x, [[-1, 0.5, 0, 0, 1, 1], [0.5, 1, 0, 1, -1, 1]])
+    np.testing.assert_array_equal(y, [1, 0])
+    assert present.all()
+
+
+def test_a_constant_column_is_zero() -> None:
+    design = build(ModelSpec("logistic-regression", ("k",), "ill"), _with(Column("k", "real", 3.0, 3.0)), LOGISTIC)
+    table = {"k": np.array([3.0, 9.0]), "ill": np.zeros(2), "present": np.ones(2, np.uint8)}
+    np.testing.assert_array_equal(design.encode(table)[0], [[0, 1], [0, 1]])
+    assert np.all(design.sample(np.random.default_rng(1), 5)[:, 0] == 0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "pointer"),
+    [
+        (replace(SPEC, features=("age", "nope")), "/model/features/1"),
+        (replace(SPEC, features=("age", "age")), "/model/features/1"),
+        (replace(SPEC, features=("ill",)), "/model/features/0"),
+        (replace(SPEC, features=()), "/model/features"),
+        (replace(SPEC, target="nope"), "/model/target"),
+        (replace(SPEC, target=None), "/model/target"),
+        (replace(SPEC, features=("hours",), target="age"), "/model/target"),
+        (replace(SPEC, prior_scale=0.0), "/model/prior/scale"),
+        (replace(SPEC, prior_scale=float("nan")), "/model/prior/scale"),
+    ],
+)
+def test_a_faulty_model_is_pointed_at(spec: ModelSpec, pointer: str) -> None:
+    assert _pointer(spec) == pointer
+
+
+@pytest.mark.parametrize("name", ["weight", "y", "intercept"])
+def test_reserved_names_are_targets_but_never_features(name: str) -> None:
+    declared = _with(Column(name, "binary"))
+    assert _pointer(replace(SPEC, features=("age", name)), declared) == "/model/features/1"
+    assert build(replace(SPEC, target=name), declared, LOGISTIC).target.name == name
+
+
+def test_the_unit_column_is_never_modelled() -> None:
+    declared = _with(Column("person", "integer", 0, 9), unit={"kind": "column", "column": "person", "max_rows": 2})
+    assert _pointer(replace(SPEC, features=("person",)), declared) == "/model/features/0"
+    assert _pointer(replace(SPEC, target="person"), declared) == "/model/target"
+
+
+def test_a_design_of_too_many_columns_is_refused() -> None:
+    wide = Column("wide", "categorical", categories=tuple(map(str, range(3000))))
+    assert _pointer(replace(SPEC, features=("wide",)), _with(wide)) == "/model/features"
+
+
+ANY = st.floats(allow_nan=True, allow_infinity=True, width=64)
+
+
+@given(values=st.lists(st.tuples(ANY, ANY, st.integers(0, 65535), ANY, ANY, st.integers(0, 255)), max_size=6))
+def test_encoding_is_total_bounded_and_nulls_are_zero(values: list[tuple[float, ...]]) -> None:
+    """W14: whatever a row holds, encoding neither raises nor warns, and stays within the declared box."""
+    names = (*FEATURES, "ill", "present")
+    table: dict[str, Any] = {name: np.array([row[i] for row in values], float) for i, name in enumerate(names)}
+    table["colour"] = table["colour"].astype(np.uint16)
+    table["present"] = table["present"].astype(np.uint8)
+    x, y, present = build(SPEC, facts(10), LOGISTIC).encode(table)
+    assert x.shape == (len(values), 6)
+    assert np.all(np.abs(x) <= 1)
+    assert np.all(np.isfinite(y))
+    assert not np.any(x[~present])
+    assert not np.any(present & (table["present"] == 0))
+    assert not np.any(present & (np.isnan(table["age"]) | (table["colour"] > 2)))
+
+
+def test_sampled_rows_lie_in_the_declared_box() -> None:
+    sample = build(SPEC, facts(10), LOGISTIC).sample(np.random.default_rng(3), 400)
+    assert np.all(np.abs(sample) <= 1)
+    assert set(np.unique(sample[:, 4])) == {-1.0, 1.0}
+    assert {tuple(row) for row in sample[:, 2:4]} == {(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)}
+    assert np.all(sample[:, 5] == 1)

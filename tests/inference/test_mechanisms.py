@@ -1,0 +1,142 @@
+"""Integer clipping, exact sums and discrete noise: W5 and W7."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from app.inference.mechanisms import (
+    CLIP_FLOOR,
+    GRID,
+    MAX_SCALE,
+    DiscreteGaussian,
+    admissible_clip,
+    clip_to_grid,
+    exact_sum,
+)
+
+HOSTILE = st.one_of(
+    st.floats(width=32, allow_nan=True, allow_infinity=True),
+    st.sampled_from([0.0, -0.0, 1e-45, 3.4e38, -3.4e38, math.inf, -math.inf, math.nan, 1.0, 1 + 1e-7]),
+)
+
+
+@given(
+    rows=st.integers(2, 40).flatmap(
+        lambda s: st.lists(st.lists(HOSTILE, min_size=s, max_size=s), min_size=1, max_size=5)
+    ),
+    clip=st.floats(CLIP_FLOOR, 1e30),
+)
+def test_no_contribution_exceeds_the_grid_ball(rows: list[list[float]], clip: float) -> None:
+    """W5: after rounding, sum k**2 <= K**2 in exact integer arithmetic, whatever the row holds."""
+    potentials = np.array(rows, dtype=np.float32)
+    integers = clip_to_grid(potentials, np.ones(len(rows), dtype=bool), clip)
+    for row in integers:
+        exact = [int(value) for value in row]
+        assert all(value == k for value, k in zip(row, exact, strict=True))
+        assert sum(k * k for k in exact) <= GRID**2
+
+
+@given(length=st.integers(2, 1000), seed=st.integers(0, 2**32), scale=st.floats(-3, 6))
+def test_long_rows_are_clipped_to_just_inside_the_ball(length: int, seed: int, scale: float) -> None:
+    """W5: near the edge of the ball too, where rounding could push a row out; and clipping is not wasteful."""
+    rows = (np.random.default_rng(seed).standard_normal((3, length)) * 10**scale).astype(np.float32)
+    if length == 2:
+        rows += 1 + np.arange(2, dtype=np.float32)
+    clip = 1e-4
+    integers = clip_to_grid(rows.copy(), np.ones(3, dtype=bool), clip)
+    for original, row in zip(rows, integers, strict=True):
+        squares = sum(int(k) ** 2 for k in row)
+        assert squares <= GRID**2
+        if np.linalg.norm(original - original.mean()) > 2 * clip:
+            assert squares >= (0.999 * GRID) ** 2
+
+
+def test_a_clipped_sum_by_hand() -> None:
+    """Rows (3, -3) and (0.25, -0.25), already centred; C = 1: the first becomes (1, -1)/sqrt(2), the second stays."""
+    rows = np.array([[3, -3], [0.25, -0.25]], dtype=np.float32)
+    total = exact_sum(clip_to_grid(rows, np.ones(2, dtype=bool), 1.0))
+    expected = GRID * (1 / math.sqrt(2) + 0.25)
+    assert total[0] == -total[1]
+    assert abs(total[0] - expected) < 3e-4 * GRID
+
+
+def test_centring_removes_what_all_draws_share() -> None:
+    rows = np.array([[5.0, 5.5, 4.5, 5.0]], dtype=np.float32)
+    np.testing.assert_array_equal(clip_to_grid(rows, np.ones(1, bool), 2.0), [[0, GRID / 4, -GRID / 4, 0]])
+
+
+@given(seed=st.integers(0, 2**32), length=st.integers(2, 200), clip=st.floats(CLIP_FLOOR, 1e3))
+def test_an_absent_row_contributes_exactly_zero(seed: int, length: int, clip: float) -> None:
+    """W5: centring equal potentials in floating point may leave a residue; a null row must not show it."""
+    rows = np.full((1, length), -math.log(2), dtype=np.float32)
+    rows[0, 0] += np.random.default_rng(seed).standard_normal()
+    assert not np.any(clip_to_grid(rows, np.zeros(1, dtype=bool), clip))
+
+
+def _integers(seed: int, n: int) -> NDArray[np.float64]:
+    potentials = np.random.default_rng(seed).standard_normal((n, 7)).astype(np.float32)
+    return clip_to_grid(potentials, np.ones(n, dtype=bool), 1.0)
+
+
+@given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 300), max_size=6))
+def test_sums_are_bit_identical_however_they_are_split_or_ordered(seed: int, cuts: list[int]) -> None:
+    """W5: integer sums do not depend on order or partition, and equal Python's."""
+    integers = _integers(seed, 300)
+    whole = exact_sum(integers)
+    shuffled = np.random.default_rng(seed + 1).permutation(integers)
+    parts = [exact_sum(part) for part in np.split(shuffled, sorted(cuts))]
+    np.testing.assert_array_equal(np.sum(parts, axis=0, dtype=np.int64), whole)
+    assert [sum(int(k) for k in column) for column in integers.T] == whole.tolist()
+
+
+def test_discrete_noise_has_the_planned_law() -> None:
+    """W7: mean, variance and shape of 4,000 draws at the grid's scale; fails by chance less than once in 10**9."""
+    scale = 5.0 * GRID
+    noise = DiscreteGaussian().perturb(np.zeros(4000, dtype=np.int64), scale)
+    statistic = float(np.sum(np.square(noise / scale)))
+    assert 1e-10 < stats.chi2.cdf(statistic, 4000) < 1 - 1e-10
+    assert stats.kstest(noise / scale, "norm").pvalue > 1e-10
+
+
+def test_discrete_noise_has_the_closed_form_at_a_small_scale() -> None:
+    """At scale 1/2, P(k) is proportional to exp(-2 k**2): frequencies of 4,000 draws by chi-square."""
+    noise = DiscreteGaussian().perturb(np.zeros(4000, dtype=np.int64), 0.5)
+    k = np.arange(-8, 9)
+    mass = np.exp(-2.0 * k**2) / np.exp(-2.0 * k**2).sum()
+    observed = [int(np.sum(noise == 0)), int(np.sum(np.abs(noise) == 1)), int(np.sum(np.abs(noise) >= 2))]
+    expected = 4000 * np.array([mass[8], 2 * mass[9], 1 - mass[8] - 2 * mass[9]])
+    assert stats.chisquare(observed, expected).pvalue > 1e-10
+
+
+def test_noise_is_added_to_the_sum_and_never_repeats() -> None:
+    source, sums = DiscreteGaussian(), np.array([10**15, -(10**15)], dtype=np.int64)
+    first, second = source.perturb(sums, 2.0**20), source.perturb(sums, 2.0**20)
+    assert np.all(np.abs(first - sums) < 2**26)
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, MAX_SCALE * GRID * 2])
+def test_a_scale_out_of_range_is_refused(scale: float) -> None:
+    with pytest.raises(ValueError, match="scale"):
+        DiscreteGaussian().perturb(np.zeros(2, dtype=np.int64), scale)
+
+
+def test_only_integer_sums_with_room_are_perturbed() -> None:
+    with pytest.raises(ValueError, match="64-bit"):
+        DiscreteGaussian().perturb(np.zeros(2), 1.0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="64-bit"):
+        DiscreteGaussian().perturb(np.array([2**62], dtype=np.int64), 1.0)
+
+
+def test_a_clip_is_finite_and_above_the_floor() -> None:
+    assert admissible_clip(0.0) == CLIP_FLOOR
+    assert admissible_clip(-5.0) == CLIP_FLOOR
+    assert admissible_clip(2.0) == 2.0
+    for clip in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="finite"):
+            admissible_clip(clip)
