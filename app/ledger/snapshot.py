@@ -15,7 +15,7 @@ from app.ledger.models import Account, Checkpoint
 from app.vault.signing import Signer, verify
 
 _MEMBERS = 6
-REPLAYED_AT_MOST = 16
+REPLAYED_AT_MOST = 8
 """A new snapshot is taken when so many entries lie behind the last one."""
 
 
