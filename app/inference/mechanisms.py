@@ -76,8 +76,9 @@ def clip_to_grid(
 
     Works in ``potentials`` in place. Every row ``k`` of the result holds integers with ``sum(k**2) <= K**2`` exactly:
     rows are clipped a little inside the ball, and a row that is outside of it after rounding all the same is zeroed.
-    So is a row that is absent or not finite. (Squares of integers sum exactly in float64 below 2**53, and rounding
-    is monotone beyond, so that the comparison with ``K**2 = 2**48`` is exact.) Total: never raises, never warns.
+    So is a row that is not finite; an absent one is scaled by zero, which takes no other time than a present one, so
+    that durations do not count the absent. (Squares of integers sum exactly in float64 below 2**53, and rounding is
+    monotone beyond, so that the comparison with ``K**2 = 2**48`` is exact.) Total: never raises, never warns.
     """
     out = np.empty(potentials.shape) if out is None else out
     length = potentials.shape[1]
@@ -86,12 +87,12 @@ def clip_to_grid(
         potentials -= mean[:, None]
         norm = np.sqrt(np.vecdot(potentials, potentials))
         radius = GRID * _SHRINK - math.sqrt(length) / 2
-        scale = np.minimum(radius / norm, GRID / clip).astype(potentials.dtype)
+        scale = (np.minimum(radius / norm, GRID / clip) * present).astype(potentials.dtype)
         potentials *= scale[:, None]
         np.rint(potentials, out=potentials)
         np.copyto(out, potentials)
         within = np.vecdot(out, out) <= float(GRID) ** 2
-        out[~(within & present)] = 0
+        out[~within] = 0
     return out
 
 

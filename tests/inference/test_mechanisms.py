@@ -78,6 +78,21 @@ def test_an_absent_row_contributes_exactly_zero(seed: int, length: int, clip: fl
     assert not np.any(clip_to_grid(rows, np.zeros(1, dtype=bool), clip))
 
 
+@pytest.mark.parametrize("value", [1.0, 3e38, math.inf, math.nan])
+def test_an_absent_row_contributes_zero_whatever_it_holds(value: float) -> None:
+    """W5: presence decides, also where scaling by zero leaves something that is no number."""
+    rows = np.array([[value, -1.0, 0.5]] * 2, dtype=np.float32)
+    assert not np.any(clip_to_grid(rows, np.zeros(2, dtype=bool), 1.0))
+
+
+def test_an_absent_row_takes_the_way_of_a_present_one() -> None:
+    """W14: absent rows are zero before rounding; a repair afterwards, row by row, would let durations count them."""
+    rows = np.array([[4.0, -4.0], [4.0, -4.0]], dtype=np.float32)
+    clip_to_grid(rows, np.array([True, False]), 1.0)
+    assert np.any(rows[0])
+    assert not np.any(rows[1])
+
+
 def _integers(seed: int, n: int) -> NDArray[np.float64]:
     potentials = np.random.default_rng(seed).standard_normal((n, 7)).astype(np.float32)
     return clip_to_grid(potentials, np.ones(n, dtype=bool), 1.0)
