@@ -1,0 +1,167 @@
+"""What every method owes: any that is registered is held to it, private and public ones apart."""
+
+import inspect
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
+from app.inference import plans
+from app.inference.mechanisms import GRID_BITS
+from app.inference.protocol import Array64, Mechanism, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
+from app.inference.registry import method, methods, private_method, public_method
+from app.inference.rng import monte_carlo_generator
+from app.inference.runner import run, run_public
+from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, SelfComposedEvent, flatten
+from tests.inference.support import SPEC, WIDTH, facts, oracle, table
+
+ALL = [entry.id for entry in methods()]
+PRIVATE = [entry.id for entry in methods() if entry.private]
+PUBLIC = [entry.id for entry in methods() if not entry.private]
+MECHANISM = Mechanism(4.0, 0.5, 5)
+
+
+def _request(method_id: str, **fields: Any) -> PlanRequest:
+    private = method(method_id).private
+    return PlanRequest(method_id, 7, SPEC, mechanism=MECHANISM if private else None, **fields)
+
+
+def _plan(method_id: str) -> MechanismPlan:
+    sensitivity = "private" if method(method_id).private else "public"
+    return method(method_id).plan(_request(method_id), facts(60, sensitivity=sensitivity))
+
+
+def _check(points: Pseudocoreset, size: int) -> None:
+    assert points.u.shape == (size, WIDTH)
+    assert points.weight.shape == (size,)
+    assert points.y is not None
+    assert set(np.unique(points.y)) <= {0.0, 1.0}
+    assert all(values.dtype == np.float64 for values in (points.u, points.y, points.weight))
+    assert np.all(np.isfinite(points.u))
+    assert np.all(points.u[:, -1] == 1)
+    assert np.all(np.isfinite(points.weight))
+    assert np.all(points.weight >= 0)
+    assert [column.name for column in points.design][-1] == "intercept"
+    json.dumps(dict(points.diagnostics), allow_nan=False)
+
+
+class _Answers:
+    """An oracle without any table behind it: whatever a method makes of it, it made without rows."""
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def clipped_potential_sum(self, draws: Array64, clip: float) -> Array64:
+        return self._value * np.random.default_rng().standard_normal(len(draws))
+
+
+@pytest.mark.parametrize("method_id", ALL)
+class TestEveryMethod:
+    """Laws of planning."""
+
+    def test_a_plan_is_deterministic_and_survives_storage(self, method_id: str) -> None:
+        plan = _plan(method_id)
+        assert plan == _plan(method_id)
+        assert plans.from_json(json.loads(json.dumps(plans.to_json(plan)))) == plan
+        assert plan.method == method_id
+
+    @pytest.mark.parametrize("size", [0, -1, 10**9, True])
+    def test_an_impossible_size_is_refused(self, method_id: str, size: Any) -> None:
+        sensitivity = "private" if method(method_id).private else "public"
+        with pytest.raises(InvalidRequest) as caught:
+            method(method_id).plan(replace(_request(method_id), size=size), facts(60, sensitivity=sensitivity))
+        assert caught.value.faults[0].pointer == "/size"
+
+    def test_an_unknown_parameter_is_refused_without_its_name(self, method_id: str) -> None:
+        sensitivity = "private" if method(method_id).private else "public"
+        request = _request(method_id, parameters={"secret_name": 1})
+        with pytest.raises(InvalidRequest) as caught:
+            method(method_id).plan(request, facts(60, sensitivity=sensitivity))
+        assert caught.value.faults[0].pointer == "/parameters"
+        assert "secret_name" not in caught.value.detail
+
+    def test_parameters_are_described_and_accept_their_own_bounds(self, method_id: str) -> None:
+        for knob in method(method_id).parameters:
+            schema = knob.schema()
+            assert schema["type"] in {"integer", "number"}
+            assert schema["description"]
+            knob.check(int(knob.maximum), "/parameters")
+            if knob.default is not None:
+                knob.check(knob.default, "/parameters")
+
+
+@pytest.mark.parametrize("method_id", PRIVATE)
+class TestPrivateMethods:
+    """Laws of methods that learn from noised answers."""
+
+    def test_the_plan_is_the_mechanism_that_was_asked_for(self, method_id: str) -> None:
+        plan = _plan(method_id)
+        assert plan.mechanism == MECHANISM
+        assert plan.events == (SelfComposedEvent(PoissonSampledEvent(0.5, GaussianEvent(4.0)), 5),)
+        assert plan.grid_bits == GRID_BITS
+        assert plan.noised_values == 5 * plan.answer_length
+
+    def test_what_runs_is_what_was_planned(self, method_id: str) -> None:
+        """W4: executed equals planned, and every planned step is heard of."""
+        plan, done = _plan(method_id), list[int]()
+        asked = oracle(table(50, slots=60), plan)
+        points = run(plan, facts(60), asked, monte_carlo_generator(), done.append)
+        assert asked.executed == plan.events
+        assert done == list(range(1, plan.steps + 1))
+        assert sum(count for _, count in flatten(plan.events)) == plan.steps
+        _check(points, plan.size)
+
+    @pytest.mark.parametrize("value", [0.0, 1.0, 1e6, 1e30])
+    def test_it_needs_no_rows_and_survives_any_answer(self, method_id: str, value: float) -> None:
+        """W3, W14: a run over pure noise of any size ends with finite points."""
+        plan = _plan(method_id)
+        _check(run(plan, facts(60), _Answers(value), monte_carlo_generator(), lambda _: None), plan.size)
+
+    def test_no_step_accepts_rows(self, method_id: str) -> None:
+        """W2: nowhere does a private method take a row source."""
+        entry = private_method(method_id)
+        for name in ("init", "step", "finish"):
+            annotations = inspect.get_annotations(getattr(entry, name))
+            assert RowSource not in annotations.values()
+        assert not hasattr(entry, "build")
+
+    def test_units_of_many_rows_are_refused(self, method_id: str) -> None:
+        """Never accounted by rows instead."""
+        people = replace(facts(60), unit={"kind": "column", "column": "age", "max_rows": 3})
+        with pytest.raises(InvalidRequest):
+            method(method_id).plan(_request(method_id), people)
+
+
+@pytest.mark.parametrize("method_id", PUBLIC)
+class TestPublicMethods:
+    """Laws of methods that read rows."""
+
+    def test_they_have_no_price(self, method_id: str) -> None:
+        plan = _plan(method_id)
+        assert plan.events == (NonPrivateEvent(),)
+        assert plan.mechanism is None
+        assert plan.noised_values == 0
+
+    def test_they_are_refused_on_private_data(self, method_id: str) -> None:
+        with pytest.raises(MethodNotAllowedOnPrivateData):
+            method(method_id).plan(_request(method_id), facts(60))
+        with pytest.raises(ValueError, match="public"):
+            run_public(_plan(method_id), facts(60), table(60), monte_carlo_generator())
+        with pytest.raises(InvalidRequest):
+            private_method(method_id)
+
+    @pytest.mark.parametrize("rows", [0, 3, 50])
+    def test_they_release_what_was_asked_for(self, method_id: str, rows: int) -> None:
+        declared = facts(60, sensitivity="public")
+        plan = _plan(method_id)
+        _check(run_public(plan, declared, table(rows, slots=60), monte_carlo_generator()), plan.size)
+
+
+def test_unknown_methods_are_refused() -> None:
+    for find, name in ((method, "nope"), (private_method, "uniform"), (public_method, "dp-psvi")):
+        with pytest.raises(InvalidRequest) as caught:
+            find(name)
+        assert caught.value.faults[0].pointer == "/method"

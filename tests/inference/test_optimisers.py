@@ -1,0 +1,29 @@
+"""Adam against its published recurrences, and on a function with a known minimum."""
+
+import numpy as np
+
+from app.inference.optimisers import adam_init, adam_step, cosine_decay
+
+
+def test_steps_follow_the_recurrences() -> None:
+    gradients = np.random.default_rng(0).standard_normal((5, 3))
+    state, m, v = adam_init((3,)), np.zeros(3), np.zeros(3)
+    for t, gradient in enumerate(gradients, start=1):
+        state, direction = adam_step(state, gradient)
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        np.testing.assert_allclose(direction, m / (1 - 0.9**t) / np.sqrt(v / (1 - 0.999**t)), rtol=1e-9)
+
+
+def test_it_finds_a_minimum() -> None:
+    at, state = np.array([3.0, -2.0]), adam_init((2,))
+    for step in range(400):
+        state, direction = adam_step(state, 2 * (at - 1))
+        at = at - 0.1 * cosine_decay(step, 400) * direction
+    np.testing.assert_allclose(at, 1, atol=1e-3)
+
+
+def test_decay_falls_from_one_to_nothing() -> None:
+    values = [cosine_decay(step, 10) for step in range(12)]
+    assert values[0] == 1
+    assert values[10] == values[11] == 0
+    assert np.all(np.diff(values) <= 0)
