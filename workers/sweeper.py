@@ -23,6 +23,7 @@ from app.jobs import repository
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job, WorkerLease
 from app.queue import TaskQueue
+from app.releases.publication import discard
 from app.vault.store import ObjectStore
 
 LEASE_NAME = "sweeper"
@@ -96,7 +97,19 @@ class Sweeper:
     def _recover(self) -> bool:
         with self._database.read() as session:
             job_ids = repository.expired(session, now())
-        return self._each(job_ids, self._lifecycle.recover)
+        self._each(job_ids, self._lifecycle.recover)
+        for job_id in job_ids:
+            self._step("attempts", partial(self._destroy_attempts, job_id))
+        return True
+
+    def _destroy_attempts(self, job_id: str) -> bool:
+        """What a job's attempts stored before they died is nobody's once it has ended without a release."""
+        with self._database.read() as session:
+            job = repository.get(session, job_id)
+        if job is not None and job.status in repository.ENDED and job.release_id is None:
+            for token in range(1, job.fencing_token + 1):
+                discard(self._store, job_id, token)
+        return True
 
     def _abandon(self) -> bool:
         with self._database.read() as session:

@@ -34,6 +34,12 @@ class Draft:
 _DISCRETE = frozenset({"binary", "categorical"})
 
 
+def discard(store: ObjectStore, job_id: str, token: int) -> None:
+    """Destroy what attempt ``token`` of the job stored; harmless if it stored nothing."""
+    for name in MEDIA_TYPES:
+        store.delete(_object_name(job_id, token, name))
+
+
 class Publisher:
     """Holds the release key; lives in the worker."""
 
@@ -48,9 +54,8 @@ class Publisher:
         return Draft(run, points, {name: self._write(run.job_id, token, name, each) for name, each in rendered.items()})
 
     def discard(self, job_id: str, token: int) -> None:
-        """Destroy what attempt ``token`` stored; harmless if it stored nothing."""
-        for name in MEDIA_TYPES:
-            self._store.delete(_object_name(job_id, token, name))
+        """See :func:`discard`."""
+        discard(self._store, job_id, token)
 
     def owns(self, release: Release, token: int) -> bool:
         """Whether attempt ``token`` is the one that ``release`` came from."""

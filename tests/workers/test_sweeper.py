@@ -10,10 +10,12 @@ from sqlalchemy import select, update
 from app.datasets.models import Content, Dataset
 from app.db import now
 from app.jobs import repository
+from app.jobs.lifecycle import MAX_ATTEMPTS
 from app.jobs.models import WorkerLease
 from app.queue import INGEST_CONTENT, RUN_JOB
 from tests.factories import rows
-from tests.factories.worker import House
+from tests.factories.datasets import stored
+from tests.factories.worker import House, memory_tables
 from workers.sweeper import FORKING, Sweeper
 
 
@@ -64,6 +66,25 @@ def test_a_cancelled_run_whose_worker_died_ends_cancelled(house: House, owner: r
         repository.change(tx, job_id, lease_until=now() - timedelta(seconds=1))
     house.sweeper.sweep()
     assert (house.read(job_id).status, house.charge(job_id)) == ("cancelled", "settled")
+
+
+@pytest.mark.parametrize("end", ["interrupted", "cancelled"])
+def test_an_abandoned_attempt_leaves_nothing_readable(
+    house: House, owner: rows.Key, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W8: points that were stored and never published would be an answer beyond the one that was charged."""
+    job_id = house.job(house.ready_dataset(owner), owner)
+    dying = house.runner(memory_tables)
+    monkeypatch.setattr(dying, "_publish", lambda *_: (_ for _ in ()).throw(SystemExit()))
+    with pytest.raises(SystemExit):
+        dying.run(job_id)
+    assert len(stored(house.services.store)) == 4
+    with house.database.write() as tx:
+        changes: dict[str, Any] = {"attempts": MAX_ATTEMPTS} if end == "interrupted" else {"cancel_requested": True}
+        repository.change(tx, job_id, lease_until=now() - timedelta(seconds=1), **changes)
+    house.sweeper.sweep()
+    assert house.read(job_id).status == ("failed" if end == "interrupted" else "cancelled")
+    assert stored(house.services.store) == []
 
 
 def test_jobs_of_a_deleted_dataset_end(house: House, owner: rows.Key) -> None:
