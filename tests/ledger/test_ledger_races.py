@@ -10,7 +10,7 @@ import pytest
 from app.db import Database, make_engine
 from app.ledger import Ledger
 from app.vault.signing import Signer
-from benchmarks.race import CLIENTS, Lost, prepare, race
+from tests.ledger.race import CLIENTS, Lost, prepare, race
 from tests.ledger.support import SEED, Bench, costing
 
 
