@@ -33,7 +33,7 @@ format: $(INSTALLED) ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 
 test: $(INSTALLED) ## Everything that needs no server
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 services: $(INSTALLED) ## The tests from outside on PostgreSQL and Redis (set COREVAULT_DATABASE_URL and COREVAULT_BROKER_URL)
 	test -n "$$COREVAULT_DATABASE_URL" -a -n "$$COREVAULT_BROKER_URL"
