@@ -151,6 +151,7 @@ class Sweeper:
         if time.monotonic() >= self._rare_at:
             self._rare_at = time.monotonic() + RARELY_SECONDS
             self._store.delete_unfinished(UNFINISHED_SECONDS)
+            self._database.forget()
         return True
 
 

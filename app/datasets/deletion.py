@@ -9,7 +9,6 @@ from app.datasets.models import Content, Dataset
 from app.db import WriteSession, now
 from app.errors import DependencyUnavailable, Internal
 from app.services import Services
-from app.vault.store import ObjectStore
 
 KIND = "corevault.dataset_deletion"
 BACKUP_HORIZON_DAYS = 0
@@ -40,7 +39,7 @@ def delete(tx: WriteSession, services: Services, caller: Caller, dataset_id: str
     if dataset.sensitivity == "private":
         services.ledger.dataset_deleted(tx, dataset_id)
     receipt = dataset.deletion_receipt = services.signer.sign(_statement(dataset, contents))
-    _destroy_after_commit(tx, services.store, contents)
+    _destroy_after_commit(tx, services, contents)
     return receipt
 
 
@@ -59,13 +58,17 @@ def _statement(dataset: Dataset, contents: list[Content]) -> dict[str, Any]:
     }
 
 
-def _destroy_after_commit(tx: WriteSession, store: ObjectStore, contents: list[Content]) -> None:
-    """The names stay in the rows: what cannot be deleted now, the sweep deletes."""
+def _destroy_after_commit(tx: WriteSession, services: Services, contents: list[Content]) -> None:
+    """Objects, and what is left of the keys in the database's log. What cannot be done now, the sweep does.
+
+    The objects' names stay in the rows for that.
+    """
     objects = [name for content in contents for name in (content.upload_object, content.table_object) if name]
 
     def destroy() -> None:
         with suppress(DependencyUnavailable):
             for name in objects:
-                store.delete(name)
+                services.store.delete(name)
+        services.database.forget()
 
     tx.after_commit(destroy)

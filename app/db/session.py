@@ -11,6 +11,8 @@ from typing import Any
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from app.db.engine import empty_log
+
 
 class ReadSession(Session):
     """A session for reading: flushing a change is a programming error."""
@@ -66,6 +68,10 @@ class Database:
         for action in failed.info.pop("after_rollback", []):
             with self.write() as session:
                 action(session)
+
+    def forget(self) -> bool:
+        """Make sure that what was deleted is gone from the disk too: see :func:`app.db.engine.empty_log`."""
+        return empty_log(self.engine)
 
     def dispose(self) -> None:
         self.engine.dispose()

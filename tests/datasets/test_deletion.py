@@ -1,6 +1,7 @@
 """``DELETE /v1/datasets/{id}``: the key goes, the ledger stays, and the receipt says so."""
 
 import dataclasses
+from pathlib import Path
 
 import httpx
 import pytest
@@ -68,6 +69,35 @@ def test_keys_and_bytes_are_gone_and_the_ledger_stays(
     assert client.get(f"/v1/datasets/{dataset['id']}/budget", headers=owner.headers).status_code == 200
     shown = client.get(f"/v1/datasets/{dataset['id']}", headers=owner.headers).json()
     assert (shown["status"], shown["columns"]) == ("deleted", dataset["columns"])
+
+
+def test_a_destroyed_key_is_gone_from_the_disk_too(
+    client: httpx.Client, database: Database, owner: rows.Key, database_url: str
+) -> None:
+    """W1: the receipt says that the key is destroyed; SQLite's log would keep it, for whoever holds the opening key."""
+    dataset = declared(client, owner)
+    with database.write() as tx:
+        rows.content(tx, dataset["id"], table_object=None, wrapped_key=b"wrapped-key-of-a-content")
+    with database.read() as session:
+        secrets = (session.get_one(DatasetKey, dataset["id"]).sealed_key, b"wrapped-key-of-a-content")
+    file = Path(database_url.removeprefix("sqlite:///"))
+
+    def on_disk() -> list[bool]:
+        return [any(secret in path.read_bytes() for path in file.parent.glob(f"{file.name}*")) for secret in secrets]
+
+    assert on_disk() == [True, True]
+    delete(client, owner, dataset["id"])
+    assert on_disk() == [False, False]
+
+
+def test_a_deletion_does_not_wait_long_for_readers(client: httpx.Client, database: Database, owner: rows.Key) -> None:
+    """What they keep in the log is forgotten later."""
+    dataset = declared(client, owner)
+    with database.read() as session:
+        assert session.get(DatasetKey, dataset["id"]) is not None
+        assert delete(client, owner, dataset["id"]).status_code == 200
+        assert not database.forget()
+    assert database.forget()
 
 
 def test_nothing_more_is_done_to_a_deleted_dataset(client: httpx.Client, services: Services, owner: rows.Key) -> None:
