@@ -47,6 +47,7 @@ class Ingestion:
             dataset_id=held.dataset_id,
             version=held.version,
             dataset_box=held.sealed_key,
+            public=held.facts.sensitivity == "public",
         )
         try:
             facts = held.facts

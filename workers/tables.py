@@ -27,4 +27,5 @@ class EnclaveTables:
             columns=run.facts.columns,
             slots=run.facts.slots,
             needed=[*model.features, *([] if model.target is None else [model.target])],
+            public=run.facts.sensitivity == "public",
         )

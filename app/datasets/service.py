@@ -27,7 +27,9 @@ def declare(tx: WriteSession, services: Services, caller: Caller, body: DatasetB
     dataset = _row(caller, body)
     tx.add(dataset)
     tx.flush()
-    tx.add(DatasetKey(dataset_id=dataset.id, sealed_key=seal_new_dataset_key(dataset.id, services.sealing_key)))
+    public = dataset.sensitivity == "public"
+    sealed_key = seal_new_dataset_key(dataset.id, services.sealing_key, public=public)
+    tx.add(DatasetKey(dataset_id=dataset.id, sealed_key=sealed_key))
     repository.replace_shares(tx, dataset.id, body.shared_with)
     if body.budget is not None:
         _open_account(tx, services, dataset, body.budget)

@@ -47,9 +47,16 @@ def seal_key(key: bytes, context: bytes, sealing_key: bytes) -> bytes:
     return bytes(SealedBox(PublicKey(sealing_key)).encrypt(key + context))
 
 
-def seal_new_dataset_key(dataset_id: str, sealing_key: bytes) -> bytes:
+def dataset_context(dataset_id: str, *, public: bool) -> bytes:
+    """What a dataset's key is bound to: also whether it is public, so that whoever can alter the database, but not
+    open the box, cannot have the rows of a private dataset read as public ones.
+    """
+    return key_context("public dataset" if public else "dataset", dataset_id)
+
+
+def seal_new_dataset_key(dataset_id: str, sealing_key: bytes, *, public: bool = False) -> bytes:
     """A fresh dataset key, boxed to the worker; the caller never sees the key itself."""
-    return seal_key(new_key(), key_context("dataset", dataset_id), sealing_key)
+    return seal_key(new_key(), dataset_context(dataset_id, public=public), sealing_key)
 
 
 def upload_header(key: bytes, upload_id: str, sealing_key: bytes) -> bytes:

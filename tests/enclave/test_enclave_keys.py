@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+from collections.abc import Callable
 
 import pytest
 from nacl.public import PrivateKey, PublicKey, SealedBox
@@ -19,7 +20,7 @@ def test_boxes_open_for_their_purpose_only(vault: Vault) -> None:
     opening = vault.opening_key
     assert opening.upload_key(upload, "ct_1") == opening.dataset_key(dataset, "ct_1") == key
     other = OpeningKey(bytes(PrivateKey.generate()))
-    attempts = [
+    attempts: list[tuple[Callable[[bytes, str], bytes], bytes, str]] = [
         (opening.upload_key, upload, "ct_2"),
         (opening.upload_key, dataset, "ct_1"),
         (opening.dataset_key, upload, "ct_1"),
@@ -28,6 +29,8 @@ def test_boxes_open_for_their_purpose_only(vault: Vault) -> None:
     for open_box, box, identifier in attempts:
         with pytest.raises(VaultError):
             open_box(box, identifier)
+    with pytest.raises(VaultError):
+        opening.dataset_key(dataset, "ct_1", public=True)
 
 
 def test_malformed_boxes_are_refused(vault: Vault) -> None:

@@ -4,12 +4,13 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import update
 
-from app.datasets.models import Content
+from app.datasets.models import Content, Dataset
 from app.errors import DependencyUnavailable
 from tests.factories import rows
-from tests.factories.datasets import declared, stored, uploaded
-from tests.factories.worker import House
+from tests.factories.datasets import declared, public_declaration, stored, uploaded
+from tests.factories.worker import House, job_body
 from workers import ingestion as module
 from workers.enclave import Failed, Outcome, ingest
 
@@ -39,6 +40,24 @@ def test_a_content_is_put_in_force_once(house: House, api: httpx.Client, owner: 
     assert api.get(f"/v1/datasets/{dataset_id}", headers=owner.headers).json()["status"] == "ready"
     house.sweeper.sweep()
     assert stored(house.services.store) == [first.table_object]
+
+
+@pytest.mark.parametrize(("sensitivity", "status"), [("public", "succeeded"), ("private", "failed")])
+def test_private_rows_are_never_read_as_public_ones(
+    house: House, api: httpx.Client, owner: rows.Key, sensitivity: str, status: str
+) -> None:
+    """W1: the key's box says what the owner declared, whatever somebody has written into the database since."""
+    declaration = public_declaration() if sensitivity == "public" else {}
+    dataset_id = declared(api, owner, **(declaration | {"slots": 100}))["id"]
+    uploaded(api, owner, dataset_id, TABLE)
+    house.work()
+    with house.database.write() as tx:
+        tx.execute(update(Dataset).values(sensitivity="public"))
+    body = job_body(dataset_id, method="uniform", parameters={})
+    response = api.post("/v1/jobs", json=body, headers=owner.headers)
+    house.work()
+    job = house.read(response.json()["id"])
+    assert (job.status, job.release_id is None) == (status, status == "failed")
 
 
 def test_a_faulty_file_is_rejected_by_its_code(house: House, api: httpx.Client, owner: rows.Key) -> None:

@@ -46,6 +46,7 @@ class Upload:
     dataset_id: str
     version: int
     dataset_box: bytes  # the dataset's key in its box
+    public: bool = False  # whether the dataset is
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def ingest(
         VaultError: if the upload's or the dataset's key does not open.
         DependencyUnavailable: the store is away.
     """
-    dataset_key = opening_key.dataset_key(upload.dataset_box, upload.dataset_id)
+    dataset_key = opening_key.dataset_key(upload.dataset_box, upload.dataset_id, public=upload.public)
     with store.open(upload.object_name) as sealed:
         upload_key = opening_key.upload_key(read_key_box(sealed), upload.upload_id)
     instructions = Instructions(

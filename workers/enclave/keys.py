@@ -6,7 +6,7 @@ import hmac
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, SealedBox
 
-from app.vault.envelope import CONTEXT_BYTES, KEY_BYTES, key_context
+from app.vault.envelope import CONTEXT_BYTES, KEY_BYTES, dataset_context, key_context
 from app.vault.errors import VaultError
 
 
@@ -29,9 +29,9 @@ class OpeningKey:
         """
         return self._open(box, key_context("upload", upload_id))
 
-    def dataset_key(self, box: bytes, dataset_id: str) -> bytes:
-        """The key of a dataset; raises as :meth:`upload_key`."""
-        return self._open(box, key_context("dataset", dataset_id))
+    def dataset_key(self, box: bytes, dataset_id: str, *, public: bool = False) -> bytes:
+        """The key of a dataset; raises as :meth:`upload_key`, also for a private one that is said to be public."""
+        return self._open(box, dataset_context(dataset_id, public=public))
 
     def fingerprint_key(self, owner_id: str) -> bytes:
         """The key of one owner's fingerprints, so that equal bytes of two owners have unrelated ones."""

@@ -117,6 +117,7 @@ def open_table(
     columns: Sequence[Column],
     slots: int,
     needed: Sequence[str] | None = None,
+    public: bool = False,
 ) -> StoredTable:
     """The table ``name`` of a content.
 
@@ -131,12 +132,13 @@ def open_table(
         columns: the declared columns.
         slots: of the dataset.
         needed: the names of the columns to gather; None for all.
+        public: whether the dataset is.
 
     Raises:
         VaultError: if anything does not open or is another's.
         DependencyUnavailable: the store is away.
     """
-    dataset_key = opening_key.dataset_key(dataset_box, dataset_id)
+    dataset_key = opening_key.dataset_key(dataset_box, dataset_id, public=public)
     content_key = unwrap_key(wrapped_key, dataset_key, content_context(dataset_id, version))
     source = store.open(name)
     try:
