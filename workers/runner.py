@@ -177,6 +177,8 @@ def _assignment(tx: WriteSession, claim: Claim, job: Job) -> Assignment:
     key = datasets.data_key(tx, dataset.id)
     if key is None or content.table_object is None or content.wrapped_key is None:
         raise Internal
+    if accounted(job) != (dataset.sensitivity == "private"):
+        raise Internal  # a row that says otherwise was altered: private data is never read without a reservation
     cost = None
     if job.cost_epsilon is not None and job.cost_delta is not None:
         cost = {"epsilon": job.cost_epsilon, "delta": job.cost_delta}

@@ -120,7 +120,7 @@ class Lifecycle:
                 raise Internal
             repository.change(tx, job.id, content_id=content.id)
         if accounted(job):
-            self._ledger.open(tx, job.id, plans.from_json(job.plan).events)
+            self._ledger.open(tx, job.id, plans.from_json(job.plan).events, job.dataset_id)
         return repository.get(tx, job.id)
 
     def heartbeat(self, tx: WriteSession, claim: Claim, *, stage: Stage, steps_done: int) -> Hold:

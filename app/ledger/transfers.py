@@ -56,16 +56,22 @@ def reserve(tx: WriteSession, signer: Signer, dataset_id: str, job_id: str, char
 
 
 def open_reservation(
-    tx: WriteSession, signer: Signer, job_id: str, planned: Sequence[PrivacyEvent] | None = None
+    tx: WriteSession,
+    signer: Signer,
+    job_id: str,
+    planned: Sequence[PrivacyEvent] | None = None,
+    dataset_id: str | None = None,
 ) -> None:
     """The point of no return; nothing changes if it was passed before.
 
-    ``planned``, what the run is going to do, is compared with what was reserved.
+    ``planned`` and ``dataset_id``, what the run is going to do and to what, are compared with what was reserved.
 
     Raises:
-        StateConflict: the account is frozen, the job has ended, or its plan is not what was reserved.
+        StateConflict: the account is frozen, the job has ended, or it is not the one that was reserved.
     """
     row = _row(tx, job_id)
+    if dataset_id is not None and dataset_id != row.dataset_id:
+        raise StateConflict("The run's dataset is not the one that was reserved for.")
     book = books.open_book(tx, signer, row.dataset_id)
     tx.refresh(row)
     if row.state not in {RESERVED, OPENED}:
