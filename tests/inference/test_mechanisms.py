@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from app.inference import mechanisms
 from app.inference.mechanisms import (
     CLIP_FLOOR,
     GRID,
@@ -54,6 +55,13 @@ def test_long_rows_are_clipped_to_just_inside_the_ball(length: int, seed: int, s
         assert squares <= GRID**2
         if np.linalg.norm(original - original.mean()) > 2 * clip:
             assert squares >= (0.999 * GRID) ** 2
+
+
+def test_a_row_that_clipping_left_outside_is_zeroed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W5: the check after rounding holds on its own, should the arithmetic before it ever be off."""
+    monkeypatch.setattr(mechanisms, "_SHRINK", 1.001)
+    rows = np.array([[3, -3], [0.25, -0.25]], dtype=np.float32)
+    np.testing.assert_array_equal(clip_to_grid(rows, np.ones(2, dtype=bool), 1.0), [[0, 0], [GRID / 4, -GRID / 4]])
 
 
 def test_a_clipped_sum_by_hand() -> None:

@@ -14,7 +14,7 @@ declared bounds. Weights move on the log scale, so they stay positive.
 
 Defaults were chosen by measurement, once, at epsilon 0.1 to 2 on six designs of 6 to 51 coordinates and 20,000 to
 100,000 rows (bounded, heavy-tailed, with rare levels; health insurance, census income, synthetic), with 50 points. They
-bring the KL to the full posterior to 0.5 to 8 % of the prior's at epsilon 1 and 1 to 10 % at 0.3:
+bring the KL to the full posterior to 0.3 to 8 % of the prior's at epsilon 1 and 1 to 7 % at 0.3:
 
 - *Weights start at half a per cent of the slots.* A posterior that starts near the prior is drawn to the data's from
   everywhere; one that starts confident at a random place is not (KL up to four times the prior's, even without noise).
