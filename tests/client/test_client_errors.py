@@ -5,6 +5,7 @@ import httpx
 import pytest
 from corevault.errors import BY_CODE, ApiError
 
+from app.datasets.ingestion import Rejection
 from tests.client.fake import Script, problem
 
 CODES = {
@@ -80,3 +81,24 @@ def test_the_request_id_of_the_header_serves_where_the_body_has_none() -> None:
     with Script([problem(404, "not_found")]).client() as client, pytest.raises(corevault.NotFound) as caught:
         client.me()
     assert caught.value.request_id == "req_1"
+
+
+def test_budget_exceeded_shows_its_figures_to_who_sees_the_traceback_only() -> None:
+    script = Script([problem(409, "budget_exceeded", requested=0.5, epsilon_after=2.2, limit=2.0, remaining=0.25)])
+    with script.client() as client, pytest.raises(corevault.BudgetExceeded) as caught:
+        client.me()
+    assert str(caught.value).splitlines()[1:] == [
+        "  requested: 0.5",
+        "  epsilon_after: 2.2",
+        "  limit: 2.0",
+        "  remaining: 0.25",
+    ]
+
+
+@pytest.mark.parametrize("reason", list(Rejection))
+def test_every_rejection_says_what_to_do(reason: Rejection) -> None:
+    """The server's list of reasons is closed; the client explains each of them, and passes on what it does not know."""
+    explained = corevault.ContentRejected(str(reason))
+    assert explained.reason == reason
+    assert str(explained).startswith(f"The uploaded content was rejected: {reason} (")
+    assert str(corevault.ContentRejected("new_reason")) == "The uploaded content was rejected: new_reason."

@@ -257,3 +257,48 @@ def test_the_catalogue_says_which_methods_are_private() -> None:
         catalogue = client.methods()
     assert [(entry.id, entry.may_run_on_private_data) for entry in catalogue.methods] == [("dp-psvi", True)]
     assert [entry.family for entry in catalogue.models] == ["logistic-regression"]
+
+
+@pytest.mark.parametrize("stray", ["../api-keys", "ds_1/../ds_2", "ds_1?limit=1", "ds_1#"])
+def test_an_id_never_leads_to_another_address(stray: str) -> None:
+    script = Script([ok(DATASET)])
+    with script.client() as client:
+        client.datasets.get(stray)
+    raw = script.seen[0].url.raw_path.decode()
+    assert raw.startswith("/v1/datasets/")
+    assert raw.count("/") == 3
+    assert "?" not in raw
+
+
+@pytest.mark.parametrize("nothing", ["", ".", ".."])
+def test_an_id_that_is_none_is_refused_before_it_is_sent(nothing: str) -> None:
+    script = Script([ok(DATASET)])
+    with script.client() as client, pytest.raises(ValueError, match="id"):
+        client.datasets.delete(nothing)
+    assert script.seen == []
+
+
+def test_one_name_is_not_taken_for_a_list_of_letters() -> None:
+    with pytest.raises(TypeError, match="list"):
+        LogisticRegression(features="age", target="rich")  # type: ignore[arg-type]
+
+
+def test_an_empty_idempotency_key_is_refused_since_it_would_buy_again() -> None:
+    script = Script([ok(job("queued"))])
+    with script.client() as client, pytest.raises(ValueError, match="idempotency_key"):
+        client.jobs.submit("ds_1", MODEL, size=5, epsilon=0.5, idempotency_key="")
+    assert script.seen == []
+
+
+def test_the_newline_of_a_key_file_is_not_part_of_the_key() -> None:
+    script = Script([ok(DATASET)])
+    with script.client(api_key="cv_secret\n") as client:
+        client.datasets.get("ds_1")
+    assert script.seen[0].headers["Authorization"] == "Bearer cv_secret"
+
+
+@pytest.mark.parametrize("key", ["", "cv_a\ncv_b", "cv_a cv_b", "cv_\N{SNOWMAN}"])
+def test_what_cannot_be_a_key_is_refused_without_repeating_it(key: str) -> None:
+    with pytest.raises(ValueError, match="api_key") as caught:
+        Script([ok(DATASET)]).client(api_key=key)
+    assert "cv_" not in str(caught.value)

@@ -34,6 +34,7 @@ def test_retries_are_bounded(naps: list[float]) -> None:
         client.me()
     assert len(script.seen) == 4
     assert isinstance(caught.value.__cause__, httpx.ConnectError)
+    assert "http://vault.test" in str(caught.value)
 
 
 @pytest.mark.parametrize(("status", "code"), [(429, "rate_limited"), (503, "dependency_unavailable")])

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 from corevault import _sse
-from corevault._http import Http
+from corevault._http import Http, segment
 from corevault._progress import Report, fraction_bar
 from corevault.errors import ApiError, ConnectionFailed, UnexpectedReply, WaitTimeout
 from corevault.replies.job import Job, JobEvent
@@ -17,7 +17,7 @@ _MOST_RESUMPTIONS = 5  # without a new event in between
 def events(http: Http, job_id: str, last_event_id: str | None) -> Iterator[JobEvent]:
     """The events of one connection; ends after ``end`` or when the connection closes."""
     headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
-    with http.lines(f"/v1/jobs/{job_id}/events", headers, _SILENCE_SECONDS) as lines:
+    with http.lines(f"/v1/jobs/{segment(job_id)}/events", headers, _SILENCE_SECONDS) as lines:
         for event in _sse.parse(lines):
             yield JobEvent(name=event.name, data=_members(event.data), id=event.id)
             if event.name == "end":
@@ -66,7 +66,7 @@ def _report(event: JobEvent, report: Report) -> None:
 
 
 def _ask(http: Http, job_id: str, report: Report) -> Job:
-    job = Job.from_json(http.get(f"/v1/jobs/{job_id}"))
+    job = Job.from_json(http.get(f"/v1/jobs/{segment(job_id)}"))
     if job.progress is not None:
         report(job.progress.fraction, job.progress.stage)
     return job

@@ -1,10 +1,12 @@
 """One HTTP session: sends, repeats what may be repeated, and turns error answers into classes."""
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
@@ -13,6 +15,7 @@ from corevault._retry import RetryPolicy, parse_retry_after
 from corevault.errors import ApiError, ConnectionFailed, UnexpectedReply, api_error
 
 Params = Mapping[str, str | int | None]
+_VISIBLE = re.compile(r"[!-~]+")
 
 
 class Http:
@@ -33,7 +36,10 @@ class Http:
             raise ValueError("base_url must start with http:// or https://.")
         headers = {"User-Agent": f"corevault-python/{version('corevault')}", "Accept": "application/json"}
         if api_key is not None:
-            headers["Authorization"] = f"Bearer {api_key}"
+            secret = api_key.strip()  # a key file that an editor wrote ends in a newline
+            if not _VISIBLE.fullmatch(secret):
+                raise ValueError("api_key must be visible ASCII characters; is there more in it than the key?")
+            headers["Authorization"] = f"Bearer {secret}"
         self._client = httpx.Client(base_url=base_url, headers=headers, timeout=timeout, transport=transport)
         self._policy = policy
 
@@ -48,7 +54,10 @@ class Http:
 
     def post(self, path: str, body: object = None, *, idempotency_key: str | None = None) -> Any:
         """The decoded JSON of a POST that carries an Idempotency-Key, hence may be repeated."""
-        headers = {"Idempotency-Key": idempotency_key or str(uuid4())}
+        key = str(uuid4()) if idempotency_key is None else idempotency_key
+        if not _VISIBLE.fullmatch(key):
+            raise ValueError("idempotency_key must be visible ASCII characters, at least one.")
+        headers = {"Idempotency-Key": key}
         request = self._client.build_request("POST", path, json=body, headers=headers)
         return decode(self.send(request, repeatable=True))
 
@@ -93,7 +102,8 @@ class Http:
             try:
                 response = self._client.send(request)
             except httpx.RequestError as error:
-                failure = ConnectionFailed(f"No answer from {request.url.host}: {type(error).__name__}.")
+                place = f"{request.url.scheme}://{request.url.netloc.decode('ascii')}"
+                failure = ConnectionFailed(f"No answer from {place} ({type(error).__name__}); does a server run there?")
                 failure.__cause__ = error
                 delay = self._policy.after_silence(attempt)
             else:
@@ -105,6 +115,13 @@ class Http:
                 raise failure
             time.sleep(delay)
             attempt += 1
+
+
+def segment(name: str) -> str:
+    """``name`` as one segment of a path, so that an id from elsewhere cannot lead to another address."""
+    if name in ("", ".", ".."):
+        raise ValueError("An id must be given.")
+    return quote(name, safe="")
 
 
 def decode(response: httpx.Response) -> Any:

@@ -46,11 +46,24 @@ class WaitTimeout(CorevaultError):
     """The time allowed for a wait is over; what was waited for goes on at the server."""
 
 
+_REMEDIES: Mapping[str, str] = {
+    "malformed": "send UTF-8 CSV with a header and commas, Parquet or an Arrow stream, not compressed as a whole",
+    "empty": "it has no rows below the header",
+    "missing_column": "the header must name every declared column as declared, with commas in between",
+    "unknown_column": "it has a column that is not declared (perhaps a data frame's index); leave it out",
+    "too_large": "it is larger than the server takes",
+    "too_many_units": "it holds more units than the dataset has slots",
+    "duplicate_content": "the same bytes are the content of another population; name that one as the population",
+    "digest_mismatch": "its bytes changed on the way; upload it again",
+}
+
+
 class ContentRejected(CorevaultError):
     """The uploaded file was rejected. ``reason`` is the stable code, such as ``missing_column``."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"The uploaded content was rejected: {reason}.")
+        remedy = f" ({_REMEDIES[reason]})" if reason in _REMEDIES else ""
+        super().__init__(f"The uploaded content was rejected: {reason}{remedy}.")
         self.reason = reason
 
 
@@ -133,6 +146,11 @@ class BudgetExceeded(ApiError):
     """
 
     CODE = "budget_exceeded"
+
+    def __str__(self) -> str:
+        names = ("requested", "epsilon_after", "limit", "remaining")
+        figures = "".join(f"\n  {name}: {self.members[name]}" for name in names if name in self.members)
+        return f"{super().__str__()}{figures}"
 
     @property
     def requested(self) -> Any:

@@ -24,6 +24,11 @@ class LogisticRegression:
     target: str
     prior_scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        given: object = self.features
+        if isinstance(given, str):
+            raise TypeError("features must be a list of column names, not one name.")
+
     def to_json(self) -> dict[str, Any]:
         """The ``model`` member of the request."""
         return {

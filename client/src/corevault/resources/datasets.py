@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from corevault import _upload
-from corevault._http import Http
+from corevault._http import Http, segment
 from corevault._progress import Report, bytes_bar
 from corevault.errors import ContentRejected, WaitTimeout
 from corevault.pages import Page, fetch_page
@@ -70,7 +70,7 @@ class Datasets:
 
     def get(self, dataset_id: str) -> Dataset:
         """Declared facts and status."""
-        return Dataset.from_json(self._http.get(f"/v1/datasets/{dataset_id}"))
+        return Dataset.from_json(self._http.get(f"/v1/datasets/{segment(dataset_id)}"))
 
     def update(
         self,
@@ -84,11 +84,11 @@ class Datasets:
         changes: dict[str, Any] = {"description": description, "releases_public": releases_public}
         changes["shared_with"] = None if shared_with is None else list(shared_with)
         body = {name: value for name, value in changes.items() if value is not None}
-        return Dataset.from_json(self._http.once("PATCH", f"/v1/datasets/{dataset_id}", body))
+        return Dataset.from_json(self._http.once("PATCH", f"/v1/datasets/{segment(dataset_id)}", body))
 
     def delete(self, dataset_id: str) -> Mapping[str, Any]:
         """Destroys the data key; the ledger stays. Returns the signed deletion receipt."""
-        receipt: Mapping[str, Any] = self._http.once("DELETE", f"/v1/datasets/{dataset_id}")
+        receipt: Mapping[str, Any] = self._http.once("DELETE", f"/v1/datasets/{segment(dataset_id)}")
         return receipt
 
     def upload(
@@ -107,7 +107,7 @@ class Datasets:
         upload = _upload.prepare(source, media_type)
         with bytes_bar(progress, "Uploading", upload.length) as report:
             chunks = _counted(upload.chunks(), report)
-            path = f"/v1/datasets/{dataset_id}/content"
+            path = f"/v1/datasets/{segment(dataset_id)}/content"
             return Dataset.from_json(self._http.put_stream(path, chunks, upload.headers()))
 
     def wait_until_ready(
@@ -128,17 +128,17 @@ class Datasets:
 
     def budget(self, dataset_id: str) -> Budget:
         """What is spent, reserved and left."""
-        return Budget.from_json(self._http.get(f"/v1/datasets/{dataset_id}/budget"))
+        return Budget.from_json(self._http.get(f"/v1/datasets/{segment(dataset_id)}/budget"))
 
     def set_budget(self, dataset_id: str, *, epsilon: float, delta: float | None = None) -> Budget:
         """The new total limit (owner): lower at once, higher opens a tranche with ``delta``."""
         body = _budget(epsilon, delta)
-        self._http.once("PUT", f"/v1/datasets/{dataset_id}/budget", body)
+        self._http.once("PUT", f"/v1/datasets/{segment(dataset_id)}/budget", body)
         return self.budget(dataset_id)
 
     def ledger(self, dataset_id: str, *, limit: int | None = None) -> Page[LedgerEntry]:
         """The account's entries, newest first (owner, auditor)."""
-        return fetch_page(self._http, f"/v1/datasets/{dataset_id}/ledger", LedgerEntry, {"limit": limit})
+        return fetch_page(self._http, f"/v1/datasets/{segment(dataset_id)}/ledger", LedgerEntry, {"limit": limit})
 
 
 def _budget(epsilon: float, delta: float | None) -> dict[str, float]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from corevault import _following
-from corevault._http import Http
+from corevault._http import Http, segment
 from corevault.errors import JobFailed
 from corevault.model import Mechanism, ModelRequest
 from corevault.pages import Page, fetch_page
@@ -63,7 +63,7 @@ class Jobs:
 
     def get(self, job_id: str) -> Job:
         """The job as it stands."""
-        return Job.from_json(self._http.get(f"/v1/jobs/{job_id}"))
+        return Job.from_json(self._http.get(f"/v1/jobs/{segment(job_id)}"))
 
     def list(self, *, dataset_id: str | None = None, status: str | None = None, limit: int | None = None) -> Page[Job]:
         """Jobs that the key may see, newest first."""
@@ -71,7 +71,7 @@ class Jobs:
 
     def cancel(self, job_id: str) -> Job:
         """Cancels; charged if the run had opened the data already. An ended job comes back unchanged."""
-        return Job.from_json(self._http.post(f"/v1/jobs/{job_id}/cancel"))
+        return Job.from_json(self._http.post(f"/v1/jobs/{segment(job_id)}/cancel"))
 
     def events(self, job_id: str, *, last_event_id: str | None = None) -> Iterator[JobEvent]:
         """The job's events as they come, until ``end``; ``last_event_id`` resumes after an event seen."""

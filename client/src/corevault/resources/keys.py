@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from corevault._http import Http
+from corevault._http import Http, segment
 from corevault.pages import Page, fetch_page
 from corevault.replies.key import ApiKey
 
@@ -30,8 +30,8 @@ class Keys:
 
     def rotate(self, key_id: str) -> ApiKey:
         """A new secret under the same id; the old one ends. Never repeated, as ``create``."""
-        return ApiKey.from_json(self._http.once("POST", f"/v1/api-keys/{key_id}/rotate"))
+        return ApiKey.from_json(self._http.once("POST", f"/v1/api-keys/{segment(key_id)}/rotate"))
 
     def revoke(self, key_id: str) -> None:
         """Ends a key."""
-        self._http.once("DELETE", f"/v1/api-keys/{key_id}")
+        self._http.once("DELETE", f"/v1/api-keys/{segment(key_id)}")

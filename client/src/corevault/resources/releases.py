@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from corevault._http import Http
+from corevault._http import Http, segment
 from corevault.pages import Page, fetch_page
 from corevault.pseudocoreset import Pseudocoreset, from_npz
 from corevault.replies.key import SigningKey
@@ -23,13 +23,13 @@ class Releases:
 
     def get(self, release_id: str) -> Release:
         """The metadata: model, design, cost, diagnostics."""
-        return Release.from_json(self._http.get(f"/v1/releases/{release_id}"))
+        return Release.from_json(self._http.get(f"/v1/releases/{segment(release_id)}"))
 
     def points(self, release_id: str, format: str = "npz") -> Points:  # noqa: A002 - the API's own word
         """One stored representation, ``json``, ``csv``, ``parquet`` or ``npz``, byte for byte and unverified."""
         if format not in FORMATS:
             raise ValueError(f"format must be one of {', '.join(FORMATS)}.")
-        response = self._http.fetch(f"/v1/releases/{release_id}/points", {"format": format}, "*/*")
+        response = self._http.fetch(f"/v1/releases/{segment(release_id)}/points", {"format": format}, "*/*")
         headers = response.headers
         return Points(
             format=format,
@@ -41,7 +41,7 @@ class Releases:
 
     def certificate(self, release_id: str) -> Certificate:
         """The signed certificate, unverified."""
-        return Certificate.from_json(self._http.get(f"/v1/releases/{release_id}/certificate"))
+        return Certificate.from_json(self._http.get(f"/v1/releases/{segment(release_id)}/certificate"))
 
     def signing_keys(self) -> Page[SigningKey]:
         """The published verification keys."""
