@@ -25,6 +25,7 @@ from tests.factories.datasets import stored
 from tests.factories.worker import House, MemoryRows, memory_tables
 from workers import runner as runner_module
 from workers.computation import compute
+from workers.heartbeat import Heartbeat
 from workers.runner import Assignment
 
 CANARY = "canary-8417.25"
@@ -148,13 +149,26 @@ def test_a_message_for_nobody_does_nothing(house: House) -> None:
     house.run("job_00000000000000000000000000")
 
 
-@pytest.mark.parametrize("error", [ValueError(CANARY), RuntimeError(CANARY), MemoryError(CANARY), OSError(CANARY)])
+@pytest.mark.parametrize("error", [ValueError(CANARY), MemoryError(CANARY), OSError(CANARY)])
+@pytest.mark.parametrize("place", ["rows", "method"])
 def test_an_exception_is_final_charged_and_mute(
-    house: House, owner: rows.Key, error: Exception, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    house: House,
+    owner: rows.Key,
+    error: Exception,
+    place: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """W3, W10: once opened, failure never refunds; of the exception nothing is kept but that there was one."""
+
+    def broken(*_: Any) -> Any:
+        raise error
+
     job_id = house.job(house.ready_dataset(owner), owner)
-    house.runner(raising(error)).run(job_id)
+    if place == "method":
+        monkeypatch.setattr(runner_module, "compute", broken)
+    house.runner(raising(error) if place == "rows" else memory_tables).run(job_id)
     job = house.read(job_id)
     assert (job.status, job.error_code, job.release_id) == ("failed", "run_failed", None)
     assert house.charge(job_id) == "settled"
@@ -273,13 +287,39 @@ def test_an_attempt_that_lost_its_lease_publishes_nothing(house: House, owner: r
     assert {each["object"] for each in release.representations.values()} == set(stored(house.services.store))
 
 
+@pytest.mark.parametrize("error", [None, MemoryError()])
+def test_an_attempt_that_is_overtaken_leaves_the_job_to_its_successor(
+    house: House, owner: rows.Key, error: Exception | None
+) -> None:
+    """W10: the token decides while the successor is still at work, too; it alone settles and publishes."""
+    dataset_id = house.ready_dataset(owner)
+    job_id = house.job(dataset_id, owner)
+    successor = house.runner(memory_tables)
+
+    def overtaken() -> None:
+        lose_lease(house, job_id)
+        with house.database.write() as tx:
+            claims.append(house.lifecycle.claim(tx, job_id))
+        if error is not None:
+            raise error
+
+    claims: list[Any] = []
+    house.runner(interfering(overtaken)).run(job_id)
+    assert (house.read(job_id).status, house.charge(job_id)) == ("running", "opened")
+    assert (releases(house), stored(house.services.store)) == ([], [])
+    with Heartbeat(successor._beat(claims[0]), 2.0, 10.0) as heartbeat:
+        successor._carry_through(claims[0], heartbeat)
+    assert (house.read(job_id).status, len(releases(house))) == ("succeeded", 1)
+    assert kinds(house, dataset_id).count("settled") == 1
+
+
 def test_an_attempt_that_lost_its_lease_and_fails_changes_nothing(house: House, owner: rows.Key) -> None:
     job_id = house.job(house.ready_dataset(owner), owner)
 
     def overtaken() -> None:
         lose_lease(house, job_id)
         house.run(job_id)
-        raise ValueError
+        raise MemoryError
 
     house.runner(interfering(overtaken)).run(job_id)
     assert house.read(job_id).status == "succeeded"
