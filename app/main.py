@@ -3,6 +3,7 @@
 import base64
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -15,7 +16,7 @@ from app.budgets.endpoints import router as budgets_router
 from app.catalogue.endpoints import router as catalogue_router
 from app.config import Settings
 from app.datasets.endpoints import router as datasets_router
-from app.db import Database, make_engine
+from app.db import Database, WriteSession, make_engine
 from app.errors import CorevaultError, DependencyUnavailable
 from app.health.endpoints import router as health_router
 from app.health.metrics import Metrics
@@ -29,6 +30,7 @@ from app.jobs.endpoints import router as jobs_router
 from app.jobs.lifecycle import Lifecycle
 from app.ledger import Ledger
 from app.queue.sender import CeleryQueue
+from app.releases.audit import freeze_unaccounted
 from app.releases.endpoints import router as releases_router
 from app.services import Limits, Services, VerificationKey
 from app.vault.keys import load_api_keys
@@ -71,9 +73,14 @@ def create_app(services: Services, *, metrics: bool = True) -> FastAPI:
     app.add_exception_handler(405, on_method_not_allowed)
     app.state.services = services
     app.state.metrics = measured
-    app.state.readiness = Readiness(services)
+    app.state.readiness = Readiness(services, partial(_audit, services.ledger))
     describe(app)
     return app
+
+
+def _audit(ledger: Ledger, tx: WriteSession) -> None:
+    ledger.verify_and_freeze(tx)
+    freeze_unaccounted(tx, ledger)
 
 
 @asynccontextmanager

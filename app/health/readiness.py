@@ -1,10 +1,12 @@
 """Whether this API can do its work: database, migrations, ledger, store."""
 
+from collections.abc import Callable
 from threading import Lock
 
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.db import WriteSession
 from app.db.migrations import at_head
 from app.errors import DependencyUnavailable
 from app.services import Services
@@ -13,8 +15,10 @@ from app.services import Services
 class Readiness:
     """Checks on demand. The ledger is verified once for each process, before anything is served."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, audit: Callable[[WriteSession], object]) -> None:
+        """``audit`` freezes every account that does not hold; the composition root knows what that takes."""
         self._services = services
+        self._audit = audit
         self._migrated = False
         self._verified = False
         self._lock = Lock()
@@ -43,7 +47,7 @@ class Readiness:
                 return
             try:
                 with self._services.database.write() as tx:
-                    self._services.ledger.verify_and_freeze(tx)
+                    self._audit(tx)
             except SQLAlchemyError:
                 raise DependencyUnavailable("The ledger could not be verified.") from None
             self._verified = True

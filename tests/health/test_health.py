@@ -70,7 +70,7 @@ def test_the_ledger_is_verified_once_before_anything_is_ready(
     """W11: what was altered while nothing ran is found before the first call is served."""
     verified: list[object] = []
     monkeypatch.setattr(type(services.ledger), "verify_and_freeze", lambda _, tx: verified.append(tx))
-    readiness = Readiness(services)
+    readiness = Readiness(services, services.ledger.verify_and_freeze)
     readiness.check()
     readiness.check()
     assert len(verified) == 1
@@ -82,7 +82,7 @@ def test_a_ledger_that_could_not_be_verified_is_not_ready(services: Services, mo
 
     monkeypatch.setattr(type(services.ledger), "verify_and_freeze", fail)
     with pytest.raises(DependencyUnavailable) as raised:
-        Readiness(services).check()
+        Readiness(services, services.ledger.verify_and_freeze).check()
     assert CANARY not in str(raised.value)
 
 
