@@ -1,7 +1,7 @@
 """How fast DP-PSVI runs, and in how much memory: ``make bench``.
 
 Each case runs in a process of its own, on one core, so that its peak memory is its own. Times are of the whole run
-(subsampling, gathering, Laplace, gradients, rounding, noise), best of three; rows are generated, and generating them is
+(subsampling, gathering, Laplace, gradients, rounding, noise), best of five; rows are generated, and generating them is
 not counted. *before* ends with the first question; *bare* are the run's matrix products alone, and *ratio* is the total
 over them; *bound* is what memory above the imports may reach: 1.2 * 4 bytes * d * gathered rows + 50 MiB.
 """
@@ -31,6 +31,7 @@ from app.inference.runner import run
 from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
 
 FEATURES, SIZE, DRAWS, ITERATIONS, BATCH = 50, 100, 100, 500, 2_000
+REPEATS = 5
 KIB = 1024
 MIB = 2**20
 
@@ -110,7 +111,7 @@ def _child(slots: int, *, discrete: bool) -> Result:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     best = [
         Result(**json.loads(subprocess.run(command, check=True, capture_output=True, env=environment).stdout))
-        for _ in range(3)
+        for _ in range(REPEATS)
     ]
     return min(best, key=lambda result: result.iteration_seconds)
 

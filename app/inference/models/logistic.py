@@ -13,8 +13,6 @@ from scipy.special import expit
 from app.errors import InvalidRequest
 from app.inference.protocol import Array64, Column, Expansion
 
-_MAX_LOG_ODDS = 700.0  # of what float64 can exponentiate
-
 
 class LogisticRegression:
     """The model ``logistic-regression``: binary target, prior ``N(0, prior_scale**2 I)``."""
@@ -36,15 +34,18 @@ class LogisticRegression:
         activation = np.matmul(rows, draws.T, out=out)
         tail = np.abs(activation)
         np.negative(tail, out=tail)
+        activation += tail
+        activation *= 0.5  # (a - |a|) / 2: a minimum with a scalar takes four times as long
         np.exp(tail, out=tail)
         np.log1p(tail, out=tail)
-        np.minimum(activation, 0, out=activation)
         activation -= tail
         return activation
 
     def row_gradient(self, rows: Array64, draws: Array64, cotangent: Array64) -> Array64:
         """``sum_s cotangent_s sigmoid(-rows'draws_s) draws_s``, shape ``(n, p)``."""
-        odds = np.exp(np.minimum(rows @ draws.T, _MAX_LOG_ODDS))
+        odds = rows @ draws.T
+        with np.errstate(over="ignore"):  # infinite odds of success have the right gradient: zero
+            np.exp(odds, out=odds)
         odds += 1
         np.divide(cotangent, odds, out=odds)
         return np.asarray(odds @ draws)
