@@ -1,5 +1,6 @@
 """Failures that an operator can mend: one line on stderr, and an exit code."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -12,11 +13,16 @@ from app.config import Settings
 from app.errors import CorevaultError
 
 FAILED, MISUSED = 1, 2
+_KNOWN = {f"COREVAULT_{name.upper()}" for name in (*Settings.model_fields, "host", "port")}
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
     typer.echo(f"corevaultd: {message}", err=True)
     raise typer.Exit(code)
+
+
+def warn(message: str) -> None:
+    typer.echo(f"corevaultd: {message}", err=True)
 
 
 @contextmanager
@@ -33,7 +39,10 @@ def explained() -> Iterator[None]:
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """The settings of the environment, with the options of the command line on top."""
+    """The settings of the environment, with the options of the command line on top; misspelt ones are named."""
+    ours = {name for name in os.environ if name.upper().startswith("COREVAULT_")}
+    if unknown := sorted(name for name in ours if name.upper() not in _KNOWN):
+        warn(f"ignoring {', '.join(unknown)}: no such setting")
     try:
         return Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:

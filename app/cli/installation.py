@@ -13,6 +13,7 @@ from app.cli.failures import fail
 from app.config import Settings
 from app.db import Database, make_engine
 from app.db.migrations import upgrade
+from app.errors import Unauthenticated
 from app.vault import keys
 
 API_KEY_FILES = (keys.SEALING, keys.LEDGER, keys.LEDGER_PUBLIC, keys.RELEASE_PUBLIC)
@@ -74,6 +75,22 @@ def write_admin_key(settings: Settings, file: Path) -> bool:
     finally:
         database.dispose()
     return True
+
+
+def holds_admin_key(settings: Settings, file: Path) -> bool:
+    """Whether the file's content is an admin key of this installation that has not expired and was not revoked."""
+    try:
+        secret = file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return False
+    database = Database(make_engine(settings.database_url))
+    try:
+        with database.read() as session:
+            return auth.authenticate(session, secret).role == "admin"
+    except Unauthenticated:
+        return False
+    finally:
+        database.dispose()
 
 
 def settle(settings: Settings) -> None:

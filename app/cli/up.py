@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from app.cli import installation
-from app.cli.failures import fail
+from app.cli.failures import fail, warn
 from app.cli.processes import Child
 from app.cli.sockets import address_of, listen
 from app.cli.supervisor import supervise
@@ -26,12 +26,18 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
         installation.migrate(settings)
         share = installation.create_keys(settings)
         if bootstrap_key is not None:
-            installation.write_admin_key(settings, bootstrap_key)
+            _bootstrap(settings, bootstrap_key)
         typer.echo(f"Corevault answers on {address_of(listener, settings)}; its data lies in {settings.data_dir}")
         try:
             supervise((api_child(settings, listener, share), worker_child(settings)))
         finally:
             installation.settle(settings)
+
+
+def _bootstrap(settings: Settings, file: Path) -> None:
+    """The first administrator's key; a file from another installation would look as if it were one, so say so."""
+    if not installation.write_admin_key(settings, file) and not installation.holds_admin_key(settings, file):
+        warn(f"{file} exists but is no valid admin key here, and none was created; `corevaultd admin-key` creates one")
 
 
 def api_child(settings: Settings, listener: socket.socket, keys_dir: Path) -> Child:

@@ -144,6 +144,44 @@ def test_a_setting_that_is_not_valid_is_named_without_its_value(monkeypatch: pyt
     assert "canary-7461" not in ended.output
 
 
+def test_a_misspelt_setting_is_named_without_its_value(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COREVAULT_MAX_EPSLION", "canary-7461")
+    monkeypatch.setenv("COREVAULT_MAX_EPSILON", "3")
+    ended = RUNNER.invoke(cli, ["migrate", "--data-dir", str(settings.data_dir)])
+    assert ended.exit_code == 0
+    assert ended.output == "corevaultd: ignoring COREVAULT_MAX_EPSLION: no such setting\n"
+
+
+def test_only_a_file_with_a_valid_admin_key_of_this_installation_passes_for_one(
+    settings: Settings, tmp_path: Path
+) -> None:
+    installation.migrate(settings)
+    file = tmp_path / "admin.key"
+    assert installation.write_admin_key(settings, file)
+    assert installation.holds_admin_key(settings, file)
+    elsewhere = Settings(data_dir=tmp_path / "elsewhere")
+    installation.migrate(elsewhere)
+    assert not installation.holds_admin_key(elsewhere, file)
+    assert not installation.holds_admin_key(settings, tmp_path)
+    file.write_bytes(b"\xff")
+    assert not installation.holds_admin_key(settings, file)
+
+
+def test_up_says_that_a_key_file_of_another_installation_opens_nothing(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(up, "supervise", lambda children: None)
+    file = tmp_path / "admin.key"
+    arguments = ["up", "--port", "0", "--data-dir", str(settings.data_dir), "--bootstrap-key", str(file)]
+    for _ in range(2):
+        assert "no valid admin key" not in RUNNER.invoke(cli, arguments).output
+    other = [*arguments[:4], str(tmp_path / "other"), *arguments[5:]]
+    ended = RUNNER.invoke(cli, other)
+    assert ended.exit_code == 0
+    assert f"{file} exists but is no valid admin key here" in ended.output
+    assert _admins(Settings(data_dir=tmp_path / "other")) == []
+
+
 def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
