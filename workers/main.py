@@ -12,8 +12,10 @@ import structlog
 from celery import signals
 from celery.exceptions import SecurityWarning
 from celery.worker import state
+from pydantic import ValidationError
 
 from app.config import Settings
+from app.errors import CorevaultError
 from app.http.logs import configure_logs
 from workers.celery_app import Workshop, make_celery, make_sweeper, make_workshop
 from workers.process import die_with_parent, forbid_core_dumps
@@ -27,8 +29,17 @@ _workshops: dict[int, Workshop] = {}
 
 def main() -> None:
     """Work until asked to stop. Settings come from the environment (``COREVAULT_…``)."""
+    try:
+        _work(Settings())
+    except ValidationError as error:
+        wrong = ", ".join(sorted(f"COREVAULT_{str(fault['loc'][0]).upper()}" for fault in error.errors()))
+        sys.exit(f"corevault-worker: these settings are not valid: {wrong}")
+    except CorevaultError as error:
+        sys.exit(f"corevault-worker: {error.detail}")
+
+
+def _work(settings: Settings) -> None:
     warnings.filterwarnings("ignore", category=SecurityWarning)  # its advice is about options that we do not have
-    settings = Settings()
     os.umask(0o077)
     forbid_core_dumps()
     configure_logs(settings.log_level)
