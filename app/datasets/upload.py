@@ -60,10 +60,10 @@ def _media_type(value: str) -> str:
     message["content-type"] = value
     media_type = message.get_content_type() if value else ""
     if media_type not in MEDIA_TYPES:
-        raise UnsupportedMediaType
+        raise UnsupportedMediaType(f"Send the table as one of {', '.join(sorted(MEDIA_TYPES))}.")
     for name, parameter in message.get_params(failobj=[])[1:]:
         if media_type != CSV or parameter.lower() not in _PARAMETERS.get(name.lower(), frozenset()):
-            raise UnsupportedMediaType
+            raise UnsupportedMediaType("Leave the parameters out; a table is UTF-8, and CSV has a header.")
     return media_type
 
 

@@ -106,6 +106,15 @@ def test_a_body_that_is_refused_leaves_nothing(
 
 @pytest.mark.parametrize(
     "media_type",
+    ["application/gzip", "application/x-www-form-urlencoded", "multipart/form-data"],
+)
+def test_a_refused_kind_of_table_hears_what_is_taken(client: httpx.Client, owner: rows.Key, media_type: str) -> None:
+    refused = put(client, owner, declared(client, owner)["id"], Content_Type=media_type)
+    assert all(taken in problem(refused, 415, "unsupported_media_type")["detail"] for taken in upload.MEDIA_TYPES)
+
+
+@pytest.mark.parametrize(
+    "media_type",
     ["text/csv; charset=UTF-8", 'Text/CSV; header="present"', upload.PARQUET, upload.ARROW],
 )
 def test_the_three_kinds_of_table_are_taken(client: httpx.Client, owner: rows.Key, media_type: str) -> None:
