@@ -39,6 +39,18 @@ def test_sparse_and_dense_subsets_have_binomial_sizes_and_even_inclusion(slots: 
     assert 1e-9 < stats.binom.cdf(halves, slots // 2 * runs, rate) < 1 - 1e-9
 
 
+@pytest.mark.parametrize("rate", [0.002, 0.998])
+def test_few_expected_slots_have_binomial_sizes_too(rate: float) -> None:
+    """W4: drawn by their gaps, without a binomial's cut tail; fails by chance about once in 10**9."""
+    slots, runs = 1500, 3000
+    included = _inclusions(slots, rate, runs)
+    sizes = np.minimum(included.sum(axis=1) if rate < 0.5 else slots - included.sum(axis=1), 9)
+    expected = runs * np.append(stats.binom.pmf(np.arange(9), slots, 0.002), stats.binom.sf(8, slots, 0.002))
+    assert stats.chisquare(np.bincount(sizes, minlength=10), expected).pvalue > 1e-9
+    halves = included[:, : slots // 2].sum()
+    assert 1e-9 < stats.binom.cdf(halves, slots // 2 * runs, rate) < 1 - 1e-9
+
+
 def test_a_rate_of_one_takes_all_slots() -> None:
     np.testing.assert_array_equal(poisson_subsample(sampling_generator(), 7, 1.0), np.arange(7))
 
