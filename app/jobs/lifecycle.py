@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, func, literal
 
 from app.datasets import ingestion
 from app.datasets import repository as datasets
-from app.db import WriteSession, now
+from app.db import UtcDateTime, WriteSession, now
 from app.errors import Internal, NotFound
 from app.inference import plans
 from app.jobs import repository
@@ -83,7 +83,11 @@ class Lifecycle:
         tx.after_commit(lambda: self._queue.send(RUN_JOB, job_id))
 
     def claim(self, tx: WriteSession, job_id: str) -> Claim | None:
-        """Take a queued job; None if another delivery has it, it has ended, or it may not run any more."""
+        """Take a queued job; None if another delivery has it, it has ended, or it may not run any more.
+
+        One UPDATE: a second one of the same row would make PostgreSQL check its foreign keys, and so lock the dataset
+        after the job.
+        """
         moment = now()
         taken = repository.change(
             tx,
@@ -97,12 +101,10 @@ class Lifecycle:
             attempts=Job.attempts + 1,
             fencing_token=Job.fencing_token + 1,
             lease_until=moment + self._lease,
+            started_at=func.coalesce(Job.started_at, literal(moment, UtcDateTime())),
         )
         job = repository.get(tx, job_id) if taken else None
-        if job is None:
-            return None
-        job.started_at = job.started_at or moment
-        return Claim(job.id, job.fencing_token, job.attempts)
+        return None if job is None else Claim(job.id, job.fencing_token, job.attempts)
 
     def open(self, tx: WriteSession, claim: Claim) -> Job | None:
         """The point of no return: pin the content and mark the reservation opened. None if the job is lost.
