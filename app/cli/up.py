@@ -15,8 +15,6 @@ from app.cli.sockets import address_of, listen
 from app.cli.supervisor import supervise
 from app.config import Settings
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
 
 def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) -> None:
     """Prepare the folder, then keep API and worker running until a signal."""
@@ -50,9 +48,8 @@ def api_child(settings: Settings, listener: socket.socket, keys_dir: Path) -> Ch
 
 
 def worker_child(settings: Settings) -> Child:
-    """The one process whose environment names the opening key; its runs share the cores, unless told otherwise."""
-    environment = dict.fromkeys(_THREADS, "1") | _environment(settings)
-    return Child("worker", (_script("corevault-worker"),), environment)
+    """The one process whose environment names the opening key."""
+    return Child("worker", (_script("corevault-worker"),), _environment(settings))
 
 
 def _environment(settings: Settings) -> dict[str, str]:

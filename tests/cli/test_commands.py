@@ -87,13 +87,6 @@ def test_only_the_worker_is_told_where_the_opening_key_lies(
     assert not (Path(api.environment["COREVAULT_KEYS_DIR"]) / "opening.key").exists()
 
 
-def test_a_workers_runs_do_not_fight_over_the_cores(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert up.worker_child(settings).environment["OMP_NUM_THREADS"] == "1"
-    monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    assert up.worker_child(settings).environment["OMP_NUM_THREADS"] == "4"
-
-
 def test_an_admin_key_is_the_files_only_content(settings: Settings, tmp_path: Path) -> None:
     installation.migrate(settings)
     file = tmp_path / "admin.key"
