@@ -57,6 +57,9 @@ class Running:
             str(self.key_file),
         ]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
+        self.temporary = folder.parent / "temporary"
+        self.temporary.mkdir()
+        environment["TMPDIR"] = str(self.temporary)
         self.log = (folder.parent / "up.log").open("a+")
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment, process_group=0
@@ -116,6 +119,7 @@ def test_it_serves_restarts_what_dies_and_leaves_only_data_behind(running: Runni
     assert {file.name for file in running.folder.iterdir()} == {
         "admin.key", "broker", "corevault.sqlite3", "keys", "storage",
     }  # fmt: skip
+    assert len(list(running.temporary.iterdir())) <= 1  # that of the worker that was killed
     assert not [file for file in running.folder.rglob("*") if file.is_socket() or file.suffix in {".pid", ".lock"}]
 
 
