@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from app.errors import CorevaultError
 from app.http.codes import MEDIA_TYPE, PROBLEMS
+from app.http.problems import document
 
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -56,27 +57,19 @@ def problem_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
 
 def example(code: str) -> dict[str, Any]:
     """A problem of this code, as a caller would see it."""
-    status, title = PROBLEMS[code]
-    detail = next(each.default for each in _classes(CorevaultError) if each.code == code)
-    return {
-        "type": f"urn:corevault:problem:{code}",
-        "title": title,
-        "status": status,
-        "detail": detail,
-        "code": code,
-        "request_id": "req_01jd0000000000000000000000",
-    } | _EXTRA.get(code, {})
+    declared = next(each for each in _classes(CorevaultError) if vars(each).get("code") == code)
+    return document(declared(), "req_01jd0000000000000000000000") | _EXTRA.get(code, {})
 
 
 def _classes(root: type[CorevaultError]) -> list[type[CorevaultError]]:
-    return [*(found for child in root.__subclasses__() for found in _classes(child)), root]
+    return [root, *(found for child in root.__subclasses__() for found in _classes(child))]
 
 
 def describe(app: FastAPI) -> None:
     """Serve an OpenAPI 3.1 document whose problems share one schema, in place of the framework's own errors."""
     generate = app.openapi
 
-    def document() -> dict[str, Any]:
+    def described() -> dict[str, Any]:
         if app.openapi_schema is None:
             schema = generate()
             schemas = schema.setdefault("components", {}).setdefault("schemas", {})
@@ -87,7 +80,7 @@ def describe(app: FastAPI) -> None:
             app.openapi_schema = schema
         return app.openapi_schema
 
-    app.openapi = document  # type: ignore[method-assign]
+    app.openapi = described  # type: ignore[method-assign]  # how FastAPI lets one replace it
 
 
 def _exemplify(schemas: dict[str, dict[str, Any]]) -> None:
