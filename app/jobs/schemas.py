@@ -184,10 +184,3 @@ class JobView(BaseModel):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
-
-
-class JobPage(BaseModel):
-    """Newest first."""
-
-    items: list[JobView]
-    next_cursor: str | None
