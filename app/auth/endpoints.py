@@ -2,7 +2,7 @@
 
 from fastapi.responses import JSONResponse, Response
 
-from app.auth import service
+from app.auth import repository, service
 from app.auth.caller import Admin, AnyCaller
 from app.auth.models import ApiKey
 from app.auth.schemas import CreatedKey, ListedKey, Me, NewKey
@@ -32,7 +32,7 @@ def create_key(services: Shared, caller: Admin, request: Idempotent, body: NewKe
 def list_keys(services: Shared, _: Admin, paging: Paging) -> Page[ListedKey]:
     """Keys that were not revoked, newest first."""
     with services.database.read() as session:
-        rows = service.listed(session, paging.limit + 1, paging.after_id("key"))
+        rows = repository.newest(session, paging.limit + 1, paging.after_id("key"))
         return page(rows, paging, lambda key: key.id, ListedKey.of)
 
 

@@ -57,11 +57,6 @@ def create(tx: WriteSession, name: str, role: str, expires_at: datetime | None =
     return key, secret
 
 
-def listed(session: ReadSession, limit: int, after: str | None) -> Sequence[ApiKey]:
-    """Keys that were not revoked, newest first."""
-    return repository.newest(session, limit, after)
-
-
 def rotate(tx: WriteSession, key_id: str) -> tuple[ApiKey, str]:
     """A new secret for the same key; the old one ends with this transaction.
 
