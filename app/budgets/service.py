@@ -35,7 +35,7 @@ def entries(
     if caller.role == "analyst":
         raise Forbidden
     dataset = access.visible(session, caller, dataset_id)
-    if caller.role not in access.OVERSEERS and caller.id != dataset.owner_id:
+    if not access.oversees(caller, dataset):
         raise Forbidden
     return ledger.entries(session, _accounted(dataset).id, limit=limit, before=before)
 

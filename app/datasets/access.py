@@ -16,7 +16,7 @@ def visible(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
         NotFound: otherwise, also for a dataset that exists.
     """
     dataset = repository.get(session, dataset_id)
-    if dataset is None or not _sees(session, caller, dataset):
+    if dataset is None or not (oversees(caller, dataset) or repository.is_shared(session, dataset.id, caller.id)):
         raise NotFound
     return dataset
 
@@ -50,12 +50,11 @@ def changeable(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
     return dataset
 
 
+def oversees(caller: Caller, dataset: Dataset) -> bool:
+    """Whether the caller owns the dataset or oversees all: sees how uploads fared, and the ledger."""
+    return caller.role in OVERSEERS or dataset.owner_id == caller.id
+
+
 def visible_to(caller: Caller) -> str | None:
     """The key whose own and shared datasets a list holds; None for those who oversee all."""
     return None if caller.role in OVERSEERS else caller.id
-
-
-def _sees(session: ReadSession, caller: Caller, dataset: Dataset) -> bool:
-    if caller.role in OVERSEERS or dataset.owner_id == caller.id:
-        return True
-    return repository.is_shared(session, dataset.id, caller.id)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.auth.caller import Caller
-from app.datasets import repository
+from app.datasets import access, repository
 from app.datasets.models import Content, Dataset
 from app.datasets.schemas import ContentView, DatasetDetail, DatasetView, Limit
 from app.db import ReadSession
@@ -21,7 +21,7 @@ def views(session: ReadSession, ledger: Ledger, caller: Caller, datasets: Sequen
     for dataset in datasets:
         ready, last = in_force.get(dataset.id), newest.get(dataset.id)
         limit = _limit(session, ledger, dataset)
-        if sees_contents(caller, dataset):
+        if access.oversees(caller, dataset):  # to analysts, how an upload fared would tell of the rows
             shown.append(_detail(dataset, limit, ready, last, shares[dataset.id]))
         else:
             shown.append(DatasetView(**_facts(dataset, limit, ready, ready)))
@@ -38,11 +38,6 @@ def detail(session: ReadSession, ledger: Ledger, dataset: Dataset) -> DatasetDet
 
 def view(session: ReadSession, ledger: Ledger, caller: Caller, dataset: Dataset) -> DatasetView:
     return views(session, ledger, caller, [dataset])[0]
-
-
-def sees_contents(caller: Caller, dataset: Dataset) -> bool:
-    """Owner, auditor and administrator see how an upload fared; to analysts that would tell of the rows."""
-    return caller.role in {"auditor", "admin"} or caller.id == dataset.owner_id
 
 
 def _limit(session: ReadSession, ledger: Ledger, dataset: Dataset) -> Limit | None:

@@ -8,6 +8,7 @@ from app.datasets import access
 from app.datasets import repository as datasets
 from app.datasets.facts import declared_facts
 from app.datasets.models import Dataset
+from app.datasets.service import default_delta
 from app.db import ReadSession, WriteSession, new_id, now
 from app.errors import Forbidden, InvalidRequest, NotFound, StateConflict
 from app.inference import plans, registry
@@ -22,9 +23,6 @@ from app.ledger import Ledger
 from app.ledger.charge import Charge
 
 RUNNERS = frozenset({"owner", "analyst"})
-PUBLIC_DELTA = 1e-6
-"""At which a target epsilon is meant on public data, which has no account (1/(10 slots) where that is smaller)."""
-
 _NOISE = NoiseCache()
 
 
@@ -72,7 +70,7 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
         raise Forbidden
     dataset = access.visible(session, caller, body.dataset_id)
     private = dataset.sensitivity == "private"
-    delta = ledger.limit(session, dataset.id)[1] if private else min(PUBLIC_DELTA, 0.1 / dataset.slots)
+    delta = ledger.limit(session, dataset.id)[1] if private else default_delta(dataset.slots)
     facts = declared_facts(dataset, delta if private else None)
     _check(body, ledger.max_epsilon)
     _check_ready(session, dataset)
