@@ -63,14 +63,18 @@ def check_delta(delta: float, slots: int, pointer: str) -> None:
         raise InvalidRequest.at(pointer, "must be positive and at most 1/(10 slots)")
 
 
+def check_epsilon(epsilon: float, max_epsilon: float, pointer: str) -> None:
+    if not (math.isfinite(epsilon) and 0 < epsilon <= max_epsilon):
+        raise InvalidRequest.at(pointer, f"must be positive and at most {max_epsilon:g}")
+
+
 def design_pot(epsilon: float, delta: float, max_epsilon: float, pointer: str) -> Pot:
     """An empty filter for ``(epsilon, delta)``.
 
     Raises:
         InvalidRequest: at ``pointer``.
     """
-    if not (math.isfinite(epsilon) and 0 < epsilon <= max_epsilon):
-        raise InvalidRequest.at(pointer, f"must be positive and at most {max_epsilon:g}")
+    check_epsilon(epsilon, max_epsilon, pointer)
     try:
         return filter_pot(design(epsilon, delta))
     except ValueError as error:

@@ -6,6 +6,9 @@ from app.ledger.balance import Balance
 from app.ledger.charge import Charge, Pinned, amounts, check_priced, distance_units
 from app.privacy.accounting import INFINITE, add, epsilon
 
+_MARGIN = 1e-9
+"""Left below the largest Gaussian, so that noise calibrated to its epsilon is admitted whatever was rounded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Preview:
@@ -93,10 +96,6 @@ def largest_gaussian(balance: Balance, dataset_id: str) -> float:
     if rho <= 0 or max(balance.distance.slack) < 1 or balance.frozen:
         return 0.0
     return at_limit(balance, tuple(min(int(rho * order), INFINITE) for order in balance.total.orders))
-
-
-_MARGIN = 1e-9
-"""Left below the largest Gaussian, so that noise calibrated to its epsilon is admitted whatever was rounded."""
 
 
 def _largest_rho(orders: tuple[float, ...], slack: tuple[int, ...]) -> float:

@@ -52,7 +52,7 @@ class _Trail:
         if entry.job_id is not None:
             self.jobs[entry.job_id] = (entry.kind, entry.dataset_id, entry.sequence)
         if entry.kind == RESERVED:
-            self.within = self.within and _within_limits(balance, entry)
+            self.within = self.within and balance.holds(entry.dataset_id)
         if entry.kind == FROZEN:
             self.frozen_at = entry.at
         if entry.sequence in self.wanted:
@@ -91,15 +91,6 @@ def _replayed(session: ReadSession, account: Account, trail: _Trail) -> Balance:
     if head.balance is None or (head.sequence, head.entry_hash) != (account.sequence, account.head_hash):
         raise Mismatch
     return head.balance
-
-
-def _within_limits(balance: Balance, entry: Entry) -> bool:
-    """Whether every limit held when the entry was written."""
-    cap = balance.datasets[entry.dataset_id].cap
-    meters = [balance.total.meter, balance.distance, *(tranche.meter for tranche in balance.tranches)]
-    if cap is not None:
-        meters.append(cap.meter)
-    return all(meter.holds for meter in meters)
 
 
 def _jobs(session: ReadSession, account_id: str) -> dict[str, tuple[str, str, int]]:

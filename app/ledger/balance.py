@@ -58,6 +58,12 @@ class Balance:
         cap = self.datasets[dataset_id].cap
         return min(self.total.epsilon, cap.epsilon) if cap is not None else self.total.epsilon
 
+    def holds(self, dataset_id: str) -> bool:
+        """Whether every limit is kept that the dataset's charges count against."""
+        cap = self.datasets[dataset_id].cap
+        pots = (self.total, *self.tranches) if cap is None else (self.total, *self.tranches, cap)
+        return self.distance.holds and all(pot.meter.holds for pot in pots)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "owner_id": self.owner_id,

@@ -7,7 +7,7 @@ from app.db import WriteSession
 from app.errors import InvalidRequest, StateConflict
 from app.ledger import admission
 from app.ledger import book as books
-from app.ledger.accounts import check_delta, design_pot
+from app.ledger.accounts import check_delta, check_epsilon, design_pot
 from app.ledger.balance import LIMIT_CHANGED
 from app.ledger.book import Book
 from app.ledger.charge import distance_allowance
@@ -30,8 +30,7 @@ def change_limit(
         StateConflict: less than what is spent and reserved, or the account is frozen.
     """
     book = books.open_book(tx, signer, dataset_id)
-    if not (math.isfinite(epsilon) and 0 < epsilon <= max_epsilon):
-        raise InvalidRequest.at("/epsilon", f"must be positive and at most {max_epsilon:g}")
+    check_epsilon(epsilon, max_epsilon, "/epsilon")
     cap = book.balance.datasets[dataset_id].cap
     if cap is not None:
         _change_cap(book, dataset_id, cap, epsilon, delta)

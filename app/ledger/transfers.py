@@ -14,7 +14,7 @@ from app.ledger.chain import entry_hash
 from app.ledger.charge import Charge
 from app.ledger.encoding import digest
 from app.ledger.models import Entry, Reservation
-from app.privacy.events import AtomicEvent, PrivacyEvent, flatten, from_json, to_json
+from app.privacy.events import PrivacyEvent, flatten, from_json, merge, to_json
 from app.vault.signing import Signer
 
 
@@ -41,7 +41,7 @@ def reserve(tx: WriteSession, signer: Signer, dataset_id: str, job_id: str, char
         "charge": pinned.to_json(),
     }
     entry = book.append(RESERVED, dataset_id, body, job_id)
-    _assert_within(book, dataset_id, pinned.tranche)
+    assert book.balance.holds(dataset_id), "a reservation went beyond its limit"
     tx.add(
         Reservation(
             job_id=job_id,
@@ -170,33 +170,13 @@ def _events(body: Mapping[str, Any]) -> tuple[PrivacyEvent, ...]:
 
 def _within(executed: Sequence[PrivacyEvent], reserved: Sequence[PrivacyEvent]) -> bool:
     """Whether ``executed`` is a beginning of ``reserved``."""
-    ran, planned = _runs(executed), _runs(reserved)
+    ran, planned = merge(flatten(executed)), merge(flatten(reserved))
     if len(ran) > len(planned):
         return False
     if not ran:
         return True
     (event, count), (planned_event, planned_count) = ran[-1], planned[len(ran) - 1]
     return ran[:-1] == planned[: len(ran) - 1] and event == planned_event and count <= planned_count
-
-
-def _runs(events: Sequence[PrivacyEvent]) -> list[tuple[AtomicEvent, int]]:
-    """Atomic events with neighbouring equal ones merged."""
-    runs: list[tuple[AtomicEvent, int]] = []
-    for event, count in flatten(events):
-        if runs and runs[-1][0] == event:
-            runs[-1] = (event, runs[-1][1] + count)
-        else:
-            runs.append((event, count))
-    return runs
-
-
-def _assert_within(book: Book, dataset_id: str, tranche: int) -> None:
-    balance = book.balance
-    cap = balance.datasets[dataset_id].cap
-    meters = [balance.total.meter, balance.tranches[tranche].meter, balance.distance]
-    if cap is not None:
-        meters.append(cap.meter)
-    assert all(meter.holds for meter in meters), "a reservation went beyond its limit"
 
 
 def _exceeded(book: Book, dataset_id: str, preview: Preview) -> BudgetExceeded:

@@ -1,7 +1,7 @@
 """What was done to the data, apart from what it costs. An event's meaning never changes: add an event instead."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,15 +75,20 @@ def flatten(events: Sequence[PrivacyEvent]) -> Iterator[tuple[AtomicEvent, int]]
             raise UnknownEvent("this event has no price")
 
 
-def encode(events: Sequence[tuple[AtomicEvent, int]]) -> tuple[PrivacyEvent, ...]:
-    """The inverse of :func:`flatten`: merges neighbouring equal events."""
+def merge(events: Iterable[tuple[AtomicEvent, int]]) -> list[tuple[AtomicEvent, int]]:
+    """The same sequence with neighbouring equal events made one."""
     merged: list[tuple[AtomicEvent, int]] = []
     for event, count in events:
         if merged and merged[-1][0] == event:
             merged[-1] = (event, merged[-1][1] + count)
         else:
             merged.append((event, count))
-    return tuple(event if count == 1 else SelfComposedEvent(event, count) for event, count in merged)
+    return merged
+
+
+def encode(events: Iterable[tuple[AtomicEvent, int]]) -> tuple[PrivacyEvent, ...]:
+    """The inverse of :func:`flatten`, in as few events as there can be."""
+    return tuple(event if count == 1 else SelfComposedEvent(event, count) for event, count in merge(events))
 
 
 def to_json(event: PrivacyEvent) -> dict[str, Any]:
@@ -132,7 +137,7 @@ def _number(value: object) -> float:
     if not _is_number(value):
         raise UnknownEvent("not a number")
     try:
-        return float(value)  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]  # it is a number: just checked
     except OverflowError as error:
         raise UnknownEvent("not a finite number") from error
 
