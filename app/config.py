@@ -6,7 +6,7 @@ What is not set lies below the data directory, so that one folder is a whole ins
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
@@ -72,6 +72,11 @@ class Settings(BaseSettings):
         """The same settings as environment variables, for child processes."""
         plain = self.model_dump(mode="json", exclude_none=True)
         return {f"COREVAULT_{name.upper()}": _plain(value) for name, value in plain.items()}
+
+
+def invalid_names(error: ValidationError) -> str:
+    """The variables that are at fault, without their values."""
+    return ", ".join(sorted(f"COREVAULT_{str(fault['loc'][0]).upper()}" for fault in error.errors()))
 
 
 def _plain(value: object) -> str:

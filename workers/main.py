@@ -17,7 +17,7 @@ from celery.exceptions import SecurityWarning
 from celery.worker import state
 from pydantic import ValidationError
 
-from app.config import Settings
+from app.config import Settings, invalid_names
 from app.errors import CorevaultError
 from app.http.logs import configure_logs
 from workers.celery_app import Workshop, make_celery, make_sweeper, make_workshop
@@ -35,8 +35,7 @@ def main() -> None:
     try:
         _work(Settings())
     except ValidationError as error:
-        wrong = ", ".join(sorted(f"COREVAULT_{str(fault['loc'][0]).upper()}" for fault in error.errors()))
-        sys.exit(f"corevault-worker: these settings are not valid: {wrong}")
+        sys.exit(f"corevault-worker: these settings are not valid: {invalid_names(error)}")
     except CorevaultError as error:
         sys.exit(f"corevault-worker: {error.detail}")
 

@@ -9,7 +9,7 @@ import typer
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.config import Settings
+from app.config import Settings, invalid_names
 from app.errors import CorevaultError
 
 FAILED, MISUSED = 1, 2
@@ -17,7 +17,7 @@ _KNOWN = {f"COREVAULT_{name.upper()}" for name in (*Settings.model_fields, "host
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
-    typer.echo(f"corevaultd: {message}", err=True)
+    warn(message)
     raise typer.Exit(code)
 
 
@@ -46,5 +46,4 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:
-        wrong = ", ".join(sorted(f"COREVAULT_{str(fault['loc'][0]).upper()}" for fault in error.errors()))
-        fail(f"these settings are not valid: {wrong}", MISUSED)
+        fail(f"these settings are not valid: {invalid_names(error)}", MISUSED)

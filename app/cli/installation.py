@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import text
+from sqlalchemy import make_url
 
 from app.auth import service as auth
 from app.cli.failures import fail
@@ -93,16 +93,15 @@ def holds_admin_key(settings: Settings, file: Path) -> bool:
         database.dispose()
 
 
-def settle(settings: Settings) -> None:
+def tidy(settings: Settings) -> None:
     """Fold SQLite's log into its database, also after a process that was killed: two files less stay behind."""
-    engine = make_engine(settings.database_url)
-    if engine.dialect.name == "sqlite":
-        with suppress(Exception), engine.connect() as connection:
-            connection.execution_options(isolation_level="AUTOCOMMIT").execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
-    engine.dispose()
+    database = Database(make_engine(settings.database_url))
+    with suppress(Exception):  # whatever ails the database, a stop goes on
+        database.forget()
+    database.dispose()
 
 
 def _make_database_folder(url: str) -> None:
-    path = make_engine(url).url.database
-    if url.startswith("sqlite") and path:
-        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    named = make_url(url)
+    if named.get_backend_name() == "sqlite" and named.database:
+        Path(named.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
         try:
             supervise((api_child(settings, listener, share), worker_child(settings)))
         finally:
-            installation.settle(settings)
+            installation.tidy(settings)
 
 
 def _bootstrap(settings: Settings, file: Path) -> None:
