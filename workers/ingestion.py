@@ -30,7 +30,7 @@ class Ingestion:
     def run(self, content_id: str) -> None:
         """Ingest the content if it is there to be taken; returns however it ends."""
         with self.database.write() as tx:
-            held = ingestion.claim(tx, content_id)
+            held = ingestion.claim(tx, content_id, self.pace.lease_seconds)
         if held is None:
             return
         with Heartbeat(self._beat(held), self.pace.heartbeat_seconds, self.pace.lease_seconds):

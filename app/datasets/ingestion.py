@@ -20,7 +20,7 @@ from app.inference.protocol import DeclaredFacts
 from app.ledger import Ledger
 from app.queue import INGEST_CONTENT, TaskQueue
 
-LEASE_SECONDS = 10
+LEASE_SECONDS = 10.0
 MAX_ATTEMPTS = 3
 REQUEUE_SECONDS = 30
 RETRY_SECONDS = 5
@@ -60,6 +60,7 @@ class Claim:
     sealed_key: bytes  # the dataset's key in a box sealed to the worker
     facts: DeclaredFacts
     fencing_token: int
+    lease_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ class StoredTable:
     fingerprint: str
 
 
-def claim(tx: WriteSession, content_id: str) -> Claim | None:
-    """Take the content for ``LEASE_SECONDS``; None if it is ended, leased, out of attempts, or its dataset is gone."""
+def claim(tx: WriteSession, content_id: str, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
+    """Take the content for ``lease_seconds``; None if it is ended, leased, out of attempts, or its dataset is gone."""
     moment = now()
     free = or_(Content.lease_until.is_(None), Content.lease_until < moment)
     alive = Content.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_(None)))
@@ -80,17 +81,17 @@ def claim(tx: WriteSession, content_id: str) -> Claim | None:
         update(Content)
         .where(Content.id == content_id, Content.status == "received", Content.attempts < MAX_ATTEMPTS, free, alive)
         .values(
-            lease_until=moment + timedelta(seconds=LEASE_SECONDS),
+            lease_until=moment + timedelta(seconds=lease_seconds),
             fencing_token=Content.fencing_token + 1,
             attempts=Content.attempts + 1,
         )
         .returning(Content.id),
         execution_options={"synchronize_session": False},
     ).one_or_none()
-    return None if taken is None else _claimed(tx, content_id)
+    return None if taken is None else _claimed(tx, content_id, lease_seconds)
 
 
-def _claimed(tx: WriteSession, content_id: str) -> Claim:
+def _claimed(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
     content = tx.get_one(Content, content_id, populate_existing=True)
     dataset = tx.get_one(Dataset, content.dataset_id)
     key = repository.data_key(tx, dataset.id)
@@ -106,12 +107,13 @@ def _claimed(tx: WriteSession, content_id: str) -> Claim:
         sealed_key=key.sealed_key,
         facts=declared_facts(dataset),
         fencing_token=content.fencing_token,
+        lease_seconds=lease_seconds,
     )
 
 
 def heartbeat(tx: WriteSession, held: Claim) -> bool:
     """Extend the lease; False once the content is somebody else's or ended."""
-    return _change(tx, held, lease_until=now() + timedelta(seconds=LEASE_SECONDS))
+    return _change(tx, held, lease_until=now() + timedelta(seconds=held.lease_seconds))
 
 
 def release(tx: WriteSession, held: Claim, *, counted: bool) -> bool:

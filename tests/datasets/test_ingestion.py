@@ -88,6 +88,23 @@ def test_one_worker_has_a_content_until_its_lease_ends(database: Database, datas
     assert second.fencing_token > first.fencing_token
 
 
+def test_a_lease_is_as_long_as_its_worker_says_from_the_claim_on(database: Database, dataset_id: str) -> None:
+    """W10: a worker that beats rarely keeps what it holds."""
+    content_id, hour = received(database, dataset_id), timedelta(hours=1)
+    with database.write() as tx:
+        held = ingestion.claim(tx, content_id, hour.total_seconds())
+    assert held is not None
+    claimed_until = content(database, content_id).lease_until
+    assert claimed_until is not None
+    assert claimed_until > now() + hour / 2
+    expire(database, content_id)
+    with database.write() as tx:
+        assert ingestion.heartbeat(tx, held)
+    renewed_until = content(database, content_id).lease_until
+    assert renewed_until is not None
+    assert renewed_until >= claimed_until
+
+
 def test_who_lost_the_lease_changes_nothing(database: Database, services: Services, dataset_id: str) -> None:
     """W10: an attempt that comes back late finds its token outdated."""
     content_id = received(database, dataset_id)
