@@ -6,14 +6,14 @@ from fastapi import Depends, Header, Query
 from fastapi.responses import JSONResponse, Response
 
 from app.auth.caller import MaybeCaller
-from app.errors import RangeNotSatisfiable
+from app.errors import PreconditionFailed, RangeNotSatisfiable
 from app.http.digests import digest_header
 from app.http.openapi import problem_responses
 from app.http.pagination import Page, Paging, page
 from app.http.routing import api_router
 from app.releases import service
 from app.releases.models import Release
-from app.releases.negotiation import Slice, Unsatisfiable, choose, not_modified, requested_range
+from app.releases.negotiation import Slice, Unsatisfiable, choose, not_modified, precondition_holds, requested_range
 from app.releases.rendering import MEDIA_TYPES
 from app.releases.schemas import CertificateView, Format, KeyView, ReleaseView
 from app.services import Shared, VerificationKey
@@ -23,6 +23,11 @@ router = api_router("/v1", "releases")
 _FOREVER = "public, max-age=31536000, immutable"
 _KEYED = "private, no-cache"
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
+_EXAMPLES = {
+    "text/csv": "age,intercept,y,weight\r\n0.25,1.0,1,412.5\r\n",
+    "application/vnd.apache.parquet": "PAR1…",
+    "application/x-npz": "PK…",
+}
 _JSON_POINTS = {
     "schema": {"type": "object", "required": ["columns", "rows"]},
     "example": {"columns": ["age", "intercept", "y", "weight"], "rows": [[0.25, 1.0, 1, 412.5]]},
@@ -30,11 +35,16 @@ _JSON_POINTS = {
 _POINTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The points.",
-        "content": {**dict.fromkeys(MEDIA_TYPES.values(), _BINARY), "application/json": _JSON_POINTS},
+        "content": {
+            **{media_type: {**_BINARY, "example": example} for media_type, example in _EXAMPLES.items()},
+            "application/json": _JSON_POINTS,
+        },
     },
     206: {"description": "One range of the points."},
     304: {"description": "Not modified."},
-    **problem_responses("not_found", "not_acceptable", "range_not_satisfiable"),
+    **problem_responses(
+        "not_found", "not_acceptable", "precondition_failed", "range_not_satisfiable", "invalid_request"
+    ),
 }
 
 
@@ -98,8 +108,16 @@ def _chosen(
     )
 
 
-Chosen = Annotated[str, Depends(_chosen)]
 Condition = Annotated[str | None, Header()]
+
+
+def _expected(release: Readable, chosen: Annotated[str, Depends(_chosen)], if_match: Condition = None) -> str:
+    if not precondition_holds(if_match, _etag(release, chosen)):
+        raise PreconditionFailed
+    return chosen
+
+
+Chosen = Annotated[str, Depends(_expected)]
 
 
 @router.get("/releases/{release_id}/points", response_class=Response, responses=_POINTS)
@@ -141,13 +159,17 @@ def _headers(release: Release, chosen: str) -> dict[str, str]:
     media_type = stored["media_type"]
     return {
         "Content-Type": f"{media_type}; charset=utf-8" if media_type == "text/csv" else media_type,
-        "ETag": f'"{stored["sha256"]}"',
+        "ETag": _etag(release, chosen),
         "Repr-Digest": digest_header(bytes.fromhex(stored["sha256"])),
         "Vary": "Accept" if release.public else "Accept, Authorization",
         "Cache-Control": _caching(release),
         "Accept-Ranges": "bytes",
         "Content-Disposition": f'attachment; filename="{release.id}.{chosen}"',
     }
+
+
+def _etag(release: Release, chosen: str) -> str:
+    return f'"{release.representations[chosen]["sha256"]}"'
 
 
 def _without(headers: dict[str, str], name: str) -> dict[str, str]:

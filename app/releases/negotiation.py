@@ -41,6 +41,13 @@ def choose(accept: str | None, offers: Mapping[str, str]) -> str:
     return name
 
 
+def precondition_holds(if_match: str | None, etag: str) -> bool:
+    """Whether the representation is the one that the reader insists on (strong comparison: weak tags never match)."""
+    if if_match is None or if_match.strip() == "*":
+        return True
+    return etag in _TAG.findall(if_match)
+
+
 def not_modified(if_none_match: str | None, etag: str) -> bool:
     """Whether the reader already holds the representation (weak comparison)."""
     if if_none_match is None:

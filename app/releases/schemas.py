@@ -64,6 +64,19 @@ class ReleaseView(BaseModel):
 class KeyView(BaseModel):
     """A verification key."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "key_id": "ed25519:0123456789abcdef",
+                    "algorithm": "ed25519",
+                    "use": "release",
+                    "public_key": "O77l9F/FtXidNy/mSpt9lMRpWq+MCCQrrwIwXIhc6CE=",
+                }
+            ]
+        }
+    )
+
     key_id: str
     algorithm: Literal["ed25519"]
     use: Literal["release", "ledger"]

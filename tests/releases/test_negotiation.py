@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import NotAcceptable
-from app.releases.negotiation import Slice, Unsatisfiable, choose, not_modified, requested_range
+from app.releases.negotiation import Slice, Unsatisfiable, choose, not_modified, precondition_holds, requested_range
 from app.releases.rendering import MEDIA_TYPES
 
 ETAG = '"abc"'
@@ -56,6 +56,22 @@ def test_what_nobody_likes_is_refused(accept: str) -> None:
 )
 def test_conditions_compare_weakly(header: str | None, matches: bool) -> None:
     assert not_modified(header, ETAG) is matches
+
+
+@pytest.mark.parametrize(
+    ("header", "holds"),
+    [
+        (None, True),
+        ("*", True),
+        ('"abc"', True),
+        ('"x", "abc"', True),
+        ('W/"abc"', False),
+        ('"x"', False),
+        ("abc", False),
+    ],
+)
+def test_preconditions_compare_strongly(header: str | None, holds: bool) -> None:
+    assert precondition_holds(header, ETAG) is holds
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,16 @@ def test_what_the_reader_holds_is_not_sent_again(api: httpx.Client, release_id: 
     assert api.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
 
 
+def test_who_insists_on_another_representation_gets_none(api: httpx.Client, release_id: str) -> None:
+    path = f"/v1/releases/{release_id}/points"
+    etag = api.get(path).headers["etag"]
+    for header in (etag, f'"other", {etag}', "*"):
+        assert api.get(path, headers={"If-Match": header}).status_code == 200
+    for header in ('"other"', f"W/{etag}"):
+        problem(api.get(path, headers={"If-Match": header, "If-None-Match": etag}), 412, "precondition_failed")
+        assert api.head(path, headers={"If-Match": header}).status_code == 412
+
+
 def test_ranges_are_parts_of_the_whole(api: httpx.Client, release_id: str) -> None:
     path = f"/v1/releases/{release_id}/points"
     whole = api.get(path)
