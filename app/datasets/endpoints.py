@@ -19,13 +19,18 @@ from app.services import Shared
 Shown = DatasetDetail | DatasetView
 router = api_router("/v1/datasets", "datasets", "unauthenticated")
 _OWN = ("forbidden", "not_found", "state_conflict")
+_FILES = {
+    upload.CSV: "age,hours,sex,income_gt_50k\r\n39,40,Male,0\r\n50,13,Female,1\r\n",
+    upload.PARQUET: "PAR1…",
+    upload.ARROW: "ARROW…",
+}
 _RAW_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "description": "The file, as it is. CSV is UTF-8 with a header; columns come in any order.",
         "content": {
-            media_type: {"schema": {"type": "string", "contentMediaType": media_type}}
-            for media_type in sorted(upload.MEDIA_TYPES)
+            media_type: {"schema": {"type": "string", "contentMediaType": media_type}, "example": example}
+            for media_type, example in sorted(_FILES.items())
         },
     },
     "parameters": [

@@ -15,6 +15,7 @@ from app.http.openapi import problem_responses
 from app.http.routing import api_router
 
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
+_EXAMPLE: Final = 'corevault_http_requests_total{method="GET",route="/v1/me",status="200"} 3.0'
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 router = api_router("", "operations")
 
@@ -46,7 +47,7 @@ def ready(request: Request) -> Health:
     "/metrics",
     response_class=Response,
     responses={
-        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        200: {"content": {"text/plain": {"schema": {"type": "string"}, "example": _EXAMPLE}}},
         **problem_responses("unauthenticated", "forbidden", "not_found"),
     },
 )

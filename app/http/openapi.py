@@ -28,6 +28,7 @@ PROBLEM_SCHEMA: dict[str, Any] = {
         },
     },
 }
+_UNREAD = ("content_too_large", "unsupported_media_type")
 _EXTRA: dict[str, dict[str, Any]] = {
     "invalid_request": {"errors": [{"pointer": "/privacy/epsilon", "message": "Use a number greater than 0."}]},
     "budget_exceeded": {
@@ -76,11 +77,27 @@ def describe(app: FastAPI) -> None:
             for unused in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(unused, None)
             schemas["Problem"] = PROBLEM_SCHEMA
+            schema["components"]["responses"] = {code: _response(code) for code in PROBLEMS}
             _exemplify(schemas)
+            _refuse_bodies(schema["paths"])
             app.openapi_schema = schema
         return app.openapi_schema
 
     app.openapi = described  # type: ignore[method-assign]  # how FastAPI lets one replace it
+
+
+def _response(code: str) -> dict[str, Any]:
+    (response,) = problem_responses(code).values()
+    return response
+
+
+def _refuse_bodies(paths: dict[str, dict[str, Any]]) -> None:
+    """Say of every JSON body that it may be too large, or no JSON: the routes themselves never see those."""
+    for operations in paths.values():
+        for operation in operations.values():
+            if "application/json" in operation.get("requestBody", {}).get("content", {}):
+                for status, response in problem_responses(*_UNREAD).items():
+                    operation["responses"].setdefault(str(status), response)
 
 
 def _exemplify(schemas: dict[str, dict[str, Any]]) -> None:

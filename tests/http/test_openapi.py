@@ -24,7 +24,7 @@ def _operations(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _schemas_of(media: dict[str, Any], document: dict[str, Any]) -> list[dict[str, Any]]:
-    schema = media["schema"]
+    schema = media.get("schema", {})
     names = [each["$ref"].rpartition("/")[2] for each in schema.get("anyOf", [schema]) if "$ref" in each]
     return [document["components"]["schemas"][name] for name in names] or [schema]
 
@@ -38,13 +38,34 @@ def test_it_is_openapi_3_1(document: dict[str, Any]) -> None:
     assert document["openapi"].startswith("3.1.")
 
 
-def test_every_json_body_has_an_example(document: dict[str, Any]) -> None:
+def test_every_body_has_an_example(document: dict[str, Any]) -> None:
     missing = []
     for name, operation in _operations(document):
         bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
-        media = [body.get("content", {}).get("application/json") for body in bodies]
-        missing += [name for each in media if each is not None and not _has_example(each, document)]
+        media = [each for body in bodies for each in body.get("content", {}).values()]
+        missing += [name for each in media if not _has_example(each, document)]
     assert missing == []
+
+
+def test_every_list_shows_an_item(document: dict[str, Any]) -> None:
+    for name, schema in document["components"]["schemas"].items():
+        for example in schema.get("examples", []):
+            assert None not in example.get("items", []), name
+
+
+def test_every_error_has_an_example(document: dict[str, Any]) -> None:
+    shown = document["components"]["responses"]
+    assert {code: set(each["content"]["application/problem+json"]["examples"]) for code, each in shown.items()} == {
+        code: {code} for code in PROBLEMS
+    }
+
+
+def test_every_json_body_may_be_refused_unread(document: dict[str, Any]) -> None:
+    for name, operation in _operations(document):
+        if "application/json" in operation.get("requestBody", {}).get("content", {}):
+            assert {"413", "415", "422"} <= operation["responses"].keys(), name
+            media = operation["responses"]["422"]["content"]["application/problem+json"]
+            assert "invalid_request" in media["examples"], name
 
 
 def test_every_problem_has_an_example_with_its_status_and_code(document: dict[str, Any]) -> None:
