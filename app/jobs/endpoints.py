@@ -23,22 +23,32 @@ from app.services import Services, Shared
 
 router = api_router("/v1", "jobs", "unauthenticated")
 Runner = Annotated[Caller, Depends(require(*sorted(service.RUNNERS)))]
-_REFUSALS = ("forbidden", "not_found", "state_conflict", "method_not_allowed_on_private_data")
-_SUBMISSION = (*_REFUSALS, "budget_exceeded", "idempotency_conflict", "idempotency_in_progress")
+_REFUSALS = (
+    *("forbidden", "not_found", "state_conflict", "invalid_request", "method_not_allowed_on_private_data"),
+    *("idempotency_conflict", "idempotency_in_progress"),
+)
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"example": "event: progress\ndata: {…}\nid: 1.40.running.running\n\n"}}},
     204: {"description": "The stream has ended with the event that Last-Event-ID names."},
 }
 
 
-@router.post("/quotes", responses=problem_responses(*_REFUSALS))
-def quote(services: Shared, caller: Runner, body: JobBody) -> QuoteView:
-    """Price a job. Reads no private row and changes nothing."""
-    with services.database.read() as session:
-        return service.quote(session, services.ledger, caller, body)
+@router.post("/quotes", response_model=QuoteView, responses=problem_responses(*_REFUSALS))
+def quote(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
+    """Price a job. Reads no private row and changes nothing; under an Idempotency-Key the first price is repeated."""
+    if request.key is None:
+        with services.database.read() as session:
+            return Answer.of(200, service.quote(session, services.ledger, caller, body)).response()
+    _calibrate(services, caller, body)
+    with services.database.write() as tx:
+        return idempotent(
+            tx, caller.id, request, lambda: Answer.of(200, service.quote(tx, services.ledger, caller, body))
+        )
 
 
-@router.post("/jobs", status_code=202, response_model=JobView, responses=problem_responses(*_SUBMISSION))
+@router.post(
+    "/jobs", status_code=202, response_model=JobView, responses=problem_responses(*_REFUSALS, "budget_exceeded")
+)
 def submit(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
     """Reserve a job's price and queue it; a repetition under the same Idempotency-Key never reserves twice."""
     _calibrate(services, caller, body)

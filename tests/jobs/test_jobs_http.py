@@ -47,6 +47,22 @@ def test_a_quote_prices_the_mechanism_and_changes_nothing(
     assert house.queue.sent == []
 
 
+def test_a_quote_under_a_key_is_repeated_and_bound_to_its_body(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
+) -> None:
+    before = budget(house, dataset_id)
+    headers, body = analyst.headers | {"Idempotency-Key": "k"}, job_body(dataset_id)
+    first = api.post("/v1/quotes", json=body, headers=headers)
+    assert first.json() == api.post("/v1/quotes", json=body, headers=analyst.headers).json()
+    assert api.post("/v1/quotes", json=body, headers=headers).json() == first.json()
+    problem(api.post("/v1/quotes", json=body | {"size": 7}, headers=headers), 409, "idempotency_conflict")
+    problem(
+        api.post("/v1/quotes", json=body, headers=analyst.headers | {"Idempotency-Key": "a b"}), 422, "invalid_request"
+    )
+    assert api.post("/v1/jobs", json=body, headers=headers).status_code == 202
+    assert budget(house, dataset_id) != before
+
+
 def test_a_target_costs_at_most_itself_and_nearly_all_of_it(
     api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
