@@ -9,7 +9,7 @@ distance ``t`` of an (epsilon, delta) one is ``(epsilon, delta + (1 + e^epsilon)
 import math
 from collections.abc import Sequence
 
-from app.privacy.accounting import DISCRETISATION_SHARE, MOST_NOISE
+from app.privacy.accounting import MOST_NOISE
 from app.privacy.events import PoissonSampledEvent, PrivacyEvent, UnknownEvent, flatten
 
 _DISTANCE_CONSTANT = 0.0203
@@ -34,10 +34,3 @@ def distance(events: Sequence[PrivacyEvent], answer_length: int, grid_bits: int)
             raise UnknownEvent("the noise is too small for the grid")
         total += count * answer_length * _DISTANCE_CONSTANT / scale**2
     return math.nextafter(total * (1 + 1e-12), math.inf)
-
-
-def within_share(total_distance: float, epsilon: float, delta: float) -> bool:
-    """Whether ``(1 + e^epsilon) * distance`` stays within the share of delta that was set aside."""
-    if epsilon > math.log(1e300):
-        return False
-    return total_distance * (1.0 + math.exp(epsilon)) <= delta * DISCRETISATION_SHARE

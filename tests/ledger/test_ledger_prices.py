@@ -14,9 +14,8 @@ from app.ledger.admission import composed, decide, largest_gaussian
 from app.ledger.balance import RESERVED, Balance, Happening, Share, apply
 from app.ledger.charge import DISTANCE_BITS, distance_allowance
 from app.ledger.meter import Meter, total_pot
-from app.privacy.accounting import ORDERS
+from app.privacy.accounting import DISCRETISATION_SHARE, ORDERS
 from app.privacy.calibration import calibrate
-from app.privacy.discretisation import within_share
 from app.privacy.events import GaussianEvent, flatten, to_json
 from tests.ledger import naive
 from tests.ledger.support import DELTA, Bench, costing, gaussian, sampled
@@ -102,9 +101,9 @@ def test_a_job_for_the_whole_limit_needs_a_hair_more_noise_at_most() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 20.0])
 def test_the_allowance_for_discretisation_is_the_share_of_delta(epsilon: float) -> None:
-    allowance = math.ldexp(distance_allowance(epsilon, DELTA), -DISTANCE_BITS)
-    assert within_share(allowance, epsilon, DELTA)
-    assert not within_share(allowance * (1 + 1e-9), epsilon, DELTA)
+    """Both neighbours' answers move, so that ``(1 + e^epsilon)`` times the distance joins delta."""
+    paid = (1 + math.exp(epsilon)) * math.ldexp(distance_allowance(epsilon, DELTA), -DISTANCE_BITS)
+    assert paid <= DELTA * DISCRETISATION_SHARE < paid * (1 + 1e-9)
 
 
 def test_a_preview_reads_and_changes_nothing(bench: Bench) -> None:
