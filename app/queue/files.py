@@ -31,7 +31,7 @@ def folder_options(data_dir: Path) -> dict[str, Any]:
 
 
 class Channel(filesystem.Channel):
-    """Writes aside and renames; takes a message by renaming it."""
+    """Writes aside and renames; takes a message by renaming it. (What is ignored here: kombu is untyped.)"""
 
     def _put(self, queue: str, payload: Mapping[str, Any], **_: Any) -> None:  # type: ignore[override]
         _write_whole(Path(self.data_folder_out) / f"{uuid4()}.{queue}.msg", payload)

@@ -77,7 +77,7 @@ class SealedReader(io.RawIOBase):
         self._position = base + offset
         return self._position
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; ours are written to
         """Fills the whole buffer unless the plaintext ends first."""
         target = memoryview(buffer).cast("B")
         filled = 0

@@ -49,7 +49,7 @@ class _Utf8(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; ours are written to
         target = memoryview(buffer).cast("B")
         filled = 0
         while filled < len(target) and (self._ready or not self._ended):
