@@ -30,7 +30,7 @@ class MissingCategory(Body):
 
 
 class MissingBinary(Body):
-    impute: Literal[0, 1, False, True]
+    impute: bool | Annotated[int, Field(ge=0, le=1)]
 
 
 class IntegerColumn(Body):

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Generic, TypeVar
 
 from fastapi import Depends, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from app.errors import InvalidRequest
+from app.http.pointers import CUSTOM
 
 DEFAULT_LIMIT: Final = 50
 LARGEST_LIMIT: Final = 200
@@ -46,8 +48,15 @@ class PageRequest:
         return None if self.after is None else int(self.after)
 
 
+def _in_digits(value: object) -> object:
+    """Signs, spaces and underscores, which Python reads over, are no part of a number here."""
+    if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
+        raise PydanticCustomError(CUSTOM, "Use a whole number.")
+    return value
+
+
 def page_request(
-    limit: Annotated[int, Query(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT,
+    limit: Annotated[int, BeforeValidator(_in_digits), Query(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT,
     cursor: Annotated[str | None, Query(max_length=200)] = None,
 ) -> PageRequest:
     return PageRequest(limit, None if cursor is None else _decode(cursor))

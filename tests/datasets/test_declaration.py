@@ -100,6 +100,7 @@ def test_lines_and_tabs_are_fine_in_a_description_only() -> None:
         with_column(name="a", type="categorical", categories=["\ud800"]),
         declared(description="\ud800"),
         with_column(name="a", type="binary", missing={"impute": 2}),
+        with_column(name="a", type="binary", missing={"impute": 1.0}),
         with_column(name="a", type="binary", missing={}),
         with_column(name="a", type="binary", missing={"impute": 1, "drop": True}),
         declared(columns=[]),
