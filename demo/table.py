@@ -5,7 +5,7 @@ The question: did the person see a doctor at all in that year?
 Every bound below is declared from the variables' definitions and from the experiment's design, not read
 off the rows, since a declaration is public. The table has no person id although most people are in it for
 several years, so the unit that is protected here is the row, one person-year: what is promised to a
-person weakens with the number of their years. A table with an id would name it as its privacy unit.
+person weakens with the number of their years.
 """
 
 from dataclasses import dataclass
