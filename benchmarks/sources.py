@@ -48,7 +48,7 @@ class GeneratedRows:
             table[f"x{column}"] = 2 * next(uniforms) - 1
             logit += weight * table[f"x{column}"]
         table[TARGET] = (next(uniforms) < expit(logit)).astype(np.float64)
-        table["present"] = np.ones(len(indices), dtype=np.uint8)
+        table["_present"] = np.ones(len(indices), dtype=np.uint8)
         return table
 
 
@@ -65,7 +65,7 @@ class ArrayRows:
         inside = indices < self._count
         taken = np.where(inside, indices, 0)
         table = {name: np.where(inside, values[taken], 0.0) for name, values in self._table.items()}
-        return table | {"present": inside.astype(np.uint8)}
+        return table | {"_present": inside.astype(np.uint8)}
 
 
 def facts(features: int, slots: int, delta: float = 1e-6) -> DeclaredFacts:

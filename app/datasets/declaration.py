@@ -13,7 +13,6 @@ from app.datasets.schemas import DatasetBody
 from app.errors import Fault, InvalidRequest
 
 SMALLEST_WIDTH = 1e-100  # below this the reciprocal of a column's scale is not safe
-STORED_MARKER = "present"  # the stored table says here whether a row is a null row
 
 
 def check(body: DatasetBody, largest_slots: int) -> None:
@@ -53,8 +52,6 @@ def _column_faults(columns: list[ColumnBody]) -> Iterator[Fault]:
         pointer = f"/columns/{index}"
         if count[column.name] > 1:
             yield Fault(f"{pointer}/name", "Column names are unique within a dataset.")
-        if column.name == STORED_MARKER:
-            yield Fault(f"{pointer}/name", "The stored table uses this name itself; take another one.")
         match column:
             case IntegerColumn() | RealColumn():
                 yield from _bound_faults(pointer, column)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
-from app.inference.protocol import Array32, Array64, Column, DeclaredFacts, DesignColumn, Model, ModelSpec
+from app.inference.protocol import PRESENT, Array32, Array64, Column, DeclaredFacts, DesignColumn, Model, ModelSpec
 
 RESERVED = frozenset({"weight", "y", "intercept"})
 MAX_COLUMNS = 2000
@@ -38,7 +38,7 @@ class Design:
         Total: whatever the values are, it neither raises nor warns. A value beyond its bounds is clamped; a value
         that is not a number, or no declared category, makes its whole row null; a null row is zero everywhere.
         """
-        present = np.asarray(table["present"]).astype(bool)
+        present = np.asarray(table[PRESENT]).astype(bool)
         x = np.empty((len(present), self.width), dtype=np.float32)
         position = 0
         with np.errstate(all="ignore"):

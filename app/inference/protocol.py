@@ -6,7 +6,7 @@ A method never meets a row. It asks its oracle planned questions and sees noised
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from app.privacy.events import PrivacyEvent
 
 Array32 = NDArray[np.float32]
 Array64 = NDArray[np.float64]
+
+PRESENT: Final = "_present"
+"""Says beside the declared columns whether a row is there; no declared column can have this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +161,10 @@ class RowSource(Protocol):
     slots: int
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """The declared columns at sorted, unique ``indices``: name -> (n,) array, plus ``"present"`` (uint8).
+        """The declared columns at sorted, unique ``indices``: name -> (n,) array, plus :data:`PRESENT` (uint8).
 
         real, integer: float64, clamped; binary: float64 0/1; categorical: integer code in declared order.
-        A null row has present == 0 and zeros.
+        A null row is not present, and zero everywhere.
         """
 
 

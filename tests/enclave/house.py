@@ -74,7 +74,7 @@ def slow_csv(data: bytes, columns: Sequence[Column]) -> Rows:
     text = data.decode("utf-8", errors="surrogateescape")
     header, *lines = [line for line in csv.reader(io.StringIO(text, newline="")) if line]
     rows = [slow_row(columns, header, line) for line in lines]
-    names = [*(column.name for column in columns), "present"]
+    names = [*(column.name for column in columns), "_present"]
     return {name: [row[index] for row in rows] for index, name in enumerate(names)}
 
 

@@ -59,7 +59,7 @@ FULL = {
 def test_a_table_of_mixed_types(media: str) -> None:
     assert stored(encoded(pa.table(FULL), media), media, COLUMNS) == {
         "age": [40, 90, 0], "hours": [20.5, 30, 0], "sex": [1, 0, 0], "race": [0, 1, 0],
-        "rich": [1, 0, 0], "ill": [1, 1, 0], "present": [1, 1, 0],
+        "rich": [1, 0, 0], "ill": [1, 1, 0], "_present": [1, 1, 0],
     }  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def test_w14_bad_utf8_spoils_a_cell_only(media: str) -> None:
     text = raw.view(pa.string())
     for cells in (text, pa.DictionaryArray.from_arrays([0, 1, 2], text)):
         result = stored(encoded(pa.table({"x": cells}), media), media, [WORD])
-        assert result == {"x": [1, 0, 2], "present": [1, 0, 1]}
+        assert result == {"x": [1, 0, 2], "_present": [1, 0, 1]}
 
 
 def test_streams_with_indices_or_offsets_out_of_range_are_malformed() -> None:

@@ -43,7 +43,7 @@ def parsed(rows: list[list[str]]) -> dict[str, list[float]]:
 
 def expected(rows: list[list[str]]) -> dict[str, list[float]]:
     slow = [slow_row(COLUMNS, list(NAMES), row) for row in rows]
-    return {name: [row[place] for row in slow] for place, name in enumerate([*NAMES, "present"])}
+    return {name: [row[place] for row in slow] for place, name in enumerate([*NAMES, "_present"])}
 
 
 @settings(max_examples=200, deadline=None)
@@ -70,7 +70,7 @@ def test_clamped_or_imputed(name: str, cell: str, stored: float) -> None:
     row = list(GOOD)
     row[NAMES.index(name)] = cell
     result = parsed([row])
-    assert result["present"] == [1]
+    assert result["_present"] == [1]
     assert result[name] == [stored]
 
 
@@ -83,7 +83,7 @@ def test_a_missing_cell_without_a_substitute_makes_its_row_zeros(name: str, cell
     row = list(GOOD)
     row[NAMES.index(name)] = cell
     result = parsed([GOOD, row, GOOD])
-    assert result["present"] == [1, 0, 1]
+    assert result["_present"] == [1, 0, 1]
     assert [values[1] for values in result.values()] == [0.0] * 7
 
 
@@ -103,7 +103,7 @@ def test_a_missing_cell_without_a_substitute_makes_its_row_zeros(name: str, cell
 def test_typed_cells(column: Column, cells: Any, stored: list[float], present: list[int]) -> None:
     result = parse_cells([column], {column.name: cells}, len(cells))
     assert result[column.name].tolist() == stored
-    assert result["present"].tolist() == present
+    assert result["_present"].tolist() == present
 
 
 def test_stored_types_are_fixed() -> None:
@@ -112,5 +112,5 @@ def test_stored_types_are_fixed() -> None:
     assert types == {name: values.dtype.name for name, values in null_rows(COLUMNS, 1).items()}
     assert types == {
         "age": "float64", "hours": "float64", "sex": "uint16", "race": "uint16",
-        "rich": "uint8", "ill": "uint8", "present": "uint8",
+        "rich": "uint8", "ill": "uint8", "_present": "uint8",
     }  # fmt: skip

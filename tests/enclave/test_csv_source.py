@@ -59,7 +59,7 @@ def test_ragged_rows_across_blocks_and_pieces_keep_their_places(monkeypatch: pyt
     data = "\n".join(["a,b", *lines]).encode()
     good = [float("," in line) for line in lines]
     result = stored(data, slots=20_000)
-    assert result["present"] == good
+    assert result["_present"] == good
     assert result["b"] == [2 * value for value in good]
 
 
@@ -102,8 +102,8 @@ def test_caps(caps: Caps) -> None:
 
 
 def test_as_many_rows_as_slots_fit_whatever_they_are() -> None:
-    assert stored(b"a,b\n" + b"1,2\n" * 10)["present"] == [1.0] * 10
-    assert stored(b"a,b\n" + b"1\n" * 10)["present"] == [0.0] * 10
+    assert stored(b"a,b\n" + b"1,2\n" * 10)["_present"] == [1.0] * 10
+    assert stored(b"a,b\n" + b"1\n" * 10)["_present"] == [0.0] * 10
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_as_many_rows_as_slots_fit_whatever_they_are() -> None:
     ids=["plain", "permuted", "mark", "quoted", "blank lines"],
 )
 def test_the_same_table_written_differently(data: bytes) -> None:
-    assert stored(data) == {"a": [1], "b": [2], "present": [1]}
+    assert stored(data) == {"a": [1], "b": [2], "_present": [1]}

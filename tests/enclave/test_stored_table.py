@@ -40,13 +40,13 @@ def random_rows(rows: int, seed: int = 0) -> Values:
         else rng.normal(size=rows)
         for column in COLUMNS
     }
-    return {**values, "present": rng.integers(0, 2, rows).astype(np.uint8)}
+    return {**values, "_present": rng.integers(0, 2, rows).astype(np.uint8)}
 
 
 def written(store: LocalStore, values: Values, keys: TableKeys = KEYS, slots: int = SLOTS, step: int = 700) -> bytes:
     with store.create() as target:
         table = TableWriter(target, keys, COLUMNS, slots)
-        for start in range(0, len(values["present"]), step):
+        for start in range(0, len(values["_present"]), step):
             table.append({name: array[start : start + step] for name, array in values.items()})
         table.finish()
         with store.open(target.publish()) as file:
@@ -88,14 +88,14 @@ def test_gathered_types_are_the_protocols(store: LocalStore) -> None:
         np.arange(2)).items()}  # fmt: skip
     assert types == {
         "age": "float64", "hours": "float64", "sex": "uint16", "race": "uint16",
-        "rich": "float64", "ill": "float64", "present": "uint8",
+        "rich": "float64", "ill": "float64", "_present": "uint8",
     }  # fmt: skip
 
 
 def test_only_the_needed_columns_are_gathered(store: LocalStore) -> None:
     data = written(store, random_rows(10))
     table = StoredTable(io.BytesIO(data), KEYS, COLUMNS, SLOTS, needed=["rich", "age"])
-    assert set(table.gather(np.arange(3))) == {"rich", "age", "present"}
+    assert set(table.gather(np.arange(3))) == {"rich", "age", "_present"}
 
 
 def test_consecutive_blocks_read_every_group_once(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ class MemoryRows:
             "hours": rng.uniform(1, 99, SLOTS),
             "sex": rng.integers(0, 2, SLOTS).astype(np.uint16),
             "income_gt_50k": rng.integers(0, 2, SLOTS).astype(np.float64),
-            "present": np.ones(SLOTS, np.uint8),
+            "_present": np.ones(SLOTS, np.uint8),
         }
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:

@@ -36,7 +36,7 @@ class Table:
 
     def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
         self.columns = dict(columns)
-        self.slots = len(self.columns["present"])
+        self.slots = len(self.columns["_present"])
         self.gathered: list[NDArray[np.int64]] = []
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
@@ -57,7 +57,7 @@ def table(n: int, *, slots: int | None = None, seed: int = 0) -> Table:
         "colour": colour,
         "smoker": smoker,
         "ill": (rng.random(slots) < 1 / (1 + np.exp(-logit))).astype(float),
-        "present": (np.arange(slots) < n).astype(np.uint8),
+        "_present": (np.arange(slots) < n).astype(np.uint8),
     }
     for values in columns.values():
         values[n:] = 0

@@ -46,7 +46,7 @@ def test_columns_and_values_follow_the_declaration() -> None:
         "colour": np.array([0, 2], np.uint16),
         "smoker": np.array([1.0, 0.0]),
         "ill": np.array([1.0, 0.0]),
-        "present": np.ones(2, np.uint8),
+        "_present": np.ones(2, np.uint8),
     }
     x, y, present = design.encode(table)
     assert x.dtype == np.float32
@@ -57,7 +57,7 @@ def test_columns_and_values_follow_the_declaration() -> None:
 
 def test_a_constant_column_is_zero() -> None:
     design = build(ModelSpec("logistic-regression", ("k",), "ill"), _with(Column("k", "real", 3.0, 3.0)), LOGISTIC)
-    table = {"k": np.array([3.0, 9.0]), "ill": np.zeros(2), "present": np.ones(2, np.uint8)}
+    table = {"k": np.array([3.0, 9.0]), "ill": np.zeros(2), "_present": np.ones(2, np.uint8)}
     np.testing.assert_array_equal(design.encode(table)[0], [[0, 1], [0, 1]])
     assert np.all(design.sample(np.random.default_rng(1), 5)[:, 0] == 0)
 
@@ -104,16 +104,16 @@ ANY = st.floats(allow_nan=True, allow_infinity=True, width=64)
 @given(values=st.lists(st.tuples(ANY, ANY, st.integers(0, 65535), ANY, ANY, st.integers(0, 255)), max_size=6))
 def test_encoding_is_total_bounded_and_nulls_are_zero(values: list[tuple[float, ...]]) -> None:
     """W14: whatever a row holds, encoding neither raises nor warns, and stays within the declared box."""
-    names = (*FEATURES, "ill", "present")
+    names = (*FEATURES, "ill", "_present")
     table: dict[str, Any] = {name: np.array([row[i] for row in values], float) for i, name in enumerate(names)}
     table["colour"] = table["colour"].astype(np.uint16)
-    table["present"] = table["present"].astype(np.uint8)
+    table["_present"] = table["_present"].astype(np.uint8)
     x, y, present = build(SPEC, facts(10), LOGISTIC).encode(table)
     assert x.shape == (len(values), 6)
     assert np.all(np.abs(x) <= 1)
     assert np.all(np.isfinite(y))
     assert not np.any(x[~present])
-    assert not np.any(present & (table["present"] == 0))
+    assert not np.any(present & (table["_present"] == 0))
     assert not np.any(present & (np.isnan(table["age"]) | (table["colour"] > 2)))
 
 

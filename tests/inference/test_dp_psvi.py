@@ -97,7 +97,7 @@ def _full_posterior(source: Table) -> Laplace:
         axis=1,
     )
     rows = np.asarray(model("logistic-regression").fold(x, columns["ill"]))
-    return laplace(model("logistic-regression"), rows, columns["present"].astype(float), 1.0, np.zeros(WIDTH))
+    return laplace(model("logistic-regression"), rows, columns["_present"].astype(float), 1.0, np.zeros(WIDTH))
 
 
 class _RoundedNoise:

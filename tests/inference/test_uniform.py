@@ -11,7 +11,7 @@ from tests.inference.support import SPEC, facts, table
 
 def test_points_are_present_rows_with_even_weights() -> None:
     source, declared = table(50, slots=80), facts(80, sensitivity="public")
-    source.columns["present"][10] = 0
+    source.columns["_present"][10] = 0
     plan = method("uniform").plan(PlanRequest("uniform", 49, SPEC), declared)
     points = run_public(plan, declared, source, monte_carlo_generator())
     np.testing.assert_array_equal(points.weight, 1.0)

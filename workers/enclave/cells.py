@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.inference.protocol import Column
+from app.inference.protocol import PRESENT, Column
 
-PRESENT = "present"
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 STORED_TYPES: Mapping[str, type[np.generic]] = {
     "real": np.float64,

@@ -11,11 +11,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from app.errors import DependencyUnavailable
-from app.inference.protocol import Column
+from app.inference.protocol import PRESENT, Column
 from app.vault.envelope import content_context, unwrap_key
 from app.vault.errors import VaultError
 from app.vault.store import ObjectStore
-from workers.enclave.cells import PRESENT
 from workers.enclave.keys import OpeningKey
 from workers.enclave.table_format import TableKeys, group_rows, stored_schema
 

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet.encryption as pe
 
-from app.inference.protocol import Column
+from app.inference.protocol import PRESENT, Column
 from app.vault.envelope import content_context
-from workers.enclave.cells import PRESENT, STORED_TYPES
+from workers.enclave.cells import STORED_TYPES
 
 GROUP_ROWS = 65_536
 GROUP_BYTES = 32 << 20

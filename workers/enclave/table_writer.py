@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from app.inference.protocol import Column
+from app.inference.protocol import PRESENT, Column
 from app.vault.store import ObjectWriter
 from workers.enclave.cells import null_rows
 from workers.enclave.table_format import TableKeys, group_rows, stored_schema
@@ -50,7 +50,7 @@ class TableWriter:
         self._filled = 0
         self._schema = stored_schema(columns)
         self._group = null_rows(columns, min(slots, group_rows(len(columns))))
-        self._group_rows = len(self._group["present"])
+        self._group_rows = len(self._group[PRESENT])
         self._writer = pq.ParquetWriter(
             _Sink(target),
             self._schema,
@@ -67,7 +67,7 @@ class TableWriter:
         Raises:
             ValueError: for more rows than slots.
         """
-        rows, start = len(values["present"]), 0
+        rows, start = len(values[PRESENT]), 0
         if rows > self._rest - self._filled:
             raise ValueError("more rows than slots")
         while start < rows:

@@ -7,6 +7,7 @@ from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
 from app.inference.design import build
 from app.inference.models.logistic import LogisticRegression
 from app.inference.protocol import (
+    PRESENT,
     Array64,
     DeclaredFacts,
     MechanismPlan,
@@ -74,7 +75,7 @@ class Uniform:
 def _present(rows: RowSource) -> NDArray[np.int64]:
     """The slots that hold a row."""
     chunks = (np.arange(start, min(start + _CHUNK, rows.slots)) for start in range(0, rows.slots, _CHUNK))
-    return np.concatenate([chunk[rows.gather(chunk)["present"] > 0] for chunk in chunks])
+    return np.concatenate([chunk[rows.gather(chunk)[PRESENT] > 0] for chunk in chunks])
 
 
 def _choose(rng: np.random.Generator, present: NDArray[np.int64], size: int) -> NDArray[np.int64]:
