@@ -1,7 +1,7 @@
 """Fixtures that every test shares: a database made by the real migrations, keys, and the application in process."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -13,6 +13,7 @@ from app.db.migrations import upgrade
 from app.main import create_app
 from app.services import Services
 from tests.factories import rows
+from tests.factories.datasets import Check, declared, everything, problem
 from tests.factories.queue import RecordingQueue
 from tests.factories.services import make_services
 from tests.factories.transport import AppTransport
@@ -87,6 +88,31 @@ def client(application: FastAPI) -> Iterator[httpx.Client]:
     """Calls the application in this process; send ``headers=owner.headers`` to be someone."""
     with httpx.Client(transport=AppTransport(application), base_url="http://corevault.test") as client:
         yield client
+
+
+@pytest.fixture
+def only_its_owner_may(
+    client: httpx.Client,
+    services: Services,
+    owner: rows.Key,
+    analyst: rows.Key,
+    admin: rows.Key,
+    auditor: rows.Key,
+) -> Check:
+    """Checks that a call on a dataset is refused to every key but its owner's, and that trying changes nothing."""
+
+    def check(call: Callable[[rows.Key, str], httpx.Response]) -> None:
+        dataset = declared(client, owner, shared_with=[analyst.id])
+        with services.database.write() as tx:
+            stranger = rows.api_key(tx, "owner")
+        before = everything(services.database, services.store)
+        for key in (analyst, admin, auditor):
+            problem(call(key, dataset["id"]), 403, "forbidden")
+        problem(call(stranger, dataset["id"]), 404, "not_found")
+        problem(call(owner, "ds_01jd0000000000000000000000"), 404, "not_found")
+        assert everything(services.database, services.store) == before
+
+    return check
 
 
 @pytest.fixture

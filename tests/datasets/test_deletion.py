@@ -14,7 +14,7 @@ from app.main import create_app
 from app.services import Services
 from app.vault.signing import verify
 from tests.factories import rows
-from tests.factories.datasets import CSV, declared, everything, problem, public_declaration, stored, uploaded
+from tests.factories.datasets import CSV, Check, declared, everything, problem, public_declaration, stored, uploaded
 from tests.factories.transport import AppTransport
 
 
@@ -116,23 +116,8 @@ def test_public_data_is_deleted_without_a_ledger(client: httpx.Client, owner: ro
     assert delete(client, owner, dataset["id"]).json()["statement"]["ledger_kept"] is False
 
 
-def test_only_its_owner_deletes(
-    client: httpx.Client,
-    services: Services,
-    database: Database,
-    owner: rows.Key,
-    analyst: rows.Key,
-    admin: rows.Key,
-    auditor: rows.Key,
-) -> None:
-    dataset = declared(client, owner, shared_with=[analyst.id])
-    with database.write() as tx:
-        other = rows.api_key(tx, "owner")
-    before = everything(services.database, services.store)
-    for key in (analyst, admin, auditor):
-        problem(delete(client, key, dataset["id"]), 403, "forbidden")
-    problem(delete(client, other, dataset["id"]), 404, "not_found")
-    assert everything(services.database, services.store) == before
+def test_only_its_owner_deletes(client: httpx.Client, only_its_owner_may: Check) -> None:
+    only_its_owner_may(lambda key, dataset_id: delete(client, key, dataset_id))
 
 
 def test_a_job_of_the_dataset_ends_with_it(client: httpx.Client, database: Database, owner: rows.Key) -> None:

@@ -1,6 +1,7 @@
 """Datasets over HTTP, and evidence that a refused call has changed nothing."""
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from app.vault.store import LocalStore, ObjectStore
 from tests.factories.rows import Key
 
 CSV = {"Content-Type": "text/csv"}
+Check = Callable[[Callable[[Key, str], httpx.Response]], None]
+"""Takes a call on a dataset, by key and id, and checks who may make it."""
 
 
 def declaration(**changes: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.db import Base, Database, make_engine
+from app.db import Base, Database, WriteSession, make_engine
 from app.errors import CorevaultError, StateConflict
 from app.ledger import Ledger, snapshot
 from app.ledger import book as books
@@ -172,16 +172,27 @@ def test_the_loss_of_any_entry_is_noticed(bench: Bench, victim: str) -> None:
     assert bench.verify() == ()
 
 
+def remembered(bench: Bench) -> dict[str, list[dict[str, Any]]]:
+    """Every row of accounts, entries and reservations, but no checkpoint."""
+    with bench.database.read() as session:
+        return {
+            name: [dict(row) for row in session.execute(sa.select(TABLES[name])).mappings()]
+            for name in ("ledger_accounts", "ledger_entries", "ledger_reservations")
+        }
+
+
+def roll_back(tx: WriteSession, old: dict[str, list[dict[str, Any]]]) -> None:
+    for name, kept in old.items():
+        tx.execute(sa.delete(TABLES[name]))
+        tx.execute(sa.insert(TABLES[name]), kept)
+
+
 def test_a_rollback_of_one_account_is_noticed_by_its_checkpoints(bench: Bench, victim: str) -> None:
     """W11: restoring an old state cannot refund budget, even if all of the account's rows fit together."""
-    tables = [TABLES[name] for name in ("ledger_accounts", "ledger_entries", "ledger_reservations")]
-    with bench.database.read() as session:
-        old = {table.name: session.execute(sa.select(table)).mappings().all() for table in tables}
+    old = remembered(bench)
     bench.run("job_3", costing(0.4))
     with bench.database.write() as tx:
-        for table in tables:
-            tx.execute(sa.delete(table))
-            tx.execute(sa.insert(table), [dict(row) for row in old[table.name]])
+        roll_back(tx, old)
     assert bench.verify() == (victim,)
     with pytest.raises(StateConflict):
         bench.reserve("job_3", costing(0.4))
@@ -208,14 +219,10 @@ def test_a_snapshot_cannot_be_forged_without_the_key(bench: Bench, victim: str) 
 
 def test_a_history_rewritten_with_the_key_is_noticed_by_its_checkpoints(bench: Bench, victim: str) -> None:
     """W11: the account's rows are rolled back, another past is lived and its end signed; the old marks remain."""
-    tables = [TABLES[name] for name in ("ledger_accounts", "ledger_entries", "ledger_reservations")]
-    with bench.database.read() as session:
-        old = {table.name: session.execute(sa.select(table)).mappings().all() for table in tables}
+    old = remembered(bench)
     bench.run("job_3", costing(0.4))
     with bench.database.write() as tx:
-        for table in tables:
-            tx.execute(sa.delete(table))
-            tx.execute(sa.insert(table), [dict(row) for row in old[table.name]])
+        roll_back(tx, old)
         account = books.lock_account(tx, victim)
         newest = tx.scalar(sa.text("SELECT max(sequence) FROM ledger_checkpoints"))
         assert account is not None
