@@ -16,7 +16,9 @@ PROBE_NOISE = 1.0
 HAIR = 0.05
 """How much more noise than its target needs a job may get to fit into what is left of an account."""
 
-_BISECTIONS = 16
+BISECTIONS = 8
+"""The noise is found to a 256th of the hair: each question prices a mechanism anew."""
+
 _CACHED = 4096
 
 
@@ -95,7 +97,7 @@ def _least_admitted(admitted: Callable[[float], bool], least: float) -> float:
     low, high = least, least * (1 + HAIR)
     if admitted(low) or not admitted(high):
         return least
-    for _ in range(_BISECTIONS):
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
         low, high = (low, middle) if admitted(middle) else (middle, high)
     return high

@@ -51,6 +51,17 @@ def decide(balance: Balance, dataset_id: str, charge: Charge) -> Decision:
     return Decision(preview, replace(priced, tranche=chosen, tranche_amounts=tranches[chosen]))
 
 
+def admits(balance: Balance, dataset_id: str, charge: Charge) -> bool:
+    """Whether :func:`decide` would let ``charge`` in. The tranches have few orders, so they are asked first.
+
+    Raises:
+        As :func:`decide`, for what the tranches would admit.
+    """
+    if not any(pot.meter.room(amounts(charge, pot.orders)) for pot in balance.tranches):
+        return False
+    return decide(balance, dataset_id, charge).pinned is not None
+
+
 def composed(balance: Balance, extra: tuple[int, ...] | None = None) -> float:
     """The epsilon of all that is settled, opened and reserved (and of ``extra``) at the account's delta."""
     vector = balance.total.meter.used

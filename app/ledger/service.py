@@ -77,8 +77,9 @@ class Ledger:
         return admission.decide(balance, dataset_id, charge).preview
 
     def admits(self, session: ReadSession, dataset_id: str, charge: Charge) -> bool:
-        """Whether :meth:`reserve` would take the charge now."""
-        return self.preview(session, dataset_id, charge).affordable
+        """Whether :meth:`reserve` would take the charge now; quicker than a preview where it would not."""
+        balance = books.believed(books.cached(session, dataset_id))
+        return admission.admits(balance, dataset_id, charge)
 
     def reserve(self, tx: WriteSession, dataset_id: str, job_id: str, charge: Charge) -> Preview:
         """See :func:`app.ledger.transfers.reserve`."""

@@ -13,7 +13,6 @@ from fractions import Fraction
 
 from app.privacy.accounting import INFINITE, UNIT_BITS, composable
 
-MAIN_WEIGHT = 0.9
 CANDIDATES: tuple[float, ...] = (
     *(2.0, 3.0, 3.25, 3.5, 3.75, 4.0, 4.25, 4.5, 4.75, 5.0, 5.25, 5.5, 5.75, 6.0, 6.5, 7.0, 7.5, 8.0, 9.0),
     *map(float, range(10, 33)),
@@ -23,7 +22,12 @@ CANDIDATES: tuple[float, ...] = (
 )
 """Orders that a filter may be built on; chosen from the declared limit alone."""
 
-_NEIGHBOURS = (1 / 8, 1 / 4, 1 / 2, 2.0, 4.0)
+WEIGHTS = {1.0: 0.6, 0.7: 0.36, 0.5: 0.02, 2.0: 0.019}
+"""Weights of the orders at these multiples of the main one. The second pays for large jobs on small subsamples, whose
+best order lies below that of a full batch; the last two for mixed plans."""
+
+_SELECTING = 0.9
+"""The main order is the best one at this share of delta."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class Filter:
 
 
 def design(epsilon: float, delta: float) -> Filter:
-    """The default filter: weight 0.9 on ``argmax B/a``, the rest on a short log-spaced list around it.
+    """The default filter: most weight on ``argmax B/a``, the rest on a few orders around it (:data:`WEIGHTS`).
 
     An order whose bound is not positive could never admit anything, so it gets no weight.
 
@@ -73,14 +77,15 @@ def design(epsilon: float, delta: float) -> Filter:
         ValueError: if no order can admit anything at this ``epsilon`` and ``delta``, or they are no such numbers.
     """
     _check(epsilon, delta)
-    main = max(CANDIDATES, key=lambda order: _bound(epsilon, delta, order, MAIN_WEIGHT) / order)
-    if _bound(epsilon, delta, main, MAIN_WEIGHT) <= 0:
+    main = max(CANDIDATES, key=lambda order: _bound(epsilon, delta, order, _SELECTING) / order)
+    if _bound(epsilon, delta, main, WEIGHTS[1.0]) <= 0:
         raise ValueError("epsilon is too small for this delta")
-    least = (1 - MAIN_WEIGHT) / len(_NEIGHBOURS)
-    around = {_nearest(main * factor) for factor in _NEIGHBOURS} - {main}
-    others = sorted(order for order in around if _bound(epsilon, delta, order, least) > 0)
-    rest = math.nextafter((1 - MAIN_WEIGHT) / max(1, len(others)), 0.0)
-    return Filter(epsilon, delta, (main, *others), (MAIN_WEIGHT, *(rest for _ in others)))
+    weights = {main: WEIGHTS[1.0]}
+    for factor, weight in WEIGHTS.items():
+        order = _nearest(main * factor)
+        if order not in weights and _bound(epsilon, delta, order, weight) > 0:
+            weights[order] = weight
+    return Filter(epsilon, delta, tuple(weights), tuple(weights.values()))
 
 
 def _nearest(wanted: float) -> float:

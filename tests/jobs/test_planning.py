@@ -8,7 +8,7 @@ import pytest
 from app.errors import InvalidRequest
 from app.inference.protocol import Column, DeclaredFacts, Mechanism, ModelSpec, PlanRequest
 from app.jobs import planning
-from app.jobs.planning import HAIR, NoiseCache, Wish, make_plan
+from app.jobs.planning import BISECTIONS, HAIR, NoiseCache, Wish, make_plan
 from app.ledger import Charge
 from app.privacy.accounting import cost
 from app.privacy.calibration import calibrate
@@ -57,7 +57,7 @@ def test_the_least_noise_within_a_hair_is_bought() -> None:
     for needed in (1.0, 1.001, 1.02, 1 + HAIR):
         threshold = least * needed * (1 - 1e-12)
         plan = make_plan(wish(), FACTS, DELTA, NoiseCache(), partial(is_noisy, threshold))
-        assert noise_of(planning.charge_of(plan)) == pytest.approx(least * needed, rel=1e-5)
+        assert noise_of(planning.charge_of(plan)) == pytest.approx(least * needed, rel=HAIR * 2**-BISECTIONS)
         assert cost(plan.events, DELTA) <= 0.5
 
 
