@@ -9,9 +9,9 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 
 import structlog
 from sqlalchemy import or_, update
@@ -55,28 +55,26 @@ class Sweeper:
         while not stop.wait(every_seconds):
             with FORKING:
                 self.sweep()
-        with FORKING:
-            self._step("release", self._release)
+        with FORKING, _going_on("release"):
+            self._release()
 
     def sweep(self) -> None:
         """One round, if this worker holds the lease."""
-        if self._step("lease", self._lead):
-            for name, step in (
-                ("expired", self._recover),
-                ("waiting", self._remind),
-                ("orphaned", self._abandon),
-                ("contents", self._contents),
-                ("disposal", self._dispose),
-                ("unfinished", self._unfinished),
-            ):
-                self._step(name, step)
-
-    def _step(self, name: str, step: Callable[[], bool]) -> bool:
-        try:
-            return step()
-        except Exception as error:  # noqa: BLE001  (the next sweep tries again)
-            structlog.get_logger().warning("sweep failed", step=name, kind=type(error).__name__)
-            return False
+        leading = False
+        with _going_on("lease"):
+            leading = self._lead()
+        if not leading:
+            return
+        for name, step in (
+            ("expired", self._recover),
+            ("waiting", self._remind),
+            ("orphaned", self._abandon),
+            ("contents", self._contents),
+            ("disposal", self._dispose),
+            ("unfinished", self._unfinished),
+        ):
+            with _going_on(name):
+                step()
 
     def _lead(self) -> bool:
         moment = now()
@@ -88,35 +86,33 @@ class Sweeper:
             self._renew_at = moment + LEASE - RENEW_BEFORE
         return held
 
-    def _release(self) -> bool:
+    def _release(self) -> None:
         with self._database.write() as tx:
             mine = update(WorkerLease).where(WorkerLease.name == LEASE_NAME, WorkerLease.holder == self._holder)
             tx.execute(mine.values(until=now()))
-        return True
 
-    def _recover(self) -> bool:
+    def _recover(self) -> None:
         with self._database.read() as session:
             job_ids = repository.expired(session, now())
         self._each(job_ids, self._lifecycle.recover)
         for job_id in job_ids:
-            self._step("attempts", partial(self._destroy_attempts, job_id))
-        return True
+            with _going_on("attempts"):
+                self._destroy_attempts(job_id)
 
-    def _destroy_attempts(self, job_id: str) -> bool:
+    def _destroy_attempts(self, job_id: str) -> None:
         """What a job's attempts stored before they died is nobody's once it has ended without a release."""
         with self._database.read() as session:
             job = repository.get(session, job_id)
         if job is not None and job.status in repository.ENDED and job.release_id is None:
             for token in range(1, job.fencing_token + 1):
                 discard(self._store, job_id, token)
-        return True
 
-    def _abandon(self) -> bool:
+    def _abandon(self) -> None:
         with self._database.read() as session:
             job_ids = repository.orphaned(session)
-        return self._each(job_ids, self._lifecycle.abandon)
+        self._each(job_ids, self._lifecycle.abandon)
 
-    def _remind(self) -> bool:
+    def _remind(self) -> None:
         """The longer a job waits, the rarer its reminders: behind a long queue its message is most likely there."""
         moment = now()
         with self._database.read() as session:
@@ -124,35 +120,35 @@ class Sweeper:
         for job in waiting:
             with self._database.write() as tx:
                 self._lifecycle.remind(tx, job.id, job.queued_at)
-        return True
 
-    def _each(self, job_ids: Sequence[str], change: Callable[[WriteSession, str], None]) -> bool:
+    def _each(self, job_ids: Sequence[str], change: Callable[[WriteSession, str], None]) -> None:
         """Each in a transaction of its own: one that fails does not hold up the others."""
         for job_id in job_ids:
-            self._step("job", partial(self._change, change, job_id))
-        return True
+            with _going_on("job"), self._database.write() as tx:
+                change(tx, job_id)
 
-    def _change(self, change: Callable[[WriteSession, str], None], job_id: str) -> bool:
-        with self._database.write() as tx:
-            change(tx, job_id)
-        return True
-
-    def _contents(self) -> bool:
+    def _contents(self) -> None:
         with self._database.write() as tx:
             ingestion.requeue_stale(tx, self._queue)
-        return True
 
-    def _dispose(self) -> bool:
+    def _dispose(self) -> None:
         with self._database.write() as tx:
             disposal.dispose_unneeded(tx, self._store, lambda content_id: repository.pinned(tx, content_id))
-        return True
 
-    def _unfinished(self) -> bool:
+    def _unfinished(self) -> None:
         if time.monotonic() >= self._rare_at:
             self._rare_at = time.monotonic() + RARELY_SECONDS
             self._store.delete_unfinished(UNFINISHED_SECONDS)
             self._database.forget()
-        return True
+
+
+@contextmanager
+def _going_on(step: str) -> Iterator[None]:
+    """Keep an error from ending more than ``step``: the next sweep tries again."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  (whatever it is, the other steps go on)
+        structlog.get_logger().warning("sweep failed", step=step, kind=type(error).__name__)
 
 
 def _take_lease(tx: WriteSession, holder: str) -> bool:
