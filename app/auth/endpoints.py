@@ -13,7 +13,7 @@ from app.http.routing import api_router
 from app.services import Shared
 
 SECRET = frozenset({"key"})
-router = api_router("/v1", "keys", "unauthenticated")
+router = api_router("/v1", "keys", "unauthenticated", "dependency_unavailable")
 _IDEMPOTENT = problem_responses("forbidden", "idempotency_conflict", "idempotency_in_progress")
 
 

@@ -8,7 +8,9 @@ from app.http.pagination import Page, Paging, page
 from app.http.routing import api_router
 from app.services import Shared
 
-router = api_router("/v1/datasets/{dataset_id}", "budgets", "unauthenticated", "not_found", "state_conflict")
+router = api_router(
+    "/v1/datasets/{dataset_id}", "budgets", "unauthenticated", "not_found", "state_conflict", "dependency_unavailable"
+)
 
 
 @router.get("/budget")

@@ -5,7 +5,7 @@ from app.catalogue import service
 from app.catalogue.schemas import Catalogue
 from app.http.routing import api_router
 
-router = api_router("/v1/methods", "methods", "unauthenticated")
+router = api_router("/v1/methods", "methods", "unauthenticated", "dependency_unavailable")
 
 
 @router.get("")

@@ -17,7 +17,7 @@ from app.http.routing import api_router
 from app.services import Shared
 
 Shown = DatasetDetail | DatasetView
-router = api_router("/v1/datasets", "datasets", "unauthenticated")
+router = api_router("/v1/datasets", "datasets", "unauthenticated", "dependency_unavailable")
 _OWN = ("forbidden", "not_found", "state_conflict")
 _FILES = {
     upload.CSV: "age,hours,sex,income_gt_50k\r\n39,40,Male,0\r\n50,13,Female,1\r\n",

@@ -11,11 +11,13 @@ from typing import Final
 
 import structlog
 from fastapi.routing import APIRoute
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnection
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.db import new_id
-from app.errors import CorevaultError, Internal, NotFound, UnsupportedMediaType
+from app.errors import CorevaultError, DependencyUnavailable, Internal, NotFound, UnsupportedMediaType
 from app.http.problems import problem
 
 UNMATCHED: Final = "unmatched"
@@ -64,7 +66,7 @@ class Edge:
             log_failure(error, request_id)
             if status:
                 raise ResponseAborted from None
-            await problem(Internal(), request_id)(scope, receive, stamped)
+            await problem(_blame(error), request_id)(scope, receive, stamped)
         finally:
             self._observe(scope, status, time.perf_counter() - started, request_id)
 
@@ -91,6 +93,11 @@ def _refusal(scope: Scope) -> CorevaultError | None:
     if any(coding.strip().lower() not in {"", "identity"} for coding in codings.split(",")):
         return UnsupportedMediaType("Send the body without Content-Encoding.")
     return None
+
+
+def _blame(error: Exception) -> CorevaultError:
+    """A database that is away, full or locked for too long is not a bug, and may be back soon."""
+    return DependencyUnavailable() if isinstance(error, OperationalError | NoConnection) else Internal()
 
 
 def log_failure(error: BaseException, request_id: str) -> None:

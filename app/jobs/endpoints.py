@@ -21,7 +21,7 @@ from app.jobs.schemas import JobBody, JobView, QuoteView, Status
 from app.jobs.views import job_view
 from app.services import Services, Shared
 
-router = api_router("/v1", "jobs", "unauthenticated")
+router = api_router("/v1", "jobs", "unauthenticated", "dependency_unavailable")
 Runner = Annotated[Caller, Depends(require(*sorted(service.RUNNERS)))]
 _REFUSALS = (
     *("forbidden", "not_found", "state_conflict", "invalid_request", "method_not_allowed_on_private_data"),

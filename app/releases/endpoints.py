@@ -19,7 +19,7 @@ from app.releases.schemas import CertificateView, Format, KeyView, ReleaseView
 from app.services import Shared, VerificationKey
 from app.vault.store import ObjectStore
 
-router = api_router("/v1", "releases")
+router = api_router("/v1", "releases", "dependency_unavailable")
 _FOREVER = "public, max-age=31536000, immutable"
 _KEYED = "private, no-cache"
 _BINARY = {"schema": {"type": "string", "format": "binary"}}

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Query
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import AwareDatetime, Field
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from app.auth.caller import AnyCaller
 from app.errors import BudgetExceeded, StateConflict
@@ -68,6 +69,11 @@ def listed(paging: Paging, kind: Annotated[str | None, Query(max_length=5)] = No
 @router.get("/broken")
 def broken() -> None:
     raise ZeroDivisionError(CANARY)
+
+
+@router.get("/away")
+def away() -> None:
+    raise OperationalError(CANARY, {}, ConnectionRefusedError(CANARY))
 
 
 @router.get("/half")

@@ -43,6 +43,7 @@ def test_every_code_has_an_example(code: str) -> None:
         ("BREW", "/v1/me", 405, "method_not_allowed"),
         ("GET", "/v1/me", 401, "unauthenticated"),
         ("GET", "/v1/drawings/broken", 500, "internal"),
+        ("GET", "/v1/drawings/away", 503, "dependency_unavailable"),
         ("GET", "/v1/drawings/poor", 409, "budget_exceeded"),
     ],
 )
