@@ -113,3 +113,12 @@ def test_as_many_rows_as_slots_fit_whatever_they_are() -> None:
 )
 def test_the_same_table_written_differently(data: bytes) -> None:
     assert stored(data) == {"a": [1], "b": [2], "_present": [1]}
+
+
+def test_a_column_may_have_any_name_that_the_marker_of_null_rows_suggests() -> None:
+    columns = (Column("present", "binary"), B)
+    assert stored(b"present,b\n0,2\n1,\n1,3\n", columns) == {
+        "present": [0, 0, 1],
+        "b": [2, 0, 3],
+        "_present": [1, 0, 1],
+    }
