@@ -48,7 +48,8 @@ def charged(balance: Balance, noise_multiplier: float, job_id: str) -> Balance:
 def test_what_remains_is_admitted_and_not_much_more_is(limit: float, cap: float | None, spent: list[float]) -> None:
     balance = fresh(limit, cap)
     for index, part in enumerate(spent):
-        noise = calibrate(lambda noise: (GaussianEvent(noise),), part * limit, DELTA)
+        target = max(part * limit, 0.01)  # no noise reaches much less
+        noise = calibrate(lambda noise: (GaussianEvent(noise),), target, DELTA)
         balance = charged(balance, noise, f"job_{index}")
     remaining = largest_gaussian(balance, "ds_a")
     assert composed(balance) <= limit
