@@ -85,13 +85,7 @@ class Ledger:
         """See :func:`app.ledger.transfers.reserve`."""
         return transfers.reserve(tx, self.signer, dataset_id, job_id, charge)
 
-    def open(
-        self,
-        tx: WriteSession,
-        job_id: str,
-        planned: Sequence[PrivacyEvent] | None = None,
-        dataset_id: str | None = None,
-    ) -> None:
+    def open(self, tx: WriteSession, job_id: str, planned: Sequence[PrivacyEvent], dataset_id: str) -> None:
         """See :func:`app.ledger.transfers.open_reservation`."""
         transfers.open_reservation(tx, self.signer, job_id, planned, dataset_id)
 

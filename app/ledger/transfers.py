@@ -56,11 +56,7 @@ def reserve(tx: WriteSession, signer: Signer, dataset_id: str, job_id: str, char
 
 
 def open_reservation(
-    tx: WriteSession,
-    signer: Signer,
-    job_id: str,
-    planned: Sequence[PrivacyEvent] | None = None,
-    dataset_id: str | None = None,
+    tx: WriteSession, signer: Signer, job_id: str, planned: Sequence[PrivacyEvent], dataset_id: str
 ) -> None:
     """The point of no return; nothing changes if it was passed before.
 
@@ -70,14 +66,14 @@ def open_reservation(
         StateConflict: the account is frozen, the job has ended, or it is not the one that was reserved.
     """
     row = _row(tx, job_id)
-    if dataset_id is not None and dataset_id != row.dataset_id:
+    if dataset_id != row.dataset_id:
         raise StateConflict("The run's dataset is not the one that was reserved for.")
     book = books.open_book(tx, signer, row.dataset_id)
     tx.refresh(row)
     if row.state not in {RESERVED, OPENED}:
         raise StateConflict("The job's reservation has ended.")
     body = _reserved_body(book, row)
-    if planned is not None and tuple(planned) != _events(body):
+    if tuple(planned) != _events(body):
         books.condemn(tx, book.account, row.dataset_id)
         raise StateConflict("The run's plan is not the one that was reserved.")
     if row.state == RESERVED:

@@ -1,7 +1,7 @@
 """Short ways to say what a test is about: each call of a bench is one committed transaction."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -34,6 +34,7 @@ def costing(epsilon: float, delta: float = DELTA) -> Charge:
 class Bench:
     database: Database
     ledger: Ledger
+    reserved: dict[str, tuple[Charge, str]] = field(default_factory=dict)
 
     def open_account(self, dataset_id: str, *, population: str = "people", **fields: Any) -> None:
         defaults: dict[str, Any] = {"owner_id": "key_o", "unit": {"kind": "row"}, "slots": 1_000}
@@ -45,10 +46,14 @@ class Bench:
             return action(tx)
 
     def reserve(self, job_id: str, charge: Charge, dataset_id: str = "ds_a") -> Preview:
-        return self.write(lambda tx: self.ledger.reserve(tx, dataset_id, job_id, charge))
+        preview = self.write(lambda tx: self.ledger.reserve(tx, dataset_id, job_id, charge))
+        self.reserved[job_id] = (charge, dataset_id)
+        return preview
 
     def open(self, job_id: str) -> None:
-        self.write(lambda tx: self.ledger.open(tx, job_id))
+        """By the plan that this bench reserved it with."""
+        charge, dataset_id = self.reserved[job_id]
+        self.write(lambda tx: self.ledger.open(tx, job_id, charge.events, dataset_id))
 
     def settle(self, job_id: str, executed: tuple[PrivacyEvent, ...] = ()) -> None:
         self.write(lambda tx: self.ledger.settle(tx, job_id, executed))

@@ -22,7 +22,7 @@ def crash(url: str, step: str) -> None:
             case "reserve":
                 ledger.reserve(tx, "ds_a", "job_crash", costing(0.5))
             case "open":
-                ledger.open(tx, "job_1")
+                ledger.open(tx, "job_1", costing(0.5).events, "ds_a")
             case "settle":
                 ledger.settle(tx, "job_1", costing(0.5).events)
         ledger.checkpoint(tx, "ds_a")
@@ -56,7 +56,7 @@ def test_a_crash_before_the_commit_leaves_no_trace(bench: Bench, database_url: s
     child.start()
     child.join()
     assert child.exitcode == 9
-    again = Bench(Database(make_engine(database_url)), Ledger(Signer(SEED), max_epsilon=20.0))
+    again = Bench(Database(make_engine(database_url)), Ledger(Signer(SEED), max_epsilon=20.0), bench.reserved)
     assert again.budget() == before
     assert again.verify() == ()
     again.reserve("job_crash", costing(0.5))

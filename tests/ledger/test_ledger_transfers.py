@@ -132,7 +132,7 @@ def test_more_than_was_reserved_freezes_the_account(bench: Bench, executed: tupl
 def test_a_plan_that_is_not_the_reserved_one_is_not_opened(bench: Bench) -> None:
     bench.reserve("job_1", PLANNED)
     with pytest.raises(StateConflict), bench.database.write() as tx:
-        bench.ledger.open(tx, "job_1", planned=gaussian(1.0).events)
+        bench.ledger.open(tx, "job_1", gaussian(1.0).events, "ds_a")
     assert state(bench, "job_1") == "reserved"
     with pytest.raises(StateConflict):
         bench.open("job_1")
@@ -192,7 +192,9 @@ def test_a_refusal_is_counted_and_changes_nothing_else(bench: Bench) -> None:
 
 
 def test_a_job_that_was_never_reserved_is_not_found(bench: Bench) -> None:
-    for call in (bench.open, bench.settle, bench.void):
+    with pytest.raises(NotFound), bench.database.write() as tx:
+        bench.ledger.open(tx, "job_nowhere", PLANNED.events, "ds_a")
+    for call in (bench.settle, bench.void):
         with pytest.raises(NotFound):
             call("job_nowhere")
 
