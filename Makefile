@@ -32,7 +32,7 @@ format: $(INSTALLED) ## Rewrite the code in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: $(INSTALLED) ## Everything that needs no server
+test: $(INSTALLED) ## Every test, on SQLite and local files
 	$(BIN)/pytest -n 2 --dist loadfile
 
 services: $(INSTALLED) ## The tests from outside on PostgreSQL and Redis (set COREVAULT_DATABASE_URL and COREVAULT_BROKER_URL)
