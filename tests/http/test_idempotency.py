@@ -34,6 +34,12 @@ def test_quotes_around_the_key_do_not_matter(drawings: httpx.Client, owner: rows
     assert _draw(drawings, owner, idempotency_key='"k"').json()["count"] == 1
 
 
+def test_two_keys_are_none(drawings: httpx.Client, owner: rows.Key) -> None:
+    headers = [*owner.headers.items(), ("Idempotency-Key", "k"), ("Idempotency-Key", "l")]
+    answer = drawings.post(PATH, json={"name": "a"}, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+
+
 def test_the_same_value_spelled_otherwise_is_the_same_body(drawings: httpx.Client, owner: rows.Key) -> None:
     headers = owner.headers | {"Idempotency-Key": "k", "Content-Type": "application/json"}
     first = drawings.post(PATH, content=b'{"name": "b", "weights": {}}', headers=headers)
