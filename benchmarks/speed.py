@@ -118,7 +118,8 @@ def _child(slots: int, *, discrete: bool) -> Result:
 
 def _report() -> None:
     console = Console(width=110)
-    table = Table(title=f"DP-PSVI, {FEATURES} features, M={SIZE}, S={DRAWS}, T={ITERATIONS}, batch {BATCH}: seconds, median run of {REPEATS}")
+    case = f"{FEATURES} features, M={SIZE}, S={DRAWS}, T={ITERATIONS}, batch {BATCH}"
+    table = Table(title=f"DP-PSVI, {case}: seconds, median run of {REPEATS}")
     for name in ("slots", "noise", "before", "iterations", "total", "bare", "ratio", "MiB", "bound"):
         table.add_column(name, justify="right")
     results = {}
