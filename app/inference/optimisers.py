@@ -32,6 +32,6 @@ def adam_step(
     return Adam(count, first, second), direction
 
 
-def cosine_decay(step: int, steps: int, floor: float = 0.0) -> float:
-    """A factor that falls from 1 at step 0 to ``floor`` at ``steps``."""
-    return floor + (1 - floor) * 0.5 * (1 + float(np.cos(np.pi * min(step / steps, 1.0))))
+def cosine_decay(step: int, steps: int) -> float:
+    """A factor that falls from 1 at step 0 to 0 at ``steps``."""
+    return 0.5 * (1 + float(np.cos(np.pi * min(step / steps, 1.0))))

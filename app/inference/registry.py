@@ -6,12 +6,13 @@ from app.errors import InvalidRequest
 from app.inference.design import build
 from app.inference.methods.dp_psvi import DpPsvi
 from app.inference.methods.uniform import Uniform
-from app.inference.models.logistic import LogisticRegression
-from app.inference.protocol import DeclaredFacts, Method, Model, ModelSpec, PrivateMethod, PublicMethod
+from app.inference.models import model, models
+from app.inference.protocol import DeclaredFacts, Method, ModelSpec, PrivateMethod, PublicMethod
+
+__all__ = ["method", "methods", "model", "models", "private_method", "public_method", "smallest_exact"]
 
 _PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (DpPsvi(),)}
 _PUBLIC: dict[str, PublicMethod] = {method.id: method for method in (Uniform(),)}
-_MODELS: dict[str, Model] = {model.family: model for model in (LogisticRegression(),)}
 
 
 def method(method_id: str) -> Method:
@@ -40,25 +41,9 @@ def public_method(method_id: str) -> PublicMethod:
     return _PUBLIC[method_id]
 
 
-def model(family: str) -> Model:
-    """The model of that family.
-
-    Raises:
-        InvalidRequest: at ``/model/family``.
-    """
-    if family not in _MODELS:
-        raise InvalidRequest.at("/model/family", "unknown model; GET /v1/methods lists what there is")
-    return _MODELS[family]
-
-
 def methods() -> tuple[Method, ...]:
     """Every registered method."""
     return (*_PRIVATE.values(), *_PUBLIC.values())
-
-
-def models() -> tuple[Model, ...]:
-    """Every registered model."""
-    return tuple(_MODELS.values())
 
 
 def smallest_exact(spec: ModelSpec, facts: DeclaredFacts) -> int:

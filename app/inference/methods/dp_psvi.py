@@ -35,7 +35,7 @@ from app.inference.design import Design, build
 from app.inference.gradients import centred_potentials, psvi_gradients
 from app.inference.laplace import laplace
 from app.inference.mechanisms import CLIP_FLOOR, GRID_BITS, MAX_SCALE
-from app.inference.models.logistic import LogisticRegression
+from app.inference.models import model as model_of
 from app.inference.optimisers import Adam, adam_init, adam_step, cosine_decay
 from app.inference.protocol import (
     Array64,
@@ -120,7 +120,7 @@ class DpPsvi:
             raise InvalidRequest.at("/method", "this method does not support privacy units of more than one row yet")
         if isinstance(request.size, bool) or not 1 <= request.size <= MAX_SIZE:
             raise InvalidRequest.at("/size", f"must be at least 1 and at most {MAX_SIZE}")
-        design = build(request.model, facts, LogisticRegression())
+        design = build(request.model, facts, model_of(request.model.family))
         draws = _check_parameters(request)
         mechanism = _mechanism(request, facts)
         event = GaussianEvent(mechanism.noise_multiplier)
@@ -147,7 +147,7 @@ class DpPsvi:
         """Design rows that know the declarations only, targets from the model, weights near nothing."""
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
-        model = LogisticRegression()
+        model = model_of(plan.model.family)
         design = build(plan.model, facts, model)
         u = design.sample(rng, plan.size)
         start = float(np.log(_STARTING_SHARE * facts.slots / plan.size))

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
 from app.inference.design import build
-from app.inference.models.logistic import LogisticRegression
+from app.inference.models import model
 from app.inference.protocol import (
     PRESENT,
     Array64,
@@ -43,7 +43,7 @@ class Uniform:
             raise InvalidRequest.at("/size", f"must be at least 1 and at most {MAX_SIZE}")
         if request.parameters:
             raise InvalidRequest.at("/parameters", "this method takes none")
-        build(request.model, facts, LogisticRegression())
+        build(request.model, facts, model(request.model.family))
         return MechanismPlan(
             method=self.id,
             size=request.size,
@@ -61,7 +61,7 @@ class Uniform:
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
     ) -> Pseudocoreset:
         """M of the N present rows, without replacement while they last; with no rows at all, weights of zero."""
-        design = build(plan.model, facts, LogisticRegression())
+        design = build(plan.model, facts, model(plan.model.family))
         present = _present(rows)
         chosen = _choose(rng, present, plan.size)
         order = np.unique(chosen, return_inverse=True)
