@@ -94,10 +94,7 @@ class Sweeper:
     def _recover(self) -> None:
         with self._database.read() as session:
             job_ids = repository.expired(session, now())
-        self._each(job_ids, self._lifecycle.recover)
-        for job_id in job_ids:
-            with _going_on("attempts"):
-                self._destroy_attempts(job_id)
+        self._end(job_ids, self._lifecycle.recover)
 
     def _destroy_attempts(self, job_id: str) -> None:
         """What a job's attempts stored before they died is nobody's once it has ended without a release."""
@@ -110,7 +107,7 @@ class Sweeper:
     def _abandon(self) -> None:
         with self._database.read() as session:
             job_ids = repository.orphaned(session)
-        self._each(job_ids, self._lifecycle.abandon)
+        self._end(job_ids, self._lifecycle.abandon)
 
     def _remind(self) -> None:
         """The longer a job waits, the rarer its reminders: behind a long queue its message is most likely there."""
@@ -121,11 +118,13 @@ class Sweeper:
             with self._database.write() as tx:
                 self._lifecycle.remind(tx, job.id, job.queued_at)
 
-    def _each(self, job_ids: Sequence[str], change: Callable[[WriteSession, str], None]) -> None:
-        """Each in a transaction of its own: one that fails does not hold up the others."""
+    def _end(self, job_ids: Sequence[str], change: Callable[[WriteSession, str], None]) -> None:
+        """Each in a transaction of its own, so that one that fails does not hold up the others."""
         for job_id in job_ids:
             with _going_on("job"), self._database.write() as tx:
                 change(tx, job_id)
+            with _going_on("attempts"):
+                self._destroy_attempts(job_id)
 
     def _contents(self) -> None:
         with self._database.write() as tx:
