@@ -123,7 +123,7 @@ def main() -> None:
             found = [divergence(one_run(data, epsilon), exact) for _ in range(RUNS)]
             cells += [f"{np.median(found):.0f} ({max(found):.0f})", f"{np.median(found) / prior:.4f}"]
         table.add_row(data.name, f"{prior:.0f}", *cells)
-    Console().print(table)
+    Console(width=110).print(table)
 
 
 if __name__ == "__main__":
