@@ -16,8 +16,8 @@ PROBE_NOISE = 1.0
 HAIR = 0.05
 """How much more noise than its target needs a job may get to fit into what is left of an account."""
 
-BISECTIONS = 8
-"""The noise is found to a 256th of the hair: each question prices a mechanism anew."""
+BISECTIONS = 5
+"""The noise is found to a 32nd of the hair: each question prices a mechanism anew."""
 
 _CACHED = 4096
 
