@@ -132,6 +132,7 @@ def _watched(services: Shared, caller: AnyCaller, job_id: str) -> Job:
 async def events(
     request: Request,
     services: Shared,
+    caller: AnyCaller,
     job: Annotated[Job, Depends(_watched)],
     last_event_id: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
@@ -139,9 +140,9 @@ async def events(
     if job.status in repository.ENDED and event_id(job) == last_event_id:
         return Response(status_code=204)
     streams = _streams(request, services)
-    streams.admit()
+    streams.admit(caller.id)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return EventSourceResponse(streams.follow(job.id, last_event_id), headers=headers)
+    return EventSourceResponse(streams.follow(job.id, last_event_id, caller.id), headers=headers)
 
 
 def _streams(request: Request, services: Services) -> Streams:

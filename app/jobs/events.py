@@ -1,6 +1,7 @@
 """A job's progress as server-sent events: polled from the database, since the row is the truth."""
 
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,6 +22,8 @@ POLL_SECONDS: Final = 0.25
 COMMENT_SECONDS: Final = 15.0
 LIFETIME_SECONDS: Final = 3600.0
 MAX_STREAMS: Final = 100
+MAX_STREAMS_EACH: Final = 20
+"""For one API key, so that nobody holds all of them."""
 _READERS: Final = 4
 
 
@@ -38,17 +41,17 @@ class Streams:
 
     database: Database
     clock: Callable[[], float] = time.monotonic
-    _open: int = 0
+    _open: Counter[str] = field(default_factory=Counter)
     _readers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_READERS))
 
-    def admit(self) -> None:
-        """Raise RateLimited while too many streams are open."""
-        if self._open >= MAX_STREAMS:
+    def admit(self, watcher: str) -> None:
+        """Raise RateLimited while too many streams are open, or too many of the key ``watcher``."""
+        if self._open.total() >= MAX_STREAMS or self._open[watcher] >= MAX_STREAMS_EACH:
             raise RateLimited
 
-    async def follow(self, job_id: str, last_event_id: str | None) -> AsyncIterator[bytes]:
+    async def follow(self, job_id: str, last_event_id: str | None, watcher: str) -> AsyncIterator[bytes]:
         """Events newer than ``last_event_id`` until the job has ended; a comment where nothing happens for long."""
-        self._open += 1
+        self._open[watcher] += 1
         try:
             started = spoken = self.clock()
             seen = last_event_id
@@ -64,7 +67,8 @@ class Streams:
                     yield format_sse_event(comment="waiting")
                 await anyio.sleep(POLL_SECONDS)
         finally:
-            self._open -= 1
+            self._open[watcher] -= 1
+            self._open += Counter()  # forget who has none left
 
     def _read(self, job_id: str) -> Job | None:
         with self.database.read() as session:

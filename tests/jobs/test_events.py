@@ -1,6 +1,7 @@
 """Server-sent events: what a follower of a job hears, from where, and for how long."""
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from app.jobs.events import Streams, event_id
 from tests.factories import rows
 from tests.factories.datasets import problem
 from tests.factories.worker import House, memory_tables
+
+WATCHER = "key_watcher"
 
 
 @pytest.fixture
@@ -62,7 +65,7 @@ def test_progress_is_told_until_the_end(
                 advance(house, job_id, **moves.pop(0))
             return job
 
-    told = [parsed(raw) for raw in heard(Moving(house.database).follow(job_id, None))]
+    told = [parsed(raw) for raw in heard(Moving(house.database).follow(job_id, None, WATCHER))]
     assert [each["event"] for each in told] == ["progress", "progress", "progress", "end"]
     fractions = [each["data"]["progress"]["fraction"] for each in told]
     assert fractions == [0.0, 0.0, 0.4, 1.0]
@@ -76,7 +79,7 @@ def test_a_follower_resumes_after_the_last_event_that_it_has_seen(
     job_id = house.job(dataset_id, owner)
     seen = event_id(house.read(job_id))
     house.runner(memory_tables).run(job_id)
-    told = heard(Streams(house.database).follow(job_id, seen))
+    told = heard(Streams(house.database).follow(job_id, seen, WATCHER))
     assert [parsed(raw)["event"] for raw in told] == ["end"]
 
 
@@ -86,7 +89,9 @@ def test_silence_is_filled_with_comments(
     monkeypatch.setattr(events, "POLL_SECONDS", 0.0)
     job_id = house.job(dataset_id, owner)
     ticks = iter(range(0, 10_000, 5))
-    stream = Streams(house.database, clock=lambda: float(next(ticks))).follow(job_id, event_id(house.read(job_id)))
+    stream = Streams(house.database, clock=lambda: float(next(ticks))).follow(
+        job_id, event_id(house.read(job_id)), WATCHER
+    )
     assert set(heard(stream, most=3)) == {b": waiting\n\n"}
 
 
@@ -97,16 +102,20 @@ def test_a_stream_does_not_last_for_ever(
     job_id = house.job(dataset_id, owner)
     ticks = iter(range(0, 100_000, 1000))
     streams = Streams(house.database, clock=lambda: float(next(ticks)))
-    told = heard(streams.follow(job_id, None))
+    told = heard(streams.follow(job_id, None, WATCHER))
     assert len(told) < 10
-    assert streams._open == 0
+    assert streams._open == {}
 
 
-def test_streams_are_bounded(house: House) -> None:
+def test_streams_are_bounded_for_all_and_for_each(house: House) -> None:
     streams = Streams(house.database)
-    streams._open = events.MAX_STREAMS
+    streams._open = Counter({WATCHER: events.MAX_STREAMS_EACH})
     with pytest.raises(RateLimited):
-        streams.admit()
+        streams.admit(WATCHER)
+    streams.admit("key_other")
+    streams._open = Counter({f"key_{number}": 1 for number in range(events.MAX_STREAMS)})
+    with pytest.raises(RateLimited):
+        streams.admit(WATCHER)
 
 
 def test_over_http(house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, dataset_id: str) -> None:
