@@ -20,7 +20,7 @@ def celery_settings(broker_url: str, data_dir: Path) -> dict[str, Any]:
     """
     local = broker_url.startswith(FILESYSTEM)
     return {
-        "broker_url": broker_url,
+        "broker_url": f"{FILESYSTEM}localhost" if local else broker_url,  # kombu warns of a URL without a host
         "broker_transport": "app.queue.files:Transport" if local else None,
         "broker_transport_options": folder_options(data_dir) if local else {},
         "broker_connection_retry_on_startup": True,
