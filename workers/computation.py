@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from app.errors import CorevaultError
 from app.inference import registry
-from app.inference.mechanisms import DiscreteGaussian
+from app.inference.mechanisms import BadQuestion, DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
 from app.inference.protocol import Array64, DeclaredFacts, MechanismPlan, Pseudocoreset, RowSource
 from app.inference.rng import monte_carlo_generator, sampling_generator
@@ -27,7 +27,7 @@ class GuardedOracle:
         """As :meth:`app.inference.protocol.Oracle.clipped_potential_sum`."""
         try:
             return self._oracle.clipped_potential_sum(draws, clip)
-        except (ValueError, PlanExhausted, MemoryError):
+        except (BadQuestion, PlanExhausted, MemoryError):
             raise
         except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)
             raise EnclaveFault from None

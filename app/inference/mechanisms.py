@@ -24,6 +24,10 @@ _MAX_SUM = 1 << 61
 Integers = NDArray[np.int64]
 
 
+class BadQuestion(ValueError):
+    """A question that follows from earlier answers and is no question: it may fail visibly, before a row is touched."""
+
+
 class NoiseSource(Protocol):
     """Adds noise to exact integer sums."""
 
@@ -62,10 +66,10 @@ def admissible_clip(clip: float) -> float:
     """``clip``, at least the public floor.
 
     Raises:
-        ValueError: for a clip that is not finite. A clip comes from noised answers, so this may fail visibly.
+        BadQuestion: for a clip that is not finite.
     """
     if not math.isfinite(clip):
-        raise ValueError("a clip is finite")
+        raise BadQuestion("a clip is finite")
     return max(clip, CLIP_FLOOR)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.design import Design, build
-from app.inference.mechanisms import GRID, NoiseSource, admissible_clip, clip_to_grid, exact_sum
+from app.inference.mechanisms import GRID, BadQuestion, NoiseSource, admissible_clip, clip_to_grid, exact_sum
 from app.inference.protocol import Array32, Array64, DeclaredFacts, MechanismPlan, Model, RowSource
 from app.inference.sampling import Subsamples
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent, PrivacyEvent, encode, flatten
@@ -82,10 +82,10 @@ class ClippedGaussianOracle:
 
         Raises:
             PlanExhausted: beyond the plan.
-            ValueError: for draws or a clip that are not finite or not of the planned shape.
+            BadQuestion: for draws or a clip that are not finite or not of the planned shape.
         """
         if draws.shape != (self.__answer_length, self.__rows.shape[1]) or not np.all(np.isfinite(draws)):
-            raise ValueError("draws are finite and of the planned shape")
+            raise BadQuestion("draws are finite and of the planned shape")
         clip = admissible_clip(clip)
         event = self.__consume()
         sigma = event.event.noise_multiplier if isinstance(event, PoissonSampledEvent) else event.noise_multiplier
