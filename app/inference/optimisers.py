@@ -6,6 +6,8 @@ import numpy as np
 
 from app.inference.protocol import Array64
 
+_BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-12
+
 
 @dataclass(frozen=True, slots=True)
 class Adam:
@@ -21,14 +23,12 @@ def adam_init(shape: tuple[int, ...]) -> Adam:
     return Adam(0, np.zeros(shape), np.zeros(shape))
 
 
-def adam_step(
-    state: Adam, gradient: Array64, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-12
-) -> tuple[Adam, Array64]:
+def adam_step(state: Adam, gradient: Array64) -> tuple[Adam, Array64]:
     """The direction to *subtract*, of about unit size, and the next state; scaling it is the caller's."""
     count = state.count + 1
-    first = beta1 * state.first + (1 - beta1) * gradient
-    second = beta2 * state.second + (1 - beta2) * np.square(gradient)
-    direction = (first / (1 - beta1**count)) / (np.sqrt(second / (1 - beta2**count)) + epsilon)
+    first = _BETA1 * state.first + (1 - _BETA1) * gradient
+    second = _BETA2 * state.second + (1 - _BETA2) * np.square(gradient)
+    direction = (first / (1 - _BETA1**count)) / (np.sqrt(second / (1 - _BETA2**count)) + _TINY)
     return Adam(count, first, second), direction
 
 

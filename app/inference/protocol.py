@@ -122,11 +122,6 @@ class MechanismPlan:
     steps: int  # planned steps, for progress
     warnings: tuple[str, ...] = field(default=())
 
-    @property
-    def noised_values(self) -> int:
-        """How many integers get discrete noise: what the discretisation share pays for."""
-        return 0 if self.mechanism is None else self.mechanism.iterations * self.answer_length
-
 
 @dataclass(frozen=True, slots=True)
 class DesignColumn:

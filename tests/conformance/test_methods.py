@@ -102,7 +102,6 @@ class TestPrivateMethods:
         assert plan.mechanism == MECHANISM
         assert plan.events == (SelfComposedEvent(PoissonSampledEvent(0.5, GaussianEvent(4.0)), 5),)
         assert plan.grid_bits == GRID_BITS
-        assert plan.noised_values == 5 * plan.answer_length
 
     def test_what_runs_is_what_was_planned(self, method_id: str) -> None:
         """W4: executed equals planned, and every planned step is heard of."""
@@ -143,7 +142,6 @@ class TestPublicMethods:
         plan = _plan(method_id)
         assert plan.events == (NonPrivateEvent(),)
         assert plan.mechanism is None
-        assert plan.noised_values == 0
 
     def test_they_are_refused_on_private_data(self, method_id: str) -> None:
         with pytest.raises(MethodNotAllowedOnPrivateData):
