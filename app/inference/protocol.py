@@ -91,6 +91,26 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """A knob of a method that takes one of a few public words."""
+
+    name: str
+    choices: tuple[str, ...]
+    description: str
+    default: str
+
+    def schema(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        enum = list(self.choices)
+        return {"type": "string", "enum": enum, "description": self.description, "default": self.default}
+
+    def check(self, value: object, pointer: str) -> None:
+        """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` is one of the words."""
+        if value not in self.choices:
+            raise InvalidRequest.at(pointer, f"must be one of {', '.join(self.choices)}")
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRequest:
     """What an analyst asks for. A private method needs ``mechanism`` or ``noise_multiplier``.
 
@@ -215,7 +235,10 @@ class Method(Protocol):
     id: str
     description: str
     private: bool
-    parameters: tuple[Parameter, ...]
+
+    @property
+    def parameters(self) -> tuple[Parameter | Choice, ...]:
+        """The knobs, each with its public range."""
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """The whole run, from declared facts alone; the same request gives the same plan.

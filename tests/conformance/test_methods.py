@@ -11,7 +11,7 @@ import pytest
 from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
 from app.inference import plans
 from app.inference.mechanisms import GRID_BITS
-from app.inference.protocol import Array64, Mechanism, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
+from app.inference.protocol import Array64, Choice, Mechanism, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
 from app.inference.registry import method, methods, private_method, public_method
 from app.inference.rng import monte_carlo_generator
 from app.inference.runner import run, run_public
@@ -86,9 +86,10 @@ class TestEveryMethod:
     def test_parameters_are_described_and_accept_their_own_bounds(self, method_id: str) -> None:
         for knob in method(method_id).parameters:
             schema = knob.schema()
-            assert schema["type"] in {"integer", "number"}
+            assert schema["type"] in {"integer", "number", "string"}
             assert schema["description"]
-            knob.check(int(knob.maximum), "/parameters")
+            for value in knob.choices if isinstance(knob, Choice) else (int(knob.maximum),):
+                knob.check(value, "/parameters")
             if knob.default is not None:
                 knob.check(knob.default, "/parameters")
 
