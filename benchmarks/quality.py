@@ -15,11 +15,12 @@ from rich.table import Table
 from scipy.linalg import solve_triangular
 from scipy.special import expit
 
-from app.inference.design import build
 from app.inference.laplace import Laplace, laplace
+from app.inference.models.logistic import LogisticRegression
 from app.inference.oracle import ClippedGaussianOracle
+from app.inference.priors import NormalPrior
 from app.inference.protocol import Array64, PlanRequest
-from app.inference.registry import method, model
+from app.inference.registry import method, model_for
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run
 from app.privacy.calibration import calibrate
@@ -54,9 +55,9 @@ def divergence(approximate: Laplace, exact: Laplace) -> float:
 
 def posterior(x: Array64, y: Array64, weights: Array64) -> Laplace:
     """The Laplace approximation on weighted design rows."""
-    family = model("logistic-regression")
-    rows: NDArray[np.float64] = family.fold(x, y)
-    return laplace(family, rows, weights, 1.0, np.zeros(x.shape[1]))
+    model = LogisticRegression(x.shape[1])
+    rows: NDArray[np.float64] = model.fold(x, y)
+    return laplace(model, rows, weights, NormalPrior(np.ones(x.shape[1])), np.zeros(x.shape[1]))
 
 
 def data_sets() -> Iterator[DataSet]:
@@ -93,7 +94,7 @@ def one_run(data: DataSet, epsilon: float) -> Laplace:
     plan = dp_psvi.plan(request(noise), declared)
     rng = monte_carlo_generator()
     oracle = ClippedGaussianOracle(
-        model("logistic-regression"),
+        model_for(spec(features), declared).model,
         plan,
         declared,
         ArrayRows(data.x, data.y, data.slots),
@@ -115,7 +116,7 @@ def main() -> None:
         table.add_column(f"ε={epsilon:g}", justify="right")
         table.add_column("share", justify="right")
     for data in data_sets():
-        width = build(spec(data.x.shape[1]), facts(data.x.shape[1], 1), model("logistic-regression")).width
+        width = data.x.shape[1] + 1
         exact = posterior(np.c_[data.x, np.ones(len(data.x))], data.y, np.ones(len(data.y)))
         prior = divergence(Laplace(np.zeros(width), np.eye(width)), exact)
         cells = []

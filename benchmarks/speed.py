@@ -25,7 +25,7 @@ from rich.table import Table
 from app.inference.mechanisms import DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import Mechanism, PlanRequest, RowSource
-from app.inference.registry import method, model
+from app.inference.registry import method, model_for
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run
 from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
@@ -74,7 +74,7 @@ def measure(slots: int, *, discrete: bool) -> Result:
     before = _peak()
     start = time.perf_counter()
     oracle = ClippedGaussianOracle(
-        model("logistic-regression"), plan, declared, source, noise=noise, sampling=sampling_generator()
+        model_for(plan.model, declared).model, plan, declared, source, noise=noise, sampling=sampling_generator()
     )
     ready = time.perf_counter()
     run(plan, declared, oracle, monte_carlo_generator(), lambda _: None)

@@ -52,7 +52,7 @@ def compute(
 
 def _oracle(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> ClippedGaussianOracle:
     """Draws all subsamples and gathers their rows. The store or the process may fail here; nothing else may."""
-    model = registry.model(plan.model.family)
+    model = registry.model_for(plan.model, facts).model
     try:
         return ClippedGaussianOracle(model, plan, facts, rows, noise=DiscreteGaussian(), sampling=sampling_generator())
     except (CorevaultError, VaultError, MemoryError):

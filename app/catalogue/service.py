@@ -9,7 +9,7 @@ def catalogue() -> Catalogue:
     """Everything that is registered."""
     return Catalogue(
         methods=[_method(entry) for entry in registry.methods()],
-        models=[ModelView(family=entry.family, description=entry.description) for entry in registry.models()],
+        models=[ModelView(family=entry.name, description=entry.description) for entry in registry.families()],
     )
 
 

@@ -1,7 +1,7 @@
 """The design matrix: how declared columns become coordinates, from declared facts alone.
 
 Real, integer and binary columns map their bounds to -1 and 1; a categorical column becomes one indicator for each
-category but the first; the intercept comes last. Nothing here is estimated from rows.
+category but the first; the intercept, where the model has one, comes last. Nothing here is estimated from rows.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
-from app.inference.protocol import PRESENT, Array32, Array64, Column, DeclaredFacts, DesignColumn, Model, ModelSpec
+from app.inference.models.family import Family
+from app.inference.protocol import PRESENT, Array32, Array64, Column, DeclaredFacts, DesignColumn, ModelSpec
 
 RESERVED = frozenset({"weight", "y", "intercept"})
 MAX_COLUMNS = 2000
-MAX_PRIOR_SCALE = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Features and target of a model over a declared table."""
+    """Features and target (None: the model has none) of a model over a declared table."""
 
     features: tuple[Column, ...]
-    target: Column
+    target: Column | None
     columns: tuple[DesignColumn, ...]
 
     @property
@@ -32,11 +32,17 @@ class Design:
         """The number p of coordinates, intercept included."""
         return len(self.columns)
 
+    @property
+    def intercept(self) -> bool:
+        """Whether the last coordinate is the constant 1."""
+        return bool(self.columns) and self.columns[-1].source is None
+
     def encode(self, table: Mapping[str, NDArray[Any]]) -> tuple[Array32, Array32, NDArray[np.bool_]]:
         """Design rows ``(n, p)``, targets ``(n,)`` and presence ``(n,)`` of a gathered table.
 
         Total: whatever the values are, it neither raises nor warns. A value beyond its bounds is clamped; a value
         that is not a number, or no declared category, makes its whole row null; a null row is zero everywhere.
+        Targets are in the table's units (the index of a category), zero where there is none.
         """
         present = np.asarray(table[PRESENT]).astype(bool)
         x = np.empty((len(present), self.width), dtype=np.float32)
@@ -44,11 +50,24 @@ class Design:
         with np.errstate(all="ignore"):
             for column in self.features:
                 position = _encode_column(column, table[column.name], x, position, present)
-            y = np.asarray(table[self.target.name], dtype=np.float32)
-        x[:, -1] = 1
-        present &= np.isfinite(y)
+            y = self._targets(table, present)
+        if self.intercept:
+            x[:, -1] = 1
         x[~present] = 0
-        return x, np.where(present, y, np.float32(0)), present
+        y[~present] = 0
+        return x, y, present
+
+    def _targets(self, table: Mapping[str, NDArray[Any]], present: NDArray[np.bool_]) -> Array32:
+        """Targets ``(n,)`` within their declaration; narrows ``present`` in place."""
+        if self.target is None:
+            return np.zeros(len(present), dtype=np.float32)
+        y = np.array(table[self.target.name], dtype=np.float32)
+        present &= np.isfinite(y)
+        if self.target.type == "categorical":
+            present &= (y >= 0) & (y < len(self.target.categories))
+        elif self.target.lower is not None and self.target.upper is not None:
+            np.clip(y, self.target.lower, self.target.upper, out=y)
+        return y
 
     def sample(self, rng: np.random.Generator, n: int) -> Array64:
         """``(n, p)`` design rows of a population that knows the declarations only: uniform over each column."""
@@ -67,7 +86,7 @@ class Design:
         return x
 
 
-def build(spec: ModelSpec, facts: DeclaredFacts, model: Model) -> Design:
+def build(spec: ModelSpec, facts: DeclaredFacts, family: Family) -> Design:
     """The design of ``spec`` over the declared columns.
 
     Raises:
@@ -75,33 +94,38 @@ def build(spec: ModelSpec, facts: DeclaredFacts, model: Model) -> Design:
     """
     declared = {column.name: column for column in facts.columns}
     unit = facts.unit.get("column")
-    if not (0 < spec.prior_scale <= MAX_PRIOR_SCALE):
-        raise InvalidRequest.at("/model/prior/scale", f"must be positive and at most {MAX_PRIOR_SCALE:g}")
-    target = _target(spec, declared, unit, model)
+    target = _target(spec, declared, unit, family)
     if not spec.features:
         raise InvalidRequest.at("/model/features", "name at least one feature")
     for index in range(len(spec.features)):
-        fault = _feature_fault(spec, index, declared, unit)
+        fault = _feature_fault(spec, index, declared, unit, family)
         if fault:
             raise InvalidRequest.at(f"/model/features/{index}", fault)
     features = tuple(declared[name] for name in spec.features)
     if sum(map(_width, features)) + 1 > MAX_COLUMNS:
         raise InvalidRequest.at("/model/features", f"these make more than {MAX_COLUMNS} design columns")
     columns = [column for feature in features for column in _design_columns(feature)]
-    intercept = DesignColumn("intercept", None, {"kind": "constant", "value": 1})
-    return Design(features, target, (*columns, intercept))
+    if family.intercept:
+        columns.append(DesignColumn("intercept", None, {"kind": "constant", "value": 1}))
+    return Design(features, target, tuple(columns))
 
 
-def _target(spec: ModelSpec, declared: Mapping[str, Column], unit: str | None, model: Model) -> Column:
+def _target(spec: ModelSpec, declared: Mapping[str, Column], unit: str | None, family: Family) -> Column | None:
+    if not family.targets:
+        if spec.target is not None:
+            raise InvalidRequest.at("/model/target", "this model has no target")
+        return None
     if spec.target is None or spec.target not in declared:
         raise InvalidRequest.at("/model/target", "name a declared column")
     if spec.target == unit:
         raise InvalidRequest.at("/model/target", "the column of the privacy unit cannot be modelled")
-    model.check_target(declared[spec.target])
+    family.check_target(declared[spec.target])
     return declared[spec.target]
 
 
-def _feature_fault(spec: ModelSpec, index: int, declared: Mapping[str, Column], unit: str | None) -> str | None:
+def _feature_fault(
+    spec: ModelSpec, index: int, declared: Mapping[str, Column], unit: str | None, family: Family
+) -> str | None:
     name = spec.features[index]
     if name not in declared:
         return "name a declared column"
@@ -111,6 +135,8 @@ def _feature_fault(spec: ModelSpec, index: int, declared: Mapping[str, Column], 
         return "the target is not a feature"
     if name == unit:
         return "the column of the privacy unit cannot be modelled"
+    if declared[name].type not in family.features:
+        return f"this model needs features of type {' or '.join(family.features)}"
     return "this feature is named twice" if name in spec.features[:index] else None
 
 

@@ -1,7 +1,8 @@
 """Laplace approximation of the posterior of a weighted point set, by damped Newton steps from a warm start.
 
-``pi_{u,w}(theta)`` is proportional to ``exp(sum_m w_m f(u_m, theta)) N(theta; 0, prior_scale**2 I)``; the
-approximation is ``N(mean, H^-1)`` with ``H = L L'`` the negative Hessian of the log posterior.
+``pi_{u,w}(theta)`` is proportional to ``exp(sum_m w_m f(u_m, theta)) pi_0(theta)``; the approximation is
+``N(mean, H^-1)`` at the mode, with ``H = L L'`` the negative Hessian of the log-likelihood plus
+:meth:`app.inference.priors.Prior.precision` (which is the prior's own negative Hessian if it is normal).
 """
 
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
+from app.inference.priors import Prior
 from app.inference.protocol import Array64, Expansion, Model
 
 MAX_NEWTON_STEPS = 100
@@ -47,7 +49,7 @@ def laplace(
     model: Model,
     rows: Array64,
     weights: Array64,
-    prior_scale: float,
+    prior: Prior,
     start: Array64,
     *,
     tolerance: float = 1e-10,
@@ -61,7 +63,7 @@ def laplace(
     Raises:
         LaplaceDiverged: if rows or weights are not finite.
     """
-    posterior = _Posterior(model, rows, weights, prior_scale**-2)
+    posterior = _Posterior(model, rows, weights, prior)
     mean = start
     expansion = posterior.expand(mean)
     factor = _cholesky(expansion.information)
@@ -80,14 +82,13 @@ class _Posterior:
     model: Model
     rows: Array64
     weights: Array64
-    precision: float
+    prior: Prior
 
     def expand(self, theta: Array64) -> Expansion:
         likelihood = self.model.expand(self.rows, self.weights, theta)
-        information = likelihood.information
-        information.flat[:: len(theta) + 1] += self.precision
-        value = likelihood.value - 0.5 * self.precision * float(theta @ theta)
-        return Expansion(value, likelihood.gradient - self.precision * theta, information)
+        value = likelihood.value + float(self.prior.log_density(theta[None, :])[0])
+        gradient = likelihood.gradient + self.prior.gradient(theta)
+        return Expansion(value, gradient, likelihood.information + self.prior.precision(theta))
 
     def climb(self, mean: Array64, value: float, step: Array64, decrement: float) -> tuple[Array64, Expansion]:
         """The longest of the halved steps that raises the log posterior, up to rounding of its value."""

@@ -10,8 +10,9 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.design import Design, build
+from app.inference.design import Design
 from app.inference.mechanisms import GRID, BadQuestion, NoiseSource, admissible_clip, clip_to_grid, exact_sum
+from app.inference.problems import model_for
 from app.inference.protocol import Array32, Array64, DeclaredFacts, MechanismPlan, Model, RowSource
 from app.inference.sampling import Subsamples
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent, PrivacyEvent, encode, flatten
@@ -64,7 +65,7 @@ class ClippedGaussianOracle:
         self.__executed: list[tuple[AtomicEvent, int]] = []
         self.__samples = Subsamples(sampling, facts.slots, [(_rate(event), n) for event, n in self.__pending])
         self.__model, self.__noise, self.__answer_length = model, noise, plan.answer_length
-        self.__rows, self.__present = _gather(model, build(plan.model, facts, model), source, self.__samples.union)
+        self.__rows, self.__present = _gather(model, model_for(plan.model, facts).design, source, self.__samples.union)
         self.__block = np.empty((BLOCK, self.__rows.shape[1]), dtype=np.float32)
         self.__potentials = np.empty((BLOCK, plan.answer_length), dtype=np.float32)
         self.__integers = np.empty((BLOCK, plan.answer_length))
@@ -84,7 +85,7 @@ class ClippedGaussianOracle:
             PlanExhausted: beyond the plan.
             BadQuestion: for draws or a clip that are not finite or not of the planned shape.
         """
-        if draws.shape != (self.__answer_length, self.__rows.shape[1]) or not np.all(np.isfinite(draws)):
+        if draws.shape != (self.__answer_length, self.__model.dimension) or not np.all(np.isfinite(draws)):
             raise BadQuestion("draws are finite and of the planned shape")
         clip = admissible_clip(clip)
         event = self.__consume()
@@ -134,9 +135,9 @@ def _gather(
     model: Model, design: Design, source: RowSource, union: NDArray[np.integer]
 ) -> tuple[Array32, NDArray[np.bool_]]:
     """Folded rows ``(n, p)`` and their presence, in bounded extra memory."""
-    rows = np.empty((len(union), design.width), dtype=np.float32)
+    rows = np.empty((len(union), model.row_width), dtype=np.float32)
     present = np.empty(len(union), dtype=bool)
-    size = min(GATHER_ROWS, max(1, GATHER_VALUES // design.width))
+    size = min(GATHER_ROWS, max(1, GATHER_VALUES // model.row_width))
     for start in range(0, len(union), size):
         chunk = slice(start, start + size)
         x, y, present[chunk] = design.encode(source.gather(union[chunk].astype(np.int64)))

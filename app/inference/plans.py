@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from app.inference.protocol import Mechanism, MechanismPlan, ModelSpec
+from app.inference.protocol import Mechanism, MechanismPlan, ModelSpec, PriorSpec
 from app.privacy import events
 
 
@@ -37,9 +37,16 @@ def from_json(document: Mapping[str, Any]) -> MechanismPlan:
     return MechanismPlan(
         **{
             **fields,
-            "model": ModelSpec(**{**model, "features": tuple(model["features"])}),
+            "model": _model(model),
             "mechanism": None if mechanism is None else Mechanism(**mechanism),
             "events": tuple(events.from_json(event) for event in fields["events"]),
             "warnings": tuple(fields["warnings"]),
         }
     )
+
+
+def _model(document: Mapping[str, Any]) -> ModelSpec:
+    """A model; one that was planned before priors had more than a scale, too."""
+    fields = dict(document)
+    prior = PriorSpec(fields.pop("prior_scale")) if "prior_scale" in fields else PriorSpec(**fields.pop("prior"))
+    return ModelSpec(**{**fields, "features": tuple(fields["features"]), "prior": prior})

@@ -3,13 +3,23 @@
 from typing import Any
 
 from app.errors import InvalidRequest
-from app.inference.design import build
 from app.inference.methods.dp_psvi import DpPsvi
 from app.inference.methods.uniform import Uniform
-from app.inference.models import model, models
+from app.inference.models import families, family
+from app.inference.problems import Problem, model_for
 from app.inference.protocol import DeclaredFacts, Method, ModelSpec, PrivateMethod, PublicMethod
 
-__all__ = ["method", "methods", "model", "models", "private_method", "public_method", "smallest_exact"]
+__all__ = [
+    "Problem",
+    "families",
+    "family",
+    "method",
+    "methods",
+    "model_for",
+    "private_method",
+    "public_method",
+    "smallest_exact",
+]
 
 _PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (DpPsvi(),)}
 _PUBLIC: dict[str, PublicMethod] = {method.id: method for method in (Uniform(),)}
@@ -47,9 +57,9 @@ def methods() -> tuple[Method, ...]:
 
 
 def smallest_exact(spec: ModelSpec, facts: DeclaredFacts) -> int:
-    """The least size that can represent a posterior of this model: its parameters plus one.
+    """The least size that can represent a posterior of this model.
 
     Raises:
         InvalidRequest: pointing into ``/model``.
     """
-    return build(spec, facts, model(spec.family)).width + 1
+    return model_for(spec, facts).model.smallest_exact

@@ -77,7 +77,7 @@ def make_plan(
         MethodNotAllowedOnPrivateData: for a method without privacy on a private table.
     """
     method = registry.method(wish.request.method)
-    registry.model(wish.request.model.family)
+    registry.family(wish.request.model.family)
     if wish.epsilon is None or not method.private:
         return method.plan(wish.request, facts)
 

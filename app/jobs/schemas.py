@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from app.http.bodies import Body
 from app.http.pointers import CUSTOM
-from app.inference.protocol import Mechanism, ModelSpec, PlanRequest
+from app.inference.protocol import Mechanism, ModelSpec, PlanRequest, PriorSpec
 from app.jobs.planning import Wish
 
 MAX_FEATURES = 2000
@@ -110,7 +110,9 @@ class JobBody(Body):
 
     def wish(self) -> Wish:
         """The same in the core's words."""
-        model = ModelSpec(self.model.family, tuple(self.model.features), self.model.target, self.model.prior.scale)
+        model = ModelSpec(
+            self.model.family, tuple(self.model.features), self.model.target, PriorSpec(self.model.prior.scale)
+        )
         mechanism = None if self.privacy is None else self.privacy.mechanism
         request = PlanRequest(self.method, self.size, model, self.parameters, mechanism)
         return Wish(request, None if self.privacy is None else self.privacy.epsilon)

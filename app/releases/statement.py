@@ -97,7 +97,7 @@ def model_json(model: ModelSpec) -> dict[str, Any]:
         "family": model.family,
         "features": list(model.features),
         "target": model.target,
-        "prior": {"scale": model.prior_scale},
+        "prior": {"scale": model.prior.scale},
     }
 
 

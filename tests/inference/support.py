@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from app.inference.mechanisms import Integers, NoiseSource
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import Column, DeclaredFacts, Mechanism, MechanismPlan, ModelSpec, PlanRequest
-from app.inference.registry import method, model
+from app.inference.registry import method, model_for
 from app.inference.rng import sampling_generator
 
 COLUMNS = (
@@ -79,7 +79,7 @@ def oracle(
     source: Table, planned: MechanismPlan, noise: NoiseSource | None = None, sampling: np.random.Generator | None = None
 ) -> ClippedGaussianOracle:
     return ClippedGaussianOracle(
-        model("logistic-regression"),
+        model_for(SPEC, facts(source.slots)).model,
         planned,
         facts(source.slots),
         source,

@@ -10,7 +10,7 @@ from app.errors import InvalidRequest
 from app.inference.laplace import Laplace, laplace
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import Mechanism, PlanRequest
-from app.inference.registry import method, model, smallest_exact
+from app.inference.registry import method, model_for, smallest_exact
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
@@ -95,8 +95,9 @@ def _full_posterior(source: Table) -> Laplace:
         ],
         axis=1,
     )
-    rows = np.asarray(model("logistic-regression").fold(x, columns["ill"]))
-    return laplace(model("logistic-regression"), rows, columns["_present"].astype(float), 1.0, np.zeros(WIDTH))
+    model, _, prior = model_for(SPEC, facts(source.slots))
+    rows = np.asarray(model.fold(x, columns["ill"]))
+    return laplace(model, rows, columns["_present"].astype(float), prior, np.zeros(WIDTH))
 
 
 class _RoundedNoise:
@@ -115,12 +116,12 @@ def test_a_run_brings_the_posterior_to_the_data(noise: Any, bound: float) -> Non
     source = table(4000, slots=4200)
     request = _request(mechanism=Mechanism(12.0, 0.2, 400), parameters={"posterior_draws": 40})
     plan = method("dp-psvi").plan(request, facts(4200))
-    logistic = model("logistic-regression")
+    logistic, _, prior_of_it = model_for(SPEC, facts(4200))
     asked = ClippedGaussianOracle(logistic, plan, facts(4200), source, noise=noise, sampling=sampling_generator())
     points = run(plan, facts(4200), asked, monte_carlo_generator(), lambda _: None)
     assert points.y is not None
     rows = np.asarray(logistic.fold(points.u, points.y))
-    found = laplace(logistic, rows, points.weight, 1.0, np.zeros(WIDTH))
+    found = laplace(logistic, rows, points.weight, prior_of_it, np.zeros(WIDTH))
     exact = _full_posterior(source)
     prior = Laplace(np.zeros(WIDTH), np.eye(WIDTH))
     assert _divergence(found, exact) < bound * _divergence(prior, exact)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.inference.mechanisms import GRID, DiscreteGaussian, Integers
 from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
-from app.inference.registry import model
+from app.inference.registry import model_for
 from app.inference.rng import sampling_generator
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, SelfComposedEvent, UnknownEvent
 from tests.inference.support import SPEC, WIDTH, NullNoise, Table, facts, oracle, plan, table
@@ -207,7 +207,7 @@ def test_a_faulty_question_is_refused_unasked(draws: Any, clip: float) -> None:
 
 
 def test_another_table_or_unit_is_refused() -> None:
-    logistic, source = model(SPEC.family), table(10)
+    logistic, source = model_for(SPEC, facts(10)).model, table(10)
     people = replace(facts(10), unit={"kind": "column", "column": "age", "max_rows": 2})
     for planned, declared in ((plan(11), facts(11)), (plan(10), people)):
         with pytest.raises(ValueError, match="not what the plan was made for"):

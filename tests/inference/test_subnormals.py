@@ -21,7 +21,7 @@ def test_no_row_reaches_a_subnormal_number(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(logistic, "np", Recording())
     activations = np.linspace(-400, 400, 100_001, dtype=np.float32)[:, None]
-    LogisticRegression().log_likelihood(activations, np.ones((1, 1), dtype=np.float32))
+    LogisticRegression(1).log_likelihood(activations, np.ones((1, 1), dtype=np.float32))
     (found,) = exponentials
     assert found.min() >= np.finfo(np.float32).tiny
     assert np.all(np.isfinite(found))

@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
-from app.inference.design import build
-from app.inference.models import model
+from app.inference.problems import model_for
 from app.inference.protocol import (
     PRESENT,
     Array64,
@@ -43,7 +42,7 @@ class Uniform:
             raise InvalidRequest.at("/size", f"must be at least 1 and at most {MAX_SIZE}")
         if request.parameters:
             raise InvalidRequest.at("/parameters", "this method takes none")
-        build(request.model, facts, model(request.model.family))
+        model_for(request.model, facts)
         return MechanismPlan(
             method=self.id,
             size=request.size,
@@ -61,15 +60,17 @@ class Uniform:
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
     ) -> Pseudocoreset:
         """M of the N present rows, without replacement while they last; with no rows at all, weights of zero."""
-        design = build(plan.model, facts, model(plan.model.family))
+        design = model_for(plan.model, facts).design
         present = _present(rows)
         chosen = _choose(rng, present, plan.size)
         order = np.unique(chosen, return_inverse=True)
         x, y, _ = design.encode(rows.gather(order[0]))
         weight = np.full(plan.size, len(present) / plan.size)
         u: Array64 = x[order[1]].astype(np.float64)
-        u[:, -1] = 1
-        return Pseudocoreset(u, y[order[1]].astype(np.float64), weight, design.columns)
+        if design.intercept:
+            u[:, -1] = 1
+        targets = None if design.target is None else y[order[1]].astype(np.float64)
+        return Pseudocoreset(u, targets, weight, design.columns)
 
 
 def _present(rows: RowSource) -> NDArray[np.int64]:

@@ -1,23 +1,23 @@
 """The registered models: a new one is a file here and a line below."""
 
 from app.errors import InvalidRequest
-from app.inference.models.logistic import LogisticRegression
-from app.inference.protocol import Model
+from app.inference.models import logistic
+from app.inference.models.family import Family
 
-_MODELS: dict[str, Model] = {each.family: each for each in (LogisticRegression(),)}
+_FAMILIES: dict[str, Family] = {each.name: each for each in (logistic.FAMILY,)}
 
 
-def model(family: str) -> Model:
-    """The model of that family.
+def family(name: str) -> Family:
+    """The family of that name.
 
     Raises:
         InvalidRequest: at ``/model/family``.
     """
-    if family not in _MODELS:
+    if name not in _FAMILIES:
         raise InvalidRequest.at("/model/family", "unknown model; GET /v1/methods lists what there is")
-    return _MODELS[family]
+    return _FAMILIES[name]
 
 
-def models() -> tuple[Model, ...]:
-    """Every registered model."""
-    return tuple(_MODELS.values())
+def families() -> tuple[Family, ...]:
+    """Every registered family."""
+    return tuple(_FAMILIES.values())

@@ -4,33 +4,59 @@ Rows are folded as ``z = y x`` (intercept coordinate included), so that ``f = lo
 no array of its own. Targets in the table's units are 0 and 1.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from app.errors import InvalidRequest
-from app.inference.protocol import Array64, Column, Expansion
+from app.inference.models.bounded import ACTIVATION, bounded
+from app.inference.models.family import Family
+from app.inference.protocol import Array32, Array64, Expansion
 
 _BOUNDS: dict[type, float] = {np.float32: 80.0, np.float64: 700.0}
 """Activations beyond count as these."""
 
 
+@dataclass(frozen=True, slots=True)
 class LogisticRegression:
-    """The model ``logistic-regression``: binary target, prior ``N(0, prior_scale**2 I)``."""
+    """The model for a design of ``width`` columns, one coefficient each."""
 
-    family = "logistic-regression"
-    description = "Bayesian logistic regression of a binary column, normal prior on the coefficients."
+    width: int
 
-    def check_target(self, column: Column) -> None:
-        """Raise :class:`InvalidRequest` unless ``column`` is binary."""
-        if column.type != "binary":
-            raise InvalidRequest.at("/model/target", "logistic regression needs a binary target")
+    @property
+    def dimension(self) -> int:
+        """One coefficient a design column."""
+        return self.width
+
+    @property
+    def predictors(self) -> int:
+        """The log-odds."""
+        return 1
+
+    @property
+    def row_width(self) -> int:
+        """The design row, with the label's sign."""
+        return self.width
+
+    @property
+    def smallest_exact(self) -> int:
+        """Points span a Fisher information of rank D, and one more brings the gradient to zero."""
+        return self.width + 1
+
+    def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns' own names."""
+        return tuple(columns)
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
         """``(2y - 1) x``, shape ``(n, p)``, dtype of ``x``; any positive target counts as 1."""
         return x * np.where(y > 0, 1, -1).astype(x.dtype)[:, None]
+
+    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The folded rows themselves."""
+        return rows
 
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """``log sigmoid(rows @ draws.T) = -log(1 + exp(-a))``, shape ``(n, S)``.
@@ -46,14 +72,16 @@ class LogisticRegression:
         np.log(values, out=values)
         return np.negative(values, out=values)
 
-    def row_gradient(self, rows: Array64, draws: Array64, cotangent: Array64) -> Array64:
-        """``sum_s cotangent_s sigmoid(-rows'draws_s) draws_s``, shape ``(n, p)``."""
-        odds = rows @ draws.T
+    def point_gradient(
+        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
+    ) -> tuple[Array64, Array64 | None]:
+        """``y_m sum_s cotangent_s sigmoid(-z'draws_s) draws_s``, shape ``(n, p)``; labels stay."""
+        odds = self.fold(u, y) @ draws.T
         with np.errstate(over="ignore"):  # infinite odds of success have the right gradient: zero
             np.exp(odds, out=odds)
         odds += 1
         np.divide(cotangent, odds, out=odds)
-        return np.asarray(odds @ draws)
+        return self.fold(odds @ draws, y), None
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
@@ -67,20 +95,50 @@ class LogisticRegression:
             information=rows.T @ (rows * curvature[:, None]),
         )
 
-    def sample_prior(self, rng: np.random.Generator, n: int, p: int, prior_scale: float) -> Array64:
-        """``(n, p)`` draws from ``N(0, prior_scale**2 I)``."""
-        return prior_scale * rng.standard_normal((n, p))
+    @np.errstate(all="ignore")
+    def scores(self, rows: Array32, theta: Array64) -> Array32:
+        """``sigmoid(-z'theta) z``."""
+        return rows * _failure(rows, theta)[:, None]
 
-    def prior_log_density(self, theta: Array64, prior_scale: float) -> Array64:
-        """Log density of ``N(0, prior_scale**2 I)`` at ``(n, p)`` parameters, shape ``(n,)``."""
-        p = theta.shape[1]
-        squares = np.sum(np.square(theta / prior_scale), axis=1)
-        return np.asarray(-0.5 * squares - p * (np.log(prior_scale) + 0.5 * np.log(2 * np.pi)))
+    @np.errstate(all="ignore")
+    def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
+        """Weights ``min(1, C / (max(p, 1 - p) ||W x||))``: either label leaves a residual of at most the larger."""
+        failure = _failure(rows, theta)
+        directions = rows @ transform.astype(np.float32).T
+        return bounded(directions, failure, np.maximum(failure, 1 - failure), clip)
+
+    @np.errstate(all="ignore")
+    def information_factors(self, rows: Array32, theta: Array64) -> Array32:
+        """``sqrt(p (1 - p)) x``, one factor a row."""
+        failure = _failure(rows, theta)
+        factors: Array32 = rows * np.sqrt(failure * (1 - failure))[:, None]
+        return factors[:, None, :]
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
         """Labels 0 or 1, shape ``(n,)``, with ``P(1) = sigmoid(x'theta)``."""
         return np.where(rng.random(len(x)) < expit(x @ theta), 1.0, 0.0)
 
-    def starting_targets(self, rng: np.random.Generator, x: Array64, prior_scale: float) -> Array64:
+    def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
         """Labels in turn, shape ``(n,)``: drawn ones may all be equal, and labels do not move afterwards."""
         return np.asarray(np.arange(len(x)) % 2, dtype=np.float64)
+
+    def target_step(self, y: Array64) -> Array64:
+        """Labels do not move."""
+        return np.zeros_like(y)
+
+
+def _failure(rows: Array32, theta: Array64) -> Array32:
+    """Probability of the other label, ``(n,)``, never so small that a product with it would be subnormal."""
+    values = rows @ theta.astype(np.float32)
+    np.clip(values, -ACTIVATION, ACTIVATION, out=values)
+    np.exp(values, out=values)
+    values += 1
+    return np.reciprocal(values, out=values)
+
+
+FAMILY = Family(
+    name="logistic-regression",
+    description="Bayesian logistic regression of a binary column.",
+    bind=lambda _spec, width, _target: LogisticRegression(width),
+    targets=("binary",),
+)
