@@ -50,8 +50,7 @@ class Ingestion:
             public=held.facts.sensitivity == "public",
         )
         try:
-            facts = held.facts
-            return ingest(self.store, self.opening_key, upload, facts.columns, slots=facts.slots, limits=self.limits)
+            return ingest(self.store, self.opening_key, upload, held.facts, limits=self.limits)
         except DependencyUnavailable:
             return Failed(transient=True)
 

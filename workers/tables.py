@@ -1,7 +1,7 @@
 """How a run gets at its rows: the pinned table, opened by the enclave."""
 
 from app.vault.store import ObjectStore
-from workers.enclave import OpeningKey, StoredTable, open_table
+from workers.enclave import OpeningKey, StoredTable, layout, open_table
 from workers.runner import Assignment
 
 
@@ -24,8 +24,7 @@ class EnclaveTables:
             version=run.content_version,
             dataset_box=assignment.dataset_box,
             wrapped_key=assignment.wrapped_key,
-            columns=run.facts.columns,
-            slots=run.facts.slots,
+            layout=layout(run.facts.columns, run.facts.slots, run.facts.unit),
             needed=[*model.features, *([] if model.target is None else [model.target])],
             public=run.facts.sensitivity == "public",
         )

@@ -3,12 +3,13 @@
 import os
 import re
 import secrets
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Protocol, Self
+from typing import BinaryIO, Protocol, Self, cast
 from urllib.parse import unquote, urlsplit
 
 from app.errors import DependencyUnavailable
@@ -51,6 +52,9 @@ class ObjectStore(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove the object, published or not; harmless if there is none."""
+
+    def scratch(self) -> BinaryIO:
+        """An empty file for sealed bytes, without a name: it ends when it is closed, or with its process."""
 
     def delete_unfinished(self, idle_seconds: float) -> None:
         """Remove what was never published and has not grown for so long (its writer has died)."""
@@ -102,6 +106,10 @@ class LocalStore:
             (self._unfinished / name).unlink(missing_ok=True)
             path.unlink()
             sync_directory(path.parent)
+
+    def scratch(self) -> BinaryIO:
+        with _faults_as_unavailable():
+            return cast(BinaryIO, tempfile.TemporaryFile(dir=self._unfinished))
 
     def delete_unfinished(self, idle_seconds: float) -> None:
         horizon = time.time() - idle_seconds

@@ -10,3 +10,9 @@ from tests.enclave.house import Vault, new_vault
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
     return new_vault(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def vault_of_module(tmp_path_factory: pytest.TempPathFactory) -> Vault:
+    """For properties, which try many tables on one vault."""
+    return new_vault(tmp_path_factory.mktemp("vault"))

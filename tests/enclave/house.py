@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from nacl.public import PrivateKey
 
-from app.inference.protocol import Column
+from app.inference.protocol import Column, DeclaredFacts
 from app.vault.envelope import seal_new_dataset_key
 from app.vault.store import LocalStore
 from app.vault.writer import UploadWriter
-from workers.enclave import Ingested, Limits, OpeningKey, Outcome, StoredTable, Upload, ingest, open_table
+from workers.enclave import Ingested, Limits, OpeningKey, Outcome, StoredTable, Upload, ingest, layout, open_table
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
@@ -30,6 +30,8 @@ RICH = Column("rich", "binary")
 ILL = Column("ill", "binary", impute=True)
 COLUMNS = (AGE, HOURS, SEX, RACE, RICH, ILL)
 NAMES = tuple(column.name for column in COLUMNS)
+
+ROW = {"kind": "row"}
 
 Rows = dict[str, list[float]]
 
@@ -118,8 +120,10 @@ class Vault:
         columns: Sequence[Column] = COLUMNS,
         slots: int = 100,
         limits: Limits = Limits(memory_bytes=2 << 30),  # noqa: B008 - frozen
+        unit: Mapping[str, Any] = ROW,
     ) -> Outcome:
-        return ingest(self.store, self.opening_key, upload, columns, slots=slots, limits=limits)
+        facts = DeclaredFacts(tuple(columns), slots, unit, "private")
+        return ingest(self.store, self.opening_key, upload, facts, limits=limits)
 
     def open(
         self,
@@ -127,6 +131,7 @@ class Vault:
         columns: Sequence[Column] = COLUMNS,
         slots: int = 100,
         changes: dict[str, Any] | None = None,
+        unit: Mapping[str, Any] = ROW,
     ) -> StoredTable:
         arguments: dict[str, Any] = {
             "opening_key": self.opening_key,
@@ -134,8 +139,7 @@ class Vault:
             "version": 1,
             "dataset_box": self.dataset_box,
             "wrapped_key": table.wrapped_key,
-            "columns": columns,
-            "slots": slots,
+            "layout": layout(columns, slots, unit),
         }
         return open_table(self.store, table.table_object, **(arguments | (changes or {})))
 

@@ -44,6 +44,7 @@ def instructions(vault: Vault, data: bytes, media_type: str, column: Column = X)
         version=1,
         columns=(column,),
         slots=200_000,
+        unit={"kind": "row"},
         memory_bytes=700 << 20,
         cpu_seconds=20,
         rows=10**6,

@@ -19,7 +19,7 @@ from tests.enclave.house import COLUMNS, Vault
 from workers.enclave import table_format
 from workers.enclave.cells import STORED_TYPES, null_rows
 from workers.enclave.table import StoredTable
-from workers.enclave.table_format import TableKeys, group_rows
+from workers.enclave.table_format import Layout, TableKeys, group_rows
 from workers.enclave.table_writer import TableWriter
 
 KEYS = TableKeys(bytes(range(32)), "ds_1", 1)
@@ -45,7 +45,7 @@ def random_rows(rows: int, seed: int = 0) -> Values:
 
 def written(store: LocalStore, values: Values, keys: TableKeys = KEYS, slots: int = SLOTS, step: int = 700) -> bytes:
     with store.create() as target:
-        table = TableWriter(target, keys, COLUMNS, slots)
+        table = TableWriter(target, keys, Layout(COLUMNS, slots))
         for start in range(0, len(values["_present"]), step):
             table.append({name: array[start : start + step] for name, array in values.items()})
         table.finish()
@@ -54,7 +54,7 @@ def written(store: LocalStore, values: Values, keys: TableKeys = KEYS, slots: in
 
 
 def opened(data: bytes, keys: TableKeys = KEYS, slots: int = SLOTS, columns: Sequence[Column] = COLUMNS) -> StoredTable:
-    return StoredTable(io.BytesIO(data), keys, columns, slots)
+    return StoredTable(io.BytesIO(data), keys, Layout(tuple(columns), slots))
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_gathered_types_are_the_protocols(store: LocalStore) -> None:
 
 def test_only_the_needed_columns_are_gathered(store: LocalStore) -> None:
     data = written(store, random_rows(10))
-    table = StoredTable(io.BytesIO(data), KEYS, COLUMNS, SLOTS, needed=["rich", "age"])
+    table = StoredTable(io.BytesIO(data), KEYS, Layout(COLUMNS, SLOTS), needed=["rich", "age"])
     assert set(table.gather(np.arange(3))) == {"rich", "age", "_present"}
 
 
@@ -142,7 +142,7 @@ def test_no_statistic_is_in_the_footer(store: LocalStore) -> None:
 
 def test_more_rows_than_slots_are_refused(store: LocalStore) -> None:
     with store.create() as target:
-        table = TableWriter(target, KEYS, COLUMNS, 10)
+        table = TableWriter(target, KEYS, Layout(COLUMNS, 10))
         table.append(null_rows(COLUMNS, 6))
         with pytest.raises(ValueError, match="slots"):
             table.append(null_rows(COLUMNS, 5))

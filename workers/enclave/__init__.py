@@ -3,10 +3,12 @@
 from workers.enclave.ingest import Failed, Ingested, Limits, Outcome, Rejected, Upload, ingest
 from workers.enclave.keys import OpeningKey
 from workers.enclave.table import StoredTable, open_table
+from workers.enclave.table_format import Layout, layout
 
 __all__ = [
     "Failed",
     "Ingested",
+    "Layout",
     "Limits",
     "OpeningKey",
     "Outcome",
@@ -14,5 +16,6 @@ __all__ = [
     "StoredTable",
     "Upload",
     "ingest",
+    "layout",
     "open_table",
 ]

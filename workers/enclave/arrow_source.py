@@ -28,8 +28,8 @@ def parquet_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> 
         keyed = [field.name for field in file.schema_arrow if _is_keyed_text(field.type)]
         if keyed:
             file = _open_parquet(source, keyed)
-        if file.metadata.num_rows > meter.slots:
-            raise FileFault("too_many_units")
+        if file.metadata.num_rows > meter.most_rows:
+            raise FileFault(meter.excess)
         batches = file.iter_batches(batch_size=PARQUET_BATCH_ROWS, use_threads=False)
     yield from _rows(batches, columns, meter)
 

@@ -59,8 +59,25 @@ def null_rows(columns: Sequence[Column], rows: int) -> dict[str, NDArray[Any]]:
     return {**nothing, PRESENT: np.zeros(rows, dtype=np.uint8)}
 
 
+def parse_units(unit: Column, cells: pa.Array) -> Float:
+    """The unit that each cell names, NaN for none: cells of equal value name one unit, however they are spelt.
+
+    A number outside the declared bounds names no unit: to clamp it would make one unit of strangers.
+    """
+    values = _values(unit, cells)
+    if unit.lower is not None and unit.upper is not None:
+        values[~((values >= unit.lower) & (values <= unit.upper))] = np.nan
+    return values + 0.0  # -0 is 0
+
+
 def _parsed(column: Column, cells: pa.Array) -> Float:
     """Values within their declaration, NaN for missing cells."""
+    values = _values(column, cells)
+    return values if column.lower is None else np.clip(values, column.lower, column.upper)
+
+
+def _values(column: Column, cells: pa.Array) -> Float:
+    """Values of the declared type, wherever they lie, NaN for missing cells."""
     match column.type:
         case "categorical":
             return _codes(column.categories, cells)
@@ -71,7 +88,7 @@ def _parsed(column: Column, cells: pa.Array) -> Float:
             values[~np.isfinite(values)] = np.nan
             if column.type == "integer":
                 values[values != np.trunc(values)] = np.nan
-            return np.clip(values, column.lower, column.upper)
+            return values
 
 
 def _truths(cells: pa.Array) -> Float:

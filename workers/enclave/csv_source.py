@@ -72,10 +72,11 @@ class _Utf8(io.RawIOBase):
 class _RaggedRows:
     """Where the ragged rows are, as far as the parser has told."""
 
-    def __init__(self, slots: int) -> None:
-        self._slots = slots
+    def __init__(self, meter: Meter) -> None:
+        self._most_rows = meter.most_rows
         self._places = array("q")
-        self.too_many = False
+        self.excess: Reason | None = None
+        self._reason = meter.excess
         self.ended = False
 
     def meet(self, row: pyarrow.csv.InvalidRow) -> str:
@@ -84,8 +85,8 @@ class _RaggedRows:
         if self.ended:
             return "skip"
         place = row.number - 2
-        self.too_many = place >= self._slots
-        if self.too_many:
+        if place >= self._most_rows:
+            self.excess = self._reason
             return "error"
         self._places.append(place)
         return "skip"
@@ -111,7 +112,7 @@ def csv_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iter
     Raises:
         FileFault: malformed, empty, missing_column, unknown_column, too_large, too_many_units.
     """
-    ragged = _RaggedRows(meter.slots)
+    ragged = _RaggedRows(meter)
     _check_first_line(source, columns)
     text = _Utf8(source)
     reader = _open(text, ragged)
@@ -178,7 +179,7 @@ def _open(source: _Utf8, ragged: _RaggedRows) -> pyarrow.csv.CSVStreamingReader:
 def _cause(source: _Utf8, ragged: _RaggedRows, fault: FileFault) -> Reason:
     if source.blank:
         return "empty"
-    return "too_many_units" if ragged.too_many else fault.reason
+    return ragged.excess or fault.reason
 
 
 def _next_batch(source: _Utf8, reader: pyarrow.csv.CSVStreamingReader, ragged: _RaggedRows) -> pa.RecordBatch | None:

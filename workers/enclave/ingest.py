@@ -6,12 +6,11 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from app.inference.protocol import Column
+from app.inference.protocol import DeclaredFacts
 from app.vault.envelope import content_context, new_key, wrap_key
 from app.vault.reader import read_key_box
 from app.vault.store import ObjectStore, new_name
@@ -79,15 +78,14 @@ def ingest(
     store: ObjectStore,
     opening_key: OpeningKey,
     upload: Upload,
-    columns: Sequence[Column],
+    facts: DeclaredFacts,
     *,
-    slots: int,
     limits: Limits,
 ) -> Outcome:
-    """Parse ``upload`` into a new table of ``slots`` rows; blocks until the child has ended.
+    """Parse ``upload`` into a new table of the declared slots; blocks until the child has ended.
 
     Unless the outcome is :class:`Ingested`, or if this raises, nothing new is left in the store. The upload
-    itself is never touched. The privacy unit is the row.
+    itself is never touched.
 
     Raises:
         VaultError: if the upload's or the dataset's key does not open.
@@ -105,8 +103,9 @@ def ingest(
         table_object=new_name(),
         dataset_id=upload.dataset_id,
         version=upload.version,
-        columns=tuple(columns),
-        slots=slots,
+        columns=facts.columns,
+        slots=facts.slots,
+        unit=facts.unit,
         memory_bytes=limits.memory_bytes,
         cpu_seconds=limits.cpu_seconds,
         rows=limits.rows,

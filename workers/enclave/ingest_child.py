@@ -8,18 +8,21 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from app.errors import DependencyUnavailable
 from app.vault.reader import SealedReader
-from app.vault.store import open_store
+from app.vault.store import ObjectStore, open_store
 from workers.enclave.faults import FileFault
+from workers.enclave.grouping import Grouping
 from workers.enclave.instructions import Instructions
 from workers.enclave.keys import fingerprint
-from workers.enclave.parse import parse
+from workers.enclave.parse import Values, parse, parse_by_unit
 from workers.enclave.sandbox import confine
+from workers.enclave.scratch import Scratch
 from workers.enclave.sources import Caps
 from workers.enclave.table_format import TableKeys
 from workers.enclave.table_writer import TableWriter
@@ -63,13 +66,25 @@ def _ingest(instructions: Instructions) -> str:
         store.create(instructions.table_object) as target,
     ):
         digest = _digest(upload)
-        table = TableWriter(target, keys, instructions.columns, instructions.slots)
-        caps = Caps(instructions.rows, instructions.decoded_bytes)
-        for batch in parse(upload, instructions.media_type, instructions.columns, instructions.slots, caps):
+        table = TableWriter(target, keys, instructions.layout)
+        for batch in _batches(upload, instructions, store):
             table.append(batch)
         table.finish()
         target.publish()
     return fingerprint(instructions.fingerprint_key, digest)
+
+
+def _batches(upload: SealedReader, told: Instructions, store: ObjectStore) -> Iterator[Values]:
+    """The table's rows in their order."""
+    layout, caps = told.layout, Caps(told.rows, told.decoded_bytes)
+    if layout.unit is None:
+        yield from parse(upload, told.media_type, told.columns, told.slots, caps)
+        return
+    with Scratch(store.scratch()) as scratch:
+        grouping = Grouping(layout, scratch)
+        for units, values in parse_by_unit(upload, told.media_type, told.columns, layout.unit, caps):
+            grouping.add(units, values)
+        yield from grouping.rows()
 
 
 def _digest(upload: SealedReader) -> bytes:

@@ -2,10 +2,12 @@
 
 import base64
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app.inference.protocol import Column
+from workers.enclave.table_format import Layout, layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Instructions:
     version: int
     columns: tuple[Column, ...]
     slots: int
+    unit: Mapping[str, Any]
     memory_bytes: int
     cpu_seconds: int
     rows: int
@@ -29,6 +32,10 @@ class Instructions:
     upload_key: bytes = field(repr=False)
     content_key: bytes = field(repr=False)
     fingerprint_key: bytes = field(repr=False)
+
+    @property
+    def layout(self) -> Layout:
+        return layout(self.columns, self.slots, self.unit)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), default=lambda key: base64.b64encode(key).decode("ascii"))

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from app.inference.protocol import Column
 from workers.enclave.arrow_source import arrow_rows, parquet_rows
-from workers.enclave.cells import null_rows, parse_cells
+from workers.enclave.cells import null_rows, parse_cells, parse_units
 from workers.enclave.csv_source import csv_rows
 from workers.enclave.faults import FileFault
 from workers.enclave.sources import Caps, Meter, Plaintext, RawRows
+
+Values = dict[str, NDArray[Any]]
 
 SOURCES = {
     "text/csv": csv_rows,
@@ -21,9 +23,7 @@ SOURCES = {
 }
 
 
-def parse(
-    source: Plaintext, media_type: str, columns: Sequence[Column], slots: int, caps: Caps
-) -> Iterator[dict[str, NDArray[Any]]]:
+def parse(source: Plaintext, media_type: str, columns: Sequence[Column], slots: int, caps: Caps) -> Iterator[Values]:
     """Batches of stored values (see :func:`workers.enclave.cells.parse_cells`), null rows in their places.
 
     Args:
@@ -36,14 +36,36 @@ def parse(
     Raises:
         FileFault: for a fault of the file as a whole, never for one of a row.
     """
-    if source.seek(0, io.SEEK_END) == 0:
-        raise FileFault("empty")
-    source.seek(0)
-    for rows in SOURCES[media_type](source, columns, Meter(slots, caps)):
+    for rows in _raw(source, media_type, columns, Meter(slots, caps)):
         yield _placed(rows, columns)
 
 
-def _placed(rows: RawRows, columns: Sequence[Column]) -> dict[str, NDArray[Any]]:
+def parse_by_unit(
+    source: Plaintext, media_type: str, columns: Sequence[Column], unit: Column, caps: Caps
+) -> Iterator[tuple[NDArray[np.float64], Values]]:
+    """Batches of the units that rows name, ``(n,)``, and their stored values without the unit's column.
+
+    Rows that name no unit are left out: they would be null rows of nobody. See :func:`parse`.
+    """
+    stored = [column for column in columns if column != unit]
+    for rows in _raw(source, media_type, columns, Meter(None, caps)):
+        named = rows.length if rows.places is None else len(rows.places)
+        if not named:
+            continue
+        units = parse_units(unit, rows.cells[unit.name])
+        known = ~np.isnan(units)
+        values = parse_cells(stored, rows.cells, named)
+        yield units[known], {name: array[known] for name, array in values.items()}
+
+
+def _raw(source: Plaintext, media_type: str, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
+    if source.seek(0, io.SEEK_END) == 0:
+        raise FileFault("empty")
+    source.seek(0)
+    yield from SOURCES[media_type](source, columns, meter)
+
+
+def _placed(rows: RawRows, columns: Sequence[Column]) -> Values:
     if rows.places is None:
         return parse_cells(columns, rows.cells, rows.length)
     if not len(rows.places):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.errors import CorevaultError
 from app.inference.protocol import Column
-from workers.enclave.faults import FileFault
+from workers.enclave.faults import FileFault, Reason
 
 Plaintext = io.RawIOBase | io.BufferedIOBase  # seekable
 
@@ -34,20 +34,21 @@ class RawRows:
 
 
 class Meter:
-    """Counts what was read against slots and caps."""
+    """Counts what was read against caps, and against slots where a row is a unit (``slots`` is None elsewhere)."""
 
-    def __init__(self, slots: int, caps: Caps) -> None:
-        self.slots = slots
+    def __init__(self, slots: int | None, caps: Caps) -> None:
+        self.most_rows = caps.rows if slots is None else slots
+        self.excess: Reason = "too_large" if slots is None else "too_many_units"
         self._caps = caps
         self._rows = 0
         self._bytes = 0
 
     def count(self, rows: int, decoded_bytes: int) -> None:
-        """Raises FileFault once there are more rows than slots, or more of anything than the caps allow."""
+        """Raises FileFault once there are more rows than units allow, or more of anything than the caps do."""
         self._rows += rows
         self._bytes += decoded_bytes
-        if self._rows > self.slots:
-            raise FileFault("too_many_units")
+        if self._rows > self.most_rows:
+            raise FileFault(self.excess)
         if self._rows > self._caps.rows or self._bytes > self._caps.decoded_bytes:
             raise FileFault("too_large")
 

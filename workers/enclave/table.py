@@ -11,18 +11,18 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from app.errors import DependencyUnavailable
-from app.inference.protocol import PRESENT, Column
+from app.inference.protocol import PRESENT
 from app.vault.envelope import content_context, unwrap_key
 from app.vault.errors import VaultError
 from app.vault.store import ObjectStore
 from workers.enclave.keys import OpeningKey
-from workers.enclave.table_format import TableKeys, group_rows, stored_schema
+from workers.enclave.table_format import Layout, TableKeys, stored_schema
 
 Arrays = dict[str, NDArray[Any]]
 
 
 class StoredTable:
-    """Rows at given slots, read in one pass over the row groups (a :class:`app.inference.protocol.RowSource`).
+    """The rows of given slots, read in one pass over the row groups (a :class:`app.inference.protocol.RowSource`).
 
     What is read depends on the indices alone. The last row group stays decoded, so a caller who gathers in
     consecutive blocks reads every group once. Use as a context manager.
@@ -30,8 +30,7 @@ class StoredTable:
     Args:
         source: the encrypted table, seekable; closed with this.
         keys: what it was encrypted with.
-        declared: all declared columns.
-        slots: how many rows it must have.
+        layout: which columns and rows it must have.
         needed: the names of the columns to gather; None for all.
 
     Raises:
@@ -39,47 +38,45 @@ class StoredTable:
             not the declared one. Never a part of the rows.
     """
 
-    def __init__(
-        self,
-        source: BinaryIO,
-        keys: TableKeys,
-        declared: Sequence[Column],
-        slots: int,
-        needed: Sequence[str] | None = None,
-    ) -> None:
-        self.slots = slots
+    def __init__(self, source: BinaryIO, keys: TableKeys, layout: Layout, needed: Sequence[str] | None = None) -> None:
+        self.slots = layout.slots
+        self.rows_per_slot = layout.rows_per_slot
         self._source = source
-        self._columns = [column for column in declared if needed is None or column.name in needed]
-        self._group_rows = group_rows(len(declared))
+        self._columns = [column for column in layout.columns if needed is None or column.name in needed]
+        self._group_slots = layout.group_slots
         self._decoded: tuple[int, Arrays] = (-1, {})
         with _refusing_what_does_not_open():
             self._file = pq.ParquetFile(source, decryption_properties=keys.decryption(), pre_buffer=False)
-            genuine = self._file.schema_arrow.equals(stored_schema(declared))
-        if not genuine or self._file.metadata.num_rows != slots:
+            genuine = self._file.schema_arrow.equals(stored_schema(layout.columns))
+        if not genuine or self._file.metadata.num_rows != layout.rows:
             raise VaultError
 
     def gather(self, indices: NDArray[np.int64]) -> Arrays:
-        """The rows at ``indices`` (sorted, unique): see :meth:`app.inference.protocol.RowSource.gather`.
+        """The rows of the slots ``indices`` (sorted, unique), ``rows_per_slot`` of each, slot after slot.
+
+        See :meth:`app.inference.protocol.RowSource.gather`.
 
         Raises:
             ValueError: for indices that are unsorted, repeated or outside of the slots.
         """
         if len(indices) and not (indices[0] >= 0 and indices[-1] < self.slots and np.all(np.diff(indices) > 0)):
             raise ValueError("indices are sorted, unique and below the slots")
+        shape = (len(indices), self.rows_per_slot)
         gathered = {
-            column.name: np.empty(len(indices), np.uint16 if column.type == "categorical" else np.float64)
+            column.name: np.empty(shape, np.uint16 if column.type == "categorical" else np.float64)
             for column in self._columns
         }
-        result: Arrays = {**gathered, PRESENT: np.empty(len(indices), np.uint8)}
+        result: Arrays = {**gathered, PRESENT: np.empty(shape, np.uint8)}
         begin = 0
         while begin < len(indices):
-            group = int(indices[begin]) // self._group_rows
-            end = int(np.searchsorted(indices, (group + 1) * self._group_rows))
-            places = indices[begin:end] - group * self._group_rows
+            group = int(indices[begin]) // self._group_slots
+            end = int(np.searchsorted(indices, (group + 1) * self._group_slots))
+            places = indices[begin:end] - group * self._group_slots
             for name, values in self._group(group).items():
-                result[name][begin:end] = values if len(places) == len(values) else values[places]
+                whole = values.reshape(-1, self.rows_per_slot)
+                result[name][begin:end] = whole if len(places) == len(whole) else whole[places]
             begin = end
-        return result
+        return {name: values.reshape(-1) for name, values in result.items()}
 
     def close(self) -> None:
         self._decoded = (-1, {})
@@ -113,8 +110,7 @@ def open_table(
     version: int,
     dataset_box: bytes,
     wrapped_key: bytes,
-    columns: Sequence[Column],
-    slots: int,
+    layout: Layout,
     needed: Sequence[str] | None = None,
     public: bool = False,
 ) -> StoredTable:
@@ -128,8 +124,7 @@ def open_table(
         version: of the content.
         dataset_box: the dataset's key in its box.
         wrapped_key: the content's key under the dataset's.
-        columns: the declared columns.
-        slots: of the dataset.
+        layout: which columns and rows the declaration gives it.
         needed: the names of the columns to gather; None for all.
         public: whether the dataset is.
 
@@ -141,7 +136,7 @@ def open_table(
     content_key = unwrap_key(wrapped_key, dataset_key, content_context(dataset_id, version))
     source = store.open(name)
     try:
-        return StoredTable(source, TableKeys(content_key, dataset_id, version), columns, slots, needed)
+        return StoredTable(source, TableKeys(content_key, dataset_id, version), layout, needed)
     except BaseException:
         source.close()
         raise

@@ -1,10 +1,10 @@
-"""The stored table: encrypted Parquet whose size follows from the schema and the slots alone.
+"""The stored table: encrypted Parquet whose size follows from the schema, the slots and the rows of a slot alone.
 
 Nothing in it varies with the values: no nulls, no statistics, no dictionary, no compression. Keys and the
 associated data ``dataset|version`` bind it to one content.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,41 @@ from workers.enclave.cells import STORED_TYPES
 
 GROUP_ROWS = 65_536
 GROUP_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the rows of a table lie: ``rows_per_slot`` rows a slot, slot after slot, null where there are no more."""
+
+    columns: tuple[Column, ...]  # the stored ones
+    slots: int
+    rows_per_slot: int = 1
+    unit: Column | None = None  # the column whose equal values make a unit; never stored
+
+    @property
+    def rows(self) -> int:
+        return self.slots * self.rows_per_slot
+
+    @property
+    def group_slots(self) -> int:
+        """Slots of a row group, so that no group splits a slot."""
+        return max(1, group_rows(len(self.columns)) // self.rows_per_slot)
+
+
+def layout(columns: Sequence[Column], slots: int, unit: Mapping[str, Any]) -> Layout:
+    """The layout of a table of declared ``columns`` for ``slots`` units of the declared kind ``unit``.
+
+    Raises:
+        ValueError: for another kind of unit, or a column that is not declared.
+    """
+    match unit:
+        case {"kind": "row"}:
+            return Layout(tuple(columns), slots)
+        case {"kind": "column", "column": name, "max_rows": int(max_rows)}:
+            (column,) = (column for column in columns if column.name == name)
+            return Layout(tuple(kept for kept in columns if kept != column), slots, max_rows, column)
+        case _:
+            raise ValueError("another kind of unit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +76,7 @@ class TableKeys:
 
 
 def stored_schema(columns: Sequence[Column]) -> pa.Schema:
-    """The declared columns in their stored types, then ``present``."""
+    """``columns`` in their stored types, then ``present``."""
     types = [(column.name, pa.from_numpy_dtype(np.dtype(STORED_TYPES[column.type]))) for column in columns]
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in [*types, (PRESENT, pa.uint8())]])
 

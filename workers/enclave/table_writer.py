@@ -1,7 +1,7 @@
 """Writes a content's encrypted table in row groups, one group in memory."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from app.inference.protocol import PRESENT, Column
+from app.inference.protocol import PRESENT
 from app.vault.store import ObjectWriter
 from workers.enclave.cells import null_rows
-from workers.enclave.table_format import TableKeys, group_rows, stored_schema
+from workers.enclave.table_format import Layout, TableKeys, stored_schema
 
 
 class _Sink(io.RawIOBase):
@@ -36,20 +36,19 @@ class _Sink(io.RawIOBase):
 
 
 class TableWriter:
-    """Takes rows in batches and pads the table with null rows to ``slots``.
+    """Takes rows in batches and pads the table with null rows to all of its slots.
 
     Args:
         target: where the table goes; publishing it is the caller's.
         keys: what it is encrypted with.
-        columns: the declared columns.
-        slots: how many rows the table has, whatever is appended.
+        layout: which columns it has and how many rows, whatever is appended.
     """
 
-    def __init__(self, target: ObjectWriter, keys: TableKeys, columns: Sequence[Column], slots: int) -> None:
-        self._rest = slots
+    def __init__(self, target: ObjectWriter, keys: TableKeys, layout: Layout) -> None:
+        self._rest = layout.rows
         self._filled = 0
-        self._schema = stored_schema(columns)
-        self._group = null_rows(columns, min(slots, group_rows(len(columns))))
+        self._schema = stored_schema(layout.columns)
+        self._group = null_rows(layout.columns, min(layout.slots, layout.group_slots) * layout.rows_per_slot)
         self._group_rows = len(self._group[PRESENT])
         self._writer = pq.ParquetWriter(
             _Sink(target),
@@ -65,11 +64,11 @@ class TableWriter:
         """The next rows: name -> (n,) array of the stored type, ``present`` included.
 
         Raises:
-            ValueError: for more rows than slots.
+            ValueError: for more rows than the slots hold.
         """
         rows, start = len(values[PRESENT]), 0
         if rows > self._rest - self._filled:
-            raise ValueError("more rows than slots")
+            raise ValueError("more rows than the slots hold")
         while start < rows:
             taken = min(rows - start, self._group_rows - self._filled)
             for name, column in self._group.items():
