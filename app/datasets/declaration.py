@@ -12,6 +12,7 @@ from app.datasets.columns import BinaryColumn, CategoricalColumn, ColumnBody, In
 from app.datasets.schemas import DatasetBody
 from app.errors import Fault, InvalidRequest
 
+MAX_UNIT_CELLS = 2**22  # a unit's rows are read together, and never apart
 SMALLEST_WIDTH = 1e-100  # below this the reciprocal of a column's scale is not safe
 
 
@@ -24,7 +25,7 @@ def check(body: DatasetBody, largest_slots: int) -> None:
     faults = (
         *_text_faults(body),
         *_column_faults(body.columns),
-        *_unit_faults(body),
+        *_unit_faults(body, largest_slots),
         *_size_faults(body, largest_slots),
     )
     if faults:
@@ -77,13 +78,21 @@ def _category_faults(pointer: str, column: CategoricalColumn) -> Iterator[Fault]
         yield Fault(f"{pointer}/missing/impute", "The value for missing cells must be one of the categories.")
 
 
-def _unit_faults(body: DatasetBody) -> Iterator[Fault]:
+def _unit_faults(body: DatasetBody, largest_slots: int) -> Iterator[Fault]:
     unit = body.privacy_unit
     if unit.kind == "row":
         return
-    if unit.column not in {column.name for column in body.columns}:
+    places = {column.name: index for index, column in enumerate(body.columns)}
+    if unit.column not in places:
         yield Fault("/privacy_unit/column", "The unit's column must be one of the declared columns.")
-    yield Fault("/privacy_unit/kind", "No method protects units of several rows yet; 'row' is the supported unit.")
+    elif body.columns[places[unit.column]].missing is not None:  # it would make one unit of strangers
+        yield Fault(
+            f"/columns/{places[unit.column]}/missing", "A row without a unit is null; the unit's column takes no value."
+        )
+    if unit.max_rows * body.slots > largest_slots >= body.slots:
+        yield Fault("/privacy_unit/max_rows", f"This server accepts at most {largest_slots} rows, slots × max_rows.")
+    if unit.max_rows * len(body.columns) > MAX_UNIT_CELLS:
+        yield Fault("/privacy_unit/max_rows", f"A unit has at most {MAX_UNIT_CELLS} cells, max_rows × columns.")
 
 
 def _size_faults(body: DatasetBody, largest_slots: int) -> Iterator[Fault]:

@@ -39,7 +39,10 @@ class RowUnit(Body):
 
 
 class ColumnUnit(Body):
-    """All rows (at most ``max_rows``) with the same value of ``column`` are one unit."""
+    """All rows with the same value of ``column`` are one unit, of which ``max_rows`` rows, drawn by lot, are kept.
+
+    A row whose value is missing, or outside its declaration, is null. The column itself is not stored.
+    """
 
     kind: Literal["column"]
     column: ColumnName

@@ -23,6 +23,10 @@ def with_column(**column: Any) -> dict[str, Any]:
     return declared(columns=[column])
 
 
+def person(column: str = "hours", max_rows: int = 2) -> dict[str, Any]:
+    return {"kind": "column", "column": column, "max_rows": max_rows}
+
+
 def pointers(body: dict[str, Any]) -> set[str]:
     with pytest.raises(InvalidRequest) as caught:
         check(DatasetBody.model_validate(body), LARGEST_SLOTS)
@@ -31,6 +35,12 @@ def pointers(body: dict[str, Any]) -> set[str]:
 
 def test_the_documented_example_is_taken() -> None:
     check(DatasetBody.model_validate(EXAMPLE_DECLARATION), LARGEST_SLOTS)
+
+
+@pytest.mark.parametrize("column", ["hours", "sex", "income_gt_50k"])
+def test_a_unit_of_several_rows_is_taken(column: str) -> None:
+    body = declared(privacy_unit=person(column, LARGEST_SLOTS // 1000), slots=1000)
+    check(DatasetBody.model_validate(body), LARGEST_SLOTS)
 
 
 @pytest.mark.parametrize("name", ["weight", "y", "intercept", "present"])
@@ -62,7 +72,9 @@ def test_names_that_stand_for_something_else_are_columns_all_the_same(name: str)
         (declared(slots=LARGEST_SLOTS + 1), "/slots"),
         (declared(budget=None), "/budget"),
         (declared(sensitivity="public"), "/budget"),
-        (declared(privacy_unit={"kind": "column", "column": "age", "max_rows": 2}), "/privacy_unit/kind"),
+        (declared(privacy_unit=person(column="age")), "/columns/0/missing"),
+        (declared(privacy_unit=person(max_rows=LARGEST_SLOTS // 1000 + 1), slots=1000), "/privacy_unit/max_rows"),
+        (declared(privacy_unit=person(max_rows=2**22), slots=1), "/privacy_unit/max_rows"),
         (declared(privacy_unit={"kind": "column", "column": "nobody", "max_rows": 2}), "/privacy_unit/column"),
     ],
 )

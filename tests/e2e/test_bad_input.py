@@ -164,7 +164,7 @@ def test_numbers_that_json_does_not_have_are_refused(owner: httpx.Client, datase
         {"columns": [{"name": "weight of it", "type": "real", "lower": 0, "upper": 1}]},
         {"columns": [{"name": "a", "type": "real", "lower": 1, "upper": 0}]},
         {"columns": [{"name": "a", "type": "categorical", "categories": ["x", "x"]}]},
-        {"privacy_unit": {"kind": "column", "column": "age", "max_rows": 3}},
+        {"privacy_unit": {"kind": "column", "column": "dose", "max_rows": 3}},
     ],
     ids=lambda change: json.dumps(change)[:60],
 )

@@ -184,7 +184,7 @@ def test_w3_nothing_waits_on_disk_in_the_clear_or_under_a_name(vault: Vault, mon
 
 def test_a_full_disk_is_no_fault_of_the_file() -> None:
     with open("/dev/full", "r+b", buffering=0) as full, pytest.raises(DependencyUnavailable):  # noqa: PTH123
-        Scratch(full).put(0, b"x")  # type: ignore[arg-type]
+        Scratch(full).put(0, b"x")
 
 
 @pytest.mark.parametrize("people", [SLOTS, SLOTS + 1])
