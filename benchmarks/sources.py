@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from app.inference.mechanisms import Integers
-from app.inference.protocol import Column, DeclaredFacts, ModelSpec
+from app.inference.protocol import Array64, Column, DeclaredFacts, Integers, ModelSpec
 
 TARGET = "label"
 
@@ -16,7 +15,7 @@ TARGET = "label"
 class NoNoise:
     """Leaves sums as they are: what the discrete Gaussian costs is the difference."""
 
-    def perturb(self, sums: Integers, scale: float) -> Integers:
+    def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
         """``sums``."""
         return sums
 
@@ -27,13 +26,15 @@ class RoundedNoise:
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
-    def perturb(self, sums: Integers, scale: float) -> Integers:
+    def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
         """``sums`` plus rounded normal noise of standard deviation ``scale``."""
         return sums + np.rint(scale * self._rng.standard_normal(len(sums))).astype(np.int64)
 
 
 class GeneratedRows:
     """A logistic regression on uniform features, each row a hash of its slot: any number of slots, no storage."""
+
+    rows_per_slot = 1
 
     def __init__(self, slots: int, features: int) -> None:
         self.slots = slots
@@ -54,6 +55,8 @@ class GeneratedRows:
 
 class ArrayRows:
     """A table in memory: features in [-1, 1], ``(n, d)``, and labels 0 or 1; slots beyond it are null rows."""
+
+    rows_per_slot = 1
 
     def __init__(self, x: NDArray[Any], y: NDArray[Any], slots: int) -> None:
         self.slots = slots

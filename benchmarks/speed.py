@@ -51,7 +51,7 @@ class _Counted:
     """Times and counts what a source generates, so that it can be left out."""
 
     def __init__(self, source: RowSource) -> None:
-        self.slots, self._source = source.slots, source
+        self.slots, self.rows_per_slot, self._source = source.slots, source.rows_per_slot, source
         self.rows, self.seconds = 0, 0.0
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:

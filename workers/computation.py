@@ -6,7 +6,7 @@ from app.errors import CorevaultError
 from app.inference import registry
 from app.inference.mechanisms import BadQuestion, DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
-from app.inference.protocol import Array64, DeclaredFacts, MechanismPlan, Pseudocoreset, RowSource
+from app.inference.protocol import Array64, DeclaredFacts, MechanismPlan, Pseudocoreset, Question, RowSource
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run, run_public
 from app.privacy.events import PrivacyEvent
@@ -23,10 +23,10 @@ class GuardedOracle:
     def __init__(self, oracle: ClippedGaussianOracle) -> None:
         self._oracle = oracle
 
-    def clipped_potential_sum(self, draws: Array64, clip: float) -> Array64:
-        """As :meth:`app.inference.protocol.Oracle.clipped_potential_sum`."""
+    def ask(self, question: Question) -> Array64:
+        """As :meth:`app.inference.protocol.Oracle.ask`."""
         try:
-            return self._oracle.clipped_potential_sum(draws, clip)
+            return self._oracle.ask(question)
         except (BadQuestion, PlanExhausted, MemoryError):
             raise
         except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)

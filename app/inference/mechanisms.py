@@ -12,7 +12,7 @@ import numpy as np
 import opendp.prelude as opendp
 from numpy.typing import NDArray
 
-from app.inference.protocol import Array64
+from app.inference.protocol import Array32, Array64, Integers
 
 GRID_BITS = 24
 GRID = 1 << GRID_BITS
@@ -20,8 +20,6 @@ CLIP_FLOOR = 1e-6
 MAX_SCALE = 1e9
 _SHRINK = 1 - 2.0**-12
 _MAX_SUM = 1 << 61
-
-Integers = NDArray[np.int64]
 
 
 class BadQuestion(ValueError):
@@ -31,8 +29,8 @@ class BadQuestion(ValueError):
 class NoiseSource(Protocol):
     """Adds noise to exact integer sums."""
 
-    def perturb(self, sums: Integers, scale: float) -> Integers:
-        """``sums`` plus independent noise of standard deviation ``scale`` (in grid units) on each entry."""
+    def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
+        """``sums`` plus independent noise of standard deviation ``scale`` (in grid units), one for all or for each."""
 
 
 class DiscreteGaussian:
@@ -46,16 +44,27 @@ class DiscreteGaussian:
         opendp.enable_features("contrib")
         self._measurements: dict[float, Any] = {}
 
-    def perturb(self, sums: Integers, scale: float) -> Integers:
-        """``sums`` plus discrete Gaussian noise of scale ``scale``; both in grid units.
+    def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
+        """``sums`` plus discrete Gaussian noise of scale ``scale``, one for all or for each; both in grid units.
 
         Raises:
             ValueError: for a scale or a sum beyond what 64-bit integers hold with room for noise.
         """
-        if not (math.isfinite(scale) and 0 < scale <= MAX_SCALE * GRID):
-            raise ValueError("the scale of the noise is out of range")
         if sums.dtype != np.int64 or sums.ndim != 1 or bool(np.any(np.abs(sums) > _MAX_SUM)):
             raise ValueError("sums to perturb are a vector of 64-bit integers with room for noise")
+        if not isinstance(scale, np.ndarray):
+            return self._perturb(sums, scale)
+        if scale.shape != sums.shape:
+            raise ValueError("there is a scale of the noise for each sum")
+        noised = np.empty_like(sums)
+        distinct, places = np.unique(scale, return_inverse=True)
+        for index, one in enumerate(distinct):
+            noised[places == index] = self._perturb(sums[places == index], float(one))
+        return noised
+
+    def _perturb(self, sums: Integers, scale: float) -> Integers:
+        if not (math.isfinite(scale) and 0 < scale <= MAX_SCALE * GRID):
+            raise ValueError("the scale of the noise is out of range")
         if scale not in self._measurements:
             domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
             self._measurements[scale] = opendp.m.make_gaussian(domain, opendp.l2_distance(T="f64"), scale=scale)
@@ -73,29 +82,47 @@ def admissible_clip(clip: float) -> float:
     return max(clip, CLIP_FLOOR)
 
 
-def clip_to_grid(
-    potentials: NDArray[np.floating[Any]], present: NDArray[np.bool_], clip: float, out: Array64 | None = None
-) -> Array64:
-    """Integer contributions ``(n, S)``, as float64 values, of centred and clipped ``potentials`` ``(n, S)``.
+def clip_to_grid(values: Array32, present: NDArray[np.bool_], clip: float, out: Array64 | None = None) -> Array64:
+    """Integer contributions ``(n, S)``, as float64 values, of units' ``values`` ``(n, S)`` clipped to norm ``clip``.
 
-    Works in ``potentials`` in place. Every row ``k`` of the result holds integers with ``sum(k**2) <= K**2`` exactly:
+    Works in ``values`` in place. Every row ``k`` of the result holds integers with ``sum(k**2) <= K**2`` exactly:
     rows are clipped a little inside the ball, and a row that is outside of it after rounding all the same is zeroed.
     So is a row that is not finite; an absent one is scaled by zero, which takes no other time than a present one, so
     that durations do not count the absent. (Squares of integers sum exactly in float64 below 2**53, and rounding is
     monotone beyond, so that the comparison with ``K**2 = 2**48`` is exact.) Total: never raises, never warns.
     """
-    out = np.empty(potentials.shape) if out is None else out
-    length = potentials.shape[1]
+    out = np.empty(values.shape) if out is None else out
     with np.errstate(all="ignore"):
-        mean = potentials @ np.full(length, 1 / length, dtype=potentials.dtype)
-        potentials -= mean[:, None]
-        norm = np.sqrt(np.vecdot(potentials, potentials))
-        radius = GRID * _SHRINK - math.sqrt(length) / 2
-        scale = (np.minimum(radius / norm, GRID / clip) * present).astype(potentials.dtype)
-        potentials *= scale[:, None]
-        np.rint(potentials, out=potentials)
-        np.copyto(out, potentials)
+        norm = np.sqrt(np.vecdot(values, values))
+        radius = GRID * _SHRINK - math.sqrt(values.shape[1]) / 2
+        scale = (np.minimum(radius / norm, GRID / clip) * present).astype(values.dtype)
+        values *= scale[:, None]
+        np.rint(values, out=values)
+        np.copyto(out, values)
         within = np.vecdot(out, out) <= float(GRID) ** 2
+        out[~within] = 0
+    return out
+
+
+def factors_to_grid(factors: Array32, present: NDArray[np.bool_], bound: float) -> Array64:
+    """Integer factors ``(n, L)``, as float64 values, of units' ``factors`` scaled to squared norm at most ``bound``.
+
+    Works in ``factors`` in place. ``present`` ``(n, rows_per_unit)`` says which of the equal parts of a unit's vector
+    are there. Every row ``k`` of the result holds integers with ``sum(k**2) <= K`` exactly, on a grid of
+    ``sqrt(bound / K)``; otherwise as :func:`clip_to_grid`.
+    """
+    with np.errstate(all="ignore"):
+        parts = factors.reshape(*present.shape, -1)
+        if present.shape[1] > 1:
+            parts *= present[:, :, None]
+        side = math.sqrt(GRID)
+        norm = np.sqrt(np.vecdot(factors, factors))
+        radius = max(side * _SHRINK - math.sqrt(factors.shape[1]) / 2, 0.0)
+        scale = (np.minimum(radius / norm, side / math.sqrt(bound)) * present.any(axis=1)).astype(factors.dtype)
+        factors *= scale[:, None]
+        np.rint(factors, out=factors)
+        out = factors.astype(np.float64)
+        within = np.vecdot(out, out) <= float(GRID)
         out[~within] = 0
     return out
 

@@ -1,25 +1,38 @@
 """The oracle: the only way from a method to private rows.
 
-Built from a plan's own events. It draws every subsample and gathers their union before the first question; it
+Built from a plan's own queries. It draws every subsample and gathers their union before the first question; it
 consumes a planned event *before* it answers, and cannot answer beyond the plan. An answer is a noised array and
 nothing else: no counts, norms, batch sizes or timings.
 """
 
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.design import Design
-from app.inference.mechanisms import GRID, BadQuestion, NoiseSource, admissible_clip, clip_to_grid, exact_sum
+from app.inference.mechanisms import BadQuestion, NoiseSource
 from app.inference.problems import model_for
-from app.inference.protocol import Array32, Array64, DeclaredFacts, MechanismPlan, Model, RowSource
+from app.inference.protocol import (
+    Array32,
+    Array64,
+    DeclaredFacts,
+    Integers,
+    MechanismPlan,
+    Model,
+    PlannedQuery,
+    Question,
+    RowSource,
+)
+from app.inference.questions import kind
 from app.inference.sampling import Subsamples
-from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent, PrivacyEvent, encode, flatten
+from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent, PrivacyEvent, encode, flatten, merge
 
 GATHER_ROWS = 65_536
 GATHER_VALUES = 1 << 20
-BLOCK = 512
+BLOCK = 4096
+"""Units of a subsample that are taken together."""
 
 
 class PlanExhausted(RuntimeError):
@@ -27,19 +40,17 @@ class PlanExhausted(RuntimeError):
 
 
 class ClippedGaussianOracle:
-    """Answers clipped sums of potentials over planned Poisson subsamples, with Gaussian noise on an integer grid."""
+    """Answers clipped sums over planned Poisson subsamples of units, with Gaussian noise on an integer grid."""
 
     __slots__ = (
-        "__answer_length",
-        "__block",
+        "__design",
         "__executed",
-        "__integers",
         "__model",
         "__noise",
         "__pending",
-        "__potentials",
         "__present",
         "__rows",
+        "__rows_per_unit",
         "__samples",
     )
 
@@ -56,75 +67,67 @@ class ClippedGaussianOracle:
         """Draw all subsamples, then gather the rows that they need in one pass over ``source``.
 
         Raises:
-            ValueError: if ``source`` does not have the declared slots, or the unit is not the row.
+            ValueError: if ``source`` does not have the declared slots, or not the declared rows a unit.
             UnknownEvent: if the plan holds an event that this oracle cannot carry out.
         """
-        if source.slots != facts.slots or facts.unit.get("kind") != "row":
+        if (source.slots, source.rows_per_slot) != (facts.slots, facts.rows_per_unit):
             raise ValueError("the table is not what the plan was made for")
-        self.__pending = deque(flatten(plan.events))
+        self.__pending = deque(plan.queries)
         self.__executed: list[tuple[AtomicEvent, int]] = []
-        self.__samples = Subsamples(sampling, facts.slots, [(_rate(event), n) for event, n in self.__pending])
-        self.__model, self.__noise, self.__answer_length = model, noise, plan.answer_length
-        self.__rows, self.__present = _gather(model, model_for(plan.model, facts).design, source, self.__samples.union)
-        self.__block = np.empty((BLOCK, self.__rows.shape[1]), dtype=np.float32)
-        self.__potentials = np.empty((BLOCK, plan.answer_length), dtype=np.float32)
-        self.__integers = np.empty((BLOCK, plan.answer_length))
+        rates = [(_rate(event), count) for event, count in flatten(plan.events)]
+        self.__samples = Subsamples(sampling, facts.slots, rates)
+        self.__model, self.__noise, self.__rows_per_unit = model, noise, facts.rows_per_unit
+        self.__design = model_for(plan.model, facts).design
+        self.__rows, self.__present = _gather(model, self.__design, source, self.__samples.union)
 
     @property
     def executed(self) -> tuple[PrivacyEvent, ...]:
         """The events of all questions so far, run-length encoded as in a plan."""
         return encode(self.__executed)
 
-    def clipped_potential_sum(self, draws: Array64, clip: float) -> Array64:
-        """Noised ``sum_b clip_C(G(x_b))`` over this question's subsample, shape ``(S,)``; not scaled by 1/q.
+    def ask(self, question: Question) -> Array64:
+        """The noised sum over the next planned subsample, in real units; not scaled by 1/q.
 
-        ``draws`` ``(S, p)`` are the parameters at which potentials are taken, S that of the plan; ``clip`` is C,
-        raised to a public floor. Both come from earlier answers, so faults in them may show.
+        What a question holds comes from earlier answers, so faults in it may show.
 
         Raises:
             PlanExhausted: beyond the plan.
-            BadQuestion: for draws or a clip that are not finite or not of the planned shape.
+            BadQuestion: for a question that is not the planned one, or not finite, or not of the model's shape.
         """
-        if draws.shape != (self.__answer_length, self.__model.dimension) or not np.all(np.isfinite(draws)):
-            raise BadQuestion("draws are finite and of the planned shape")
-        clip = admissible_clip(clip)
-        event = self.__consume()
-        sigma = event.event.noise_multiplier if isinstance(event, PoissonSampledEvent) else event.noise_multiplier
-        noised = self.__noise.perturb(self.__sum(draws.astype(np.float32), clip), sigma * GRID)
-        return noised.astype(np.float64) * (clip / GRID)
-
-    def __consume(self) -> AtomicEvent:
         if not self.__pending:
             raise PlanExhausted("every planned question has been asked")
-        event, count = self.__pending.popleft()
-        if count > 1:
-            self.__pending.appendleft((event, count - 1))
-        if self.__executed and self.__executed[-1][0] == event:
-            event, done = self.__executed.pop()
-            self.__executed.append((event, done + 1))
-        else:
-            self.__executed.append((event, 1))
-        return event
+        planned = self.__pending[0]
+        if type(question) is not kind(planned.kind) or question.length != planned.length:
+            raise BadQuestion("another kind or length of question is planned next")
+        question.check(self.__model, self.__design)
+        self.__consume(planned)
+        return question.answer(self.__noise.perturb(self.__sum(question), question.scales(_sigma(planned.event))))
 
-    def __sum(self, draws: Array32, clip: float) -> NDArray[np.int64]:
-        """The exact integer sum over the next subsample, in blocks that fit the cache. Total in the rows."""
+    def __consume(self, planned: PlannedQuery) -> None:
+        self.__pending.popleft()
+        if planned.count > 1:
+            self.__pending.appendleft(replace(planned, count=planned.count - 1))
+        self.__executed = merge([*self.__executed, (planned.event, 1)])
+
+    def __sum(self, question: Question) -> Integers:
+        """The exact integer sum over the next subsample. Total in the rows."""
         positions = self.__samples.next()
-        count = len(self.__rows) if positions is None else len(positions)
-        total = np.zeros(len(draws), dtype=np.int64)
-        with np.errstate(all="ignore"):
-            for start in range(0, count, BLOCK):
-                block = slice(start, min(start + BLOCK, count))
-                rows, present = self.__take(block if positions is None else positions[block])
-                potentials, integers = self.__potentials[: len(rows)], self.__integers[: len(rows)]
-                self.__model.log_likelihood(rows, draws, out=potentials)
-                total += exact_sum(clip_to_grid(potentials, present, clip, out=integers))
-        return total
+        if positions is None:
+            return question.sum(self.__model, self.__rows, self.__present, self.__rows_per_unit)
+        starts = range(0, max(len(positions), 1), BLOCK)
+        parts = [self.__part(question, positions[start : start + BLOCK]) for start in starts]
+        return np.asarray(np.sum(parts, axis=0))
 
-    def __take(self, block: slice | NDArray[np.integer]) -> tuple[Array32, NDArray[np.bool_]]:
-        if isinstance(block, slice):
-            return self.__rows[block], self.__present[block]
-        rows = np.take(self.__rows, block, axis=0, out=self.__block[: len(block)], mode="clip")
-        return rows, self.__present[block]
+    def __part(self, question: Question, positions: NDArray[np.integer]) -> Integers:
+        """The sum over some units."""
+        each = self.__rows_per_unit
+        rows = self.__rows.reshape(-1, each * self.__rows.shape[1]).take(positions, axis=0)
+        present = self.__present.reshape(-1, each).take(positions, axis=0)
+        return question.sum(self.__model, rows.reshape(-1, self.__rows.shape[1]), present.ravel(), each)
+
+
+def _sigma(event: AtomicEvent) -> float:
+    return event.event.noise_multiplier if isinstance(event, PoissonSampledEvent) else event.noise_multiplier
 
 
 def _rate(event: AtomicEvent) -> float:
@@ -135,11 +138,12 @@ def _gather(
     model: Model, design: Design, source: RowSource, union: NDArray[np.integer]
 ) -> tuple[Array32, NDArray[np.bool_]]:
     """Folded rows ``(n, p)`` and their presence, in bounded extra memory."""
-    rows = np.empty((len(union), model.row_width), dtype=np.float32)
-    present = np.empty(len(union), dtype=bool)
-    size = min(GATHER_ROWS, max(1, GATHER_VALUES // model.row_width))
+    each = source.rows_per_slot
+    rows = np.empty((len(union) * each, model.row_width), dtype=np.float32)
+    present = np.empty(len(union) * each, dtype=bool)
+    size = max(1, min(GATHER_ROWS, GATHER_VALUES // model.row_width) // each)
     for start in range(0, len(union), size):
-        chunk = slice(start, start + size)
-        x, y, present[chunk] = design.encode(source.gather(union[chunk].astype(np.int64)))
+        chunk = slice(start * each, (start + size) * each)
+        x, y, present[chunk] = design.encode(source.gather(union[start : start + size].astype(np.int64)))
         rows[chunk] = model.fold(x, y)
     return rows, present

@@ -6,16 +6,20 @@ A method never meets a row. It asks its oracle planned questions and sees noised
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
-from app.privacy.events import PrivacyEvent
+from app.privacy.events import AtomicEvent, NonPrivateEvent, PrivacyEvent, encode
+
+if TYPE_CHECKING:
+    from app.inference.design import Design
 
 Array32 = NDArray[np.float32]
 Array64 = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 PRESENT: Final = "_present"
 """Says beside the declared columns whether a row is there; no declared column can have this name."""
@@ -42,6 +46,11 @@ class DeclaredFacts:
     unit: Mapping[str, Any]  # {"kind": "row"} or {"kind": "column", ...}
     sensitivity: Literal["private", "public"]
     delta: float | None = None
+
+    @property
+    def rows_per_unit(self) -> int:
+        """Rows that one privacy unit can contribute."""
+        return int(self.unit["max_rows"]) if self.unit["kind"] == "column" else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +152,48 @@ class PlanRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    """One kind of question, asked ``count`` times in a row.
+
+    ``length`` is the number of noised values in an answer as the price of discretisation counts them: a symmetric
+    D x D matrix counts D**2, because noise that is sqrt(2) smaller off the diagonal counts twice there.
+    """
+
+    kind: str
+    length: int
+    event: AtomicEvent
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class MechanismPlan:
-    """A run, decided beforehand: what is sampled, how it is clipped and noised, and its price."""
+    """A run, decided beforehand: what is sampled, how it is clipped and noised, and its price.
+
+    A method with several noises states the one-shot equivalent of them in ``mechanism``, and the number of queries.
+    """
 
     method: str
     size: int
     model: ModelSpec
     parameters: Mapping[str, Any]
     mechanism: Mechanism | None  # None for methods without a mechanism (public data only)
-    answer_length: int  # values noised per iteration (S)
     clipping: str  # the rule in words, for the certificate
     grid_bits: int  # K = 2**grid_bits
-    events: tuple[PrivacyEvent, ...]  # in the order of the queries, run-length encoded
+    queries: tuple[PlannedQuery, ...]  # in order; none for methods that read the rows themselves
     steps: int  # planned steps, for progress
     warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """What is priced: the queries' events in order, run-length encoded; without queries, no private event."""
+        if not self.queries:
+            return (NonPrivateEvent(),)
+        return encode((query.event, query.count) for query in self.queries)
+
+    @property
+    def answer_length(self) -> int:
+        """The largest length of an answer: taken for every answer, it prices discretisation from above."""
+        return max((query.length for query in self.queries), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,21 +216,61 @@ class Pseudocoreset:
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Question(Protocol):
+    """A sum over units, each clipped and rounded to a grid of ``K`` steps: one file each in :mod:`~.questions`.
+
+    A question is frozen: arrays and bounds that follow from earlier answers.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    def length(self) -> int:
+        """As :attr:`PlannedQuery.length`."""
+
+    def check(self, model: "Model", design: "Design") -> None:
+        """Raise :class:`~app.inference.mechanisms.BadQuestion` for what is not finite or not of the model's shape."""
+
+    def sum(self, model: "Model", rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """The exact sum of one block of units, on the grid, in one dimension.
+
+        ``rows`` ``(n * rows_per_unit, row_width)`` are unit-major, ``present`` has one entry each. Total in both: it
+        neither raises nor warns, a faulty unit contributes zero, and so does an absent one. Replacing one unit by an
+        absent one moves the noised answer's mean by at most K, in units of the scales (:meth:`scales` at sigma 1 / K).
+        """
+
+    def scales(self, sigma: float) -> float | Array64:
+        """Standard deviations of the noise in steps of the grid, one for all or one for each value of :meth:`sum`."""
+
+    def answer(self, noised: Integers) -> Array64:
+        """The noised sum in real units."""
+
+
 class Oracle(Protocol):
     """The only way to private rows: noised answers to planned questions, nothing else."""
 
-    def clipped_potential_sum(self, draws: Array64, clip: float) -> Array64:
-        """Noised ``sum_b clip_C(G(x_b))`` over this iteration's subsample, shape ``(S,)``; unscaled by 1/q."""
+    def ask(self, question: Question) -> Array64:
+        """The noised sum over the next planned subsample, in real units; not scaled by 1/q.
+
+        Raises:
+            PlanExhausted: beyond the plan.
+            BadQuestion: for a question that is not the planned one, or is none.
+        """
 
 
 class RowSource(Protocol):
     """Implemented by the enclave (encrypted storage) and by generators in tests and benchmarks."""
 
     slots: int
+    """Units that there is room for."""
+
+    rows_per_slot: int
+    """Rows of a unit: fewer are padded with null rows."""
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """The declared columns at sorted, unique ``indices``: name -> (n,) array, plus :data:`PRESENT` (uint8).
+        """The declared columns of the units at sorted, unique ``indices``, plus :data:`PRESENT` (uint8).
 
+        Each is an array of ``len(indices) * rows_per_slot`` values, all rows of a unit next to each other.
         real, integer: float64, clamped; binary: float64 0/1; categorical: integer code in declared order.
         A null row is not present, and zero everywhere.
         """

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from app.errors import Internal
+from app.inference.plans import query_to_json
 from app.inference.protocol import DeclaredFacts, MechanismPlan, ModelSpec, Pseudocoreset
 from app.ledger import CheckpointRef, Guarantee
 from app.privacy.events import to_json
@@ -81,6 +82,7 @@ def statement(
         "clipping": run.plan.clipping,
         "noise_grid": None if mechanism is None else {"noise": "discrete_gaussian", "bits": run.plan.grid_bits},
         "events": [to_json(event) for event in run.plan.events],
+        "queries": [query_to_json(query) for query in run.plan.queries],
         "privacy": run.cost,
         "account": None if standing is None else _account(standing),
         "accountant": None if standing is None else standing.guarantee.accountant,

@@ -11,11 +11,20 @@ import pytest
 from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
 from app.inference import plans
 from app.inference.mechanisms import GRID_BITS
-from app.inference.protocol import Array64, Choice, Mechanism, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
+from app.inference.protocol import (
+    Array64,
+    Choice,
+    Mechanism,
+    MechanismPlan,
+    PlanRequest,
+    Pseudocoreset,
+    Question,
+    RowSource,
+)
 from app.inference.registry import method, methods, private_method, public_method
 from app.inference.rng import monte_carlo_generator
 from app.inference.runner import run, run_public
-from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, SelfComposedEvent, flatten
+from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, SelfComposedEvent, flatten, to_json
 from tests.inference.support import SPEC, WIDTH, facts, oracle, table
 
 ALL = [entry.id for entry in methods()]
@@ -54,8 +63,8 @@ class _Answers:
     def __init__(self, value: float) -> None:
         self._value = value
 
-    def clipped_potential_sum(self, draws: Array64, clip: float) -> Array64:
-        return self._value * np.random.default_rng().standard_normal(len(draws))
+    def ask(self, question: Question) -> Array64:
+        return self._value * np.random.default_rng().standard_normal(question.length)
 
 
 @pytest.mark.parametrize("method_id", ALL)
@@ -164,3 +173,13 @@ def test_unknown_methods_are_refused() -> None:
         with pytest.raises(InvalidRequest) as caught:
             find(name)
         assert caught.value.faults[0].pointer == "/method"
+
+
+@pytest.mark.parametrize("method_id", ALL)
+def test_a_plan_that_was_stored_before_queries_had_kinds_is_carried_out(method_id: str) -> None:
+    """Jobs are in flight when a version changes: every query was a sum of potentials then."""
+    plan = _plan(method_id)
+    stored = plans.to_json(plan)
+    del stored["queries"]
+    stored |= {"answer_length": plan.answer_length, "events": [to_json(event) for event in plan.events]}
+    assert plans.from_json(json.loads(json.dumps(stored))) == plan

@@ -56,6 +56,7 @@ class MemoryRows:
     """A table that was never sealed: rows drawn once, over the columns of :data:`tests.factories.rows.COLUMNS`."""
 
     slots = SLOTS
+    rows_per_slot = 1
 
     def __init__(self) -> None:
         rng = np.random.Generator(np.random.PCG64(11))

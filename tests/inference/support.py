@@ -6,9 +6,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.mechanisms import Integers, NoiseSource
+from app.inference.mechanisms import NoiseSource
 from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import Column, DeclaredFacts, Mechanism, MechanismPlan, ModelSpec, PlanRequest
+from app.inference.protocol import (
+    Array64,
+    Column,
+    DeclaredFacts,
+    Integers,
+    Mechanism,
+    MechanismPlan,
+    ModelSpec,
+    PlanRequest,
+)
 from app.inference.registry import method, model_for
 from app.inference.rng import sampling_generator
 
@@ -27,21 +36,23 @@ WIDTH = 6  # age, hours, two colours, smoker, intercept
 class NullNoise:
     """No noise: answers are the exact clipped sums."""
 
-    def perturb(self, sums: Integers, scale: float) -> Integers:
+    def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
         return sums
 
 
 class Table:
     """A table in memory with null rows after (or, by ``present``, among) its rows."""
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, columns: Mapping[str, NDArray[Any]], rows_per_slot: int = 1) -> None:
         self.columns = dict(columns)
-        self.slots = len(self.columns["_present"])
+        self.rows_per_slot = rows_per_slot
+        self.slots = len(self.columns["_present"]) // rows_per_slot
         self.gathered: list[NDArray[np.int64]] = []
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         self.gathered.append(indices)
-        return {name: values[indices] for name, values in self.columns.items()}
+        shape = (self.slots, self.rows_per_slot)
+        return {name: values.reshape(shape)[indices].ravel() for name, values in self.columns.items()}
 
 
 def table(n: int, *, slots: int | None = None, seed: int = 0) -> Table:
@@ -86,3 +97,6 @@ def oracle(
         noise=noise or NullNoise(),
         sampling=sampling or sampling_generator(),
     )
+
+
+MODEL, DESIGN = model_for(SPEC, facts(10)).model, model_for(SPEC, facts(10)).design

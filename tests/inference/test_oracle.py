@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.inference.mechanisms import GRID, DiscreteGaussian, Integers
+from app.inference.mechanisms import GRID, BadQuestion, DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
+from app.inference.protocol import Array64, Integers, PlannedQuery
+from app.inference.questions import CountSum, PotentialSum
 from app.inference.registry import model_for
 from app.inference.rng import sampling_generator
-from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, SelfComposedEvent, UnknownEvent
+from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent, UnknownEvent
 from tests.inference.support import SPEC, WIDTH, NullNoise, Table, facts, oracle, plan, table
 
 DRAWS = np.random.default_rng(5).standard_normal((4, WIDTH))
@@ -23,16 +25,16 @@ class Recording:
 
     def __init__(self) -> None:
         self.sums: list[Integers] = []
-        self.scales: list[float] = []
+        self.scales: list[float | Array64] = []
 
-    def perturb(self, sums: Integers, scale: float) -> Integers:
+    def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
         self.sums.append(sums)
         self.scales.append(scale)
         return sums
 
 
 class Failing:
-    def perturb(self, sums: Integers, scale: float) -> Integers:
+    def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
         raise RuntimeError
 
 
@@ -59,7 +61,7 @@ def test_an_answer_is_the_clipped_sum() -> None:
     expected = (potentials * np.minimum(1, clip / norms)).sum(axis=0)
     assert np.any(norms > clip)
     assert np.any(norms < clip)
-    answer = oracle(source, plan(50)).clipped_potential_sum(DRAWS, clip)
+    answer = oracle(source, plan(50)).ask(PotentialSum(DRAWS, clip))
     np.testing.assert_allclose(answer, expected, atol=40 * clip * 3e-4)
 
 
@@ -67,8 +69,8 @@ def test_noise_has_the_scale_of_the_event() -> None:
     """W4: sigma comes from the plan's event, in grid units, whatever the question."""
     noise = Recording()
     asked = oracle(table(30), plan(30, noise=2.5), noise)
-    asked.clipped_potential_sum(DRAWS, 0.1)
-    asked.clipped_potential_sum(DRAWS, 10.0)
+    asked.ask(PotentialSum(DRAWS, 0.1))
+    asked.ask(PotentialSum(DRAWS, 10.0))
     assert noise.scales == [2.5 * GRID, 2.5 * GRID]
 
 
@@ -78,12 +80,12 @@ def test_an_oracle_cannot_answer_beyond_the_plan() -> None:
     asked = oracle(table(30), planned)
     executed = [asked.executed]
     for _ in range(3):
-        asked.clipped_potential_sum(DRAWS, 1.0)
+        asked.ask(PotentialSum(DRAWS, 1.0))
         executed.append(asked.executed)
     assert executed[:2] == [(), (PoissonSampledEvent(0.5, GaussianEvent(1.0)),)]
     assert executed[3] == planned.events
     with pytest.raises(PlanExhausted):
-        asked.clipped_potential_sum(DRAWS, 1.0)
+        asked.ask(PotentialSum(DRAWS, 1.0))
     assert asked.executed == planned.events
 
 
@@ -91,17 +93,18 @@ def test_an_event_is_consumed_before_the_answer() -> None:
     """W4: an answer that fails on its way out has been asked all the same."""
     asked = oracle(table(30), plan(30), Failing())
     with pytest.raises(RuntimeError):
-        asked.clipped_potential_sum(DRAWS, 1.0)
+        asked.ask(PotentialSum(DRAWS, 1.0))
     assert asked.executed == (GaussianEvent(1.0),)
 
 
 def test_mixed_events_are_carried_out_in_order() -> None:
     noise = Recording()
     sampled = PoissonSampledEvent(0.5, GaussianEvent(3.0))
-    events = (GaussianEvent(1.0), SelfComposedEvent(sampled, 2), GaussianEvent(2.0))
-    asked = oracle(table(30), replace(plan(30), events=events), noise)
+    once, events = GaussianEvent(1.0), (GaussianEvent(1.0), SelfComposedEvent(sampled, 2), GaussianEvent(2.0))
+    queries = tuple(PlannedQuery("potential_sum", 4, *each) for each in ((once,), (sampled, 2), (GaussianEvent(2.0),)))
+    asked = oracle(table(30), replace(plan(30), queries=queries), noise)
     for _ in range(4):
-        asked.clipped_potential_sum(DRAWS, 1.0)
+        asked.ask(PotentialSum(DRAWS, 1.0))
     assert noise.scales == [GRID, 3.0 * GRID, 3.0 * GRID, 2.0 * GRID]
     assert asked.executed == events
     np.testing.assert_array_equal(noise.sums[0], noise.sums[3])
@@ -109,7 +112,37 @@ def test_mixed_events_are_carried_out_in_order() -> None:
 
 def test_an_event_without_a_price_is_refused() -> None:
     with pytest.raises(UnknownEvent):
-        oracle(table(30), replace(plan(30), events=(NonPrivateEvent(),)))
+        oracle(table(30), replace(plan(30), queries=()))
+
+
+def test_another_kind_or_length_than_the_planned_one_is_refused_unasked() -> None:
+    """W4: the price of the next query was that of its kind and length."""
+    count = PlannedQuery("count_sum", 1, GaussianEvent(1.0))
+    planned = replace(plan(30), queries=(count, *plan(30).queries))
+    asked = oracle(table(20, slots=30), planned)
+    for question in (PotentialSum(DRAWS, 1.0), PotentialSum(DRAWS[:1], 1.0)):
+        with pytest.raises(BadQuestion):
+            asked.ask(question)
+    assert not asked.executed
+    assert asked.ask(CountSum()) == 20
+    for other in (CountSum(), PotentialSum(DRAWS[:3], 1.0)):
+        with pytest.raises(BadQuestion):
+            asked.ask(other)
+    asked.ask(PotentialSum(DRAWS, 1.0))
+    assert asked.executed == (SelfComposedEvent(GaussianEvent(1.0), 2),)
+
+
+def test_a_question_of_ones_own_is_refused() -> None:
+    """W5: only the kinds of the house bound what a unit moves, whatever another one calls itself."""
+
+    class Unbounded(CountSum):
+        def answer(self, noised: Integers) -> Array64:
+            return noised.astype(np.float64)
+
+    asked = oracle(table(30), replace(plan(30), queries=(PlannedQuery("count_sum", 1, GaussianEvent(1.0)),)))
+    with pytest.raises(BadQuestion):
+        asked.ask(Unbounded())
+    assert asked.executed == ()
 
 
 @settings(max_examples=60)
@@ -123,7 +156,7 @@ def test_neighbours_differ_by_at_most_the_sensitivity(seed: int, row: int, clip:
     draws = spread * np.random.default_rng(seed).standard_normal((4, WIDTH))
     both = Recording()
     for content in (source, neighbour):
-        oracle(content, plan(20), both).clipped_potential_sum(draws, clip)
+        oracle(content, plan(20), both).ask(PotentialSum(draws, clip))
     difference = [int(k) for k in both.sums[0] - both.sums[1]]
     assert sum(k * k for k in difference) <= GRID**2
 
@@ -135,21 +168,21 @@ def test_null_rows_change_nothing(slots: int) -> None:
     rows = table(40)
     padded = Table({name: np.concatenate([v, np.zeros(slots - 40, v.dtype)]) for name, v in rows.columns.items()})
     for content in (rows, padded):
-        oracle(content, plan(content.slots), noise).clipped_potential_sum(DRAWS, 0.5)
+        oracle(content, plan(content.slots), noise).ask(PotentialSum(DRAWS, 0.5))
     np.testing.assert_allclose(noise.sums[0], noise.sums[1], atol=40)
     empty = Table({name: np.zeros_like(values) for name, values in padded.columns.items()})
-    assert not np.any(oracle(empty, plan(slots)).clipped_potential_sum(DRAWS, 0.5))
+    assert not np.any(oracle(empty, plan(slots)).ask(PotentialSum(DRAWS, 0.5)))
 
 
 @given(value=st.floats(allow_nan=True, allow_infinity=True), code=st.integers(0, 65535))
 def test_faulty_rows_change_no_behaviour(value: float, code: int) -> None:
     """W14: whatever a row holds, the answer comes, is finite, and is off by one clip at most."""
     source = table(10)
-    clean = oracle(source, plan(10)).clipped_potential_sum(DRAWS, 1.0)
+    clean = oracle(source, plan(10)).ask(PotentialSum(DRAWS, 1.0))
     for name in ("age", "hours", "smoker", "ill"):
         source.columns[name][3] = value
     source.columns["colour"][3] = code
-    answer = oracle(source, plan(10)).clipped_potential_sum(DRAWS, 1.0)
+    answer = oracle(source, plan(10)).ask(PotentialSum(DRAWS, 1.0))
     assert np.linalg.norm(answer - clean) <= 2
 
 
@@ -162,15 +195,15 @@ def test_rows_are_gathered_once_before_the_first_question() -> None:
     assert len(gathered) < 2000
     source.columns.clear()
     for _ in range(20):
-        asked.clipped_potential_sum(DRAWS, 1.0)
+        asked.ask(PotentialSum(DRAWS, 1.0))
 
 
 def test_subsampled_answers_are_those_of_the_subsample() -> None:
     """Unbiased under 1/q: the mean of 400 answers at q = 0.3 is near the full sum; false alarms below 10**-9."""
     source, iterations, rate = table(200), 400, 0.3
-    full = oracle(source, plan(200)).clipped_potential_sum(DRAWS, 1.0)
+    full = oracle(source, plan(200)).ask(PotentialSum(DRAWS, 1.0))
     asked = oracle(source, plan(200, iterations=iterations, rate=rate))
-    answers = np.array([asked.clipped_potential_sum(DRAWS, 1.0) / rate for _ in range(iterations)])
+    answers = np.array([asked.ask(PotentialSum(DRAWS, 1.0)) / rate for _ in range(iterations)])
     error = answers.std(axis=0) / np.sqrt(iterations)
     assert np.all(np.abs(answers.mean(axis=0) - full) < 7 * error)
 
@@ -179,9 +212,9 @@ def test_nothing_but_answers_is_reachable() -> None:
     """W3: the public surface is the question and the record of events; no state under a public name."""
     asked = oracle(table(10), plan(10), DiscreteGaussian())
     public = {name for name in dir(asked) if not name.startswith("_")}
-    assert public == {"clipped_potential_sum", "executed"}
+    assert public == {"ask", "executed"}
     assert not hasattr(asked, "__dict__")
-    answer = asked.clipped_potential_sum(DRAWS, 1.0)
+    answer = asked.ask(PotentialSum(DRAWS, 1.0))
     assert type(answer) is np.ndarray
     assert answer.dtype == np.float64
     assert answer.shape == (4,)
@@ -201,8 +234,8 @@ def test_nothing_but_answers_is_reachable() -> None:
 )
 def test_a_faulty_question_is_refused_unasked(draws: Any, clip: float) -> None:
     asked = oracle(table(10), plan(10))
-    with pytest.raises(ValueError, match="finite"):
-        asked.clipped_potential_sum(draws, clip)
+    with pytest.raises(BadQuestion):
+        asked.ask(PotentialSum(draws, clip))
     assert asked.executed == ()
 
 

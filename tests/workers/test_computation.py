@@ -2,12 +2,12 @@
 
 from typing import cast
 
-import numpy as np
 import pytest
 
 from app.inference.mechanisms import BadQuestion
 from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
-from app.inference.protocol import Array64
+from app.inference.protocol import Array64, Question
+from app.inference.questions import CountSum
 from workers.computation import EnclaveFault, GuardedOracle
 
 
@@ -17,12 +17,12 @@ class Failing:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def clipped_potential_sum(self, draws: Array64, clip: float) -> Array64:
+    def ask(self, question: Question) -> Array64:
         raise self._error
 
 
 def _ask(error: Exception) -> None:
-    GuardedOracle(cast("ClippedGaussianOracle", Failing(error))).clipped_potential_sum(np.zeros((2, 2)), 1.0)
+    GuardedOracle(cast("ClippedGaussianOracle", Failing(error))).ask(CountSum())
 
 
 @pytest.mark.parametrize("error", [ValueError("a row"), ZeroDivisionError(), IndexError(), FloatingPointError()])

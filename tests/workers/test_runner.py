@@ -112,6 +112,8 @@ def test_the_certificate_states_what_ran_and_verifies(house: House, owner: rows.
     assert statement["events"] == [
         {"kind": "self_composed", "count": 5, "event": {"kind": "gaussian", "noise_multiplier": 30.0}}
     ]
+    (query,) = statement["queries"]
+    assert (query["kind"], query["count"], query["event"]["noise_multiplier"]) == ("potential_sum", 5, 30.0)
     with house.database.read() as session:
         (newest, *_) = house.ledger.entries(session, dataset_id, limit=1, before=None)
     assert (statement["account"]["sequence"], statement["account"]["head"]) == (newest.sequence, newest.entry_hash)
@@ -226,7 +228,7 @@ def test_a_plan_that_was_altered_after_the_reservation_never_opens(house: House,
     with house.database.write() as tx:
         job = tx.get_one(Job, job_id)
         plan = plans.to_json(plans.from_json(job.plan))
-        plan["events"] = [{"kind": "self_composed", "count": 5, "event": {"kind": "gaussian", "noise_multiplier": 0.1}}]
+        plan["queries"][0]["event"]["noise_multiplier"] = 0.1
         job.plan = plan
     opened: list[None] = []
     house.runner(interfering(lambda: opened.append(None))).run(job_id)

@@ -47,10 +47,12 @@ from app.inference.protocol import (
     Model,
     Oracle,
     Parameter,
+    PlannedQuery,
     PlanRequest,
     Pseudocoreset,
 )
-from app.privacy.events import GaussianEvent, PoissonSampledEvent, encode
+from app.inference.questions import PotentialSum
+from app.privacy.events import GaussianEvent, PoissonSampledEvent
 
 MAX_SIZE = 10_000
 MAX_ITERATIONS = 100_000
@@ -135,14 +137,13 @@ class DpPsvi:
             model=request.model,
             parameters={"posterior_draws": draws},
             mechanism=mechanism,
-            answer_length=draws,
             clipping=(
                 f"each unit's log-likelihoods at {draws} posterior draws are centred, clipped to L2 norm C, divided by "
                 f"C/2^{GRID_BITS} and rounded so that squares sum to at most 2^{2 * GRID_BITS}; C is "
                 f"{_CLIP_MEDIANS:g} times the median norm over the current pseudopoints, at least {CLIP_FLOOR:g}"
             ),
             grid_bits=GRID_BITS,
-            events=encode([(sampled, mechanism.iterations)]),
+            queries=(PlannedQuery(PotentialSum.kind, draws, sampled, mechanism.iterations),),
             steps=mechanism.iterations,
             warnings=_warnings(request.size, model),
         )
@@ -175,7 +176,7 @@ class DpPsvi:
         draws = posterior.draw(rng, setup.plan.answer_length)
         potentials = centred_potentials(setup.model, rows, draws)
         clip = _clip(potentials)
-        data = oracle.clipped_potential_sum(draws, clip) / setup.sampling_rate
+        data = oracle.ask(PotentialSum(draws, clip)) / setup.sampling_rate
         by_weight, by_point, by_target = psvi_gradients(
             setup.model, state.u, state.y, weights, draws, potentials=potentials, data=data
         )

@@ -15,7 +15,6 @@ from app.inference.protocol import (
     Pseudocoreset,
     RowSource,
 )
-from app.privacy.events import NonPrivateEvent
 
 MAX_SIZE = 10_000
 _CHUNK = 65_536
@@ -49,10 +48,9 @@ class Uniform:
             model=request.model,
             parameters={},
             mechanism=None,
-            answer_length=0,
             clipping="none",
             grid_bits=0,
-            events=(NonPrivateEvent(),),
+            queries=(),
             steps=1,
         )
 

@@ -1,0 +1,19 @@
+"""The kinds of questions that an oracle answers: a new one is a file here and a line below."""
+
+from app.inference.protocol import Question
+from app.inference.questions.counts import CountSum
+from app.inference.questions.information import InformationSum
+from app.inference.questions.potentials import PotentialSum
+from app.inference.questions.scores import BoundedScoreSum, ClippedScoreSum
+from app.inference.questions.squares import SquareSum
+
+__all__ = ["BoundedScoreSum", "ClippedScoreSum", "CountSum", "InformationSum", "PotentialSum", "SquareSum", "kind"]
+
+_KINDS: dict[str, type[Question]] = {
+    each.kind: each for each in (BoundedScoreSum, ClippedScoreSum, CountSum, InformationSum, PotentialSum, SquareSum)
+}
+
+
+def kind(name: str) -> type[Question] | None:
+    """The class of that :attr:`~app.inference.protocol.Question.kind`, or None."""
+    return _KINDS.get(name)

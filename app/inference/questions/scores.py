@@ -1,0 +1,78 @@
+"""Sums of scores, bounded without bias where the model allows, or plainly clipped."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.design import Design
+from app.inference.mechanisms import GRID, admissible_clip
+from app.inference.protocol import Array32, Array64, Integers, Model
+from app.inference.questions.blocks import check_array, clipped_sum
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ScoreSum:
+    """At ``theta`` ``(D,)``, in the coordinates ``W score`` for ``transform`` W ``(D, D)``; answer ``(D,)``."""
+
+    theta: Array64
+    transform: Array64
+    clip: float
+
+    @property
+    def length(self) -> int:
+        """The number D of parameters."""
+        return len(self.theta)
+
+    def check(self, model: Model, design: Design) -> None:
+        """Raise BadQuestion unless all is finite and of the shape of ``model``'s parameter."""
+        check_array(self.theta, (model.dimension,), "theta")
+        check_array(self.transform, (self.length, self.length), "transform")
+        admissible_clip(self.clip)
+
+    def scales(self, sigma: float) -> float:
+        """``sigma K`` for every coordinate."""
+        return sigma * GRID
+
+    def answer(self, noised: Integers) -> Array64:
+        """``(D,)``, in the transformed coordinates."""
+        return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundedScoreSum(_ScoreSum):
+    """``sum_b w_b W score(x_b)``, each row of norm at most C by a weight that knows nothing of its target.
+
+    Its mean is zero where ``theta`` is the truth (Kuensch, Stefanski & Carroll 1989). The sum over a unit of many rows
+    is clipped to C in addition.
+    """
+
+    kind: ClassVar[str] = "bounded_score_sum"
+
+    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """As :meth:`app.inference.protocol.Question.sum`."""
+        clip = admissible_clip(self.clip)
+
+        def bounded(block: Array32) -> Array32:
+            return model.bounded_scores(block, self.theta, self.transform, clip)
+
+        return clipped_sum(bounded, rows, present, rows_per_unit, length=self.length, clip=clip)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClippedScoreSum(_ScoreSum):
+    """``sum_b clip_C(W score(x_b))``: plain clipping, biased where it bites."""
+
+    kind: ClassVar[str] = "clipped_score_sum"
+
+    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """As :meth:`app.inference.protocol.Question.sum`."""
+        with np.errstate(all="ignore"):
+            transposed = self.transform.T.astype(np.float32)
+
+        def transformed(block: Array32) -> Array32:
+            return model.scores(block, self.theta) @ transposed
+
+        clip = admissible_clip(self.clip)
+        return clipped_sum(transformed, rows, present, rows_per_unit, length=self.length, clip=clip)

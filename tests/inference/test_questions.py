@@ -1,0 +1,206 @@
+"""What every kind of question owes: one unit moves its sum by the grid's radius at most, and only integers leave."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from app.inference.mechanisms import CLIP_FLOOR, GRID, BadQuestion
+from app.inference.protocol import Array32, Array64, Integers, Question
+from app.inference.questions import (
+    BoundedScoreSum,
+    ClippedScoreSum,
+    CountSum,
+    InformationSum,
+    PotentialSum,
+    SquareSum,
+    kind,
+)
+from app.inference.questions.blocks import BLOCK
+from tests.inference.support import DESIGN, MODEL, WIDTH
+
+Make = Callable[[np.random.Generator, float, float], Question]
+KINDS: dict[str, Make] = {
+    "potential_sum": lambda rng, clip, spread: PotentialSum(spread * rng.standard_normal((5, WIDTH)), clip),
+    "bounded_score_sum": lambda rng, clip, spread: BoundedScoreSum(*_at(rng, spread), clip),
+    "clipped_score_sum": lambda rng, clip, spread: ClippedScoreSum(*_at(rng, spread), clip),
+    "information_sum": lambda rng, clip, spread: InformationSum(*_at(rng, spread), clip),
+    "square_sum": lambda rng, clip, spread: SquareSum(clip, WIDTH),
+    "count_sum": lambda rng, clip, spread: CountSum(),
+}
+EVERY = pytest.mark.parametrize("name", KINDS)
+HOSTILE = (np.nan, np.inf, -np.inf, 3e38, -3e38, 1e30, 1e-45, 0.0)
+
+
+def _at(rng: np.random.Generator, spread: float) -> tuple[Array64, Array64]:
+    return spread * rng.standard_normal(WIDTH), np.tril(rng.standard_normal((WIDTH, WIDTH)))
+
+
+def _rows(rng: np.random.Generator, n: int) -> Array32:
+    """Rows as they are folded: features in [-1, 1] and an intercept, times a label's sign."""
+    x = np.column_stack([rng.uniform(-1, 1, (n, WIDTH - 1)), np.ones(n)])
+    return np.asarray(x * rng.choice([-1, 1], (n, 1)), dtype=np.float32)
+
+
+def _weighted(question: Question, difference: Integers) -> int:
+    """The squared norm in which the noise is isotropic, in exact integers: off-diagonal values count twice."""
+    weights = [round(2 / (2 * float(s) ** 2)) for s in np.broadcast_to(question.scales(1 / GRID), difference.shape)]
+    return sum(weight * int(k) ** 2 for weight, k in zip(weights, difference, strict=True))
+
+
+@EVERY
+def test_kinds_are_found_by_name(name: str) -> None:
+    question = KINDS[name](np.random.default_rng(0), 1.0, 1.0)
+    assert kind(name) is type(question)
+    assert question.kind == name
+    assert kind("nothing") is None
+
+
+@EVERY
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 2**32),
+    clip=st.floats(CLIP_FLOOR, 100.0),
+    spread=st.floats(1e-6, 1e6),
+    each=st.sampled_from([1, 1, 3]),
+    faults=st.lists(st.tuples(st.integers(0, 2), st.integers(0, WIDTH - 1), st.sampled_from(HOSTILE)), max_size=4),
+)
+def test_one_unit_moves_the_sum_by_the_grids_radius_at_most(
+    name: str, seed: int, clip: float, spread: float, each: int, faults: list[tuple[int, int, float]]
+) -> None:
+    """W5, W14: after rounding, in exact integers, whatever the unit's rows hold; an absent unit is worth zero."""
+    rng = np.random.default_rng(seed)
+    question, rows, present = KINDS[name](rng, clip, spread), _rows(rng, 20 * each), np.ones(20 * each, dtype=bool)
+    unit = slice(7 * each, 8 * each)
+    for row, column, value in faults:
+        rows[unit][row % each, column] = value
+    full = question.sum(MODEL, rows, present, each)
+    rows[unit], present[unit] = 0, False
+    without = question.sum(MODEL, rows, present, each)
+    assert full.dtype == without.dtype == np.int64
+    assert _weighted(question, full - without) <= GRID**2
+    assert not np.any(question.sum(MODEL, rows, np.zeros_like(present), each))
+
+
+@EVERY
+@pytest.mark.parametrize("each", [1, 3])
+def test_padding_a_unit_with_null_rows_changes_nothing(name: str, each: int) -> None:
+    """A unit of one row is worth that row, however many there is room for."""
+    rng = np.random.default_rng(3)
+    question, rows = KINDS[name](rng, 0.5, 1.0), _rows(rng, 40)
+    padded = np.zeros((40, each, WIDTH), dtype=np.float32)
+    padded[:, each // 2] = rows
+    present = np.zeros((40, each), dtype=bool)
+    present[:, each // 2] = True
+    alone = question.sum(MODEL, rows, np.ones(40, dtype=bool), 1)
+    together = question.sum(MODEL, padded.reshape(-1, WIDTH), present.ravel(), each)
+    np.testing.assert_allclose(together, alone, atol=40 * 6000 if name == "information_sum" else 40)
+
+
+@EVERY
+@settings(max_examples=10)
+@given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 6), max_size=4))
+def test_sums_are_bit_identical_however_units_are_split(name: str, seed: int, cuts: list[int]) -> None:
+    """W5: parts add up to the whole, cut at any of the blocks that are worked on together."""
+    rng = np.random.default_rng(seed)
+    each = int(rng.integers(1, 4))
+    size = BLOCK // each * each
+    question, n = KINDS[name](rng, 0.3, 1.0), 5 * size + 7 * each
+    rows, present = _rows(rng, n), rng.random(n) < 0.8
+    whole = question.sum(MODEL, rows, present, each)
+    edges = [0, *sorted(min(cut * size, n) for cut in cuts), n]
+    parts = [question.sum(MODEL, rows[a:b], present[a:b], each) for a, b in pairwise(edges)]
+    np.testing.assert_array_equal(np.sum(parts, axis=0), whole)
+
+
+def _by_hand(name: str, question: Any, z: Array64) -> Array64:
+    """Each kind in double precision from its definition."""
+    if name == "square_sum":
+        values = z**2
+    elif name == "potential_sum":
+        values = -np.log1p(np.exp(-z @ question.draws.T))
+        values -= values.mean(axis=1, keepdims=True)
+    elif name == "count_sum":
+        return np.array([float(len(z))])
+    else:
+        failure, transformed = expit(-z @ question.theta), z @ question.transform.T
+        if name == "information_sum":
+            values = transformed * np.sqrt(failure * (1 - failure))[:, None]
+            weights = np.minimum(1, question.bound / np.sum(values**2, axis=1))
+            return np.asarray((values * weights[:, None]).T @ values)
+        values = transformed * failure[:, None]
+        if name == "bounded_score_sum":
+            most = np.maximum(failure, 1 - failure) * np.linalg.norm(transformed, axis=1)
+            return np.asarray(np.minimum(1, question.clip / most) @ values)
+    norm = np.linalg.norm(values, axis=1)
+    assert np.any(norm > question.clip)
+    assert np.any(norm < question.clip)
+    return np.asarray(np.minimum(1, question.clip / norm) @ values)
+
+
+@EVERY
+def test_answers_are_those_of_the_definition(name: str) -> None:
+    """Without noise, to the shrinkage and rounding of the grid: 2**-10 of each unit's bound."""
+    rng = np.random.default_rng(11)
+    question, rows = KINDS[name](rng, 1.3, 1.0), _rows(rng, 700)
+    answer = question.answer(question.sum(MODEL, rows, np.ones(700, dtype=bool), 1))
+    expected = _by_hand(name, question, rows.astype(np.float64))
+    np.testing.assert_allclose(answer, expected, atol=700 * 1.3 * 2.0**-10)
+    assert answer.dtype == np.float64
+    assert answer.base is None
+
+
+def test_bounded_scores_are_not_biased_at_the_truth() -> None:
+    """METHODS 4c: given the design, the mean over labels is zero, where plain clipping leaves a bias."""
+    rng = np.random.default_rng(2)
+    theta, transform = 2 * rng.standard_normal(WIDTH), np.eye(WIDTH)
+    x = np.abs(_rows(rng, 4000)[:, -1:]) * _rows(rng, 4000) * np.array([2.0] * (WIDTH - 1) + [1], np.float32)
+    x *= np.sign(x[:, -1:])
+    p, present = expit(x @ theta), np.ones(1, dtype=bool)
+    answers = dict[str, Array64]()
+    for name, question in (
+        ("bounded", BoundedScoreSum(theta, transform, 0.2)),
+        ("clipped", ClippedScoreSum(theta, transform, 0.2)),
+    ):
+        parts: list[NDArray[Any]] = []
+        for sign, weight in ((1, p), (-1, 1 - p)):
+            each = [question.answer(question.sum(MODEL, sign * row[None], present, 1)) for row in x[:200]]
+            parts.append(weight[:200] @ np.array(each))
+        answers[name] = parts[0] + parts[1]
+    assert np.linalg.norm(answers["bounded"]) < 200 * 0.2 * 1e-3
+    assert np.linalg.norm(answers["clipped"]) > 200 * 0.2 * 1e-2
+
+
+def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
+    question = InformationSum(np.zeros(3), np.eye(3), 2.0)
+    scales, answer = question.scales(1.5), question.answer(np.arange(1, 7) * GRID)
+    np.testing.assert_allclose(scales, 1.5 * GRID / np.sqrt([1, 2, 2, 1, 2, 1]))
+    np.testing.assert_array_equal(answer, [[2, 4, 6], [4, 8, 10], [6, 10, 12]])
+    assert question.length == 9
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        PotentialSum(np.full((4, WIDTH), np.nan), 1.0),
+        PotentialSum(np.zeros((4, WIDTH - 1)), 1.0),
+        PotentialSum(np.zeros((4, WIDTH)), np.inf),
+        BoundedScoreSum(np.zeros(WIDTH - 1), np.eye(WIDTH - 1), 1.0),
+        BoundedScoreSum(np.zeros(WIDTH), np.full((WIDTH, WIDTH), np.inf), 1.0),
+        ClippedScoreSum(np.zeros(WIDTH), np.eye(WIDTH), np.nan),
+        InformationSum(np.full(WIDTH, np.nan), np.eye(WIDTH), 1.0),
+        InformationSum(np.zeros(WIDTH), np.zeros((WIDTH, 1)), 1.0),
+        InformationSum(np.zeros(WIDTH), np.eye(WIDTH), np.inf),
+        SquareSum(1.0, WIDTH + 1),
+        SquareSum(np.nan, WIDTH),
+    ],
+)
+def test_what_is_not_finite_or_of_another_shape_is_no_question(question: Question) -> None:
+    with pytest.raises(BadQuestion):
+        question.check(MODEL, DESIGN)
