@@ -122,8 +122,6 @@ class DpPsvi:
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
         """
-        if facts.unit.get("kind") != "row":
-            raise InvalidRequest.at("/method", "this method does not support privacy units of more than one row yet")
         if isinstance(request.size, bool) or not 1 <= request.size <= MAX_SIZE:
             raise InvalidRequest.at("/size", f"must be at least 1 and at most {MAX_SIZE}")
         model = model_for(request.model, facts).model
@@ -138,9 +136,10 @@ class DpPsvi:
             parameters={"posterior_draws": draws},
             mechanism=mechanism,
             clipping=(
-                f"each unit's log-likelihoods at {draws} posterior draws are centred, clipped to L2 norm C, divided by "
-                f"C/2^{GRID_BITS} and rounded so that squares sum to at most 2^{2 * GRID_BITS}; C is "
-                f"{_CLIP_MEDIANS:g} times the median norm over the current pseudopoints, at least {CLIP_FLOOR:g}"
+                f"each unit's log-likelihoods at {draws} posterior draws, summed over its rows, are centred, clipped "
+                f"to L2 norm C, divided by C/2^{GRID_BITS} and rounded so that squares sum to at most "
+                f"2^{2 * GRID_BITS}; C is {_CLIP_MEDIANS:g} times the median norm over the current pseudopoints, "
+                f"at least {CLIP_FLOOR:g}"
             ),
             grid_bits=GRID_BITS,
             queries=(PlannedQuery(PotentialSum.kind, draws, sampled, mechanism.iterations),),
