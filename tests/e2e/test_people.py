@@ -25,7 +25,9 @@ def visits(people: int, seed: int = 0) -> bytes:
         for sick in rng.integers(0, 2, rng.integers(1, 10))
     ]
     text = io.StringIO()
-    csv.writer(text).writerows([[column["name"] for column in DECLARED["columns"]], *rng.permutation(rows)])
+    csv.writer(text).writerows(
+        [[column["name"] for column in DECLARED["columns"]], *(rows[place] for place in rng.permutation(len(rows)))]
+    )
     return text.getvalue().encode()
 
 
