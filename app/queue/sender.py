@@ -1,10 +1,11 @@
 """Celery as API and worker share it: one queue, JSON, no results, no remote control; and the sender of messages."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from celery import Celery
+from celery import Celery, group
 
 from app.queue import TASKS_QUEUE
 from app.queue.files import folder_options
@@ -51,8 +52,16 @@ class CeleryQueue:
 
     def send(self, task: str, identifier: str) -> None:
         """Send ``task`` for the row ``identifier``; never raises for a broker that is away."""
+        self._send(task, lambda: self._celery.send_task(task, args=[identifier], retry=False, ignore_result=True))
+
+    def send_group(self, task: str, identifiers: Sequence[str]) -> None:
+        """Send ``task`` for each identifier, as a Celery group; never raises for a broker that is away."""
+        each = (self._celery.signature(task, args=[identifier], ignore_result=True) for identifier in identifiers)
+        self._send(task, lambda: group(each, app=self._celery).apply_async(retry=False))
+
+    def _send(self, task: str, attempt: Callable[[], object]) -> None:
         try:
-            self._celery.send_task(task, args=[identifier], retry=False, ignore_result=True)
+            attempt()
         except Exception as error:  # noqa: BLE001  (every broker library fails in its own classes)
             structlog.get_logger().warning("message not sent", task=task, kind=type(error).__name__)
 

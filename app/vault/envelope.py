@@ -85,10 +85,24 @@ def content_context(dataset_id: str, version: int) -> bytes:
     return f"{dataset_id}|{version}".encode()
 
 
-def wrap_key(key: bytes, under: bytes, context: bytes) -> bytes:
-    """``key`` under another key, bound to ``context``; the random nonce comes first."""
+def seal_message(plaintext: bytes, key: bytes, context: bytes) -> bytes:
+    """A message of any length, bound to ``context``; the random nonce comes first."""
     nonce = secrets.token_bytes(NONCE_BYTES)
-    return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(key, context, nonce, under)
+    return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(plaintext, context, nonce, key)
+
+
+def open_message(sealed: bytes, key: bytes, context: bytes) -> bytes:
+    """The inverse of :func:`seal_message`.
+
+    Raises:
+        VaultError: for altered bytes, another key or another context.
+    """
+    return _opened(sealed[NONCE_BYTES:], context, sealed[:NONCE_BYTES], key)
+
+
+def wrap_key(key: bytes, under: bytes, context: bytes) -> bytes:
+    """``key`` under another key, bound to ``context``: see :func:`seal_message`."""
+    return seal_message(key, under, context)
 
 
 def unwrap_key(wrapped: bytes, under: bytes, context: bytes) -> bytes:
@@ -99,7 +113,7 @@ def unwrap_key(wrapped: bytes, under: bytes, context: bytes) -> bytes:
     """
     if len(wrapped) != NONCE_BYTES + KEY_BYTES + TAG_BYTES:
         raise VaultError
-    return _opened(wrapped[NONCE_BYTES:], context, wrapped[:NONCE_BYTES], under)
+    return open_message(wrapped, under, context)
 
 
 def _opened(sealed: bytes, associated: bytes, nonce: bytes, key: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """A queue that remembers what was sent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -9,3 +10,6 @@ class RecordingQueue:
 
     def send(self, task: str, identifier: str) -> None:
         self.sent.append((task, identifier))
+
+    def send_group(self, task: str, identifiers: Sequence[str]) -> None:
+        self.sent.extend((task, identifier) for identifier in identifiers)

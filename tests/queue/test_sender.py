@@ -7,7 +7,7 @@ import pytest
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from app.queue import INGEST_CONTENT, RUN_JOB, TASKS_QUEUE
+from app.queue import INGEST_CONTENT, RUN_JOB, SUM_PARTITION, TASKS_QUEUE
 from app.queue.sender import CeleryQueue, celery_settings
 
 
@@ -30,6 +30,17 @@ def test_what_is_sent_arrives_in_order_and_is_gone(tmp_path: Path) -> None:
     queue.send(INGEST_CONTENT, "ct_1")
     queue.close()
     assert _receive(tmp_path, 2) == [(RUN_JOB, ["job_1"]), (INGEST_CONTENT, ["ct_1"])]
+    assert list((tmp_path / "broker" / "messages").iterdir()) == []
+
+
+def test_a_group_is_a_message_an_identifier(tmp_path: Path) -> None:
+    queue = CeleryQueue("filesystem://", tmp_path)
+    identifiers = [f"job_1:1:0:{partition}" for partition in range(3)]
+    queue.send_group(SUM_PARTITION, identifiers)
+    queue.send_group(SUM_PARTITION, [])
+    queue.close()
+    received = _receive(tmp_path, 3)
+    assert sorted(received, key=str) == [(SUM_PARTITION, [identifier]) for identifier in identifiers]
     assert list((tmp_path / "broker" / "messages").iterdir()) == []
 
 

@@ -19,7 +19,8 @@ class OpeningKey:
 
     def __init__(self, secret: bytes) -> None:
         self._box = SealedBox(PrivateKey(secret))
-        self._fingerprints = hashlib.blake2b(b"fingerprints", key=secret, digest_size=32, person=b"corevault").digest()
+        self._fingerprints = _derived(secret, b"fingerprints")
+        self._attempts = _derived(secret, b"attempts")
 
     def upload_key(self, box: bytes, upload_id: str) -> bytes:
         """The key of a sealed upload.
@@ -37,6 +38,10 @@ class OpeningKey:
         """The key of one owner's fingerprints, so that equal bytes of two owners have unrelated ones."""
         return hmac.digest(self._fingerprints, owner_id.encode(), "sha256")
 
+    def attempt_key(self, job_id: str, token: int) -> bytes:
+        """The key of what the workers tell each other in one attempt of a job."""
+        return hmac.digest(self._attempts, f"{job_id}|{token}".encode(), "sha256")
+
     def _open(self, box: bytes, context: bytes) -> bytes:
         try:
             content = bytes(self._box.decrypt(box))
@@ -45,6 +50,10 @@ class OpeningKey:
         if len(content) != KEY_BYTES + CONTEXT_BYTES or not hmac.compare_digest(content[KEY_BYTES:], context):
             raise VaultError
         return content[:KEY_BYTES]
+
+
+def _derived(secret: bytes, purpose: bytes) -> bytes:
+    return hashlib.blake2b(purpose, key=secret, digest_size=32, person=b"corevault").digest()
 
 
 def fingerprint(owner_key: bytes, sha256: bytes) -> str:
