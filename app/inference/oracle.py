@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from app.inference.design import Design
 from app.inference.mechanisms import BadQuestion, NoiseSource
+from app.inference.partition import Summation, chunk_units
 from app.inference.problems import model_for
 from app.inference.protocol import (
     Array32,
@@ -31,8 +32,6 @@ from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent, 
 
 GATHER_ROWS = 65_536
 GATHER_VALUES = 1 << 20
-BLOCK = 4096
-"""Units of a subsample that are taken together."""
 
 
 class PlanExhausted(RuntimeError):
@@ -52,6 +51,8 @@ class ClippedGaussianOracle:
         "__rows",
         "__rows_per_unit",
         "__samples",
+        "__slots",
+        "__summation",
     )
 
     def __init__(
@@ -63,8 +64,11 @@ class ClippedGaussianOracle:
         *,
         noise: NoiseSource,
         sampling: np.random.Generator,
+        summation: Summation | None = None,
     ) -> None:
         """Draw all subsamples, then gather the rows that they need in one pass over ``source``.
+
+        With a ``summation``, which carries out the sums elsewhere, nothing is gathered here.
 
         Raises:
             ValueError: if ``source`` does not have the declared slots, or not the declared rows a unit.
@@ -78,7 +82,9 @@ class ClippedGaussianOracle:
         self.__samples = Subsamples(sampling, facts.slots, rates)
         self.__model, self.__noise, self.__rows_per_unit = model, noise, facts.rows_per_unit
         self.__design = model_for(plan.model, facts).design
-        self.__rows, self.__present = _gather(model, self.__design, source, self.__samples.union)
+        self.__slots, self.__summation = facts.slots, summation
+        union = np.arange(0) if summation else self.__samples.union
+        self.__rows, self.__present = _gather(model, self.__design, source, union)
 
     @property
     def executed(self) -> tuple[PrivacyEvent, ...]:
@@ -111,11 +117,15 @@ class ClippedGaussianOracle:
 
     def __sum(self, question: Question) -> Integers:
         """The exact integer sum over the next subsample. Total in the rows."""
+        if self.__summation is not None:
+            slots = self.__samples.next_slots()
+            return self.__summation(question, range(self.__slots) if slots is None else slots)
         positions = self.__samples.next()
         if positions is None:
             return question.sum(self.__model, self.__rows, self.__present, self.__rows_per_unit)
-        starts = range(0, max(len(positions), 1), BLOCK)
-        parts = [self.__part(question, positions[start : start + BLOCK]) for start in starts]
+        chunk = chunk_units(self.__rows_per_unit)
+        starts = range(0, max(len(positions), 1), chunk)
+        parts = [self.__part(question, positions[start : start + chunk]) for start in starts]
         return np.asarray(np.sum(parts, axis=0))
 
     def __part(self, question: Question, positions: NDArray[np.integer]) -> Integers:

@@ -92,10 +92,12 @@ class Subsamples:
         Raises:
             StopIteration: after the last.
         """
-        rate = next(self._rates)
-        if rate >= 1:
-            return None
-        indices = poisson_subsample(self._rng, self._slots, rate)
-        if self._union is None:
+        indices = self.next_slots()
+        if indices is None or self._union is None:
             return indices
         return np.searchsorted(self._union, indices.astype(self._dtype()))
+
+    def next_slots(self) -> NDArray[np.int64] | None:
+        """The slots of the next subsample themselves; None for all. Raises as :meth:`next`."""
+        rate = next(self._rates)
+        return None if rate >= 1 else poisson_subsample(self._rng, self._slots, rate)
