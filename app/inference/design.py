@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
-from app.inference.models.family import Family
+from app.inference.models.definition import Family
 from app.inference.protocol import PRESENT, Array32, Array64, Column, DeclaredFacts, DesignColumn, ModelSpec
 
 RESERVED = frozenset({"weight", "y", "intercept"})
