@@ -1,10 +1,20 @@
 """The registered models: a new one is a file here and a line below."""
 
 from app.errors import InvalidRequest
-from app.inference.models import logistic
-from app.inference.models.family import Family
+from app.inference.models import gaussian, linear, logistic, multinomial, poisson, probit
+from app.inference.models.definition import Family
 
-_FAMILIES: dict[str, Family] = {each.name: each for each in (logistic.FAMILY,)}
+_FAMILIES: dict[str, Family] = {
+    each.name: each
+    for each in (
+        logistic.FAMILY,
+        probit.FAMILY,
+        linear.FAMILY,
+        poisson.FAMILY,
+        multinomial.FAMILY,
+        gaussian.FAMILY,
+    )
+}
 
 
 def family(name: str) -> Family:

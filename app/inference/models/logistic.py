@@ -1,10 +1,8 @@
 """Bayesian logistic regression: ``f(x, theta) = -log(1 + exp(-y x'theta))`` with ``y`` in {-1, 1}.
 
-Rows are folded as ``z = y x`` (intercept coordinate included), so that ``f = log sigmoid(z'theta)`` and a label costs
-no array of its own. Targets in the table's units are 0 and 1.
+Rows are folded as ``z = y x`` (intercept coordinate included), so that ``f = log sigmoid(z'theta)``.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from app.inference.models.bounded import ACTIVATION, bounded
-from app.inference.models.family import Family
+from app.inference.models.definition import Family
+from app.inference.models.labels import Labels
 from app.inference.protocol import Array32, Array64, Expansion
 
 _BOUNDS: dict[type, float] = {np.float32: 80.0, np.float64: 700.0}
@@ -21,43 +20,10 @@ _BOUNDS: dict[type, float] = {np.float32: 80.0, np.float64: 700.0}
 
 
 @dataclass(frozen=True, slots=True)
-class LogisticRegression:
+class LogisticRegression(Labels):
     """The model for a design of ``width`` columns, one coefficient each."""
 
-    width: int
-
-    @property
-    def dimension(self) -> int:
-        """One coefficient a design column."""
-        return self.width
-
-    @property
-    def predictors(self) -> int:
-        """The log-odds."""
-        return 1
-
-    @property
-    def row_width(self) -> int:
-        """The design row, with the label's sign."""
-        return self.width
-
-    @property
-    def smallest_exact(self) -> int:
-        """Points span a Fisher information of rank D, and one more brings the gradient to zero."""
-        return self.width + 1
-
-    def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns' own names."""
-        return tuple(columns)
-
-    def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """``(2y - 1) x``, shape ``(n, p)``, dtype of ``x``; any positive target counts as 1."""
-        return x * np.where(y > 0, 1, -1).astype(x.dtype)[:, None]
-
-    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The folded rows themselves."""
-        return rows
-
+    @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """``log sigmoid(rows @ draws.T) = -log(1 + exp(-a))``, shape ``(n, S)``.
 
@@ -117,14 +83,6 @@ class LogisticRegression:
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
         """Labels 0 or 1, shape ``(n,)``, with ``P(1) = sigmoid(x'theta)``."""
         return np.where(rng.random(len(x)) < expit(x @ theta), 1.0, 0.0)
-
-    def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
-        """Labels in turn, shape ``(n,)``: drawn ones may all be equal, and labels do not move afterwards."""
-        return np.asarray(np.arange(len(x)) % 2, dtype=np.float64)
-
-    def target_step(self, y: Array64) -> Array64:
-        """Labels do not move."""
-        return np.zeros_like(y)
 
 
 def _failure(rows: Array32, theta: Array64) -> Array32:

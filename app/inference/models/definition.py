@@ -1,0 +1,51 @@
+"""A family of models: what it asks of a table and of a request, and how it becomes a model."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from app.errors import InvalidRequest
+from app.inference.protocol import Column, Model, ModelSpec
+
+ColumnType = Literal["integer", "real", "categorical", "binary"]
+EVERY_TYPE: Final[tuple[ColumnType, ...]] = ("integer", "real", "categorical", "binary")
+MAX_NOISE_SCALE: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """``bind(spec, width, target)`` makes the model for a design of ``width`` columns and a declared target.
+
+    ``targets`` are the types that the target may have; without any, the model has no target. ``least_target``: what
+    the declared lower bound of the target must not be below. ``noise_scale``: whether a request may state one.
+    """
+
+    name: str
+    description: str
+    bind: Callable[[ModelSpec, int, Column | None], Model]
+    targets: tuple[ColumnType, ...]
+    least_target: float | None = None
+    features: tuple[ColumnType, ...] = EVERY_TYPE
+    intercept: bool = True
+    noise_scale: bool = False
+
+    def check_target(self, column: Column) -> None:
+        """Raise :class:`InvalidRequest` unless ``column`` can be the target."""
+        if column.type not in self.targets:
+            raise InvalidRequest.at("/model/target", f"this model needs a target of type {' or '.join(self.targets)}")
+        if column.type == "categorical" and len(column.categories) < 2:
+            raise InvalidRequest.at("/model/target", "this model needs a target of at least two categories")
+        if self.least_target is not None and not (column.lower is not None and column.lower >= self.least_target):
+            raise InvalidRequest.at(
+                "/model/target",
+                f"this model needs a target with a declared lower bound of {self.least_target:g} or more",
+            )
+
+    def check_noise_scale(self, noise_scale: float | None) -> None:
+        """Raise :class:`InvalidRequest` unless the family takes it."""
+        if noise_scale is None:
+            return
+        if not self.noise_scale:
+            raise InvalidRequest.at("/model/noise_scale", "this model has no noise scale")
+        if not 0 < noise_scale <= MAX_NOISE_SCALE:
+            raise InvalidRequest.at("/model/noise_scale", f"must be positive and at most {MAX_NOISE_SCALE:g}")

@@ -1,0 +1,199 @@
+"""Bayesian linear regression: ``y ~ N(x'beta, sigma^2)``.
+
+Inside, the target is scaled by its declared bounds to -1 and 1, as the features are: coefficients, their prior and
+``sigma`` are in half ranges of the target. Rows are ``[x, y]``. The noise is known (``noise_scale``, in the target's
+own units), or ``sigma = exp(rho) / 4`` with the last parameter ``rho``, called ``log_noise_scale``, whose prior is
+``N(0, 1)``: a quarter of the half range, give or take a factor of e. Then
+
+    ``f = -e^2/2 - m rho`` with ``e = (y - x'beta) / sigma``,
+
+where the presence ``m`` is the intercept's coordinate: 1, but 0 in a null row.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.models.bounded import odd, quadratic
+from app.inference.models.definition import Family
+from app.inference.models.one_predictor import OnePredictor
+from app.inference.models.targets import Scaled, scaled
+from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
+
+LOG_NOISE_SCALE: Final = "log_noise_scale"
+REFERENCE: Final = 0.25
+_MOST_LOG: dict[type, float] = {np.float32: 15.0, np.float64: 300.0}
+
+
+@dataclass(frozen=True, slots=True)
+class LinearRegression(OnePredictor):
+    """Known noise of standard deviation ``noise``, in half ranges of the target."""
+
+    target: Scaled
+    noise: float
+
+    @property
+    def row_width(self) -> int:
+        """The design row and the target."""
+        return self.width + 1
+
+    def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
+        """``[x, y]`` with the target scaled, shape ``(n, p + 1)``, dtype of ``x``."""
+        return np.column_stack((x, self.target.inside(y))).astype(x.dtype, copy=False)
+
+    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """All but the target."""
+        return rows[:, : self.width]
+
+    def _noise(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """``rho`` and ``sigma`` of parameters ``(..., D)``, the former zero if the noise is known."""
+        rho = np.zeros_like(theta[..., 0])
+        return rho, np.full_like(rho, self.noise)
+
+    def _residuals(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+        """``y - x'beta``, shape ``(n, S)``."""
+        ones = np.ones((len(draws), 1), dtype=draws.dtype)
+        return np.matmul(rows, np.concatenate((-draws[:, : self.width], ones), axis=1).T, out=out)
+
+    @np.errstate(all="ignore")
+    def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """``-(y - x'beta)^2 / (2 sigma^2) - m rho``, shape ``(n, S)``."""
+        rho, sigma = self._noise(draws)
+        values = self._residuals(rows, draws, out)
+        values /= sigma
+        np.square(values, out=values)
+        values *= -0.5
+        if self.dimension > self.width:
+            values -= rows[:, self.width - 1, None] * rho
+        return values
+
+    def point_gradient(
+        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
+    ) -> tuple[Array64, Array64 | None]:
+        """``sum_s cotangent_s (y - u'beta_s) / sigma_s^2`` times ``beta_s`` in ``u``, times -1 in ``y``."""
+        rho, sigma = self._noise(draws)
+        scaled_residuals = self._residuals(self.fold(u, y), draws, None) * (cotangent / sigma**2)
+        by_point = scaled_residuals @ draws[:, : self.width]
+        by_point[:, -1] -= cotangent @ rho
+        return by_point, -scaled_residuals.sum(axis=1) / self.target.half
+
+    def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
+        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
+        x, beta = rows[:, : self.width], theta[: self.width]
+        rho, sigma = self._noise(theta)
+        e = (rows[:, -1] - x @ beta) / sigma
+        value, gradient = -0.5 * weights @ np.square(e), x.T @ (weights * e) / sigma
+        information = x.T @ (x * weights[:, None]) / sigma**2
+        if self.dimension == self.width:
+            return Expansion(float(value), gradient, information)
+        presence, across = weights * x[:, -1], 2 * gradient
+        of_noise = float(weights @ np.square(e))
+        return Expansion(
+            value=float(value - presence.sum() * rho),
+            gradient=np.append(gradient, of_noise - presence.sum()),
+            information=np.block([[information, across[:, None]], [across[None, :], np.array([[2 * of_noise]])]]),
+        )
+
+    def _standardised(self, rows: Array32, theta: Array64) -> tuple[Array32, np.float32]:
+        """Residuals ``e`` ``(n,)`` and ``sigma``."""
+        single = theta.astype(np.float32)
+        sigma = self._noise(single)[1]
+        e: Array32 = self._residuals(rows, single[None, :], None)[:, 0] / sigma
+        return e, np.float32(sigma)
+
+    @np.errstate(all="ignore")
+    def scores(self, rows: Array32, theta: Array64) -> Array32:
+        """``e x / sigma``."""
+        e, sigma = self._standardised(rows, theta)
+        found: Array32 = self.features(rows) * (e / sigma)[:, None]
+        return found
+
+    @np.errstate(all="ignore")
+    def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
+        """Residuals clipped on both sides alike: they are symmetric under the model, so nothing is biased."""
+        e, sigma = self._standardised(rows, theta)
+        return odd(self.features(rows) @ (transform.astype(np.float32) / sigma).T, e, clip)
+
+    @np.errstate(all="ignore")
+    def information_factors(self, rows: Array32, theta: Array64) -> Array32:
+        """``x / sigma``, one factor a row."""
+        factors = self.features(rows) / self._standardised(rows[:0], theta)[1]
+        return factors.astype(np.float32, copy=False)[:, None, :]
+
+    def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
+        """Normal targets in the table's units, shape ``(n,)``."""
+        inside = x @ theta[: self.width] + self._noise(theta)[1] * rng.standard_normal(len(x))
+        return self.target.outside(inside)
+
+    def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
+        """Even over the declared bounds, in random order."""
+        return self.target.outside(rng.permutation(np.linspace(-1, 1, len(x))))
+
+    def target_step(self, y: Array64) -> Array64:
+        """Half the range."""
+        return np.full_like(y, self.target.half)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearRegressionOfUnknownNoise(LinearRegression):
+    """``theta = (beta, rho)``; ``noise`` is what ``sigma`` is at ``rho = 0``."""
+
+    @property
+    def dimension(self) -> int:
+        """One coefficient a design column, and the noise."""
+        return self.width + 1
+
+    def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns' own names, and ``log_noise_scale``."""
+        return (*columns, LOG_NOISE_SCALE)
+
+    def _noise(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        most = _MOST_LOG[theta.dtype.type]
+        rho = np.clip(theta[..., -1], -most, most)
+        return rho, np.exp(rho) * theta.dtype.type(self.noise)
+
+    @np.errstate(all="ignore")
+    def scores(self, rows: Array32, theta: Array64) -> Array32:
+        """``[e x / sigma, e^2 - m]``."""
+        e, sigma = self._standardised(rows, theta)
+        x = self.features(rows)
+        found = np.column_stack((x * (e / sigma)[:, None], np.square(e) - x[:, -1]))
+        return found.astype(np.float32, copy=False)
+
+    @np.errstate(all="ignore")
+    def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
+        """``e`` clipped on both sides alike, at a place and with a weight that depend on ``x``, less exact means."""
+        e, sigma = self._standardised(rows, theta)
+        x, metric = self.features(rows), transform.astype(np.float32)
+        return quadratic(x @ (metric[:, :-1] / sigma).T, metric[:, -1], e, x[:, -1], clip)
+
+    @np.errstate(all="ignore")
+    def information_factors(self, rows: Array32, theta: Array64) -> Array32:
+        """``[x / sigma, 0]`` and ``[0, sqrt(2) m]``, two factors a row."""
+        factors = np.zeros((len(rows), 2, self.dimension), dtype=np.float32)
+        x = self.features(rows)
+        factors[:, 0, :-1] = x / self._standardised(rows[:0], theta)[1]
+        factors[:, 1, -1] = x[:, -1] * np.float32(np.sqrt(2))
+        return factors
+
+
+def _bind(spec: ModelSpec, width: int, target: Column | None) -> Model:
+    bounds = scaled(target)
+    if spec.noise_scale is None:
+        return LinearRegressionOfUnknownNoise(width, bounds, REFERENCE)
+    return LinearRegression(width, bounds, spec.noise_scale / bounds.half)
+
+
+FAMILY = Family(
+    name="linear-regression",
+    description=(
+        "Bayesian linear regression of a real or integer column, scaled by its bounds to -1 and 1. noise_scale is that "
+        "of the noise, in the target's own units; without it the noise is unknown, and log_noise_scale a parameter."
+    ),
+    bind=_bind,
+    targets=("real", "integer"),
+    noise_scale=True,
+)

@@ -1,0 +1,127 @@
+"""Bayesian Poisson regression with the log link: ``y ~ Poisson(exp(x'theta))``, ``f = y x'theta - exp(x'theta)``.
+
+Rows are ``[x, y]`` (a null row's log-likelihood is the constant -1). A predictor beyond its bound counts as the bound:
+e^-20 to e^20 where rows are seen. Pseudopoints may have any target within the declared bounds, not integers only.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.models.bounded import SHRINK, bounded, lengths
+from app.inference.models.definition import Family
+from app.inference.models.one_predictor import OnePredictor
+from app.inference.models.poisson_law import clipped_mean
+from app.inference.models.targets import bounds_of
+from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
+
+_BOUNDS: Final[dict[type, float]] = {np.float32: 20.0, np.float64: 300.0}
+_MOST_SAMPLED: Final = 40.0
+_LEAST_BOUND: Final = 1e-30
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonRegression(OnePredictor):
+    """The model for a design of ``width`` columns and a target of declared bounds."""
+
+    lower: float
+    upper: float
+
+    @property
+    def row_width(self) -> int:
+        """The design row and the target."""
+        return self.width + 1
+
+    def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
+        """``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
+        return np.column_stack((x, y)).astype(x.dtype, copy=False)
+
+    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """All but the target."""
+        return rows[:, : self.width]
+
+    @np.errstate(all="ignore")
+    def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """``y x'theta - exp(x'theta)``, shape ``(n, S)``."""
+        predictor = np.matmul(self.features(rows), draws.T, out=out)
+        bound = _BOUNDS[predictor.dtype.type]
+        np.clip(predictor, -bound, bound, out=predictor)
+        rate = np.exp(predictor)
+        predictor *= rows[:, -1:]
+        predictor -= rate
+        return np.asarray(predictor)
+
+    def point_gradient(
+        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
+    ) -> tuple[Array64, Array64 | None]:
+        """``sum_s cotangent_s (y - exp(u'draws_s)) draws_s`` in ``u``, ``sum_s cotangent_s u'draws_s`` in ``y``."""
+        predictor = np.clip(u @ draws.T, -_BOUNDS[np.float64], _BOUNDS[np.float64])
+        return ((y[:, None] - np.exp(predictor)) * cotangent) @ draws, predictor @ cotangent
+
+    def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
+        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
+        x, y = self.features(rows), rows[:, -1]
+        predictor = np.clip(x @ theta, -_BOUNDS[np.float64], _BOUNDS[np.float64])
+        rate = np.exp(predictor)
+        return Expansion(
+            value=float(weights @ (y * predictor - rate)),
+            gradient=x.T @ (weights * (y - rate)),
+            information=x.T @ (x * (weights * rate)[:, None]),
+        )
+
+    def _rates(self, rows: Array32, theta: Array64) -> Array32:
+        predictor = self.features(rows) @ theta.astype(np.float32)
+        np.clip(predictor, -_BOUNDS[np.float32], _BOUNDS[np.float32], out=predictor)
+        rates: Array32 = np.exp(predictor, out=predictor)
+        return rates
+
+    @np.errstate(all="ignore")
+    def scores(self, rows: Array32, theta: Array64) -> Array32:
+        """``(y - rate) x``."""
+        found: Array32 = self.features(rows) * (rows[:, -1] - self._rates(rows, theta))[:, None]
+        return found
+
+    @np.errstate(all="ignore")
+    def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
+        """Residuals clipped to ``C / ||W x||`` less the exact mean that this leaves, and weighted to the bound."""
+        rate = self._rates(rows, theta)
+        directions = self.features(rows) @ transform.astype(np.float32).T
+        cut = np.maximum(np.float32(clip) * SHRINK / lengths(directions), np.float32(_LEAST_BOUND))
+        mean = clipped_mean(rate.astype(np.float64), cut.astype(np.float64)).astype(np.float32)
+        residual = np.clip(rows[:, -1] - rate, -cut, cut) - mean
+        residual[~np.isfinite(rows[:, -1])] = 0
+        return bounded(directions, residual, cut + np.abs(mean), clip)
+
+    @np.errstate(all="ignore")
+    def information_factors(self, rows: Array32, theta: Array64) -> Array32:
+        """``sqrt(rate) x``, one factor a row."""
+        factors: Array32 = self.features(rows) * np.sqrt(self._rates(rows, theta))[:, None]
+        return factors[:, None, :]
+
+    def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
+        """Counts, shape ``(n,)``; rates beyond e^40 count as that."""
+        return rng.poisson(np.exp(np.minimum(x @ theta, _MOST_SAMPLED))).astype(np.float64)
+
+    def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
+        """Even over the declared bounds on the scale of ``log(1 + y)``, in random order."""
+        even = np.expm1(np.linspace(np.log1p(self.lower), np.log1p(self.upper), len(x)))
+        return rng.permutation(np.clip(even, self.lower, self.upper))
+
+    def target_step(self, y: Array64) -> Array64:
+        """``1 + y``: moves are alike on the scale of ``log(1 + y)``."""
+        return 1 + y
+
+
+def _bind(_spec: ModelSpec, width: int, target: Column | None) -> Model:
+    return PoissonRegression(width, *bounds_of(target))
+
+
+FAMILY = Family(
+    name="poisson-regression",
+    description="Bayesian Poisson regression, log link, of an integer column with a declared lower bound of 0 or more.",
+    bind=_bind,
+    targets=("integer",),
+    least_target=0.0,
+)

@@ -1,0 +1,112 @@
+"""The Poisson law where rows are seen: every rate takes the same steps, so that durations do not tell of rates.
+
+Below a rate of 8, moments are sums over 48 values. Above, the distribution function is the incomplete gamma function
+``P(Y <= k) = Q(k + 1, rate)`` by its uniform asymptotic expansion (Temme, *SIAM J. Math. Anal.* 10, 1979; NIST Digital
+Library of Mathematical Functions, 8.12): with ``a = k + 1`` and ``eta^2 / 2 = m - log(1 + m)``, ``m = rate / a - 1``,
+
+    ``Q = erfc(eta sqrt(a / 2)) / 2 + exp(-a eta^2 / 2) / sqrt(2 pi a) * (C_0(eta) + C_1(eta) / a + C_2(eta) / a^2)``.
+"""
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from app.inference.protocol import Array64
+
+_FEW: Final = 8.0
+_TERMS: Final = 48
+_NEAR: Final = 0.5
+_SERIES: Final[tuple[tuple[float, ...], ...]] = (
+    (
+        -1 / 3,
+        1 / 12,
+        -2 / 135,
+        1.1574074074074074e-3,
+        3.527336860670194e-4,
+        -1.7875514403292181e-4,
+        3.9192631785224378e-5,
+        -2.1854485106799922e-6,
+        -1.85406221071516e-6,
+        8.296711340953086e-7,
+        -1.7665952736826079e-7,
+        6.7078535434014986e-9,
+    ),
+    (
+        -1 / 540,
+        -1 / 288,
+        2.6455026455026455e-3,
+        -9.9022633744855967e-4,
+        2.0576131687242798e-4,
+        -4.0187757201646091e-7,
+        -1.8098550334489978e-5,
+        7.6491609160811101e-6,
+    ),
+    (4.1335978835978836e-3, -2.6813271604938272e-3, 7.7160493827160494e-4, 2.0093878600823045e-6),
+)
+"""Coefficients of ``C_0``, ``C_1`` and ``C_2`` in powers of eta."""
+
+
+def clipped_mean(rate: Array64, cut: Array64) -> Array64:
+    """``E[clip(Y - rate, -cut, cut)]`` for ``Y ~ Poisson(rate)``, elementwise, to about single precision."""
+    return np.where(rate < _FEW, _by_sum(np.minimum(rate, _FEW), cut), _by_tails(np.maximum(rate, _FEW), cut))
+
+
+def _by_sum(rate: Array64, cut: Array64) -> Array64:
+    probability, total = np.exp(-rate), np.zeros_like(rate)
+    for value in range(_TERMS):
+        total += probability * np.clip(value - rate, -cut, cut)
+        probability *= rate / (value + 1)
+    return total
+
+
+def _by_tails(rate: Array64, cut: Array64) -> Array64:
+    """``E[min(Y, high)] - E[min(Y, low)] + low - rate``."""
+    cut = np.minimum(cut, 12 * np.sqrt(rate) + 40)  # beyond, nothing is cut that single precision could tell
+    low, high = np.maximum(rate - cut, 0), rate + cut
+    below = np.maximum(rate - cut, -cut)  # a negative bound never binds: the mean of min(Y, low) is low itself
+    return _mean_of_minimum(rate, high) - np.where(rate > cut, _mean_of_minimum(rate, low), below) + below - rate
+
+
+def _mean_of_minimum(rate: Array64, bound: Array64) -> Array64:
+    """``E[min(Y, bound)] = rate P(Y <= k - 1) + bound P(Y > k)`` with ``k`` the floor of ``bound``."""
+    distribution, mass = _law(rate, np.floor(bound))
+    return rate * (distribution - mass) + bound * (1 - distribution)
+
+
+def _law(rate: Array64, k: Array64) -> tuple[Array64, Array64]:
+    """``P(Y <= k)`` and ``P(Y = k)``."""
+    a = k + 1
+    m = rate / a - 1
+    half = np.maximum(m - np.log1p(m), 0)
+    eta = np.copysign(np.sqrt(2 * half), m)
+    bell = np.exp(-np.minimum(a * half, 600)) / np.sqrt(2 * math.pi * a)
+    correction = _first(m, eta) + (_second(m, eta) + _polynomial(_SERIES[2], np.clip(eta, -1, 1)) / a) / a
+    distribution = ndtr(-np.clip(eta * np.sqrt(a), -30, 30)) + bell * correction
+    stirling = 1 + (1 / 12 + (1 / 288 - 139 / 51840 / a) / a) / a
+    return distribution, bell * a / (rate * stirling)
+
+
+def _first(m: Array64, eta: Array64) -> Array64:
+    """``C_0 = 1/m - 1/eta``, by its series near zero."""
+    far = np.abs(eta) > _NEAR
+    exact = 1 / np.where(far, m, 1) - 1 / np.where(far, eta, 1)
+    return np.where(far, exact, _polynomial(_SERIES[0], eta))
+
+
+def _second(m: Array64, eta: Array64) -> Array64:
+    """``C_1 = 1/eta^3 - 1/m^3 - 1/m^2 - 1/(12 m)``, by its series near zero."""
+    far = np.abs(eta) > _NEAR
+    inverse = 1 / np.where(far, m, 1)
+    exact = np.where(far, eta, 1) ** -3 - inverse * (1 / 12 + inverse * (1 + inverse))
+    return np.where(far, exact, _polynomial(_SERIES[1], eta))
+
+
+def _polynomial(coefficients: tuple[float, ...], at: NDArray[Any]) -> Array64:
+    value = np.full_like(at, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        value *= at
+        value += coefficient
+    return value
