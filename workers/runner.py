@@ -5,46 +5,23 @@ after opening is final: the job has failed and is charged, and nobody learns mor
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import structlog
 
-from app.datasets import repository as datasets
-from app.datasets.facts import declared_facts
-from app.datasets.models import Content, Dataset
+from app.datasets.models import Dataset
 from app.db import Database, WriteSession
 from app.errors import Internal
-from app.inference import plans
-from app.inference.protocol import RowSource
 from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, accounted
 from app.jobs.models import Job
 from app.ledger import Ledger
 from app.privacy.events import PrivacyEvent
 from app.releases import repository as releases
 from app.releases.publication import Draft, Publisher
-from app.releases.statement import Run, Standing
+from app.releases.statement import Standing
+from workers.assignments import Assignment, Tables, assignment
 from workers.computation import EnclaveFault, compute
 from workers.heartbeat import Heartbeat, Stopped
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """An opened attempt: what to run, and what opens the pinned content."""
-
-    claim: Claim
-    run: Run
-    table_object: str
-    wrapped_key: bytes
-    dataset_box: bytes
-
-    @property
-    def accounted(self) -> bool:
-        return self.run.cost is not None
-
-
-Tables = Callable[[Assignment], AbstractContextManager[RowSource]]
-"""Opens the pinned table of an assignment: the enclave's part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +96,10 @@ class Runner:
         """Past this transaction the job is charged, come what may."""
         with self._database.write() as tx:
             job = self._lifecycle.open(tx, claim)
-            assignment = None if job is None else _assignment(tx, claim, job)
-        if assignment is None:
+            opened = None if job is None else assignment(tx, claim, job)
+        if opened is None:
             raise Stopped(Hold.LOST)
-        return assignment
+        return opened
 
     def _publish(self, assignment: Assignment, draft: Draft, executed: tuple[PrivacyEvent, ...]) -> None:
         """Settle, publish and finish in one transaction."""
@@ -169,25 +146,3 @@ class Runner:
                 return self._lifecycle.heartbeat(tx, claim, stage=stage, steps_done=steps_done)
 
         return beat
-
-
-def _assignment(tx: WriteSession, claim: Claim, job: Job) -> Assignment:
-    dataset = tx.get_one(Dataset, job.dataset_id)
-    content = tx.get_one(Content, job.content_id)
-    key = datasets.data_key(tx, dataset.id)
-    if key is None or content.table_object is None or content.wrapped_key is None:
-        raise Internal
-    if accounted(job) != (dataset.sensitivity == "private"):
-        raise Internal  # a row that says otherwise was altered: private data is never read without a reservation
-    cost = None
-    if job.cost_epsilon is not None and job.cost_delta is not None:
-        cost = {"epsilon": job.cost_epsilon, "delta": job.cost_delta}
-    run = Run(
-        job_id=job.id,
-        dataset_id=dataset.id,
-        content_version=content.version,
-        facts=declared_facts(dataset, job.cost_delta),
-        plan=plans.from_json(job.plan),
-        cost=cost,
-    )
-    return Assignment(claim, run, content.table_object, content.wrapped_key, key.sealed_key)

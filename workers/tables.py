@@ -1,8 +1,8 @@
 """How a run gets at its rows: the pinned table, opened by the enclave."""
 
 from app.vault.store import ObjectStore
+from workers.assignments import Assignment
 from workers.enclave import OpeningKey, StoredTable, layout, open_table
-from workers.runner import Assignment
 
 
 class EnclaveTables:

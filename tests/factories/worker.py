@@ -31,10 +31,11 @@ from app.vault.store import open_store
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
 from tests.factories.transport import AppTransport
+from workers.assignments import Assignment
 from workers.enclave import Limits as EnclaveLimits
 from workers.enclave import OpeningKey
 from workers.ingestion import Ingestion
-from workers.runner import Assignment, Pace, Runner
+from workers.runner import Pace, Runner
 from workers.sweeper import Sweeper
 from workers.tables import EnclaveTables
 

@@ -9,7 +9,7 @@ import pytest
 from app.jobs import repository
 from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
-from workers.runner import Assignment
+from workers.assignments import Assignment
 
 
 @pytest.mark.parametrize("alteration", ["no cost", "another dataset"])

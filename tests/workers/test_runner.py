@@ -24,9 +24,9 @@ from tests.factories import rows
 from tests.factories.datasets import stored
 from tests.factories.worker import House, MemoryRows, memory_tables
 from workers import runner as runner_module
+from workers.assignments import Assignment
 from workers.computation import compute
 from workers.heartbeat import Heartbeat
-from workers.runner import Assignment
 
 CANARY = "canary-8417.25"
 

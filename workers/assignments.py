@@ -1,0 +1,62 @@
+"""What an attempt of a job runs on, read back from the database's rows."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from app.datasets import repository as datasets
+from app.datasets.facts import declared_facts
+from app.datasets.models import Content, Dataset
+from app.db import ReadSession
+from app.errors import Internal
+from app.inference import plans
+from app.inference.protocol import RowSource
+from app.jobs.lifecycle import Claim, accounted
+from app.jobs.models import Job
+from app.releases.statement import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """An opened attempt: what to run, and what opens the pinned content."""
+
+    claim: Claim
+    run: Run
+    table_object: str
+    wrapped_key: bytes
+    dataset_box: bytes
+
+    @property
+    def accounted(self) -> bool:
+        return self.run.cost is not None
+
+
+Tables = Callable[[Assignment], AbstractContextManager[RowSource]]
+"""Opens the pinned table of an assignment: the enclave's part."""
+
+
+def assignment(session: ReadSession, claim: Claim, job: Job) -> Assignment:
+    """What an attempt of an opened ``job`` runs on.
+
+    Raises:
+        Internal: for rows that cannot be: the content or its key is gone, or private data is said to be public.
+    """
+    dataset = session.get_one(Dataset, job.dataset_id)
+    content = session.get_one(Content, job.content_id)
+    key = datasets.data_key(session, dataset.id)
+    if key is None or content.table_object is None or content.wrapped_key is None:
+        raise Internal
+    if accounted(job) != (dataset.sensitivity == "private"):
+        raise Internal  # a row that says otherwise was altered: private data is never read without a reservation
+    cost = None
+    if job.cost_epsilon is not None and job.cost_delta is not None:
+        cost = {"epsilon": job.cost_epsilon, "delta": job.cost_delta}
+    run = Run(
+        job_id=job.id,
+        dataset_id=dataset.id,
+        content_version=content.version,
+        facts=declared_facts(dataset, job.cost_delta),
+        plan=plans.from_json(job.plan),
+        cost=cost,
+    )
+    return Assignment(claim, run, content.table_object, content.wrapped_key, key.sealed_key)
