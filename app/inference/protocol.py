@@ -4,7 +4,7 @@ A method never meets a row. It asks its oracle planned questions and sees noised
 ``plan`` states the price beside the algorithm that it prices.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar
 
@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
+from app.inference.likelihoods import Array32 as Array32
+from app.inference.likelihoods import Array64 as Array64
+from app.inference.likelihoods import Expansion as Expansion
+from app.inference.likelihoods import Model as Model
 from app.privacy.events import AtomicEvent, NonPrivateEvent, PrivacyEvent, encode
 
 if TYPE_CHECKING:
     from app.inference.design import Design
 
-Array32 = NDArray[np.float32]
-Array64 = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 PRESENT: Final = "_present"
@@ -274,95 +276,6 @@ class RowSource(Protocol):
         real, integer: float64, clamped; binary: float64 0/1; categorical: integer code in declared order.
         A null row is not present, and zero everywhere.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """A weighted log-likelihood at one parameter: value, gradient ``(D,)``, negative Hessian ``(D, D)``."""
-
-    value: float
-    gradient: Array64
-    information: Array64
-
-
-class Model(Protocol):
-    """A likelihood of a design row of p coordinates (and its target), with a parameter ``theta`` in R^D.
-
-    ``rows`` are whatever :meth:`fold` makes of design rows and targets, ``(n, row_width)``; a row of zeros is null: its
-    log-likelihood does not depend on ``theta``. Log-likelihoods leave out what does not depend on ``theta``.
-
-    Row zone: :meth:`log_likelihood` in single precision, :meth:`scores`, :meth:`bounded_scores` and
-    :meth:`information_factors` see private rows. They take and give float32, are total (whatever the values, no error,
-    no warning, the shape stays), and reach no subnormal number, which would take longer.
-    """
-
-    @property
-    def dimension(self) -> int:
-        """The number D of parameters."""
-
-    @property
-    def predictors(self) -> int:
-        """Coefficients come first in ``theta``, in this many blocks of p; what is left are parameters of their own."""
-
-    @property
-    def row_width(self) -> int:
-        """The number of columns of folded rows."""
-
-    @property
-    def smallest_exact(self) -> int:
-        """The least number of weighted points that can represent a posterior of this model."""
-
-    def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The D parameters by name, for a design of these ``columns``."""
-
-    def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """Rows from design rows ``(n, p)`` and targets ``(n,)`` in the table's units; dtype of ``x``.
-
-        A model without a target looks at ``y`` not at all.
-        """
-
-    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Design coordinates ``(n, p)`` of folded rows, each row up to its sign."""
-
-    def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Potentials ``(n, S)`` of ``rows`` at ``draws`` ``(S, D)``, written to ``out`` where given."""
-
-    def point_gradient(
-        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
-    ) -> tuple[Array64, Array64 | None]:
-        """``sum_s cotangent_s * grad f(fold(u, y), draws_s)`` in ``u`` ``(n, p)`` and in ``y`` ``(n,)``.
-
-        The latter is None for targets that are discrete, or that there are none of: they stay.
-        """
-
-    def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
-        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
-
-    def scores(self, rows: Array32, theta: Array64) -> Array32:
-        """Gradients of the log-likelihoods in ``theta``, ``(n, D)``. Row zone."""
-
-    def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Scores in the coordinates ``transform @ score``, bounded and conditionally unbiased, ``(n, D)``. Row zone.
-
-        Each has L2 norm at most ``clip`` whatever its target, and mean zero over targets that follow the model at
-        ``theta``, given its design row (Kuensch, Stefanski & Carroll 1989): nothing that clipping biases is left.
-        A row that is not finite, or whose contribution is not, gives zero.
-        """
-
-    def information_factors(self, rows: Array32, theta: Array64) -> Array32:
-        """``(n, r, D)``: over a row's factors ``f``, ``sum f f'`` is its expected information. Row zone."""
-
-    def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
-        """Targets ``(n,)`` in the table's units, drawn at design rows ``x`` and parameter ``theta`` (D,).
-
-        They follow the model, so a bound of the declaration need not hold. Zeros for a model without a target.
-        """
-
-    def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
-        """Targets ``(n,)`` of pseudopoints that start at design rows ``x``, knowing nothing of the data."""
-
-    def target_step(self, y: Array64) -> Array64:
-        """What a move by one is at targets ``y`` ``(n,)``, in the table's units: moves are made in these."""
 
 
 class Method(Protocol):
