@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
+from app.inference.laplace import Laplace
 from app.inference.mechanisms import NoiseSource
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import (
@@ -100,3 +102,11 @@ def oracle(
 
 
 MODEL, DESIGN = model_for(SPEC, facts(10)).model, model_for(SPEC, facts(10)).design
+
+
+def divergence(approximate: Laplace, exact: Laplace) -> float:
+    """KL between the two normals, in nats."""
+    ratio = solve_triangular(approximate.factor, exact.factor, lower=True)
+    shift = exact.factor.T @ (approximate.mean - exact.mean)
+    logs = np.log(np.diag(approximate.factor)).sum() - np.log(np.diag(exact.factor)).sum()
+    return float(0.5 * (np.sum(ratio**2) - len(shift) + shift @ shift) + logs)

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.linalg import solve_triangular
 
 from app.errors import InvalidRequest
 from app.inference.laplace import Laplace, laplace
@@ -14,7 +13,7 @@ from app.inference.registry import method, model_for, smallest_exact
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
-from tests.inference.support import SPEC, WIDTH, NullNoise, Table, facts, table
+from tests.inference.support import SPEC, WIDTH, NullNoise, Table, divergence, facts, table
 
 
 def _request(**fields: Any) -> PlanRequest:
@@ -74,14 +73,6 @@ def test_too_small_a_size_is_warned_of() -> None:
         assert bool(plan.warnings) is warned
 
 
-def _divergence(approximate: Laplace, exact: Laplace) -> float:
-    """KL between the two normals."""
-    ratio = solve_triangular(approximate.factor, exact.factor, lower=True)
-    shift = exact.factor.T @ (approximate.mean - exact.mean)
-    logs = np.log(np.diag(approximate.factor)).sum() - np.log(np.diag(exact.factor)).sum()
-    return float(0.5 * (np.sum(ratio**2) - len(shift) + shift @ shift) + logs)
-
-
 def _full_posterior(source: Table) -> Laplace:
     columns = source.columns
     x = np.stack(
@@ -124,4 +115,4 @@ def test_a_run_brings_the_posterior_to_the_data(noise: Any, bound: float) -> Non
     found = laplace(logistic, rows, points.weight, prior_of_it, np.zeros(WIDTH))
     exact = _full_posterior(source)
     prior = Laplace(np.zeros(WIDTH), np.eye(WIDTH))
-    assert _divergence(found, exact) < bound * _divergence(prior, exact)
+    assert divergence(found, exact) < bound * divergence(prior, exact)

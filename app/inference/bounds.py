@@ -1,0 +1,43 @@
+"""Points inside the declared bounds, so that they can be read as rows.
+
+The set is the smallest convex one that holds every possible design row: coordinates of numbers and of binary columns
+lie in [-1, 1] (a column whose bounds coincide is 0), and the indicators of a categorical column are shares: not
+negative, and at most 1 together, where what is left is the share of the first category. The intercept is 1. A share
+between 0 and 1 is no category: a point says how much of its weight has which.
+"""
+
+from itertools import groupby
+
+import numpy as np
+
+from app.inference.design import Design
+from app.inference.protocol import Array64
+
+
+def project(design: Design, u: Array64) -> Array64:
+    """The nearest points ``(M, p)``, in Euclidean distance, to ``u`` ``(M, p)`` within the declared bounds."""
+    inside = np.clip(u, -1, 1)
+    constant = {column.name for column in design.features if column.lower is not None and column.lower == column.upper}
+    position = 0
+    for (source, kind), columns in groupby(design.columns, lambda each: (each.source, each.transform["kind"])):
+        block = slice(position, position + len(list(columns)))
+        position = block.stop
+        if kind == "indicator":
+            inside[:, block] = _shares(u[:, block])
+        elif kind == "constant":
+            inside[:, block] = 1
+        elif source in constant:
+            inside[:, block] = 0
+    return inside
+
+
+def _shares(values: Array64) -> Array64:
+    """The nearest non-negative vectors ``(M, k)`` with a sum of at most 1 (Held, Wolfe & Crowder 1974)."""
+    positive = np.maximum(values, 0)
+    descending = -np.sort(-values, axis=1)
+    excess = np.cumsum(descending, axis=1) - 1
+    counts = np.arange(1, values.shape[1] + 1)
+    active = (descending * counts > excess).sum(axis=1)
+    shift = np.take_along_axis(excess, active[:, None] - 1, axis=1) / active[:, None]
+    full = positive.sum(axis=1, keepdims=True) > 1
+    return np.where(full, np.maximum(values - shift, 0), positive)
