@@ -53,6 +53,10 @@ class Settings(BaseSettings):
     """How often runs that were lost are looked for."""
     worker_processes: Count = 1
     """Runs that one worker carries through at the same time."""
+    partitions: Annotated[int, Field(ge=1, le=64)] = 1
+    """Parts that a large query is split into, for as many worker processes; 1: no query is split."""
+    split_rows: Count = 10_000_000
+    """Rows that a job's largest query must be expected to read before it is split."""
 
     tls_cert: Folder | None = None
     """PEM file with the server's certificate chain."""

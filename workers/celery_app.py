@@ -16,6 +16,7 @@ from app.vault.signing import Signer
 from app.vault.store import open_store
 from workers.enclave import Limits, OpeningKey
 from workers.ingestion import Ingestion
+from workers.partitions import Helper, Sharing
 from workers.runner import Pace, Runner
 from workers.sweeper import Sweeper
 from workers.tables import EnclaveTables
@@ -30,6 +31,7 @@ class Workshop:
 
     runner: Runner
     ingestion: Ingestion
+    helper: Helper
 
 
 def make_celery(settings: Settings) -> Celery:
@@ -58,16 +60,18 @@ def make_workshop(settings: Settings) -> Workshop:
     opening_key = OpeningKey(keys.opening_key)
     pace = Pace(settings.lease_seconds, settings.heartbeat_seconds)
     publisher = Publisher(store, Signer(keys.release_seed))
+    tables = EnclaveTables(store, opening_key)
+    queue = CeleryQueue(settings.broker_url, settings.data_dir)
+    sharing = Sharing(store, opening_key, queue, settings.partitions, settings.split_rows)
     limits = Limits(
         memory_bytes=settings.ingest_memory_bytes,
         rows=settings.max_rows,
         decoded_bytes=settings.max_decoded_bytes,
     )
     return Workshop(
-        runner=Runner(
-            database, ledger, lifecycle, publisher=publisher, tables=EnclaveTables(store, opening_key), pace=pace
-        ),
+        runner=Runner(database, ledger, lifecycle, publisher=publisher, tables=tables, sharing=sharing, pace=pace),
         ingestion=Ingestion(database, ledger, store, opening_key, limits, pace),
+        helper=Helper(database, ledger, store, opening_key, tables),
     )
 
 

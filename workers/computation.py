@@ -6,6 +6,7 @@ from app.errors import CorevaultError
 from app.inference import registry
 from app.inference.mechanisms import BadQuestion, DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
+from app.inference.partition import Summation
 from app.inference.protocol import Array64, DeclaredFacts, MechanismPlan, Pseudocoreset, Question, RowSource
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run, run_public
@@ -27,16 +28,20 @@ class GuardedOracle:
         """As :meth:`app.inference.protocol.Oracle.ask`."""
         try:
             return self._oracle.ask(question)
-        except (BadQuestion, PlanExhausted, MemoryError):
-            raise
+        except (BadQuestion, PlanExhausted, MemoryError, CorevaultError):
+            raise  # the last: a table that is read while it answers does not open any more, or the store is away
         except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)
             raise EnclaveFault from None
 
 
 def compute(
-    plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, on_step: Callable[[int], None]
+    plan: MechanismPlan,
+    facts: DeclaredFacts,
+    rows: RowSource,
+    on_step: Callable[[int], None],
+    summation: Summation | None = None,
 ) -> tuple[Pseudocoreset, tuple[PrivacyEvent, ...]]:
-    """What is released, and the events that were carried out for it.
+    """What is released, and the events that were carried out for it; sums by ``summation`` where there is one.
 
     Raises:
         EnclaveFault: the account must be frozen.
@@ -45,16 +50,19 @@ def compute(
         points = run_public(plan, facts, rows, sampling_generator())
         on_step(plan.steps)
         return points, plan.events
-    oracle = _oracle(plan, facts, rows)
+    oracle = _oracle(plan, facts, rows, summation)
     points = run(plan, facts, GuardedOracle(oracle), monte_carlo_generator(), on_step)
     return points, oracle.executed
 
 
-def _oracle(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> ClippedGaussianOracle:
+def _oracle(
+    plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, summation: Summation | None
+) -> ClippedGaussianOracle:
     """Draws all subsamples and gathers their rows. The store or the process may fail here; nothing else may."""
     model = registry.model_for(plan.model, facts).model
     try:
-        return ClippedGaussianOracle(model, plan, facts, rows, noise=DiscreteGaussian(), sampling=sampling_generator())
+        noise, sampling = DiscreteGaussian(), sampling_generator()
+        return ClippedGaussianOracle(model, plan, facts, rows, noise=noise, sampling=sampling, summation=summation)
     except (CorevaultError, VaultError, MemoryError):
         raise
     except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)

@@ -22,6 +22,7 @@ from app.releases.statement import Standing
 from workers.assignments import Assignment, Tables, assignment
 from workers.computation import EnclaveFault, compute
 from workers.heartbeat import Heartbeat, Stopped
+from workers.partitions import Sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Runner:
         *,
         publisher: Publisher,
         tables: Tables,
+        sharing: Sharing,
         pace: Pace,
     ) -> None:
         self._database = database
@@ -50,6 +52,7 @@ class Runner:
         self._lifecycle = lifecycle
         self._publisher = publisher
         self._tables = tables
+        self._sharing = sharing
         self._pace = pace
 
     def run(self, job_id: str) -> None:
@@ -79,8 +82,9 @@ class Runner:
             with self._database.write() as tx:
                 self._ledger.checkpoint(tx, assignment.run.dataset_id)
         heartbeat.enter(Stage.RUNNING)
-        with self._tables(assignment) as rows:
-            points, executed = compute(assignment.run.plan, assignment.run.facts, rows, heartbeat.step)
+        run = assignment.run
+        with self._tables(assignment) as rows, self._sharing.shared(assignment, rows) as summation:
+            points, executed = compute(run.plan, run.facts, rows, heartbeat.step, summation)
         if executed != assignment.run.plan.events:
             raise Internal
         heartbeat.enter(Stage.PUBLISHING)
@@ -91,6 +95,7 @@ class Runner:
         """Destroy what earlier attempts may have stored before they died."""
         for token in range(1, claim.fencing_token):
             self._publisher.discard(claim.job_id, token)
+            self._sharing.clear(claim.job_id, token)
 
     def _open(self, claim: Claim) -> Assignment:
         """Past this transaction the job is charged, come what may."""

@@ -25,6 +25,7 @@ from app.jobs.models import Job, WorkerLease
 from app.queue import TaskQueue
 from app.releases.publication import discard
 from app.vault.store import ObjectStore
+from workers.enclave.exchange import clear
 
 LEASE_NAME = "sweeper"
 LEASE = timedelta(seconds=5)
@@ -103,6 +104,7 @@ class Sweeper:
         if job is not None and job.status in repository.ENDED and job.release_id is None:
             for token in range(1, job.fencing_token + 1):
                 discard(self._store, job_id, token)
+                clear(self._store, job_id, token)
 
     def _abandon(self) -> None:
         with self._database.read() as session:

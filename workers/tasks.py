@@ -5,7 +5,7 @@ from collections.abc import Callable
 import structlog
 from celery import Celery
 
-from app.queue import INGEST_CONTENT, RUN_JOB
+from app.queue import INGEST_CONTENT, RUN_JOB, SUM_PARTITION
 from workers.celery_app import Workshop
 
 
@@ -18,8 +18,12 @@ def register(celery: Celery, workshop: Callable[[], Workshop]) -> None:
     def ingest_content(content_id: str) -> None:
         _guarded(INGEST_CONTENT, lambda: workshop().ingestion.run(content_id))
 
+    def sum_partition(part_id: str) -> None:
+        _guarded(SUM_PARTITION, lambda: workshop().helper.run(part_id))
+
     celery.task(run_job, name=RUN_JOB)
     celery.task(ingest_content, name=INGEST_CONTENT)
+    celery.task(sum_partition, name=SUM_PARTITION)
 
 
 def _guarded(task: str, run: Callable[[], None]) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.design import Design
-from app.inference.protocol import Integers, Model, Question, RowSource
+from app.inference.protocol import DeclaredFacts, Integers, MechanismPlan, Model, Question, RowSource
 from app.inference.questions.blocks import BLOCK
+from app.privacy.events import PoissonSampledEvent, flatten
 
 CHUNK_ROWS = 32 * BLOCK
 """Rows that are read together, at most, unless one unit has more."""
@@ -21,6 +22,14 @@ Slots = range | NDArray[np.int64]
 
 Summation = Callable[[Question, Slots], Integers]
 """Carries out the sum over the units of a query somewhere, exactly. A fault among the rows is an exception."""
+
+
+def largest_query(plan: MechanismPlan, facts: DeclaredFacts) -> float:
+    """Rows that the largest query of a plan is expected to read, at most."""
+    rates = [
+        event.sampling_rate if isinstance(event, PoissonSampledEvent) else 1.0 for event, _ in flatten(plan.events)
+    ]
+    return max(rates, default=0.0) * facts.slots * facts.rows_per_unit
 
 
 def chunk_units(rows_per_unit: int) -> int:

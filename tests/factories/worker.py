@@ -22,7 +22,7 @@ from app.jobs.models import Job
 from app.jobs.schemas import JobBody
 from app.ledger import Ledger
 from app.main import create_app, verification_key
-from app.queue import INGEST_CONTENT, RUN_JOB
+from app.queue import INGEST_CONTENT, RUN_JOB, TaskQueue
 from app.releases.publication import Publisher
 from app.services import Limits, Services
 from app.vault.keys import WorkerKeys, create_keys, load_api_keys, load_worker_keys
@@ -35,6 +35,7 @@ from workers.assignments import Assignment
 from workers.enclave import Limits as EnclaveLimits
 from workers.enclave import OpeningKey
 from workers.ingestion import Ingestion
+from workers.partitions import Helper, Sharing
 from workers.runner import Pace, Runner
 from workers.sweeper import Sweeper
 from workers.tables import EnclaveTables
@@ -105,18 +106,32 @@ class House:
         return httpx.Client(transport=transport, base_url="http://corevault.test")
 
     def runner(
-        self, tables: Callable[[Assignment], AbstractContextManager[RowSource]] | None = None, pace: Pace | None = None
+        self,
+        tables: Callable[[Assignment], AbstractContextManager[RowSource]] | None = None,
+        pace: Pace | None = None,
+        *,
+        parts: int = 1,
+        queue: TaskQueue | None = None,
     ) -> Runner:
-        """A worker of its own, with ``tables`` instead of the enclave's where given."""
-        opening = EnclaveTables(self.services.store, OpeningKey(self.keys.opening_key))
+        """A worker of its own, with ``tables`` instead of the enclave's where given; splits queries into ``parts``."""
+        key = OpeningKey(self.keys.opening_key)
+        opening = EnclaveTables(self.services.store, key)
+        sharing = Sharing(self.services.store, key, queue or self.queue, parts, least_rows=1)
         return Runner(
             self.database,
             self.ledger,
             self.lifecycle,
             publisher=Publisher(self.services.store, Signer(self.keys.release_seed)),
             tables=tables or opening,
+            sharing=sharing,
             pace=pace or Pace(),
         )
+
+    def helper(self, tables: Callable[[Assignment], AbstractContextManager[RowSource]] | None = None) -> Helper:
+        """Another worker, which takes parts of queries."""
+        key = OpeningKey(self.keys.opening_key)
+        tables = tables or EnclaveTables(self.services.store, key)
+        return Helper(self.database, self.ledger, self.services.store, key, tables)
 
     def ingestion(self) -> Ingestion:
         key = OpeningKey(self.keys.opening_key)
