@@ -7,11 +7,17 @@ between 0 and 1 is no category: a point says how much of its weight has which.
 """
 
 from itertools import groupby
+from typing import Final
 
 import numpy as np
 
 from app.inference.design import Design
-from app.inference.protocol import Array64
+from app.inference.protocol import Array64, Switch
+
+WITHIN_BOUNDS: Final = Switch(
+    "within_bounds",
+    "Keep every point inside the declared bounds; the columns of a categorical one are then shares of its categories.",
+)
 
 
 def project(design: Design, u: Array64) -> Array64:

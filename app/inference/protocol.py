@@ -138,6 +138,24 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Switch:
+    """A knob of a method that is on or off."""
+
+    name: str
+    description: str
+    default: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        return {"type": "boolean", "description": self.description, "default": self.default}
+
+    def check(self, value: object, pointer: str) -> None:
+        """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` is true or false."""
+        if not isinstance(value, bool):
+            raise InvalidRequest.at(pointer, "must be true or false")
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRequest:
     """What an analyst asks for. A private method needs ``mechanism`` or ``noise_multiplier``.
 
@@ -286,7 +304,7 @@ class Method(Protocol):
     private: bool
 
     @property
-    def parameters(self) -> tuple[Parameter | Choice, ...]:
+    def parameters(self) -> tuple[Parameter | Choice | Switch, ...]:
         """The knobs, each with its public range."""
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:

@@ -24,7 +24,8 @@ def test_parameters_come_as_a_closed_schema_without_a_seed(client: httpx.Client,
         assert (schema["type"], schema["additionalProperties"]) == ("object", False)
         assert not any("seed" in name for name in schema["properties"])
     (dp_psvi,) = (method for method in body["methods"] if method["id"] == "dp-psvi")
-    assert set(dp_psvi["parameters"]["properties"]) == {"posterior_draws", "iterations", "sampling_rate"}
+    known = {"posterior_draws", "iterations", "sampling_rate", "within_bounds"}
+    assert set(dp_psvi["parameters"]["properties"]) == known
 
 
 def test_nobody_without_a_key_asks(client: httpx.Client) -> None:

@@ -16,10 +16,12 @@ from app.inference.protocol import (
     Choice,
     Mechanism,
     MechanismPlan,
+    Parameter,
     PlanRequest,
     Pseudocoreset,
     Question,
     RowSource,
+    Switch,
 )
 from app.inference.registry import method, methods, private_method, public_method
 from app.inference.rng import monte_carlo_generator
@@ -55,6 +57,16 @@ def _check(points: Pseudocoreset, size: int) -> None:
     assert np.all(points.weight >= 0)
     assert [column.name for column in points.design][-1] == "intercept"
     json.dumps(dict(points.diagnostics), allow_nan=False)
+
+
+def _values(knob: Parameter | Choice | Switch) -> tuple[Any, ...]:
+    match knob:
+        case Choice():
+            return knob.choices
+        case Switch():
+            return (True, False)
+        case Parameter():
+            return (int(knob.maximum),)
 
 
 class _Answers:
@@ -95,10 +107,12 @@ class TestEveryMethod:
     def test_parameters_are_described_and_accept_their_own_bounds(self, method_id: str) -> None:
         for knob in method(method_id).parameters:
             schema = knob.schema()
-            assert schema["type"] in {"integer", "number", "string"}
+            assert schema["type"] in {"integer", "number", "string", "boolean"}
             assert schema["description"]
-            for value in knob.choices if isinstance(knob, Choice) else (int(knob.maximum),):
+            for value in _values(knob):
                 knob.check(value, "/parameters")
+            with pytest.raises(InvalidRequest):
+                knob.check([], "/parameters")
             if knob.default is not None:
                 knob.check(knob.default, "/parameters")
 

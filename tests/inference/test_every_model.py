@@ -6,10 +6,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from app.inference.bounds import project
 from app.inference.laplace import Laplace, laplace
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.problems import Problem, model_for
-from app.inference.protocol import Array64, Column, DeclaredFacts, Mechanism, ModelSpec, PlanRequest, Pseudocoreset
+from app.inference.protocol import Array64, Column, Mechanism, ModelSpec, PlanRequest, Pseudocoreset
 from app.inference.registry import families, method
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run
@@ -52,14 +53,14 @@ def _source() -> Table:
     return source
 
 
-def _run(spec: ModelSpec, declared: DeclaredFacts = DECLARED) -> Pseudocoreset:
-    request = PlanRequest("dp-psvi", 20, spec, {"posterior_draws": 40}, Mechanism(0.05, 0.2, 400))
-    plan = method("dp-psvi").plan(request, declared)
-    problem = model_for(spec, declared)
+def _run(spec: ModelSpec, **parameters: bool) -> Pseudocoreset:
+    request = PlanRequest("dp-psvi", 20, spec, {"posterior_draws": 40, **parameters}, Mechanism(0.05, 0.2, 400))
+    plan = method("dp-psvi").plan(request, DECLARED)
+    problem = model_for(spec, DECLARED)
     asked = ClippedGaussianOracle(
-        problem.model, plan, declared, _source(), noise=NullNoise(), sampling=sampling_generator()
+        problem.model, plan, DECLARED, _source(), noise=NullNoise(), sampling=sampling_generator()
     )
-    return run(plan, declared, asked, monte_carlo_generator(), lambda _: None)
+    return run(plan, DECLARED, asked, monte_carlo_generator(), lambda _: None)
 
 
 def _posterior(problem: Problem, u: Array64, y: Array64, weight: Array64) -> Laplace:
@@ -80,6 +81,14 @@ def test_a_run_brings_the_posterior_to_the_tables(spec: ModelSpec) -> None:
     found = _posterior(problem, points.u, targets, points.weight)
     prior = _posterior(problem, points.u, targets, np.zeros(20))
     assert divergence(found, exact) < 0.05 * divergence(prior, exact)
+
+
+def test_points_stay_within_bounds_where_the_analyst_asks_for_it() -> None:
+    spec = replace(SPECS[0], features=("age", "hours", "colour", "smoker"))
+    design = model_for(spec, DECLARED).design
+    free, kept = _run(spec).u, _run(spec, within_bounds=True).u
+    np.testing.assert_allclose(project(design, kept), kept, atol=1e-12)
+    assert np.abs(project(design, free) - free).max() > 0.1
 
 
 def test_every_model_is_here() -> None:
