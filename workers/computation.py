@@ -25,11 +25,11 @@ class GuardedOracle:
         self._oracle = oracle
 
     def ask(self, question: Question) -> Array64:
-        """As :meth:`app.inference.protocol.Oracle.ask`."""
+        """As :meth:`app.inference.protocol.Oracle.ask`. The store may fail, where rows are streamed from it."""
         try:
             return self._oracle.ask(question)
-        except (BadQuestion, PlanExhausted, MemoryError, CorevaultError):
-            raise  # the last: a table that is read while it answers does not open any more, or the store is away
+        except (BadQuestion, PlanExhausted, MemoryError, CorevaultError, VaultError):
+            raise  # the last two: a table that is read while it answers does not open any more, or the store is away
         except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)
             raise EnclaveFault from None
 

@@ -1,7 +1,8 @@
 """A query in parts: which units each part takes, and the exact sum over some units, read from the table as needed.
 
-Contributions are computed in blocks of units. Parts begin where blocks begin, so that every unit meets the same
-neighbours in a block however a query is split, and sums of parts are bit-identical to the sum of the whole.
+Contributions are computed in blocks of units, because single precision may round a row otherwise in a block of another
+shape. Parts begin where blocks begin, so that every unit meets the same neighbours in a block however a query is split,
+and sums of parts are bit-identical to the sum of the whole. Blocks and chunks are powers of two of units.
 """
 
 from collections.abc import Callable
@@ -10,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.design import Design
-from app.inference.protocol import DeclaredFacts, Integers, MechanismPlan, Model, Question, RowSource
-from app.inference.questions.blocks import BLOCK
+from app.inference.protocol import Array32, DeclaredFacts, Integers, MechanismPlan, Model, Question, RowSource
+from app.inference.questions.blocks import MOST_ROWS, power_of_two
 from app.privacy.events import PoissonSampledEvent, flatten
 
-CHUNK_ROWS = 32 * BLOCK
+CHUNK_ROWS = 1 << 16
 """Rows that are read together, at most, unless one unit has more."""
 
-Slots = range | NDArray[np.int64]
+_CHUNK_VALUES = 1 << 20
+"""Values that are read together, at most, unless one block has more."""
+
+Slots = range | NDArray[np.integer]
 """Units: consecutive ones, or sorted and unique ones."""
 
 Summation = Callable[[Question, Slots], Integers]
@@ -32,10 +36,10 @@ def largest_query(plan: MechanismPlan, facts: DeclaredFacts) -> float:
     return max(rates, default=0.0) * facts.slots * facts.rows_per_unit
 
 
-def chunk_units(rows_per_unit: int) -> int:
-    """Units that are read and summed together: a whole number of blocks."""
-    block = max(1, BLOCK // rows_per_unit)
-    return max(1, CHUNK_ROWS // (block * rows_per_unit)) * block
+def chunk_units(rows_per_unit: int, row_width: int = 1) -> int:
+    """Units that are read and summed together: a whole number of blocks, whatever the question."""
+    rows = max(MOST_ROWS, min(CHUNK_ROWS, _CHUNK_VALUES // row_width))
+    return power_of_two(rows // rows_per_unit)
 
 
 def cuts(units: int, rows_per_unit: int, parts: int) -> list[int]:
@@ -51,15 +55,18 @@ def partial_sum(question: Question, model: Model, design: Design, source: RowSou
 
     Row zone: total in what the rows hold; only ``source`` may fail, for reasons of its own.
     """
-    each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot)
+    each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
     total: Integers | None = None
     for start in range(0, max(1, len(slots)), chunk):
-        x, y, present = design.encode(source.gather(_indices(slots[start : start + chunk])))
-        part = question.sum(model, model.fold(x, y), present, each)
+        part = question.sum(model, *folded(model, design, source, slots[start : start + chunk]), each)
         total = part if total is None else total + part
     assert total is not None
     return total
 
 
-def _indices(slots: Slots) -> NDArray[np.int64]:
-    return np.arange(slots.start, slots.stop) if isinstance(slots, range) else slots.astype(np.int64, copy=False)
+def folded(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
+    """Folded rows ``(n * rows_per_slot, row_width)`` of the units at ``slots`` and their presence. Row zone."""
+    indices = np.arange(slots.start, slots.stop) if isinstance(slots, range) else slots.astype(np.int64, copy=False)
+    x, y, present = design.encode(source.gather(indices))
+    with np.errstate(all="ignore"):
+        return model.fold(x, y), present

@@ -6,22 +6,40 @@ cuts its tail ten standard deviations out, which no share of delta pays for. Sub
 union can be gathered in one pass.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 Indices = NDArray[np.integer]
 
+_KEPT = 1 << 20
+"""Expected indices, of all subsamples together, that are kept instead of drawn again."""
 _SPARSE_SHARE = 1 / 8
 _FULL_SHARE = 0.9
 _FEW = 30.0
 """Expected slots from which NumPy's binomial leaves inversion with its cut tail."""
 _GAPS = 64
+_DENSE = 1 / 64
+"""From this rate on, NumPy's choice takes memory for all slots, and so the slots are taken in pieces."""
+_PIECE = 1 << 22
 
 
 def poisson_subsample(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int64]:
     """Sorted, unique slots, each in with probability ``rate``; time and memory of the order of their number."""
+    pieces = list(poisson_pieces(rng, slots, rate))
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def poisson_pieces(rng: np.random.Generator, slots: int, rate: float) -> Iterator[NDArray[np.int64]]:
+    """The same, in consecutive pieces: a large part of many slots is drawn range by range, which is as independent."""
+    size = _PIECE if _DENSE <= rate < 1 else slots
+    for start in range(0, slots, size):
+        piece = _drawn(rng, min(size, slots - start), rate)
+        yield piece if start == 0 else piece + start
+
+
+def _drawn(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int64]:
     if rate >= 1:
         return np.arange(slots)
     if min(rate, 1 - rate) * slots <= _FEW:
@@ -43,61 +61,59 @@ def _by_gaps(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.in
     return found[found < slots]
 
 
-class Subsamples:
-    """A sequence of subsamples, drawn twice from the same state of the generator.
+def expected_coverage(rates: Sequence[tuple[float, int]]) -> float:
+    """The expected share of slots that are in any of the subsamples: ``rates`` lists (rate, number of subsamples)."""
+    missed = sum(count * np.log1p(-rate) if rate < 1 else -np.inf for rate, count in rates)
+    return float(-np.expm1(missed))
 
-    The first pass, on construction, finds the union; the second hands the subsamples out one by one. So memory holds
-    the union and one subsample, however many there are. The generator must not be used by anyone else.
+
+class Subsamples:
+    """A sequence of subsamples and their union.
+
+    Few are drawn once and kept. Many are drawn twice from the same state of the generator: the first pass, on
+    construction, finds the union; the second hands the subsamples out one by one. So memory holds the union and one
+    subsample, however many there are. The generator must not be used by anyone else.
     """
 
     def __init__(self, rng: np.random.Generator, slots: int, rates: Sequence[tuple[float, int]]) -> None:
-        """``rates`` lists (sampling rate, number of subsamples at it) in order."""
+        """``rates`` lists (sampling rate, number of subsamples at it) in order. They decide the layout, and no data."""
         self._rng, self._slots = rng, slots
-        start = rng.bit_generator.state
-        self._union = self._draw_union(rates)
-        rng.bit_generator.state = start
-        self._rates = iter([rate for rate, count in rates for _ in range(count)])
-
-    def _draw_union(self, rates: Sequence[tuple[float, int]]) -> Indices | None:
-        """Sorted slots that any subsample holds, or None for all of them: decided by slots and rates alone."""
-        if self._expected_coverage(rates) >= _FULL_SHARE:
-            return None
-        drawn = (
-            poisson_subsample(self._rng, self._slots, rate).astype(self._dtype())
-            for rate, count in rates
-            for _ in range(count)
-        )
-        if sum(rate * count for rate, count in rates) <= _SPARSE_SHARE:
-            return np.unique(np.concatenate(list(drawn)))
-        member = np.zeros(self._slots, dtype=bool)
-        for indices in drawn:
-            member[indices] = True
-        return np.flatnonzero(member).astype(self._dtype())
-
-    def _expected_coverage(self, rates: Sequence[tuple[float, int]]) -> float:
-        missed = sum(count * np.log1p(-rate) if rate < 1 else -np.inf for rate, count in rates)
-        return float(-np.expm1(missed))
-
-    def _dtype(self) -> type[np.integer]:
-        return np.int32 if self._slots < 2**31 else np.int64
+        self._dtype = np.int32 if slots < 2**31 else np.int64
+        self._rates = [rate for rate, count in rates for _ in range(count)]
+        self._union: Indices | None = None
+        self._next: Iterator[Indices | None]
+        if expected_coverage(rates) >= _FULL_SHARE:
+            self._next = (None if rate >= 1 else poisson_subsample(rng, slots, rate) for rate in self._rates)
+        elif sum(self._rates) * slots <= _KEPT:
+            kept = list(self._draw())
+            self._union, places = np.unique(np.concatenate(kept), return_inverse=True)
+            self._next = iter(np.split(places, np.cumsum([len(indices) for indices in kept])[:-1]))
+        else:
+            start = rng.bit_generator.state
+            self._union = self._unite(self._draw())
+            rng.bit_generator.state = start
+            self._next = (np.searchsorted(self.union, indices) for indices in self._draw())
 
     @property
     def union(self) -> Indices:
         """Sorted slots to gather."""
-        return np.arange(self._slots, dtype=self._dtype()) if self._union is None else self._union
+        return np.arange(self._slots, dtype=self._dtype) if self._union is None else self._union
 
-    def next(self) -> NDArray[np.integer] | None:
+    def next(self) -> Indices | None:
         """Positions, within :attr:`union`, of the next subsample; None for the whole union.
 
         Raises:
             StopIteration: after the last.
         """
-        indices = self.next_slots()
-        if indices is None or self._union is None:
-            return indices
-        return np.searchsorted(self._union, indices.astype(self._dtype()))
+        return next(self._next)
 
-    def next_slots(self) -> NDArray[np.int64] | None:
-        """The slots of the next subsample themselves; None for all. Raises as :meth:`next`."""
-        rate = next(self._rates)
-        return None if rate >= 1 else poisson_subsample(self._rng, self._slots, rate)
+    def _draw(self) -> Iterator[Indices]:
+        return (poisson_subsample(self._rng, self._slots, rate).astype(self._dtype) for rate in self._rates)
+
+    def _unite(self, drawn: Iterator[Indices]) -> Indices:
+        if sum(self._rates) <= _SPARSE_SHARE:
+            return np.unique(np.concatenate(list(drawn)))
+        member = np.zeros(self._slots, dtype=bool)
+        for indices in drawn:
+            member[indices] = True
+        return np.flatnonzero(member).astype(self._dtype)

@@ -15,7 +15,7 @@ from app.inference import partition
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.partition import Slots, chunk_units, cuts, partial_sum
 from app.inference.protocol import DeclaredFacts, Integers, PlannedQuery, Question
-from app.inference.questions.blocks import BLOCK
+from app.inference.questions.blocks import MOST_ROWS, power_of_two
 from app.inference.registry import model_for
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 from tests.inference.support import SPEC, NullNoise, Table, facts, plan, table
@@ -32,7 +32,7 @@ def test_every_unit_is_in_one_part_and_no_part_splits_a_block(units: int, each: 
     assert (places[0], places[-1]) == (0, units)
     assert 2 <= len(places) <= parts + 1
     assert all(start < end for start, end in itertools.pairwise(places)) or units == 0
-    assert all(place % max(1, BLOCK // each) == 0 for place in places[:-1])
+    assert all(place % power_of_two(MOST_ROWS // each) == 0 for place in places[:-1])
     assert max(np.diff(places)) <= -(-units // parts) + chunk_units(each)
 
 
@@ -78,7 +78,7 @@ def test_w5_the_sum_is_bit_identical_however_it_is_split(
     question: Question, each: int, event: AtomicEvent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W5: the same subsample, the same integers, in one piece or in many."""
-    monkeypatch.setattr(partition, "CHUNK_ROWS", 2 * BLOCK)
+    monkeypatch.setattr(partition, "CHUNK_ROWS", MOST_ROWS)
     whole = exact_sums(question, each, event, None)
     assert any(np.any(values != 0) for values in whole)
     for parts in (1, 2, 7):

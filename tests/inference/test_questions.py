@@ -22,7 +22,7 @@ from app.inference.questions import (
     SquareSum,
     kind,
 )
-from app.inference.questions.blocks import BLOCK
+from app.inference.questions.blocks import MOST_ROWS, power_of_two
 from tests.inference.support import DESIGN, MODEL, WIDTH
 
 Make = Callable[[np.random.Generator, float, float], Question]
@@ -90,11 +90,11 @@ def test_one_unit_moves_the_sum_by_the_grids_radius_at_most(
 
 @EVERY
 @pytest.mark.parametrize("each", [1, 3])
-def test_padding_a_unit_with_null_rows_changes_nothing(name: str, each: int) -> None:
-    """A unit of one row is worth that row, however many there is room for."""
+def test_padding_a_unit_with_absent_rows_changes_nothing(name: str, each: int) -> None:
+    """A unit of one row is worth that row, however many there is room for, and whatever the others hold."""
     rng = np.random.default_rng(3)
     question, rows = KINDS[name](rng, 0.5, 1.0), _rows(rng, 40)
-    padded = np.zeros((40, each, WIDTH), dtype=np.float32)
+    padded = _rows(rng, 40 * each).reshape(40, each, WIDTH)
     padded[:, each // 2] = rows
     present = np.zeros((40, each), dtype=bool)
     present[:, each // 2] = True
@@ -110,7 +110,7 @@ def test_sums_are_bit_identical_however_units_are_split(name: str, seed: int, cu
     """W5: parts add up to the whole, cut at any of the blocks that are worked on together."""
     rng = np.random.default_rng(seed)
     each = int(rng.integers(1, 4))
-    size = BLOCK // each * each
+    size = power_of_two(MOST_ROWS // each) * each
     question, n = KINDS[name](rng, 0.3, 1.0), 5 * size + 7 * each
     rows, present = _rows(rng, n), rng.random(n) < 0.8
     whole = question.sum(MODEL, rows, present, each)

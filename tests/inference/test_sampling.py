@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from app.inference import sampling
 from app.inference.rng import sampling_generator
-from app.inference.sampling import Subsamples, poisson_subsample
+from app.inference.sampling import Subsamples, poisson_pieces, poisson_subsample
 
 
 def _inclusions(slots: int, rate: float, runs: int) -> np.ndarray:
@@ -18,8 +19,13 @@ def _inclusions(slots: int, rate: float, runs: int) -> np.ndarray:
     return included
 
 
-def test_every_slot_enters_independently_with_the_rate() -> None:
-    """W4: all 32 patterns of 5 slots have their binomial probabilities; fails by chance about once in 10**9."""
+@pytest.mark.parametrize("piece", [2, 1 << 22])
+def test_every_slot_enters_independently_with_the_rate(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W4: all 32 patterns of 5 slots have their binomial probabilities, drawn in pieces or at once.
+
+    Fails by chance about once in 10**9.
+    """
+    monkeypatch.setattr(sampling, "_PIECE", piece)
     rate, runs = 0.3, 6000
     patterns = _inclusions(5, rate, runs) @ (1 << np.arange(5))
     ones = np.array([pattern.bit_count() for pattern in range(32)])
@@ -55,15 +61,17 @@ def test_a_rate_of_one_takes_all_slots() -> None:
     np.testing.assert_array_equal(poisson_subsample(sampling_generator(), 7, 1.0), np.arange(7))
 
 
-@settings(max_examples=40)
+@pytest.mark.parametrize("most", [0, 1 << 20])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     slots=st.integers(1, 3000),
     rates=st.lists(st.tuples(st.sampled_from([1e-4, 0.01, 0.2, 0.9, 1.0]), st.integers(1, 5)), min_size=1, max_size=3),
 )
 def test_the_union_covers_every_subsample_and_the_second_pass_repeats_the_first(
-    slots: int, rates: list[tuple[float, int]]
+    slots: int, rates: list[tuple[float, int]], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W4: what is gathered up front is what was drawn, in all three layouts of the union."""
+    """W4: what is gathered up front is what was drawn, in every layout of the union, kept or drawn again."""
+    monkeypatch.setattr(sampling, "_KEPT", most)
     rng = sampling_generator()
     state = rng.bit_generator.state
     samples = Subsamples(rng, slots, rates)
@@ -82,6 +90,14 @@ def test_the_union_covers_every_subsample_and_the_second_pass_repeats_the_first(
                 np.testing.assert_array_equal(union[positions], poisson_subsample(rng_again, slots, rate))
     with pytest.raises(StopIteration):
         samples.next()
+
+
+def test_a_large_part_of_many_slots_comes_in_pieces() -> None:
+    """Memory for the piece, not for the slots: half of 10**12 would fit nowhere."""
+    pieces = poisson_pieces(sampling_generator(), 10**12, 0.5)
+    first, second = next(pieces), next(pieces)
+    assert 0 <= first[0] < first[-1] < second[0] < second[-1] < 1 << 23
+    assert len(first) > 1 << 20
 
 
 def test_many_slots_cost_no_more_than_the_subsample() -> None:

@@ -8,8 +8,24 @@ from numpy.typing import NDArray
 from app.inference.mechanisms import BadQuestion, clip_to_grid, exact_sum
 from app.inference.protocol import Array32, Array64, Integers
 
-BLOCK = 512
-"""Rows that are worked on together."""
+MOST_ROWS = 2048
+"""Rows that are worked on together at most, unless a unit has more."""
+
+_MOST_VALUES = 1 << 16
+"""Values that are worked on together at most: a quarter of a MiB stays in the cache."""
+
+
+def power_of_two(n: int) -> int:
+    """The largest power of two up to ``n``, at least one."""
+    return 1 << (max(n, 1).bit_length() - 1)
+
+
+def block_units(length: int, rows_per_unit: int) -> int:
+    """Units of ``rows_per_unit`` rows, of ``length`` values each, that are worked on together: a power of two.
+
+    Public facts decide it: all blocks of a query but the last have this shape, wherever they are worked on.
+    """
+    return power_of_two(min(MOST_ROWS, _MOST_VALUES // length) // rows_per_unit)
 
 
 def check_array(array: Array64, shape: tuple[int, ...], name: str) -> None:
@@ -19,10 +35,10 @@ def check_array(array: Array64, shape: tuple[int, ...], name: str) -> None:
 
 
 def unit_blocks(
-    rows: Array32, present: NDArray[np.bool_], rows_per_unit: int
+    rows: Array32, present: NDArray[np.bool_], rows_per_unit: int, length: int
 ) -> Iterator[tuple[Array32, NDArray[np.bool_]]]:
-    """Consecutive rows of at most :data:`BLOCK`, whole units always, and their presence."""
-    size = max(1, BLOCK // rows_per_unit) * rows_per_unit
+    """Consecutive rows, :func:`block_units` together, and their presence."""
+    size = block_units(length, rows_per_unit) * rows_per_unit
     for start in range(0, len(rows), size):
         yield rows[start : start + size], present[start : start + size]
 
@@ -52,9 +68,9 @@ def clipped_sum(
     makes its unit's sum not finite makes it zero.
     """
     total = np.zeros(length, dtype=np.int64)
-    integers = np.empty((BLOCK, length))
+    integers = np.empty((min(block_units(length, rows_per_unit), len(rows)), length))
     with np.errstate(all="ignore"):
-        for block, there in unit_blocks(rows, present, rows_per_unit):
+        for block, there in unit_blocks(rows, present, rows_per_unit, length):
             sums, units = over_units(contributions(block), there, rows_per_unit)
             total += exact_sum(clip_to_grid(sums, units, clip, out=integers[: len(sums)]))
     return total

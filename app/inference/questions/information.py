@@ -49,7 +49,7 @@ class InformationSum:
         total = np.zeros((side, side), dtype=np.int64)
         with np.errstate(all="ignore"):
             transposed = self.transform.T.astype(np.float32)
-            for block, there in unit_blocks(rows, present, rows_per_unit):
+            for block, there in unit_blocks(rows, present, rows_per_unit, side):
                 factors = model.information_factors(block, self.theta).reshape(-1, side) @ transposed
                 together = factors.reshape(len(block) // rows_per_unit, -1)
                 integers = factors_to_grid(together, there.reshape(-1, rows_per_unit), bound).reshape(-1, side)
