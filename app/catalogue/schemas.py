@@ -1,6 +1,6 @@
 """What the server can run."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,10 +15,18 @@ class MethodView(BaseModel):
 
 
 class ModelView(BaseModel):
-    """A model family, for ``model.family`` of a job."""
+    """A model family, for ``model.family`` of a job.
+
+    ``target_types`` is empty for a model without a target; ``least_target`` bounds its declared lower bound.
+    """
 
     family: str
     description: str
+    target_types: list[str]
+    least_target: float | None
+    feature_types: list[str]
+    intercept: bool
+    noise_scale: Literal["none", "optional"]
 
 
 class Catalogue(BaseModel):
@@ -42,7 +50,17 @@ class Catalogue(BaseModel):
                             },
                         }
                     ],
-                    "models": [{"family": "logistic-regression", "description": "A binary target."}],
+                    "models": [
+                        {
+                            "family": "logistic-regression",
+                            "description": "A binary target.",
+                            "target_types": ["binary"],
+                            "least_target": None,
+                            "feature_types": ["integer", "real", "categorical", "binary"],
+                            "intercept": True,
+                            "noise_scale": "none",
+                        }
+                    ],
                 }
             ]
         }

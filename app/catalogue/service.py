@@ -2,6 +2,7 @@
 
 from app.catalogue.schemas import Catalogue, MethodView, ModelView
 from app.inference import registry
+from app.inference.models.definition import Family
 from app.inference.protocol import Method
 
 
@@ -9,7 +10,19 @@ def catalogue() -> Catalogue:
     """Everything that is registered."""
     return Catalogue(
         methods=[_method(entry) for entry in registry.methods()],
-        models=[ModelView(family=entry.name, description=entry.description) for entry in registry.families()],
+        models=[_model(entry) for entry in registry.families()],
+    )
+
+
+def _model(family: Family) -> ModelView:
+    return ModelView(
+        family=family.name,
+        description=family.description,
+        target_types=list(family.targets),
+        least_target=family.least_target,
+        feature_types=list(family.features),
+        intercept=family.intercept,
+        noise_scale="optional" if family.noise_scale else "none",
     )
 
 

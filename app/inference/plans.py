@@ -37,7 +37,7 @@ def from_json(document: Mapping[str, Any]) -> MechanismPlan:
     return MechanismPlan(
         **{
             **fields,
-            "model": _model(model),
+            "model": model_from_json(model),
             "mechanism": None if mechanism is None else Mechanism(**mechanism),
             "queries": queries,
             "warnings": tuple(fields["warnings"]),
@@ -45,8 +45,8 @@ def from_json(document: Mapping[str, Any]) -> MechanismPlan:
     )
 
 
-def _model(document: Mapping[str, Any]) -> ModelSpec:
-    """A model; one that was planned before priors had more than a scale, too."""
+def model_from_json(document: Mapping[str, Any]) -> ModelSpec:
+    """The model of a plan's JSON; one that was planned before priors had more than a scale, too."""
     fields = dict(document)
     prior = PriorSpec(fields.pop("prior_scale")) if "prior_scale" in fields else PriorSpec(**fields.pop("prior"))
     return ModelSpec(**{**fields, "features": tuple(fields["features"]), "prior": prior})

@@ -14,6 +14,7 @@ from app.jobs.planning import Wish
 MAX_FEATURES = 2000
 Status = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+Positive = Annotated[float, Field(gt=0)]
 
 EXAMPLE_REQUEST: dict[str, Any] = {
     "dataset_id": "ds_01jd0000000000000000000000",
@@ -58,18 +59,33 @@ EXAMPLE_JOB: dict[str, Any] = {
 
 
 class PriorBody(Body):
-    """``N(0, scale**2 I)`` on the coefficients."""
+    """``N(0, scale**2)`` on each coefficient, independently.
 
-    scale: Annotated[float, Field(gt=0)] = 1.0
+    ``scales`` override ``scale`` by the name of a design column, a feature or a parameter. With
+    ``degrees_of_freedom`` all scales share one unknown factor: a multivariate t prior.
+    """
+
+    scale: Positive = 1.0
+    scales: Annotated[dict[Name, Positive], Field(max_length=MAX_FEATURES)] | None = None
+    degrees_of_freedom: Positive | None = None
+
+    def spec(self) -> PriorSpec:
+        """The same in the core's words."""
+        return PriorSpec(self.scale, self.scales or {}, self.degrees_of_freedom)
 
 
 class ModelBody(Body):
-    """A model over declared columns."""
+    """A model over declared columns. ``noise_scale`` is for models with known noise, in the target's own units."""
 
     family: Name
     features: Annotated[list[Name], Field(min_length=1, max_length=MAX_FEATURES)]
     target: Name | None = None
     prior: PriorBody = PriorBody()
+    noise_scale: Positive | None = None
+
+    def spec(self) -> ModelSpec:
+        """The same in the core's words."""
+        return ModelSpec(self.family, tuple(self.features), self.target, self.prior.spec(), self.noise_scale)
 
 
 class PrivacyBody(Body):
@@ -110,11 +126,8 @@ class JobBody(Body):
 
     def wish(self) -> Wish:
         """The same in the core's words."""
-        model = ModelSpec(
-            self.model.family, tuple(self.model.features), self.model.target, PriorSpec(self.model.prior.scale)
-        )
         mechanism = None if self.privacy is None else self.privacy.mechanism
-        request = PlanRequest(self.method, self.size, model, self.parameters, mechanism)
+        request = PlanRequest(self.method, self.size, self.model.spec(), self.parameters, mechanism)
         return Wish(request, None if self.privacy is None else self.privacy.epsilon)
 
 

@@ -1,8 +1,10 @@
 """Jobs as callers see them."""
 
+from app.inference import plans
 from app.inference.protocol import Mechanism
 from app.jobs.models import Job
 from app.jobs.schemas import Cost, ErrorView, JobView, MechanismView, Progress
+from app.releases.statement import model_json
 
 
 def job_view(job: Job) -> JobView:
@@ -18,7 +20,7 @@ def job_view(job: Job) -> JobView:
             "error": None if job.error_code is None else ErrorView.model_validate({"code": job.error_code}),
             "method": job.plan["method"],
             "size": job.plan["size"],
-            "model": job.request["model"],
+            "model": model_json(plans.model_from_json(job.plan["model"])),
             "parameters": job.plan["parameters"],
             "mechanism": job.plan["mechanism"],
             "cancel_requested": job.cancel_requested,

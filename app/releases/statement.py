@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from app.errors import Internal
+from app.inference.models import family
 from app.inference.plans import query_to_json
 from app.inference.protocol import DeclaredFacts, MechanismPlan, ModelSpec, Pseudocoreset
 from app.ledger import CheckpointRef, Guarantee
@@ -46,7 +47,7 @@ def release_body(run: Run, points: Pseudocoreset) -> dict[str, Any]:
     """The stored part of the public release."""
     return {
         "method": run.plan.method,
-        "model": model_json(run.plan.model),
+        "model": released_model(run),
         "size": run.plan.size,
         "design": design_json(points),
         "diagnostics": plain(points.diagnostics),
@@ -67,7 +68,7 @@ def statement(
         "release_id": release_id,
         "dataset_id": run.dataset_id,
         "content_version": run.content_version,
-        "model": model_json(run.plan.model),
+        "model": released_model(run),
         "method": run.plan.method,
         "size": run.plan.size,
         "design": design_json(points),
@@ -94,13 +95,22 @@ def statement(
 
 
 def model_json(model: ModelSpec) -> dict[str, Any]:
-    """A model in the words of the API."""
-    return {
-        "family": model.family,
-        "features": list(model.features),
-        "target": model.target,
-        "prior": {"scale": model.prior.scale},
-    }
+    """A model in the words of the API, without what is absent of a prior and of the noise."""
+    prior: dict[str, Any] = {"scale": model.prior.scale}
+    if model.prior.scales:
+        prior["scales"] = dict(model.prior.scales)
+    if model.prior.degrees_of_freedom is not None:
+        prior["degrees_of_freedom"] = model.prior.degrees_of_freedom
+    stated = {"family": model.family, "features": list(model.features), "target": model.target, "prior": prior}
+    return stated if model.noise_scale is None else {**stated, "noise_scale": model.noise_scale}
+
+
+def released_model(run: Run) -> dict[str, Any]:
+    """The model, and how it sees its target where not as the points do."""
+    model = run.plan.model
+    target = next((column for column in run.facts.columns if column.name == model.target), None)
+    transform = None if target is None else family(model.family).target_transform(target)
+    return model_json(model) if transform is None else {**model_json(model), "target_transform": transform}
 
 
 def design_json(points: Pseudocoreset) -> list[dict[str, Any]]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from app.errors import InvalidRequest
+from app.inference.models.targets import scaled
 from app.inference.protocol import Column, Model, ModelSpec
 
 ColumnType = Literal["integer", "real", "categorical", "binary"]
@@ -18,6 +19,7 @@ class Family:
 
     ``targets`` are the types that the target may have; without any, the model has no target. ``least_target``: what
     the declared lower bound of the target must not be below. ``noise_scale``: whether a request may state one.
+    ``scales_target``: whether the model sees a target scaled by its bounds.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Family:
     features: tuple[ColumnType, ...] = EVERY_TYPE
     intercept: bool = True
     noise_scale: bool = False
+    scales_target: bool = False
 
     def check_target(self, column: Column) -> None:
         """Raise :class:`InvalidRequest` unless ``column`` can be the target."""
@@ -40,6 +43,15 @@ class Family:
                 "/model/target",
                 f"this model needs a target with a declared lower bound of {self.least_target:g} or more",
             )
+
+    def target_transform(self, column: Column) -> dict[str, Any] | None:
+        """How the model sees a target that is released in the table's units, in the words of a release; None: so."""
+        if column.type == "categorical":
+            return {"kind": "index", "categories": list(column.categories)}
+        if not self.scales_target:
+            return None
+        found = scaled(column)
+        return {"kind": "affine", "center": found.center, "scale": found.half}
 
     def check_noise_scale(self, noise_scale: float | None) -> None:
         """Raise :class:`InvalidRequest` unless the family takes it."""

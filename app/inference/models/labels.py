@@ -16,6 +16,11 @@ from app.inference.protocol import Array64
 class Labels(OnePredictor):
     """Folding, and where labels start."""
 
+    @property
+    def smallest_exact(self) -> int:
+        """Points span an information of rank D; labels are not free, so one more brings the gradient to zero."""
+        return self.dimension + 1
+
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
         """``(2y - 1) x``, shape ``(n, p)``, dtype of ``x``; any positive target counts as 1."""
         return x * np.where(y > 0, 1, -1).astype(x.dtype)[:, None]

@@ -196,4 +196,5 @@ FAMILY = Family(
     bind=_bind,
     targets=("real", "integer"),
     noise_scale=True,
+    scales_target=True,
 )

@@ -27,8 +27,8 @@ class OnePredictor:
 
     @property
     def smallest_exact(self) -> int:
-        """Points span an information of rank D, and one more brings the gradient to zero."""
-        return self.dimension + 1
+        """Points span an information of rank D, and targets that are free bring the gradient to zero."""
+        return self.dimension
 
     def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
         """The columns' own names."""

@@ -1,0 +1,125 @@
+"""Every model over HTTP, from the request to the points of its release."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.factories import rows
+from tests.factories.datasets import problem
+from tests.factories.worker import House, job_body
+
+MODELS: tuple[dict[str, Any], ...] = (
+    {"family": "probit-regression", "features": ["age"], "target": "income_gt_50k", "prior": {"scale": 2.0}},
+    {
+        "family": "linear-regression",
+        "features": ["age", "sex"],
+        "target": "hours",
+        "prior": {"scale": 1.0, "scales": {"age": 3.0, "sex=Male": 0.5, "log_noise_scale": 2.0}},
+    },
+    {
+        "family": "linear-regression",
+        "features": ["age"],
+        "target": "hours",
+        "prior": {"scale": 1.0, "degrees_of_freedom": 4.0},
+        "noise_scale": 12.5,
+    },
+    {"family": "poisson-regression", "features": ["hours"], "target": "age", "prior": {"scale": 1.0}},
+    {"family": "multinomial-logistic", "features": ["age"], "target": "sex", "prior": {"scale": 1.0}},
+    {
+        "family": "gaussian-mean",
+        "features": ["age", "hours"],
+        "target": None,
+        "prior": {"scale": 5.0},
+        "noise_scale": 0.5,
+    },
+)
+TRANSFORMS = {
+    "linear-regression": {"kind": "affine", "center": 50.0, "scale": 49.0},
+    "multinomial-logistic": {"kind": "index", "categories": ["Female", "Male"]},
+}
+LEAST = {"gaussian-mean": 1}
+
+
+@pytest.fixture
+def dataset_id(house: House, owner: rows.Key) -> str:
+    return house.ready_dataset(owner)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model["family"])
+def test_a_release_states_its_model_and_shows_its_points(
+    house: House, api: httpx.Client, owner: rows.Key, dataset_id: str, model: dict[str, Any]
+) -> None:
+    body = job_body(dataset_id, model=model)
+    quote = api.post("/v1/quotes", json=body, headers=owner.headers).json()
+    assert bool(quote["warnings"]) is (quote["size"]["smallest_exact"] > 6)
+    job = api.post("/v1/jobs", json=body, headers=owner.headers).json()
+    assert job["model"] == model
+    house.run(job["id"])
+    release_id = api.get(f"/v1/jobs/{job['id']}", headers=owner.headers).json()["release_id"]
+    release = api.get(f"/v1/releases/{release_id}").json()
+    transform = TRANSFORMS.get(model["family"])
+    assert release["model"] == model | ({} if transform is None else {"target_transform": transform})
+    assert release["certificate"]["statement"]["model"] == release["model"]
+    points = api.get(f"/v1/releases/{release_id}/points", params={"format": "json"}).json()
+    names = [column["name"] for column in release["design"]]
+    assert ("intercept" in names) is (model["family"] != "gaussian-mean")
+    assert points["columns"] == [*names, *([] if model["target"] is None else ["y"]), "weight"]
+    assert len(points["rows"]) == 6
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model["family"])
+def test_targets_are_rendered_in_their_own_units(
+    house: House, api: httpx.Client, owner: rows.Key, dataset_id: str, model: dict[str, Any]
+) -> None:
+    job = api.post("/v1/jobs", json=job_body(dataset_id, model=model), headers=owner.headers).json()
+    house.run(job["id"])
+    release_id = house.read(job["id"]).release_id
+    points = api.get(f"/v1/releases/{release_id}/points", params={"format": "json"}).json()
+    if model["target"] is None:
+        return
+    targets = [row[points["columns"].index("y")] for row in points["rows"]]
+    lower, upper = {"hours": (1, 99), "age": (17, 90)}.get(model["target"], (0, 1))
+    assert lower <= min(targets) < max(targets) <= upper
+    assert all(isinstance(y, int) for y in targets) is (model["target"] in {"sex", "income_gt_50k"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"noise_scale": 1.0}, "/model/noise_scale"),
+        ({"noise_scale": 0.0}, "/model/noise_scale"),
+        ({"noise_scale": "1"}, "/model/noise_scale"),
+        ({"family": "poisson-regression"}, "/model/target"),
+        ({"family": "gaussian-mean"}, "/model/target"),
+        ({"family": "gaussian-mean", "target": None, "features": ["sex"]}, "/model/features/0"),
+        ({"family": "multinomial-logistic"}, "/model/target"),
+        ({"target": None}, "/model/target"),
+        ({"prior": {"scales": {"age": 0.0}}}, "/model/prior/scales"),
+        ({"prior": {"scales": {"secret_name": 1.0}}}, "/model/prior/scales"),
+        ({"prior": {"scales": {"secret_name": "x"}}}, "/model/prior/scales"),
+        ({"prior": {"scales": []}}, "/model/prior/scales"),
+        ({"prior": {"degrees_of_freedom": -1.0}}, "/model/prior/degrees_of_freedom"),
+    ],
+)
+def test_a_faulty_model_is_pointed_at(
+    api: httpx.Client, owner: rows.Key, dataset_id: str, changes: dict[str, Any], pointer: str
+) -> None:
+    body = job_body(dataset_id)
+    body["model"] |= changes
+    response = api.post("/v1/quotes", json=body, headers=owner.headers)
+    refusal = problem(response, 422, "invalid_request")
+    assert [fault["pointer"] for fault in refusal["errors"]] == [pointer]
+    assert "secret_name" not in response.text
+
+
+def test_a_catalogue_says_what_each_model_asks_for(client: httpx.Client, analyst: rows.Key) -> None:
+    listed = client.get("/v1/methods", headers=analyst.headers).json()["models"]
+    families = {model["family"]: model for model in listed}
+    assert set(families) == {model["family"] for model in MODELS} | {"logistic-regression"}
+    assert families["poisson-regression"]["target_types"] == ["integer"]
+    assert families["poisson-regression"]["least_target"] == 0.0
+    assert families["gaussian-mean"]["target_types"] == []
+    assert families["gaussian-mean"]["intercept"] is False
+    assert families["linear-regression"]["noise_scale"] == "optional"
+    assert families["probit-regression"]["noise_scale"] == "none"
