@@ -98,13 +98,15 @@ class Sweeper:
         self._end(job_ids, self._lifecycle.recover)
 
     def _destroy_attempts(self, job_id: str) -> None:
-        """What a job's attempts stored before they died is nobody's once it has ended without a release."""
+        """What a job's attempts told each other is nobody's once it has ended; what they stored, without a release."""
         with self._database.read() as session:
             job = repository.get(session, job_id)
-        if job is not None and job.status in repository.ENDED and job.release_id is None:
-            for token in range(1, job.fencing_token + 1):
+        if job is None or job.status not in repository.ENDED:
+            return
+        for token in range(1, job.fencing_token + 1):
+            clear(self._store, job_id, token)
+            if job.release_id is None:
                 discard(self._store, job_id, token)
-                clear(self._store, job_id, token)
 
     def _abandon(self) -> None:
         with self._database.read() as session:
@@ -141,6 +143,15 @@ class Sweeper:
             self._rare_at = time.monotonic() + RARELY_SECONDS
             self._store.delete_unfinished(UNFINISHED_SECONDS)
             self._database.forget()
+            self._end_of_jobs()
+
+    def _end_of_jobs(self) -> None:
+        """Once more for jobs that ended lately: a worker that died then, or came too late, has left what it stored."""
+        with self._database.read() as session:
+            job_ids = repository.ended_since(session, now() - 3 * timedelta(seconds=RARELY_SECONDS))
+        for job_id in job_ids:
+            with _going_on("attempts"):
+                self._destroy_attempts(job_id)
 
 
 @contextmanager

@@ -52,6 +52,11 @@ def unended(session: ReadSession, dataset_id: str) -> Sequence[str]:
     return session.scalars(select(Job.id).where(Job.dataset_id == dataset_id, Job.status.not_in(ENDED))).all()
 
 
+def ended_since(session: ReadSession, moment: datetime) -> Sequence[str]:
+    """Ids of jobs that ended after ``moment``."""
+    return session.scalars(select(Job.id).where(Job.ended_at > moment)).all()
+
+
 def expired(session: ReadSession, moment: datetime) -> Sequence[str]:
     """Ids of running jobs whose worker has been silent for longer than its lease."""
     return session.scalars(select(Job.id).where(Job.status == "running", Job.lease_until < moment)).all()
