@@ -18,7 +18,12 @@ GRID_BITS = 24
 GRID = 1 << GRID_BITS
 CLIP_FLOOR = 1e-6
 MAX_SCALE = 1e9
-_SHRINK = 1 - 2.0**-12
+_LOSS = 2.0**-22
+"""What a sum of squares in single precision may lack, as a share for each value; four times the bound."""
+
+_EXACT_VALUES = 1 << 15
+"""Values that are converted to double precision together: they stay in the cache, and their sums far below 2**53."""
+
 _MAX_SUM = 1 << 61
 
 
@@ -82,51 +87,63 @@ def admissible_clip(clip: float) -> float:
     return max(clip, CLIP_FLOOR)
 
 
-def clip_to_grid(values: Array32, present: NDArray[np.bool_], clip: float, out: Array64 | None = None) -> Array64:
-    """Integer contributions ``(n, S)``, as float64 values, of units' ``values`` ``(n, S)`` clipped to norm ``clip``.
+def clip_to_grid(values: Array32, present: NDArray[np.bool_], clip: float) -> Array32:
+    """Integer contributions ``(n, S)`` of units' ``values`` ``(n, S)`` clipped to norm ``clip``, written over them.
 
-    Works in ``values`` in place. Every row ``k`` of the result holds integers with ``sum(k**2) <= K**2`` exactly:
-    rows are clipped a little inside the ball, and a row that is outside of it after rounding all the same is zeroed.
-    So is a row that is not finite; an absent one is scaled by zero, which takes no other time than a present one, so
-    that durations do not count the absent. (Squares of integers sum exactly in float64 below 2**53, and rounding is
-    monotone beyond, so that the comparison with ``K**2 = 2**48`` is exact.) Total: never raises, never warns.
+    Every row ``k`` of the result holds integers with ``sum(k**2) <= K**2`` exactly: rows are clipped a little inside
+    the ball, and a row that is outside of it after rounding all the same is zeroed. So is a row that is not finite; an
+    absent one is scaled by zero, which takes no other time than a present one, so that durations do not count the
+    absent. Total: never raises, never warns.
+
+    The comparison is made in single precision, in which the S squares and their sum lose a share of at most
+    ``S 2**-24 / (1 - S 2**-24)`` in any order (Higham, *Accuracy and Stability of Numerical Algorithms*, 2002, section
+    3.1): a sum that is found to be at most ``(1 - S 2**-22) K**2`` is at most ``K**2``. Integers up to K are exact.
     """
-    out = np.empty(values.shape) if out is None else out
+    length = values.shape[1]
     with np.errstate(all="ignore"):
+        radius = GRID * (1 - _margin(length)) - math.sqrt(length) / 2
         norm = np.sqrt(np.vecdot(values, values))
-        radius = GRID * _SHRINK - math.sqrt(values.shape[1]) / 2
-        scale = (np.minimum(radius / norm, GRID / clip) * present).astype(values.dtype)
-        values *= scale[:, None]
+        scale = np.minimum(radius / norm, GRID / clip) * present
+        values *= scale.astype(np.float32)[:, None]
         np.rint(values, out=values)
-        np.copyto(out, values)
-        within = np.vecdot(out, out) <= float(GRID) ** 2
-        out[~within] = 0
-    return out
+        within = np.vecdot(values, values) <= np.float32((1 - length * _LOSS) * float(GRID) ** 2)
+        values[~within] = 0
+    return values
 
 
-def factors_to_grid(factors: Array32, present: NDArray[np.bool_], bound: float) -> Array64:
-    """Integer factors ``(n, L)``, as float64 values, of units' ``factors`` scaled to squared norm at most ``bound``.
+def _margin(length: int) -> float:
+    """How far inside the ball rows of that many values are clipped, as a share: rounding never takes them out."""
+    return max(2.0**-12, length * _LOSS)
 
-    Works in ``factors`` in place. ``present`` ``(n, rows_per_unit)`` says which of the equal parts of a unit's vector
-    are there. Every row ``k`` of the result holds integers with ``sum(k**2) <= K`` exactly, on a grid of
-    ``sqrt(bound / K)``; otherwise as :func:`clip_to_grid`.
+
+def factors_to_grid(factors: Array32, present: NDArray[np.bool_], bound: float) -> Array32:
+    """Integer factors ``(n, L)`` of units' ``factors`` scaled to squared norm at most ``bound``, written over them.
+
+    ``present`` ``(n, rows_per_unit)`` says which of the equal parts of a unit's vector are there. Every row ``k`` of
+    the result holds integers with ``sum(k**2) <= K`` exactly, on a grid of ``sqrt(bound / K)``; otherwise as
+    :func:`clip_to_grid`. Sums of squares of integers below ``K = 2**24`` are exact in single precision, and rounding
+    never takes one below ``K`` that is not, so that the comparison is exact.
     """
     with np.errstate(all="ignore"):
-        parts = factors.reshape(*present.shape, -1)
         if present.shape[1] > 1:
+            parts = factors.reshape(*present.shape, -1)
             parts *= present[:, :, None]
         side = math.sqrt(GRID)
+        radius = max(side * (1 - _margin(1)) - math.sqrt(factors.shape[1]) / 2, 0.0)
         norm = np.sqrt(np.vecdot(factors, factors))
-        radius = max(side * _SHRINK - math.sqrt(factors.shape[1]) / 2, 0.0)
-        scale = (np.minimum(radius / norm, side / math.sqrt(bound)) * present.any(axis=1)).astype(factors.dtype)
-        factors *= scale[:, None]
+        scale = np.minimum(radius / norm, side / math.sqrt(bound)) * present.any(axis=1)
+        factors *= scale.astype(np.float32)[:, None]
         np.rint(factors, out=factors)
-        out = factors.astype(np.float64)
-        within = np.vecdot(out, out) <= float(GRID)
-        out[~within] = 0
-    return out
+        within = np.vecdot(factors, factors) < np.float32(GRID)
+        factors[~within] = 0
+    return factors
 
 
-def exact_sum(contributions: Array64) -> Integers:
-    """Column sums ``(S,)`` of integer contributions, exact for up to 2**29 rows: partial sums stay below 2**53."""
-    return np.asarray(np.ones(len(contributions)) @ contributions).astype(np.int64)
+def exact_sum(contributions: Array32) -> Integers:
+    """Column sums ``(S,)`` of integer contributions up to K, exact: partial sums in float64 stay below 2**53."""
+    total = np.zeros(contributions.shape[1], dtype=np.int64)
+    size = max(1, _EXACT_VALUES // len(total))
+    for start in range(0, len(contributions), size):
+        part = contributions[start : start + size].astype(np.float64)
+        total += (np.ones(len(part)) @ part).astype(np.int64)
+    return total

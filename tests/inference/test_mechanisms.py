@@ -56,9 +56,25 @@ def test_long_rows_are_clipped_to_just_inside_the_ball(length: int, seed: int, s
             assert squares >= (0.999 * GRID) ** 2
 
 
+@pytest.mark.parametrize("length", [2, 100, 5000, 100_000])
+@pytest.mark.parametrize("outside", [-1e-6, 0.0, 1e-7, 1e-6])
+def test_no_row_at_the_edge_of_the_ball_passes_for_one_inside(
+    length: int, outside: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W5: the check after rounding errs to the safe side, whatever single precision makes of the squares."""
+    edge = lambda length: -outside - math.sqrt(length) / 2 / GRID  # noqa: E731  (rounding takes half of them out)
+    monkeypatch.setattr(mechanisms, "_margin", edge)
+    rows = np.random.default_rng(length).standard_normal((40, length)).astype(np.float32)
+    for row in clip_to_grid(rows, np.ones(40, dtype=bool), 1e-6):
+        assert sum(int(k) ** 2 for k in row) <= GRID**2
+    monkeypatch.undo()
+    rows = np.random.default_rng(length).standard_normal((40, length)).astype(np.float32)
+    assert np.all(np.any(clip_to_grid(rows, np.ones(40, dtype=bool), 1e-6), axis=1))
+
+
 def test_a_row_that_clipping_left_outside_is_zeroed(monkeypatch: pytest.MonkeyPatch) -> None:
     """W5: the check after rounding holds on its own, should the arithmetic before it ever be off."""
-    monkeypatch.setattr(mechanisms, "_SHRINK", 1.001)
+    monkeypatch.setattr(mechanisms, "_margin", lambda length: -0.001)
     rows = np.array([[3, -3], [0.25, -0.25]], dtype=np.float32)
     np.testing.assert_array_equal(clip_to_grid(rows, np.ones(2, dtype=bool), 1.0), [[0, 0], [GRID / 4, -GRID / 4]])
 
@@ -119,10 +135,18 @@ def test_no_units_matrix_exceeds_the_grid_ball(
 
 def test_factors_that_scaling_left_outside_are_zeroed(monkeypatch: pytest.MonkeyPatch) -> None:
     """W5: the check after rounding holds on its own."""
-    monkeypatch.setattr(mechanisms, "_SHRINK", 1.01)
+    monkeypatch.setattr(mechanisms, "_margin", lambda length: -0.01)
     factors = np.array([[3, -3], [0.25, -0.25]], dtype=np.float32)
     integers = factors_to_grid(factors, np.ones((2, 1), dtype=bool), 1.0)
     np.testing.assert_array_equal(integers, [[0, 0], [1024, -1024]])
+
+
+def test_the_edge_of_the_factors_ball_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W5: 4096**2 is K; one more square is outside, even where single precision rounds it away."""
+    monkeypatch.setattr(mechanisms, "_margin", lambda length: -1.0)
+    factors = np.array([[4096, 1], [4095, 91], [4095, 90], [90, 4095]], dtype=np.float32)
+    factors_to_grid(factors, np.ones((4, 1), dtype=bool), float(GRID))
+    np.testing.assert_array_equal(factors, [[0, 0], [0, 0], [4095, 90], [90, 4095]])
 
 
 def test_each_sum_gets_the_noise_of_its_own_scale() -> None:
@@ -140,7 +164,7 @@ def test_scales_that_do_not_fit_the_sums_are_refused(scale: NDArray[np.float64])
         DiscreteGaussian().perturb(np.zeros(2, dtype=np.int64), scale)
 
 
-def _integers(seed: int, n: int) -> NDArray[np.float64]:
+def _integers(seed: int, n: int) -> NDArray[np.float32]:
     potentials = np.random.default_rng(seed).standard_normal((n, 7)).astype(np.float32)
     return clip_to_grid(potentials, np.ones(n, dtype=bool), 1.0)
 

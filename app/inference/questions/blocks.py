@@ -68,9 +68,8 @@ def clipped_sum(
     makes its unit's sum not finite makes it zero.
     """
     total = np.zeros(length, dtype=np.int64)
-    integers = np.empty((min(block_units(length, rows_per_unit), len(rows)), length))
     with np.errstate(all="ignore"):
         for block, there in unit_blocks(rows, present, rows_per_unit, length):
             sums, units = over_units(contributions(block), there, rows_per_unit)
-            total += exact_sum(clip_to_grid(sums, units, clip, out=integers[: len(sums)]))
+            total += exact_sum(clip_to_grid(sums, units, clip))
     return total

@@ -52,7 +52,8 @@ class InformationSum:
             for block, there in unit_blocks(rows, present, rows_per_unit, side):
                 factors = model.information_factors(block, self.theta).reshape(-1, side) @ transposed
                 together = factors.reshape(len(block) // rows_per_unit, -1)
-                integers = factors_to_grid(together, there.reshape(-1, rows_per_unit), bound).reshape(-1, side)
+                factors_to_grid(together, there.reshape(-1, rows_per_unit), bound)
+                integers = factors.astype(np.float64)
                 total += (integers.T @ integers).astype(np.int64)
         return total[np.triu_indices(side)]
 
