@@ -47,9 +47,9 @@ def test_laplace_is_the_weighted_posterior_under_the_releases_prior() -> None:
 
 def test_laplace_refuses_a_family_that_it_does_not_know() -> None:
     published = Published()
-    published.release["model"]["family"] = "poisson-regression"
+    published.release["model"]["family"] = "neural-linear"
     core = from_npz(Release.from_json(published.release), published.bodies["npz"])
-    with pytest.raises(ValueError, match="poisson"):
+    with pytest.raises(ValueError, match="neural-linear"):
         core.laplace()
 
 

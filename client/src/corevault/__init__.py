@@ -42,8 +42,17 @@ from corevault.errors import (
 )
 from corevault.gaussian import Gaussian
 from corevault.laplace import logistic_laplace
-from corevault.model import LogisticRegression, Mechanism
+from corevault.model import (
+    GaussianMean,
+    LinearRegression,
+    LogisticRegression,
+    Mechanism,
+    MultinomialLogistic,
+    PoissonRegression,
+    ProbitRegression,
+)
 from corevault.pages import Page
+from corevault.posterior import posterior
 from corevault.pseudocoreset import Pseudocoreset
 from corevault.replies.dataset import Budget, Cost, Dataset, LedgerEntry
 from corevault.replies.job import Job, JobEvent, Quote
@@ -71,6 +80,7 @@ __all__ = [
     "DigestMismatch",
     "Forbidden",
     "Gaussian",
+    "GaussianMean",
     "IdempotencyConflict",
     "IdempotencyInProgress",
     "Internal",
@@ -79,17 +89,21 @@ __all__ = [
     "JobEvent",
     "JobFailed",
     "LedgerEntry",
+    "LinearRegression",
     "LogisticRegression",
     "Me",
     "Mechanism",
     "MethodNotAllowed",
     "MethodNotAllowedOnPrivateData",
+    "MultinomialLogistic",
     "NotAcceptable",
     "NotFound",
     "OffsetMismatch",
     "Page",
     "Points",
+    "PoissonRegression",
     "PreconditionFailed",
+    "ProbitRegression",
     "Pseudocoreset",
     "Quote",
     "RangeNotSatisfiable",
@@ -108,6 +122,7 @@ __all__ = [
     "design_matrix",
     "integer",
     "logistic_laplace",
+    "posterior",
     "real",
     "verify_release",
 ]

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from corevault.gaussian import Gaussian, from_precision
+from corevault.likelihoods import CURVES, Expansion, Likelihood, OnePredictor
+from corevault.prior import CoefficientPrior
 
 Array = NDArray[np.float64]
 
-_MOST_STEPS = 200
+_MOST_STEPS = 500
 _DECREMENT = 1e-12  # twice the nats between the mode and where Newton stops
 
 
@@ -24,56 +25,77 @@ def logistic_laplace(
     ``x`` ``(n, p)`` is the design matrix, intercept included; ``y`` ``(n,)`` is 0 or 1; ``weight`` ``(n,)``
     is non-negative (ones where absent); ``names`` are the columns' (``x0``, ``x1``, … where absent).
 
-    Newton's method with a Cholesky factor a step and backtracking; the objective is strictly concave, so
-    the mode is the only one. Raises ``ValueError`` for shapes, labels or weights out of these bounds.
+    Raises ``ValueError`` for shapes, labels or weights out of these bounds.
     """
     weights = np.ones(len(y)) if weight is None else weight
-    _check(x, y, weights, prior_scale)
-    posterior = _LogPosterior(x, y, weights, 1.0 / prior_scale**2)
-    theta = np.zeros(x.shape[1])
+    check(x, y, weights)
+    if not np.isin(y, (0.0, 1.0)).all():
+        raise ValueError("y must be 0 or 1.")
+    if not prior_scale > 0:
+        raise ValueError("prior_scale must be positive.")
+    likelihood = OnePredictor(CURVES["logistic-regression"], x, y, weights)
+    prior = CoefficientPrior(np.full(x.shape[1], prior_scale))
+    return newton(likelihood, prior, names or [f"x{i}" for i in range(x.shape[1])])
+
+
+def check(x: Array, y: Array, weight: Array) -> None:
+    """Raises ``ValueError`` unless shapes fit together, values are finite and weights not negative."""
+    if x.ndim != 2 or y.shape != (len(x),) or weight.shape != (len(x),):
+        raise ValueError("x must be (n, p), y and weight (n,).")
+    if not all(np.isfinite(values).all() for values in (x, y, weight)):
+        raise ValueError("x, y and weight must be finite.")
+    if (weight < 0).any():
+        raise ValueError("Weights cannot be negative.")
+
+
+def newton(likelihood: Likelihood, prior: CoefficientPrior, names: Sequence[str]) -> Gaussian:
+    """The approximation at the mode, by Newton's method with backtracking from zero.
+
+    A curvature that is not positive definite, as far from the mode of a model with unknown noise, is replaced by its
+    absolute value. Raises ``ArithmeticError`` where no mode is reached.
+    """
+    posterior = _LogPosterior(likelihood, prior)
+    theta = np.zeros(len(names))
+    found = posterior.expand(theta)
     for _ in range(_MOST_STEPS):
-        gradient, root = posterior.gradient_and_root(theta)
-        step = cho_solve(root, gradient)
-        decrement = float(gradient @ step)
+        root = _root(found.information)
+        step = cho_solve(root, found.gradient)
+        decrement = float(found.gradient @ step)
         if decrement <= _DECREMENT:
-            return from_precision(names or [f"x{i}" for i in range(len(theta))], theta, root)
-        theta = theta + posterior.length(theta, step, decrement) * step
+            return from_precision(names, theta, root)
+        theta, found = posterior.climb(theta, found.value, step, decrement)
     raise ArithmeticError("Newton's method did not reach the mode; the design or the weights are out of scale.")
 
 
-def _check(x: Array, y: Array, weight: Array, prior_scale: float) -> None:
-    if x.ndim != 2 or y.shape != (len(x),) or weight.shape != (len(x),):
-        raise ValueError("x must be (n, p), y and weight (n,).")
-    if not (np.isfinite(x).all() and np.isfinite(weight).all() and np.isin(y, (0.0, 1.0)).all()):
-        raise ValueError("x and weight must be finite, and y 0 or 1.")
-    if (weight < 0).any() or not prior_scale > 0:
-        raise ValueError("Weights cannot be negative, and prior_scale must be positive.")
+def _root(information: Array) -> tuple[Array, bool]:
+    """Its Cholesky factor, or that of its absolute value."""
+    try:
+        return cho_factor(information, lower=True)  # type: ignore[no-any-return]
+    except LinAlgError:
+        values, vectors = eigh(information)
+        floor = 1e-12 * np.abs(values).max()
+        return cho_factor((vectors * np.maximum(np.abs(values), floor)) @ vectors.T, lower=True)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
 class _LogPosterior:
-    """The unnormalised log posterior; ``precision`` is the prior's, a multiple of the identity."""
+    """The unnormalised log posterior."""
 
-    x: Array
-    y: Array
-    weight: Array
-    precision: float
+    likelihood: Likelihood
+    prior: CoefficientPrior
 
-    def at(self, theta: Array) -> float:
-        eta = self.x @ theta
-        return float(self.weight @ (self.y * eta - np.logaddexp(0.0, eta)) - 0.5 * self.precision * theta @ theta)
+    def expand(self, theta: Array) -> Expansion:
+        value, gradient, information = self.likelihood.expand(theta)
+        precision = self.prior.precision(theta)
+        return Expansion(
+            value + self.prior.log_density(theta), gradient - precision * theta, information + np.diag(precision)
+        )
 
-    def gradient_and_root(self, theta: Array) -> tuple[Array, tuple[Array, bool]]:
-        p = expit(self.x @ theta)
-        gradient = self.x.T @ (self.weight * (self.y - p)) - self.precision * theta
-        information = (self.x * (self.weight * p * (1.0 - p))[:, None]).T @ self.x
-        return gradient, cho_factor(information + self.precision * np.eye(len(theta)), lower=True)
-
-    def length(self, theta: Array, step: Array, decrement: float) -> float:
+    def climb(self, theta: Array, value: float, step: Array, decrement: float) -> tuple[Array, Expansion]:
         """Armijo backtracking, with room for the objective's own rounding."""
-        value = self.at(theta)
-        floor = value - 1e-13 * (1.0 + abs(value))
-        length = 1.0
-        while self.at(theta + length * step) < floor + 1e-4 * length * decrement:
+        floor, length = value - 1e-13 * (1.0 + abs(value)), 1.0
+        while True:
+            found = self.expand(theta + length * step)
+            if found.value >= floor + 1e-4 * length * decrement or length < 1e-12:
+                return theta + length * step, found
             length *= 0.5
-        return length

@@ -1,7 +1,8 @@
 """What an analyst asks for: a model, and either a price or a mechanism."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 
 class ModelRequest(Protocol):
@@ -12,17 +13,20 @@ class ModelRequest(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticRegression:
-    """Bayesian logistic regression of the binary ``target`` on ``features``, prior ``N(0, prior_scale² I)``.
+class _OnColumns:
+    """``features``, and a prior ``N(0, prior_scale²)`` on each coefficient of the design's columns.
 
-    The prior is on the coefficients of the design's columns (intercept included), which map the declared
-    bounds to −1 and 1: a ``prior_scale`` of 1 says that going from one bound to the other changes the
-    log-odds by two or so.
+    These map the declared bounds to −1 and 1 (intercept included): a ``prior_scale`` of 1 says that going from one
+    bound to the other changes the predictor by two or so. ``prior_scales`` override it by the name of a feature, a
+    design column or a parameter; with ``degrees_of_freedom`` all scales share one unknown factor.
     """
 
+    family: ClassVar[str]
+
     features: list[str] | tuple[str, ...]
-    target: str
     prior_scale: float = 1.0
+    prior_scales: Mapping[str, float] | None = None
+    degrees_of_freedom: float | None = None
 
     def __post_init__(self) -> None:
         given: object = self.features
@@ -31,12 +35,70 @@ class LogisticRegression:
 
     def to_json(self) -> dict[str, Any]:
         """The ``model`` member of the request."""
-        return {
-            "family": "logistic-regression",
-            "features": list(self.features),
-            "target": self.target,
-            "prior": {"scale": self.prior_scale},
+        prior: dict[str, Any] = {"scale": self.prior_scale}
+        if self.prior_scales:
+            prior["scales"] = dict(self.prior_scales)
+        if self.degrees_of_freedom is not None:
+            prior["degrees_of_freedom"] = self.degrees_of_freedom
+        stated = {"family": self.family, "features": list(self.features), "prior": prior}
+        return stated | {
+            name: getattr(self, name) for name in ("target", "noise_scale") if getattr(self, name, None) is not None
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticRegression(_OnColumns):
+    """Bayesian logistic regression of the binary ``target`` on ``features``."""
+
+    family: ClassVar[str] = "logistic-regression"
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbitRegression(_OnColumns):
+    """Bayesian probit regression of the binary ``target`` on ``features``."""
+
+    family: ClassVar[str] = "probit-regression"
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonRegression(_OnColumns):
+    """Bayesian Poisson regression, log link, of the integer ``target`` (declared lower bound 0 or more)."""
+
+    family: ClassVar[str] = "poisson-regression"
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultinomialLogistic(_OnColumns):
+    """Bayesian multinomial logistic regression of the categorical ``target``; its first category is the reference."""
+
+    family: ClassVar[str] = "multinomial-logistic"
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearRegression(_OnColumns):
+    """Bayesian linear regression of the real or integer ``target``, which its bounds map to −1 and 1, too.
+
+    ``noise_scale`` is the noise's standard deviation in the target's own units; without it the noise is unknown, and
+    ``log_noise_scale`` one more parameter.
+    """
+
+    family: ClassVar[str] = "linear-regression"
+    target: str
+    noise_scale: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianMean(_OnColumns):
+    """The mean of real and integer ``features`` under normal noise of standard deviation ``noise_scale`` (1 where
+    absent), both in coordinates where bounds are −1 and 1. No target, no intercept.
+    """
+
+    family: ClassVar[str] = "gaussian-mean"
+    noise_scale: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

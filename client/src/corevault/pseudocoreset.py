@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from corevault.design import DesignColumn, Table, design_matrix
 from corevault.errors import UnexpectedReply
 from corevault.gaussian import Gaussian
-from corevault.laplace import logistic_laplace
+from corevault.posterior import posterior
 from corevault.replies.release import Release
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Pseudocoreset:
 
     @property
     def prior_scale(self) -> float:
-        """The scale of the prior ``N(0, scale² I)`` that the release was made for."""
+        """The scale of the prior ``N(0, scale² I)`` that the release was made for, where no coefficient has its own."""
         return self.release.model.prior.scale if self.release.model.prior else 1.0
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -58,13 +58,11 @@ class Pseudocoreset:
         return frame
 
     def laplace(self) -> Gaussian:
-        """The Laplace approximation of the posterior that these points stand for.
+        """The Laplace approximation of the posterior that these points stand for; see ``corevault.posterior``.
 
         Raises ``ValueError`` for a model family that this version has none for.
         """
-        if self.release.model.family != "logistic-regression" or self.y is None:
-            raise ValueError(f"No Laplace approximation here for {self.release.model.family!r}.")
-        return logistic_laplace(self.u, self.y, self.weight, prior_scale=self.prior_scale, names=self.columns)
+        return posterior(self.release, self.u, self.y, self.weight)
 
     def design_matrix(self, table: Table) -> Array:
         """New rows of the declared table (a DataFrame, say) in the design's coordinates, shape ``(n, p)``."""

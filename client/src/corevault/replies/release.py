@@ -12,19 +12,29 @@ from corevault.replies.dataset import Cost
 
 @dataclass(frozen=True, kw_only=True)
 class Prior(Reply):
-    """``N(0, scale² I)`` on the coefficients of exactly the design's columns."""
+    """``N(0, scale²)`` on each coefficient of exactly the design's columns; ``scales`` override it by name.
+
+    With ``degrees_of_freedom`` the scales share one unknown factor: a multivariate t.
+    """
 
     scale: float = 1.0
+    scales: Mapping[str, float] | None = None
+    degrees_of_freedom: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedModel(Reply):
-    """The model that the pseudocoreset was made for."""
+    """The model that the pseudocoreset was made for.
+
+    ``target_transform`` says how it sees a target that the points hold in the table's units, where not as it is.
+    """
 
     family: str
     features: tuple[str, ...] = ()
     target: str | None = None
     prior: Prior | None = None
+    noise_scale: float | None = None
+    target_transform: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
