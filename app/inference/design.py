@@ -4,6 +4,7 @@ Real, integer and binary columns map their bounds to -1 and 1; a categorical col
 category but the first; the intercept, where the model has one, comes last. Nothing here is estimated from rows.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -61,13 +62,16 @@ class Design:
         """Targets ``(n,)`` within their declaration; narrows ``present`` in place."""
         if self.target is None:
             return np.zeros(len(present), dtype=np.float32)
-        y = np.array(table[self.target.name], dtype=np.float32)
-        present &= np.isfinite(y)
+        y = np.array(table[self.target.name], dtype=np.float64)
         if self.target.type == "categorical":
             present &= (y >= 0) & (y < len(self.target.categories))
         elif self.target.lower is not None and self.target.upper is not None:
-            np.clip(y, self.target.lower, self.target.upper, out=y)
-        return y
+            y = _without_traces(
+                np.clip(y, self.target.lower, self.target.upper), max(-self.target.lower, self.target.upper)
+            )
+        single = y.astype(np.float32)
+        present &= np.isfinite(single)
+        return single
 
     def sample(self, rng: np.random.Generator, n: int) -> Array64:
         """``(n, p)`` design rows of a population that knows the declarations only: uniform over each column."""
@@ -175,5 +179,12 @@ def _encode_column(column: Column, values: NDArray[Any], x: Array32, position: i
         center, scale, half = _affine(column)
         number = np.asarray(values, dtype=np.float64)
         present &= ~np.isnan(number)
-        x[:, position] = np.clip((np.clip(number, center - half, center + half) - center) / scale, -1, 1)
+        within = np.clip((np.clip(number, center - half, center + half) - center) / scale, -1, 1)
+        x[:, position] = _without_traces(within, 1.0)
     return position + width
+
+
+def _without_traces(values: Array64, largest: float) -> Array64:
+    """Multiples of about 2^-40 of the ``largest`` value: nothing is so small that a product is subnormal (W14)."""
+    step = math.ldexp(1.0, min(math.frexp(largest)[1] + 12, 1000))
+    return (values + step) - step

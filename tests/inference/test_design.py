@@ -123,3 +123,47 @@ def test_sampled_rows_lie_in_the_declared_box() -> None:
     assert set(np.unique(sample[:, 4])) == {-1.0, 1.0}
     assert {tuple(row) for row in sample[:, 2:4]} == {(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)}
     assert np.all(sample[:, 5] == 1)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=20))
+def test_no_value_is_so_small_that_it_takes_longer(values: list[float]) -> None:
+    """W14: what is next to nothing is nothing, in features and in targets; the rest is as exact as single precision."""
+    declared = _with(Column("k", "real", -1.0, 1.0), Column("t", "real", -1.0, 1.0))
+    spec = ModelSpec("linear-regression", ("k",), "t")
+    table = {"k": np.array(values), "t": np.array(values), "_present": np.ones(len(values), np.uint8)}
+    x, y, present = build(spec, declared, family("linear-regression")).encode(table)
+    assert present.all()
+    for found in (x[:, 0], y):
+        np.testing.assert_allclose(found, values, rtol=6e-8, atol=1e-12)
+        assert np.all((found == 0) | (np.abs(found) > 1e-13))
+
+
+def test_targets_are_clamped_and_undeclared_categories_are_null() -> None:
+    declared = _with(Column("t", "integer", -3, 5))
+    table = {
+        "age": np.full(4, 50.0),
+        "t": np.array([-9.0, 2.0, 99.0, np.nan]),
+        "colour": np.array([0, 2, 3, 1], np.uint16),
+        "_present": np.ones(4, np.uint8),
+    }
+    _, y, present = build(ModelSpec("linear-regression", ("age",), "t"), declared, family("linear-regression")).encode(
+        table
+    )
+    np.testing.assert_array_equal(y, [-3, 2, 5, 0])
+    np.testing.assert_array_equal(present, [True, True, True, False])
+    spec = ModelSpec("multinomial-logistic", ("age",), "colour")
+    x, y, present = build(spec, declared, family("multinomial-logistic")).encode(table)
+    np.testing.assert_array_equal(y, [0, 2, 0, 1])
+    np.testing.assert_array_equal(present, [True, True, False, True])
+    assert not np.any(x[2])
+
+
+def test_a_model_without_a_target_has_no_intercept_either() -> None:
+    design = build(ModelSpec("gaussian-mean", ("age", "hours"), None), facts(2), family("gaussian-mean"))
+    assert [column.name for column in design.columns] == ["age", "hours"]
+    assert (design.intercept, design.target) == (False, None)
+    table = {"age": np.array([80.0, 20.0]), "hours": np.array([50.0, 0.0]), "_present": np.array([1, 0], np.uint8)}
+    x, y, present = design.encode(table)
+    np.testing.assert_array_equal(x, [[1, 0], [0, 0]])
+    np.testing.assert_array_equal(y, [0, 0])
+    np.testing.assert_array_equal(present, [True, False])
