@@ -1,11 +1,14 @@
 """A model request over a declared table, made concrete: the model, its design and its prior."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from app.errors import InvalidRequest
 from app.inference.design import Design, build
 from app.inference.models import family
 from app.inference.priors import Prior, prior_of
 from app.inference.protocol import DeclaredFacts, Model, ModelSpec
+
+MAX_PARAMETERS: Final = 2048
 
 
 class Problem(NamedTuple):
@@ -26,4 +29,6 @@ def model_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
     found.check_noise_scale(spec.noise_scale)
     design = build(spec, facts, found)
     model = found.bind(spec, design.width, design.target)
+    if model.dimension > MAX_PARAMETERS:
+        raise InvalidRequest.at("/model/features", f"these make more than {MAX_PARAMETERS} parameters")
     return Problem(model, design, prior_of(spec.prior, design.columns, model))

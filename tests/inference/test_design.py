@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.errors import InvalidRequest
 from app.inference.design import build
 from app.inference.protocol import Column, DeclaredFacts, ModelSpec
-from app.inference.registry import family
+from app.inference.registry import family, model_for
 from tests.inference.support import COLUMNS, FEATURES, SPEC, facts
 
 LOGISTIC = family("logistic-regression")
@@ -167,3 +167,13 @@ def test_a_model_without_a_target_has_no_intercept_either() -> None:
     np.testing.assert_array_equal(x, [[1, 0], [0, 0]])
     np.testing.assert_array_equal(y, [0, 0])
     np.testing.assert_array_equal(present, [True, False])
+
+
+def test_a_model_of_too_many_parameters_is_refused() -> None:
+    """900 columns are a design, and with four classes too many coefficients."""
+    wide = Column("wide", "categorical", categories=tuple(map(str, range(900))))
+    declared = _with(wide, Column("blood", "categorical", categories=("o", "a", "b", "ab")))
+    assert model_for(replace(SPEC, features=("wide",)), declared).model.dimension == 900
+    with pytest.raises(InvalidRequest) as caught:
+        model_for(ModelSpec("multinomial-logistic", ("wide",), "blood"), declared)
+    assert caught.value.faults[0].pointer == "/model/features"
