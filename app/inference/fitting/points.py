@@ -1,0 +1,21 @@
+"""Weighted points while they are being fitted."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.inference.protocol import Array64
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Design rows ``u`` ``(M, p)``, targets ``y`` ``(M,)`` and weights ``(M,)``."""
+
+    u: Array64
+    y: Array64
+    weight: Array64
+
+    @property
+    def finite(self) -> bool:
+        """Whether every number is."""
+        return all(bool(np.all(np.isfinite(part))) for part in (self.u, self.y, self.weight))
