@@ -177,3 +177,12 @@ def test_a_model_of_too_many_parameters_is_refused() -> None:
     with pytest.raises(InvalidRequest) as caught:
         model_for(ModelSpec("multinomial-logistic", ("wide",), "blood"), declared)
     assert caught.value.faults[0].pointer == "/model/features"
+
+
+@pytest.mark.parametrize("noise_scale", [0.0, -1.0, 1e-300, 1e300, float("nan")])
+@pytest.mark.parametrize("family_name", ["linear-regression", "gaussian-mean", "logistic-regression"])
+def test_a_noise_that_no_model_bears_is_refused(family_name: str, noise_scale: float) -> None:
+    target = {"linear-regression": "hours", "gaussian-mean": None}.get(family_name, "ill")
+    with pytest.raises(InvalidRequest) as caught:
+        model_for(ModelSpec(family_name, ("age",), target, noise_scale=noise_scale), facts(10))
+    assert caught.value.faults[0].pointer == "/model/noise_scale"

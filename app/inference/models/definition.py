@@ -10,7 +10,7 @@ from app.inference.protocol import Column, Model, ModelSpec
 
 ColumnType = Literal["integer", "real", "categorical", "binary"]
 EVERY_TYPE: Final[tuple[ColumnType, ...]] = ("integer", "real", "categorical", "binary")
-MAX_NOISE_SCALE: Final = 1e9
+LEAST_NOISE, MOST_NOISE = 1e-4, 1e4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,5 +59,16 @@ class Family:
             return
         if not self.noise_scale:
             raise InvalidRequest.at("/model/noise_scale", "this model has no noise scale")
-        if not 0 < noise_scale <= MAX_NOISE_SCALE:
-            raise InvalidRequest.at("/model/noise_scale", f"must be positive and at most {MAX_NOISE_SCALE:g}")
+
+
+def admissible_noise(noise: float) -> float:
+    """``noise``, in half ranges, within limits that single precision bears.
+
+    Raises:
+        InvalidRequest: at ``/model/noise_scale``.
+    """
+    if not LEAST_NOISE <= noise <= MOST_NOISE:
+        raise InvalidRequest.at(
+            "/model/noise_scale", f"must be {LEAST_NOISE:g} to {MOST_NOISE:g} times half of the declared range"
+        )
+    return noise

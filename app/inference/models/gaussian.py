@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.models.bounded import odd
-from app.inference.models.definition import Family
+from app.inference.models.definition import Family, admissible_noise
 from app.inference.models.one_predictor import OnePredictor
 from app.inference.protocol import Array32, Array64, Expansion
 
@@ -106,7 +106,9 @@ FAMILY = Family(
         "The mean of real and integer columns, each scaled by its bounds to -1 and 1, under normal noise of standard "
         "deviation noise_scale (1 unless stated) in these coordinates. No target, no intercept."
     ),
-    bind=lambda spec, width, _target: GaussianMean(width, 1.0 if spec.noise_scale is None else spec.noise_scale),
+    bind=lambda spec, width, _target: GaussianMean(
+        width, admissible_noise(1.0 if spec.noise_scale is None else spec.noise_scale)
+    ),
     targets=(),
     features=("real", "integer"),
     intercept=False,

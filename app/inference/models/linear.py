@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.models.bounded import odd, quadratic
-from app.inference.models.definition import Family
+from app.inference.models.definition import Family, admissible_noise
 from app.inference.models.one_predictor import OnePredictor
 from app.inference.models.targets import Scaled, scaled
 from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
@@ -184,7 +184,7 @@ def _bind(spec: ModelSpec, width: int, target: Column | None) -> Model:
     bounds = scaled(target)
     if spec.noise_scale is None:
         return LinearRegressionOfUnknownNoise(width, bounds, REFERENCE)
-    return LinearRegression(width, bounds, spec.noise_scale / bounds.half)
+    return LinearRegression(width, bounds, admissible_noise(spec.noise_scale / bounds.half))
 
 
 FAMILY = Family(
