@@ -5,13 +5,15 @@ With ``g_s`` the potentials centred over S draws and the residual ``r_s = data_s
 target that can move.
 """
 
+import numpy as np
+
 from app.inference.protocol import Array64, Model
 
 
 def centred_potentials(model: Model, rows: Array64, draws: Array64) -> Array64:
     """``G``: log-likelihoods ``(n, S)`` of ``rows`` ``(n, p)`` at ``draws`` ``(S, D)`` less their mean over draws."""
     potentials: Array64 = model.log_likelihood(rows, draws)
-    potentials -= potentials.mean(axis=1, keepdims=True)
+    potentials -= (potentials @ np.full(len(draws), 1 / len(draws)))[:, None]
     return potentials
 
 

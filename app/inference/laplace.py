@@ -34,9 +34,12 @@ class Laplace:
         Pairs keep every draw's distribution; they make odd and even parts of a potential uncorrelated over the
         sample, which is most of the Monte Carlo noise of a covariance.
         """
-        half = rng.standard_normal((len(self.mean), (count + 1) // 2))
-        deviations = solve_transposed(self.factor, np.concatenate((half, -half), axis=1)[:, :count])
-        return self.mean + deviations.T
+        half = rng.standard_normal(((count + 1) // 2, len(self.mean)))
+        deviations = solve_transposed(self.factor, half.T).T
+        draws = np.empty((count, len(self.mean)))
+        np.add(self.mean, deviations, out=draws[: len(half)])
+        np.subtract(self.mean, deviations[: count // 2], out=draws[len(half) :])
+        return draws
 
 
 def solve_transposed(factor: Array64, right: Array64) -> Array64:

@@ -26,10 +26,15 @@ def adam_init(shape: tuple[int, ...]) -> Adam:
 def adam_step(state: Adam, gradient: Array64) -> tuple[Adam, Array64]:
     """The direction to *subtract*, of about unit size, and the next state; scaling it is the caller's."""
     count = state.count + 1
-    first = _BETA1 * state.first + (1 - _BETA1) * gradient
-    second = _BETA2 * state.second + (1 - _BETA2) * np.square(gradient)
-    direction = (first / (1 - _BETA1**count)) / (np.sqrt(second / (1 - _BETA2**count)) + _TINY)
-    return Adam(count, first, second), direction
+    first = _BETA1 * state.first
+    first += (1 - _BETA1) * gradient
+    second = np.square(gradient)
+    second *= 1 - _BETA2
+    second += _BETA2 * state.second
+    spread = np.sqrt(second)
+    spread *= (1 - _BETA1**count) / np.sqrt(1 - _BETA2**count)
+    spread += _TINY
+    return Adam(count, first, second), np.divide(first, spread, out=spread)
 
 
 def cosine_decay(step: int, steps: int) -> float:

@@ -77,7 +77,8 @@ _STARTING_SHARE = 0.005
 _STEP = 0.07
 _POINT_PATH = 7.0
 _WEIGHT_PATH = 10.0
-_MODE_TOLERANCE = 0.1  # of the squared Newton decrement *before* the last step, which squares it again
+_MODE_TOLERANCE = 4.0  # of the squared Newton decrement *before* the last step, which squares it again
+_MODE_DRIFT = 0.9  # of the mode's last move, which it is expected to repeat
 _MAX_COORDINATE = 100.0
 _MAX_LOG_MOVE = 15.0
 
@@ -103,7 +104,8 @@ class State:
     u: Array64
     y: Array64
     log_weights: Array64
-    mode: Array64  # of the current posterior, for the next warm start
+    mode: Array64  # of the current posterior, and its last move: for the next warm start
+    drift: Array64
     point_moments: Adam
     target_moments: Adam
     weight_moments: Adam
@@ -163,6 +165,7 @@ class DpPsvi:
             y=model.starting_targets(rng, u),
             log_weights=np.full(plan.size, start),
             mode=np.zeros(model.dimension),
+            drift=np.zeros(model.dimension),
             point_moments=adam_init(u.shape),
             target_moments=adam_init((plan.size,)),
             weight_moments=adam_init((plan.size,)),
@@ -173,7 +176,8 @@ class DpPsvi:
         """One iteration of Algorithm 1."""
         setup, weights = state.setup, np.exp(state.log_weights)
         rows = setup.model.fold(state.u, state.y)
-        posterior = laplace(setup.model, rows, weights, setup.prior, state.mode, tolerance=_MODE_TOLERANCE)
+        start = state.mode + _MODE_DRIFT * state.drift
+        posterior = laplace(setup.model, rows, weights, setup.prior, start, tolerance=_MODE_TOLERANCE)
         draws = posterior.draw(rng, setup.plan.answer_length)
         potentials = centred_potentials(setup.model, rows, draws)
         clip = _clip(potentials)
@@ -223,6 +227,7 @@ def _descend(state: State, mode: Array64, weight_gradient: Array64, point_gradie
         u=_confined(state.setup, u),
         log_weights=np.clip(log_weights, start - _MAX_LOG_MOVE, start + _MAX_LOG_MOVE),
         mode=mode,
+        drift=mode - state.mode,
         point_moments=point_moments,
         weight_moments=weight_moments,
         clip=clip,
