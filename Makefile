@@ -42,8 +42,9 @@ services: $(INSTALLED) ## The tests from outside on PostgreSQL and Redis (set CO
 demo: $(INSTALLED) ## The main job, end to end, on real data
 	$(BIN)/python -m demo
 
-bench: $(INSTALLED) ## Speed and memory of DP-PSVI, beside the bare matrix products, and of its prices
+bench: $(INSTALLED) ## Speed and memory of DP-PSVI and of its questions, beside the bare matrix products, and of its prices
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.questions
 	$(BIN)/python -m benchmarks.quotes
 
 quality: $(INSTALLED) ## How far the pseudocoreset's posterior is from the full one
