@@ -25,9 +25,10 @@ REACH = 30.0
 GOOD_ENOUGH = 1e-6
 """Nats at which descent has nothing left to win."""
 _MOST_ITERATIONS = 100
+_MOST_ITERATIONS_WITHIN_BOUNDS = 300
 _MOST_ITERATIONS_FOR_CLASSES = 1000
-_BUDGET = 2e9
-"""Floating-point operations that descent may take."""
+_BUDGET, _BUDGET_WITHIN_BOUNDS = 2e9, 2e10
+"""Floating-point operations that descent may take; within bounds it has most to do."""
 _HEAVIEST = 10.0
 """Weights in sum, relative to the units that there are."""
 
@@ -64,6 +65,10 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
     improved by descent; with several, by descent alone. ``within_bounds`` keeps points inside the declared bounds, at
     a price in divergence; ``total``, the number of units, keeps weights from exceeding it tenfold. Total: a target
     that is no posterior gives points as near to one as there are.
+
+    The closed form costs ``O(M D^2 + D^3)``; each of at most a few hundred steps of descent costs about as much, and
+    large problems get fewer of them. Coordinates follow from the target, in mean square the information's own, and
+    descent keeps them within 30 (or where they started): whoever needs a hard bound asks for ``within_bounds``.
     """
     target = target_of(mean, precision, prior.precision(np.zeros(len(mean))))
     if isinstance(model, GaussianMean):
@@ -93,12 +98,16 @@ def _descended(problem: Problem, starts: Sequence[Points], heaviest: float, regi
     for start in starts:
         room = region or Open(problem.width, max(REACH, float(np.max(np.abs(start.u)))))
         chart = Chart(start, room, problem.moving_targets, heaviest)
-        found.append(polished(problem, chart, _iterations(problem, len(start.weight))))
+        found.append(
+            polished(problem, chart, _iterations(problem, len(start.weight), within_bounds=region is not None))
+        )
     return [points for points in found if points is not None]
 
 
-def _iterations(problem: Problem, size: int) -> int:
+def _iterations(problem: Problem, size: int, *, within_bounds: bool) -> int:
     """What the budget affords: a step costs some three expansions and factorisations."""
-    most = _MOST_ITERATIONS if problem.model.predictors == 1 else _MOST_ITERATIONS_FOR_CLASSES
-    parameters = len(problem.target.mean)
-    return int(np.clip(_BUDGET / (20 * parameters**2 * (size + parameters)), 5, most))
+    most = _MOST_ITERATIONS_WITHIN_BOUNDS if within_bounds else _MOST_ITERATIONS
+    if problem.model.predictors > 1:
+        most = _MOST_ITERATIONS_FOR_CLASSES
+    parameters, budget = len(problem.target.mean), _BUDGET_WITHIN_BOUNDS if within_bounds else _BUDGET
+    return int(np.clip(budget / (20 * parameters**2 * (size + parameters)), 5, most))

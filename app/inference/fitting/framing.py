@@ -13,9 +13,9 @@ from app.inference.fitting.scalars import Scalars
 from app.inference.fitting.span import Span
 from app.inference.protocol import Array64
 
-_BUDGET = 1e9
+_BUDGET = 5e9
 """Floating-point operations that settling may take."""
-_MOST_SETTLING = 100
+_MOST_SETTLING = 200
 
 
 def framed(link: Link, span: Span, scalars: Scalars, rng: np.random.Generator, region: Region | None) -> Points:
