@@ -56,8 +56,17 @@ class ObjectStore(Protocol):
     def scratch(self) -> BinaryIO:
         """An empty file for sealed bytes, without a name: it ends when it is closed, or with its process."""
 
+    def leave(self, name: str, content: bytes) -> None:
+        """Put up a note in place of the last one of that name: small, soon deleted, and lost with the machine."""
+
+    def note(self, name: str) -> bytes:
+        """The note of that name. Raises ObjectMissing."""
+
+    def delete_note(self, name: str) -> None:
+        """Remove the note; harmless if there is none."""
+
     def delete_unfinished(self, idle_seconds: float) -> None:
-        """Remove what was never published and has not grown for so long (its writer has died)."""
+        """Remove what was never published and has not grown for so long (its writer has died), and notes as old."""
 
 
 def new_name() -> str:
@@ -85,8 +94,9 @@ class LocalStore:
         self.url = root.absolute().as_uri()
         self._objects = root / "objects"
         self._unfinished = root / "unfinished"
+        self._notes = root / "notes"
         with _faults_as_unavailable():
-            for directory in (root, self._objects, self._unfinished):
+            for directory in (root, self._objects, self._unfinished, self._notes):
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def create(self, name: str | None = None) -> "LocalWriter":
@@ -111,18 +121,41 @@ class LocalStore:
         with _faults_as_unavailable():
             return cast(BinaryIO, tempfile.TemporaryFile(dir=self._unfinished))
 
+    def leave(self, name: str, content: bytes) -> None:
+        with LocalWriter(name, self._unfinished / new_name(), self._note(name)) as target:
+            target.write(content)
+            target.publish(durable=False)
+
+    def note(self, name: str) -> bytes:
+        with _faults_as_unavailable():
+            try:
+                return self._note(name).read_bytes()
+            except FileNotFoundError:
+                raise ObjectMissing from None
+
+    def delete_note(self, name: str) -> None:
+        with _faults_as_unavailable():
+            self._note(name).unlink(missing_ok=True)
+
     def delete_unfinished(self, idle_seconds: float) -> None:
         horizon = time.time() - idle_seconds
         with _faults_as_unavailable():
-            for path in self._unfinished.iterdir():
+            for path in (*self._unfinished.iterdir(), *self._notes.iterdir()):
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime < horizon:
                         path.unlink()
 
     def _path(self, name: str) -> Path:
-        if _NAME.fullmatch(name) is None:
-            raise ObjectMissing
-        return self._objects / name[:2] / name
+        return self._objects / name[:2] / _checked(name)
+
+    def _note(self, name: str) -> Path:
+        return self._notes / _checked(name)
+
+
+def _checked(name: str) -> str:
+    if _NAME.fullmatch(name) is None:
+        raise ObjectMissing
+    return name
 
 
 class LocalWriter:
@@ -143,12 +176,15 @@ class LocalWriter:
                 rest = rest[self._file.write(rest) :]
         return len(data)
 
-    def publish(self) -> str:
+    def publish(self, *, durable: bool = True) -> str:
         with _faults_as_unavailable():
-            os.fsync(self._file.fileno())
+            if durable:
+                os.fsync(self._file.fileno())
             self._file.close()
             self._target.parent.mkdir(mode=0o700, exist_ok=True)
             self._temporary.rename(self._target)
+            if not durable:
+                return self.name
             sync_directory(self._target.parent)
             sync_directory(self._target.parent.parent)
         return self.name

@@ -36,7 +36,7 @@ def until(condition: Callable[[], Found | None]) -> Found:
     return found
 
 
-def start_worker(folder: Path) -> "subprocess.Popen[bytes]":
+def start_worker(folder: Path, **more: str) -> "subprocess.Popen[bytes]":
     settings = {
         "COREVAULT_DATA_DIR": str(folder),
         "COREVAULT_LEASE_SECONDS": "3",
@@ -46,7 +46,8 @@ def start_worker(folder: Path) -> "subprocess.Popen[bytes]":
         "OPENBLAS_NUM_THREADS": "1",
     }
     command = Path(sys.executable).with_name("corevault-worker")
-    return subprocess.Popen([command], env=os.environ | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    environment = os.environ | settings | more
+    return subprocess.Popen([command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def children(pid: int) -> list[int]:

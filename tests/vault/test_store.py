@@ -32,6 +32,31 @@ def test_what_was_published_is_read_and_deleted(store: LocalStore, tmp_path: Pat
         store.open(name)
 
 
+def test_a_note_takes_the_place_of_the_last_one(store: LocalStore, tmp_path: Path) -> None:
+    """Notes and objects of one name have nothing to do with each other."""
+    name = put(store, b"object")
+    for content in (b"first", b"second", b""):
+        store.leave(name, content)
+        assert store.note(name) == content
+    assert {path.stat().st_mode & 0o777 for path in files(tmp_path)} == {0o600}
+    store.delete_note(name)
+    store.delete_note(name)
+    with pytest.raises(ObjectMissing):
+        store.note(name)
+    with pytest.raises(ObjectMissing):
+        store.leave("../escape", b"x")
+    with store.open(name) as file:
+        assert file.read() == b"object"
+
+
+def test_a_note_that_nobody_deletes_does_not_stay_for_ever(store: LocalStore, tmp_path: Path) -> None:
+    store.leave(new_name(), b"x")
+    store.delete_unfinished(3600)
+    assert len(files(tmp_path)) == 1
+    store.delete_unfinished(-1)
+    assert files(tmp_path) == []
+
+
 def test_nothing_shows_before_publication_nor_stays_without_it(store: LocalStore, tmp_path: Path) -> None:
     with store.create() as target:
         target.write(b"half")

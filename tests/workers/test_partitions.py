@@ -271,6 +271,7 @@ LAPSES: dict[str, tuple[str, dict[str, Any]]] = {
     "another attempt's": ("{}:2:0:0", {}),
     "another query's": ("{}:1:1:0", {}),
     "a part that there is not": (f"{{}}:1:0:{PARTS}", {}),
+    "after another attempt began": ("{}:1:0:0", {"fencing_token": 2}),
     "after the end": ("{}:1:0:0", {"status": "failed"}),
     "after the lease": ("{}:1:0:0", {"lease_until": now() - timedelta(seconds=1)}),
     "without a reservation": ("{}:1:0:0", {"cost_epsilon": None}),

@@ -1,8 +1,8 @@
 """What workers tell each other while they answer one query together: a task, and partial sums in return.
 
-Both lie in the store, sealed, outside of the broker. The task of a query lies under a key that only workers derive, and
-brings the key of its partial sums with it: once it is destroyed, they open for nobody, whatever may be left of them.
-Each is bound to job, attempt, query and (a sum) its part, so that none can stand in for another.
+Both lie in the store as notes, sealed, outside of the broker. The task of a query lies under a key that only workers
+derive, and brings the key of its partial sums with it: once it is destroyed, they open for nobody, whatever may be left
+of them. Each is bound to job, attempt, query and (a sum) its part, so that none can stand in for another.
 """
 
 import hashlib
@@ -106,7 +106,7 @@ class Exchange:
 
     def withdraw(self, query: int, part: int) -> None:
         """Destroy what was handed in for a task that has ended meanwhile."""
-        self._store.delete(self._name(query, part))
+        self._store.delete_note(self._name(query, part))
 
     def _context(self, purpose: str, query: int, number: int) -> bytes:
         return f"{purpose}|{self._attempt}|{query}|{number}".encode()
@@ -115,9 +115,8 @@ class Exchange:
         return _part_name(self._attempt, query, part)
 
     def _put(self, name: str, content: bytes) -> bool:
-        with suppress(DependencyUnavailable), self._store.create(name) as target:
-            target.write(content)
-            target.publish()
+        with suppress(DependencyUnavailable):
+            self._store.leave(name, content)
             return True
         return False
 
@@ -134,7 +133,7 @@ def clear(store: ObjectStore, job_id: str, token: int) -> None:
     header = _parsed(_read(store, _task_name(attempt)))
     names = [] if header is None else [_part_name(attempt, header[0], part) for part in range(header[1])]
     for name in (*names, _task_name(attempt), *names):
-        store.delete(name)
+        store.delete_note(name)
 
 
 def _task_name(attempt: str) -> str:
@@ -146,8 +145,8 @@ def _part_name(attempt: str, query: int, part: int) -> str:
 
 
 def _read(store: ObjectStore, name: str) -> bytes | None:
-    with suppress(VaultError, DependencyUnavailable, OSError), store.open(name) as file:
-        return file.read()
+    with suppress(VaultError, DependencyUnavailable):
+        return store.note(name)
     return None
 
 
