@@ -23,6 +23,11 @@ def adam_init(shape: tuple[int, ...]) -> Adam:
     return Adam(0, np.zeros(shape), np.zeros(shape))
 
 
+def adam_widen(state: Adam) -> Adam:
+    """The same moments with one more coordinate, which has none yet."""
+    return Adam(state.count, np.append(state.first, 0.0), np.append(state.second, 0.0))
+
+
 def adam_step(state: Adam, gradient: Array64) -> tuple[Adam, Array64]:
     """The direction to *subtract*, of about unit size, and the next state; scaling it is the caller's."""
     count = state.count + 1

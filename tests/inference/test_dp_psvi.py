@@ -101,11 +101,19 @@ class _RoundedNoise:
         return sums + np.rint(scale * self._rng.standard_normal(len(sums))).astype(np.int64)
 
 
-@pytest.mark.parametrize(("noise", "bound"), [(NullNoise(), 0.1), (_RoundedNoise(0), 0.2)])
-def test_a_run_brings_the_posterior_to_the_data(noise: Any, bound: float) -> None:
+@pytest.mark.parametrize(
+    ("noise", "schedule", "iterations", "bound"),
+    [
+        (NullNoise(), "joint", 400, 0.1),
+        (_RoundedNoise(0), "joint", 400, 0.2),
+        (_RoundedNoise(0), "incremental", 1000, 0.2),
+    ],
+)
+def test_a_run_brings_the_posterior_to_the_data(noise: Any, schedule: str, iterations: int, bound: float) -> None:
     """KL to the full posterior against the prior's, at noise worth an epsilon of about 1; usually below 0.05."""
     source = table(4000, slots=4200)
-    request = _request(mechanism=Mechanism(12.0, 0.2, 400), parameters={"posterior_draws": 40})
+    parameters = {"posterior_draws": 40, "schedule": schedule}
+    request = _request(mechanism=Mechanism(0.6 * iterations**0.5, 0.2, iterations), parameters=parameters)
     plan = method("dp-psvi").plan(request, facts(4200))
     logistic, _, prior_of_it = model_for(SPEC, facts(4200))
     asked = ClippedGaussianOracle(logistic, plan, facts(4200), source, noise=noise, sampling=sampling_generator())

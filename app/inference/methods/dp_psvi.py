@@ -11,7 +11,8 @@ Only ``v`` touches private rows; everything else is post-processing. The clip C 
 of ``g(u_m)`` over the current pseudopoints. Points start from the model, at design rows that know the declarations
 only. Classes stay as they start; the intercept coordinate stays 1; the other coordinates move, and may leave the
 declared bounds unless the analyst asks that they do not. Weights move on the log scale, so they stay positive. A
-target of numbers moves, too, within its bounds.
+target of numbers moves, too, within its bounds. With the schedule ``incremental`` points enter one by one
+(:mod:`app.inference.growth`); questions and price are the same.
 
 Defaults were chosen by measurement, once, at epsilon 0.1 to 2 on six designs of 6 to 51 coordinates and 20,000 to
 100,000 rows (bounded, heavy-tailed, with rare levels; health insurance, census income, synthetic), with 50 points. They
@@ -35,13 +36,15 @@ from app.errors import InvalidRequest
 from app.inference.bounds import WITHIN_BOUNDS, project
 from app.inference.design import Design
 from app.inference.gradients import centred_potentials, psvi_gradients
+from app.inference.growth import INCREMENTAL, JOINT, SCHEDULE, newcomer, points_in_play
 from app.inference.laplace import laplace
 from app.inference.mechanisms import CLIP_FLOOR, GRID_BITS, MAX_SCALE
-from app.inference.optimisers import Adam, adam_init, adam_step, cosine_decay
+from app.inference.optimisers import Adam, adam_init, adam_step, adam_widen, cosine_decay
 from app.inference.priors import Prior
 from app.inference.problems import model_for
 from app.inference.protocol import (
     Array64,
+    Choice,
     DeclaredFacts,
     Mechanism,
     MechanismPlan,
@@ -110,6 +113,8 @@ class State:
     target_moments: Adam
     weight_moments: Adam
     clip: float
+    draws: Array64  # of the last iteration, (S, D), and what the data's potentials at them exceeded the points' by
+    residual: Array64
 
 
 class DpPsvi:
@@ -118,7 +123,7 @@ class DpPsvi:
     id = "dp-psvi"
     description = "Private pseudocoreset variational inference (Bayesian Pseudocoresets, 2020, Algorithm 1 and Eq. 6)."
     private = True
-    parameters: tuple[Parameter | Switch, ...] = (DRAWS, ITERATIONS, RATE, WITHIN_BOUNDS)
+    parameters: tuple[Parameter | Choice | Switch, ...] = (DRAWS, ITERATIONS, RATE, SCHEDULE, WITHIN_BOUNDS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """T identical questions of S values each on Poisson subsamples of rate q.
@@ -129,15 +134,17 @@ class DpPsvi:
         if isinstance(request.size, bool) or not 1 <= request.size <= MAX_SIZE:
             raise InvalidRequest.at("/size", f"must be at least 1 and at most {MAX_SIZE}")
         model = model_for(request.model, facts).model
-        draws, within_bounds = _check_parameters(request)
+        draws, chosen = _check_parameters(request)
         mechanism = _mechanism(request, facts)
+        if chosen.get(SCHEDULE.name) == INCREMENTAL and mechanism.iterations < request.size:
+            raise InvalidRequest.at("/parameters/schedule", "there is at least one iteration for each point")
         event = GaussianEvent(mechanism.noise_multiplier)
         sampled = event if mechanism.sampling_rate == 1 else PoissonSampledEvent(mechanism.sampling_rate, event)
         return MechanismPlan(
             method=self.id,
             size=request.size,
             model=request.model,
-            parameters={DRAWS.name: draws, **({WITHIN_BOUNDS.name: True} if within_bounds else {})},
+            parameters={DRAWS.name: draws, **chosen},
             mechanism=mechanism,
             clipping=(
                 f"each unit's log-likelihoods at {draws} posterior draws, summed over its rows, are centred, clipped "
@@ -156,24 +163,28 @@ class DpPsvi:
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
         model, design, prior = model_for(plan.model, facts)
-        u = design.sample(rng, plan.size)
+        begun = _points(plan, 0)
+        u = design.sample(rng, begun)
         start = float(np.log(_STARTING_SHARE * facts.slots / plan.size))
         return State(
             setup=Setup(model, design, prior, plan, plan.mechanism.sampling_rate, start),
             done=0,
             u=u,
             y=model.starting_targets(rng, u),
-            log_weights=np.full(plan.size, start),
+            log_weights=np.full(begun, start),
             mode=np.zeros(model.dimension),
             drift=np.zeros(model.dimension),
             point_moments=adam_init(u.shape),
-            target_moments=adam_init((plan.size,)),
-            weight_moments=adam_init((plan.size,)),
+            target_moments=adam_init((begun,)),
+            weight_moments=adam_init((begun,)),
             clip=CLIP_FLOOR,
+            draws=np.zeros((1, model.dimension)),
+            residual=np.zeros(1),
         )
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, dict[str, float]]:
         """One iteration of Algorithm 1."""
+        state = _grown(rng, state)
         setup, weights = state.setup, np.exp(state.log_weights)
         rows = setup.model.fold(state.u, state.y)
         start = state.mode + _MODE_DRIFT * state.drift
@@ -185,8 +196,11 @@ class DpPsvi:
         by_weight, by_point, by_target = psvi_gradients(
             setup.model, state.u, state.y, weights, draws, potentials=potentials, data=data
         )
-        moved = _descend(state, posterior.mean, weights * by_weight, by_point, clip)
-        return (moved if by_target is None else _move_targets(moved, by_target)), {"clip": clip}
+        asked = replace(state, clip=clip, draws=draws, residual=data - weights @ potentials)
+        moved = _descend(asked, posterior.mean, weights * by_weight, by_point)
+        if by_target is not None:
+            moved = _move_targets(moved, by_target)
+        return moved, {"clip": clip}
 
     def finish(self, state: State) -> Pseudocoreset:
         """The last iterate."""
@@ -211,10 +225,38 @@ def _clip(potentials: Array64) -> float:
     return max(_CLIP_MEDIANS * float(np.partition(norms, middle)[middle]), CLIP_FLOOR)
 
 
-def _descend(state: State, mode: Array64, weight_gradient: Array64, point_gradient: Array64, clip: float) -> State:
+def _points(plan: MechanismPlan, done: int) -> int:
+    return points_in_play(plan.parameters.get(SCHEDULE.name, JOINT), plan.size, plan.steps, done)
+
+
+def _settled(plan: MechanismPlan) -> slice:
+    """The points that keep their place while a newcomer moves."""
+    return slice(0, -1 if plan.parameters.get(SCHEDULE.name, JOINT) == INCREMENTAL else 0)
+
+
+def _grown(rng: np.random.Generator, state: State) -> State:
+    """The state with the point that enters now, if any does; what moves points starts anew."""
+    setup = state.setup
+    if _points(setup.plan, state.done) == len(state.u):
+        return state
+    u, y = newcomer(rng, setup.model, setup.design, state.draws, state.residual)
+    u, y = np.concatenate([state.u, u]), np.concatenate([state.y, y])
+    return replace(
+        state,
+        u=u,
+        y=y,
+        log_weights=np.append(state.log_weights, setup.starting_log_weight),
+        point_moments=adam_init(u.shape),
+        target_moments=adam_init(y.shape),
+        weight_moments=adam_widen(state.weight_moments),
+    )
+
+
+def _descend(state: State, mode: Array64, weight_gradient: Array64, point_gradient: Array64) -> State:
     """One Adam step with cosine-decayed rates, kept in a finite box whatever the answer was."""
     start, steps = state.setup.starting_log_weight, state.setup.plan.steps
     decay = cosine_decay(state.done, steps)
+    point_gradient[_settled(state.setup.plan)] = 0
     if state.setup.design.intercept:
         point_gradient[:, -1] = 0
     point_moments, point_move = adam_step(state.point_moments, point_gradient)
@@ -230,7 +272,6 @@ def _descend(state: State, mode: Array64, weight_gradient: Array64, point_gradie
         drift=mode - state.mode,
         point_moments=point_moments,
         weight_moments=weight_moments,
-        clip=clip,
     )
 
 
@@ -245,6 +286,7 @@ def _move_targets(state: State, gradient: Array64) -> State:
     """One Adam step of targets that are numbers, in the model's steps and within the declared bounds."""
     setup, target = state.setup, state.setup.design.target
     step = setup.model.target_step(state.y)
+    gradient[_settled(setup.plan)] = 0
     moments, move = adam_step(state.target_moments, step * gradient)
     rate = cosine_decay(state.done - 1, setup.plan.steps) * max(_STEP, _POINT_PATH / setup.plan.steps)
     y = state.y - rate * step * move
@@ -253,8 +295,8 @@ def _move_targets(state: State, gradient: Array64) -> State:
     return replace(state, y=y, target_moments=moments)
 
 
-def _check_parameters(request: PlanRequest) -> tuple[int, bool]:
-    """Posterior draws, and whether points stay within bounds."""
+def _check_parameters(request: PlanRequest) -> tuple[int, dict[str, Any]]:
+    """Posterior draws, and what is chosen otherwise than it is by default."""
     known = {parameter.name: parameter for parameter in DpPsvi.parameters}
     for name, value in request.parameters.items():
         if name not in known:
@@ -263,7 +305,8 @@ def _check_parameters(request: PlanRequest) -> tuple[int, bool]:
             raise InvalidRequest.at(f"/parameters/{name}", "belongs into the mechanism under /privacy")
         known[name].check(value, f"/parameters/{name}")
     draws = request.parameters.get(DRAWS.name, DRAWS.default)
-    return int(draws), request.parameters.get(WITHIN_BOUNDS.name, WITHIN_BOUNDS.default)
+    choices = ((knob, request.parameters.get(knob.name, knob.default)) for knob in (SCHEDULE, WITHIN_BOUNDS))
+    return int(draws), {knob.name: value for knob, value in choices if value != knob.default}
 
 
 def _mechanism(request: PlanRequest, facts: DeclaredFacts) -> Mechanism:
