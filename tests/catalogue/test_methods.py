@@ -24,7 +24,7 @@ def test_parameters_come_as_a_closed_schema_without_a_seed(client: httpx.Client,
         assert (schema["type"], schema["additionalProperties"]) == ("object", False)
         assert not any("seed" in name for name in schema["properties"])
     (dp_psvi,) = (method for method in body["methods"] if method["id"] == "dp-psvi")
-    known = {"posterior_draws", "iterations", "sampling_rate", "within_bounds"}
+    known = {"posterior_draws", "iterations", "sampling_rate", "schedule", "within_bounds"}
     assert set(dp_psvi["parameters"]["properties"]) == known
 
 
