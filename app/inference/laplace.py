@@ -6,12 +6,13 @@
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import lapack
 
 from app.inference.priors import Prior
-from app.inference.protocol import Array64, Expansion, Model
+from app.inference.protocol import Array64, Expansion
 
 MAX_NEWTON_STEPS = 100
 MAX_HALVINGS = 40
@@ -19,6 +20,13 @@ MAX_HALVINGS = 40
 
 class LaplaceDiverged(ArithmeticError):
     """The weighted points are not finite, so there is no posterior to approximate."""
+
+
+class Likelihood(Protocol):
+    """What the search for the mode asks of a model."""
+
+    def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
+        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ def solve_transposed(factor: Array64, right: Array64) -> Array64:
 
 
 def laplace(
-    model: Model,
+    model: Likelihood,
     rows: Array64,
     weights: Array64,
     prior: Prior,
@@ -82,7 +90,7 @@ def laplace(
 
 @dataclass(frozen=True, slots=True)
 class _Posterior:
-    model: Model
+    model: Likelihood
     rows: Array64
     weights: Array64
     prior: Prior
