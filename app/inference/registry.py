@@ -4,6 +4,12 @@ from typing import Any
 
 from app.errors import InvalidRequest
 from app.inference.methods.dp_psvi import DpPsvi
+from app.inference.methods.frank_wolfe import FRANK_WOLFE
+from app.inference.methods.giga import GIGA
+from app.inference.methods.incremental_psvi import IncrementalPsvi
+from app.inference.methods.omp import OMP
+from app.inference.methods.psvi import Psvi
+from app.inference.methods.sparse_vi import SparseVi
 from app.inference.methods.uniform import Uniform
 from app.inference.models import families, family
 from app.inference.problems import Problem, model_for
@@ -22,7 +28,9 @@ __all__ = [
 ]
 
 _PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (DpPsvi(),)}
-_PUBLIC: dict[str, PublicMethod] = {method.id: method for method in (Uniform(),)}
+_PUBLIC: dict[str, PublicMethod] = {
+    method.id: method for method in (Psvi(), IncrementalPsvi(), SparseVi(), GIGA, FRANK_WOLFE, OMP, Uniform())
+}
 
 
 def method(method_id: str) -> Method:

@@ -13,6 +13,15 @@ def test_every_key_may_ask_what_can_be_run(client: httpx.Client, role: str, requ
     body = client.get("/v1/methods", headers=key.headers).json()
     private = {method["id"]: method["may_run_on_private_data"] for method in body["methods"]}
     assert (private["dp-psvi"], private["uniform"]) == (True, False)
+    assert {name for name, allowed in private.items() if not allowed} == {
+        "frank-wolfe",
+        "giga",
+        "incremental-psvi",
+        "omp",
+        "psvi",
+        "sparse-vi",
+        "uniform",
+    }
     assert "logistic-regression" in [model["family"] for model in body["models"]]
 
 
@@ -23,6 +32,8 @@ def test_parameters_come_as_a_closed_schema_without_a_seed(client: httpx.Client,
         schema = method["parameters"]
         assert (schema["type"], schema["additionalProperties"]) == ("object", False)
         assert not any("seed" in name for name in schema["properties"])
+    schemas = {method["id"]: method["parameters"]["properties"] for method in body["methods"]}
+    assert schemas["giga"]["weighting"]["enum"] == ["optimal", "realistic", "laplace"]
     (dp_psvi,) = (method for method in body["methods"] if method["id"] == "dp-psvi")
     known = {"posterior_draws", "iterations", "sampling_rate", "schedule", "within_bounds"}
     assert set(dp_psvi["parameters"]["properties"]) == known

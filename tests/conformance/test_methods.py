@@ -27,7 +27,7 @@ from app.inference.registry import method, methods, private_method, public_metho
 from app.inference.rng import monte_carlo_generator
 from app.inference.runner import run, run_public
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, SelfComposedEvent, flatten, to_json
-from tests.inference.support import SPEC, WIDTH, facts, oracle, table
+from tests.inference.support import SPEC, WIDTH, Table, facts, oracle, table
 
 ALL = [entry.id for entry in methods()]
 PRIVATE = [entry.id for entry in methods() if entry.private]
@@ -180,6 +180,36 @@ class TestPublicMethods:
         declared = facts(60, sensitivity="public")
         plan = _plan(method_id)
         _check(run_public(plan, declared, table(rows, slots=60), monte_carlo_generator()), plan.size)
+
+    def test_every_parameter_is_filled_in_and_checked(self, method_id: str) -> None:
+        """A plan says all that a run depends on; a value out of range is refused where it stands."""
+        knobs = {knob.name: knob for knob in method(method_id).parameters}
+        plan = _plan(method_id)
+        assert set(plan.parameters) == set(knobs)
+        for name, value in plan.parameters.items():
+            knobs[name].check(value, "/parameters")
+            request = _request(method_id, parameters={name: []})
+            with pytest.raises(InvalidRequest) as caught:
+                method(method_id).plan(request, facts(60, sensitivity="public"))
+            assert caught.value.faults[0].pointer == f"/parameters/{name}"
+
+    def test_units_of_several_rows_count_row_by_row(self, method_id: str) -> None:
+        """60 rows are 60 rows, whoever they belong to: as for units of one, on the same coins."""
+        alone, shared = (
+            facts(60, sensitivity="public"),
+            replace(facts(20, sensitivity="public"), unit={"kind": "column", "column": "name", "max_rows": 3}),
+        )
+        found = [
+            run_public(
+                method(method_id).plan(_request(method_id), declared),
+                declared,
+                Table(table(50, slots=60).columns, rows_per_slot=60 // declared.slots),
+                np.random.default_rng(3),
+            )
+            for declared in (alone, shared)
+        ]
+        np.testing.assert_array_equal(found[0].u, found[1].u)
+        np.testing.assert_array_equal(found[0].weight, found[1].weight)
 
 
 def test_unknown_methods_are_refused() -> None:

@@ -19,6 +19,8 @@ _RIDGE = 1e-12
 
 def omp(vectors: VectorSum, size: int) -> Selection:
     """At most ``size`` rows: those with positive weight of ``size`` that were chosen."""
+    if not np.any(vectors.total):
+        return collect({})
     chosen: list[int] = []
     basis = np.zeros((0, len(vectors.total)))
     weights = np.zeros(0)

@@ -1,0 +1,86 @@
+"""Stochastic descent on ``KL(pi_{u,w} || pi)`` in weights and points (Bayesian Pseudocoresets, 2020, Algorithm 1).
+
+The paper's steps decay as 1/t and leave their scale to tuning. Here every coordinate takes Adam's steps, of about unit
+size, in units that need none (the spread of a column, the average weight), with cosine decay to zero.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.inference.bounds import project
+from app.inference.design import Design
+from app.inference.optimisers import adam_init, adam_step, cosine_decay
+from app.inference.protocol import Array64
+from app.inference.public_table import PublicTable
+from app.inference.residuals import Points, Residuals
+
+_MOST = 100.0
+_MOST_LOG = 15.0
+_MOST_GRADIENT = 1e100
+
+
+@dataclass(frozen=True, slots=True)
+class Terrain:
+    """Where points move: what a step of one is in design rows ``(p,)`` and in targets, and where they must stay.
+
+    A column that never varies, as the intercept, stays as it is. Design rows stay within the declared bounds if
+    ``within_bounds`` says so, targets always do.
+    """
+
+    design: Design
+    unit: Array64
+    target_unit: float
+    within_bounds: bool
+
+    def rows(self, u: Array64) -> Array64:
+        """``u`` ``(n, p)``, brought back."""
+        return project(self.design, u) if self.within_bounds else np.clip(u, -_MOST, _MOST)
+
+    def targets(self, y: Array64) -> Array64:
+        """``y`` ``(n,)``, brought back."""
+        target = self.design.target
+        if target is None or target.lower is None or target.upper is None:
+            return y
+        return np.clip(y, target.lower, target.upper)
+
+
+def terrain_of(table: PublicTable, *, within_bounds: bool = False) -> Terrain:
+    """Steps in the table's own spreads."""
+    return Terrain(table.design, table.spread, table.target_spread, within_bounds)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def descend(
+    residuals: Residuals,
+    points: Points,
+    terrain: Terrain,
+    *,
+    moving: slice,
+    rate: float,
+    iterations: int,
+) -> Points:
+    """``iterations`` steps of all weights, and of the points in ``moving``.
+
+    Weights move on the scale ``log(1 + w)``, ended at zero: by factors where they are large, and from nothing, too.
+    """
+    u, y, weights = points.u.copy(), points.y.copy(), points.weights
+    of_weights, of_u, of_y = adam_init(weights.shape), adam_init(u[moving].shape), adam_init(y[moving].shape)
+    for iteration in range(iterations):
+        residual = residuals.at(Points(u, y, weights))
+        decayed = rate * cosine_decay(iteration, iterations)
+        of_weights, by_weight = adam_step(of_weights, _finite(-(1 + weights) * residual.own))
+        if len(u[moving]):
+            move_u, move_y = residual.moves(u[moving], y[moving])
+            of_u, by_u = adam_step(of_u, _finite(-weights[moving, None] * move_u))
+            u[moving] = terrain.rows(u[moving] - decayed * terrain.unit * by_u)
+            if move_y is not None:
+                of_y, by_y = adam_step(of_y, _finite(-weights[moving] * move_y))
+                y[moving] = terrain.targets(y[moving] - decayed * terrain.target_unit * by_y)
+        weights = np.maximum((1 + weights) * np.exp(np.clip(-decayed * by_weight, -_MOST_LOG, _MOST_LOG)) - 1, 0)
+    return Points(u, y, weights)
+
+
+def _finite(gradient: Array64) -> Array64:
+    """Few points can leave a posterior so narrow that a gradient overflows: its direction still counts."""
+    return np.clip(np.nan_to_num(gradient), -_MOST_GRADIENT, _MOST_GRADIENT)

@@ -1,0 +1,91 @@
+"""What all methods for public tables share: a plan without a price, the table, and the release."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
+from app.inference.hilbert import Selection
+from app.inference.problems import Problem, model_for
+from app.inference.protocol import (
+    DeclaredFacts,
+    MechanismPlan,
+    Method,
+    Parameter,
+    PlanRequest,
+    Pseudocoreset,
+    RowSource,
+)
+from app.inference.public_table import PublicTable
+from app.inference.residuals import Points
+
+DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Posterior draws S a gradient, if it is not exact.", 100)
+MINIBATCH = Parameter("minibatch", "integer", 1, 10_000, "Rows a gradient sees, if it is not exact.", 1000)
+
+
+def plan_public(method: Method, request: PlanRequest, facts: DeclaredFacts, *, largest: int) -> MechanismPlan:
+    """One step without a mechanism, every parameter filled in. What the request says of privacy does not concern it.
+
+    Raises:
+        MethodNotAllowedOnPrivateData: on any table that is not public.
+        InvalidRequest: pointing at the member of the request that is at fault.
+    """
+    if facts.sensitivity != "public":
+        raise MethodNotAllowedOnPrivateData
+    if isinstance(request.size, bool) or not 1 <= request.size <= largest:
+        raise InvalidRequest.at("/size", f"must be at least 1 and at most {largest}")
+    parameters = _fill(method, request.parameters)
+    model_for(request.model, facts)
+    return MechanismPlan(
+        method=method.id,
+        size=request.size,
+        model=request.model,
+        parameters=parameters,
+        mechanism=None,
+        clipping="none",
+        grid_bits=0,
+        queries=(),
+        steps=1,
+    )
+
+
+def _fill(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
+    names = {parameter.name: parameter for parameter in method.parameters}
+    for name, value in given.items():
+        if name not in names:
+            raise InvalidRequest.at("/parameters", "unknown parameter; GET /v1/methods lists what this method takes")
+        names[name].check(value, f"/parameters/{name}")
+    return {parameter.name: given.get(parameter.name, parameter.default) for parameter in method.parameters}
+
+
+def open_table(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> tuple[Problem, PublicTable]:
+    """The problem of ``plan``, and its rows."""
+    problem = model_for(plan.model, facts)
+    return problem, PublicTable(rows, problem.design)
+
+
+def choose_rows(rng: np.random.Generator, table: PublicTable, size: int) -> NDArray[np.int64]:
+    """``size`` rows uniformly, without replacement while they last; none of an empty table."""
+    if not table.count:
+        return np.zeros(0, dtype=np.int64)
+    return rng.choice(table.count, size=size, replace=size > table.count)
+
+
+def release(problem: Problem, points: Points, size: int, diagnostics: Mapping[str, Any]) -> Pseudocoreset:
+    """``points``, followed by null points of weight zero up to ``size``."""
+    spare = size - len(points.weights)
+    u = np.pad(points.u, ((0, spare), (0, 0)))
+    if problem.design.intercept:
+        u[:, -1] = 1
+    y = None if problem.design.target is None else np.pad(points.y, (0, spare))
+    weight = np.pad(points.weights, (0, spare))
+    return Pseudocoreset(u, y, weight, problem.design.columns, diagnostics)
+
+
+def release_rows(problem: Problem, table: PublicTable, selection: Selection, size: int) -> Pseudocoreset:
+    """The selected rows with their weights, as :func:`release` does."""
+    x, y = table.read(selection.indices)
+    points = Points(x.astype(np.float64), y.astype(np.float64), selection.weights)
+    return release(problem, points, size, {"rows": len(selection.indices)})
