@@ -1,7 +1,7 @@
 """Stochastic descent on ``KL(pi_{u,w} || pi)`` in weights and points (Bayesian Pseudocoresets, 2020, Algorithm 1).
 
 The paper's steps decay as 1/t and leave their scale to tuning. Here every coordinate takes Adam's steps, of about unit
-size, in units that need none (the spread of a column, the average weight), with cosine decay to zero.
+size, in units that need none (the spread of a column, ``log(1 + weight)``), with cosine decay to zero.
 """
 
 from dataclasses import dataclass
