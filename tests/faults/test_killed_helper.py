@@ -7,8 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from tests.factories.worker import House, job_body
 from tests.faults.test_killed_worker import children, start_worker, table, until
 
 SLOTS = 400_000
-STEPS = 30
+STEPS = 40
 LARGE = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": STEPS}
 BUDGET = {"epsilon": 2.0, "delta": 1e-8}
 MESSAGE = re.compile(r"job_[0-9a-z]+:[0-9]+:[0-9]+:[0-9]+")
@@ -61,19 +60,22 @@ class Eavesdropper:
                     self.bodies.add(message["headers"]["argsrepr"])
 
 
-def notes(house: House) -> Iterator[str]:
-    return (path.name for path in files(house.services.store) if path.parent.name == "notes")
-
-
 def busy(worker: "subprocess.Popen[bytes]", house: House) -> int | None:
-    """A child of ``worker`` that is at work, once parts are being handed in: beside the task."""
-    if len(list(notes(house))) < 2:
-        return None
-    for child in children(worker.pid):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            if Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0] == "R":
-                return child
+    """A child of ``worker`` that is at work, once a part has been handed in, beside the task."""
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline:
+        notes = [path for path in files(house.services.store) if path.parent.name == "notes"]
+        at_work = [child for child in children(worker.pid) if _state(child) == "R"]
+        if len(notes) > 1 and at_work:
+            return at_work[0]
     return None
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 @pytest.mark.timeout(240)
@@ -89,20 +91,23 @@ def test_a_helper_that_is_killed_with_a_part_in_its_hands_costs_time_only(
     }
     with ExitStack() as cleanup:
         cleanup.callback(queue.close)
-        asking = start_worker(tmp_path, **settings)
-        cleanup.callback(_end, asking)
+        helpers = start_worker(tmp_path, COREVAULT_WORKER_PROCESSES="2", COREVAULT_SWEEP_SECONDS="600", **settings)
+        cleanup.callback(_end, helpers)
         transport = AppTransport(create_app(replace(house.services, queue=queue)))
         with httpx.Client(transport=transport, base_url="http://corevault.test") as api:
             dataset_id = declared(api, owner, slots=SLOTS, budget=BUDGET)["id"]
             api.put(f"/v1/datasets/{dataset_id}/content", content=table(), headers=owner.headers | CSV)
             path = f"/v1/datasets/{dataset_id}"
             until(lambda: api.get(path, headers=owner.headers).json()["status"] == "ready" or None)
+            helpers.send_signal(signal.SIGSTOP)  # so that it is the other one that takes the job
+            cleanup.callback(helpers.send_signal, signal.SIGCONT)
+            asking = start_worker(tmp_path, **settings)
+            cleanup.callback(_end, asking)
             body = job_body(dataset_id, privacy=LARGE, parameters={"posterior_draws": 100})
             job_id = api.post("/v1/jobs", json=body, headers=owner.headers).json()["id"]
         until(lambda: house.read(job_id).status == "running" or None)
         with Eavesdropper(tmp_path) as broker:
-            helpers = start_worker(tmp_path, COREVAULT_WORKER_PROCESSES="2", **settings)
-            cleanup.callback(_end, helpers)
+            helpers.send_signal(signal.SIGCONT)
             os.kill(until(lambda: busy(helpers, house)), signal.SIGKILL)
             assert house.read(job_id).status == "running"
             until(lambda: house.read(job_id).ended_at)
