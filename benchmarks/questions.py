@@ -18,7 +18,7 @@ from rich.table import Table
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.problems import model_for
 from app.inference.protocol import Array32, Mechanism, PlanRequest, Question
-from app.inference.questions import BoundedScoreSum, ClippedScoreSum, InformationSum, PotentialSum, SquareSum
+from app.inference.questions import BoundedScoreSum, ClippedScoreSum, InformationSum, MomentSum, PotentialSum
 from app.inference.registry import method
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run
@@ -64,7 +64,7 @@ def questions() -> Table:
         BoundedScoreSum(theta, transform, 1.0),
         ClippedScoreSum(theta, transform, 1.0),
         InformationSum(theta, transform, 1.0),
-        SquareSum(5.0, WIDTH),
+        MomentSum(1.0, WIDTH, intercept=True, clip=5.0),
     ):
         asked = fastest(lambda question=question: question.sum(model, rows, present, 1), REPEATS)  # type: ignore[misc]
         bare = product(rows, question)

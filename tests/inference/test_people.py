@@ -15,8 +15,8 @@ from app.inference.questions import (
     ClippedScoreSum,
     CountSum,
     InformationSum,
+    MomentSum,
     PotentialSum,
-    SquareSum,
 )
 from app.inference.registry import model_for
 from app.inference.rng import sampling_generator
@@ -33,7 +33,7 @@ QUESTIONS: list[Question] = [
     BoundedScoreSum(THETA, METRIC, SMALL),
     ClippedScoreSum(THETA, METRIC, SMALL),
     InformationSum(THETA, METRIC, SMALL),
-    SquareSum(SMALL, WIDTH),
+    MomentSum(1.0, WIDTH, intercept=True, clip=SMALL),
     CountSum(),
 ]
 

@@ -18,11 +18,13 @@ from app.inference.questions import (
     ClippedScoreSum,
     CountSum,
     InformationSum,
+    LengthHistogram,
+    MomentSum,
     PotentialSum,
-    SquareSum,
     kind,
 )
 from app.inference.questions.blocks import MOST_ROWS, power_of_two
+from app.inference.questions.moments import BINS
 from tests.inference.support import DESIGN, MODEL, WIDTH
 
 Make = Callable[[np.random.Generator, float, float], Question]
@@ -31,7 +33,8 @@ KINDS: dict[str, Make] = {
     "bounded_score_sum": lambda rng, clip, spread: BoundedScoreSum(*_at(rng, spread), clip),
     "clipped_score_sum": lambda rng, clip, spread: ClippedScoreSum(*_at(rng, spread), clip),
     "information_sum": lambda rng, clip, spread: InformationSum(*_at(rng, spread), clip),
-    "square_sum": lambda rng, clip, spread: SquareSum(clip, WIDTH),
+    "moment_sum": lambda rng, clip, spread: MomentSum(2.0, WIDTH, intercept=True, clip=clip),
+    "length_histogram": lambda rng, clip, spread: LengthHistogram(0.5, WIDTH, intercept=True, largest=9, squares=True),
     "count_sum": lambda rng, clip, spread: CountSum(),
 }
 EVERY = pytest.mark.parametrize("name", KINDS)
@@ -121,8 +124,12 @@ def test_sums_are_bit_identical_however_units_are_split(name: str, seed: int, cu
 
 def _by_hand(name: str, question: Any, z: Array64) -> Array64:
     """Each kind in double precision from its definition."""
-    if name == "square_sum":
-        values = z**2
+    if name in {"moment_sum", "length_histogram"}:
+        x = z[:, :-1] * z[:, -1:] / question.scale
+        values = np.column_stack([np.ones(len(z)), x, x**2])
+        if name == "length_histogram":
+            places = np.floor(np.log2(question.largest / np.sum(values**2, axis=1)))
+            return np.bincount(np.clip(places, 0, BINS - 1).astype(int), minlength=BINS).astype(float)
     elif name == "potential_sum":
         values = -np.log1p(np.exp(-z @ question.draws.T))
         values -= values.mean(axis=1, keepdims=True)
@@ -197,8 +204,12 @@ def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
         InformationSum(np.full(WIDTH, np.nan), np.eye(WIDTH), 1.0),
         InformationSum(np.zeros(WIDTH), np.zeros((WIDTH, 1)), 1.0),
         InformationSum(np.zeros(WIDTH), np.eye(WIDTH), np.inf),
-        SquareSum(1.0, WIDTH + 1),
-        SquareSum(np.nan, WIDTH),
+        MomentSum(1.0, WIDTH + 1, intercept=True, clip=1.0),
+        MomentSum(1.0, WIDTH, intercept=False, clip=1.0),
+        MomentSum(1.0, WIDTH, intercept=True, clip=np.nan),
+        MomentSum(np.nan, WIDTH, intercept=True, clip=1.0),
+        LengthHistogram(0.0, WIDTH, intercept=True, largest=1.0, squares=True),
+        LengthHistogram(1.0, WIDTH, intercept=True, largest=np.inf, squares=True),
     ],
 )
 def test_what_is_not_finite_or_of_another_shape_is_no_question(question: Question) -> None:

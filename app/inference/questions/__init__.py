@@ -3,15 +3,31 @@
 from app.inference.protocol import Question
 from app.inference.questions.counts import CountSum
 from app.inference.questions.information import InformationSum
+from app.inference.questions.moments import LengthHistogram, MomentSum
 from app.inference.questions.potentials import PotentialSum
 from app.inference.questions.scores import BoundedScoreSum, ClippedScoreSum
-from app.inference.questions.squares import SquareSum
 
-__all__ = ["BoundedScoreSum", "ClippedScoreSum", "CountSum", "InformationSum", "PotentialSum", "SquareSum", "kind"]
+__all__ = [
+    "BoundedScoreSum",
+    "ClippedScoreSum",
+    "CountSum",
+    "InformationSum",
+    "LengthHistogram",
+    "MomentSum",
+    "PotentialSum",
+    "kind",
+]
 
-_KINDS: dict[str, type[Question]] = {
-    each.kind: each for each in (BoundedScoreSum, ClippedScoreSum, CountSum, InformationSum, PotentialSum, SquareSum)
-}
+_ALL: tuple[type[Question], ...] = (
+    BoundedScoreSum,
+    ClippedScoreSum,
+    CountSum,
+    InformationSum,
+    LengthHistogram,
+    MomentSum,
+    PotentialSum,
+)
+_KINDS: dict[str, type[Question]] = {each.kind: each for each in _ALL}
 
 
 def kind(name: str) -> type[Question] | None:

@@ -1,0 +1,123 @@
+"""First and second moments of single design columns, and how long the rows are that they sum."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.design import Design
+from app.inference.mechanisms import GRID, BadQuestion, admissible_clip
+from app.inference.protocol import Array32, Array64, Integers, Model
+from app.inference.questions.blocks import clipped_sum, over_units, unit_blocks
+
+BINS = 48
+"""Halvings of a squared length that the lengths' histogram tells apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Of ``z = x / scale``, for the ``width`` p coordinates x of a design row; the intercept's is left out."""
+
+    scale: float
+    width: int
+    intercept: bool
+
+    def check(self, model: Model, design: Design) -> None:
+        """Raise BadQuestion unless the shape is the design's and the scale a positive number."""
+        if (self.width, self.intercept) != (design.width, design.intercept):
+            raise BadQuestion("moments are those of all design coordinates")
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            raise BadQuestion("a scale is positive and finite")
+
+    def coordinates(self, model: Model, rows: Array32) -> Array32:
+        """``z`` ``(n, p - 1)`` (or p, without an intercept); folded rows know their coordinates up to their sign."""
+        features: Array32 = model.features(rows)
+        if self.intercept:
+            features = features[:, :-1] * features[:, -1:]
+        return features / np.float32(self.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class MomentSum(_Moments):
+    """``sum_b clip_C((1, z, z * z))``; answer ``(1 + 2 k,)`` for k coordinates."""
+
+    clip: float
+    kind: ClassVar[str] = "moment_sum"
+
+    def check(self, model: Model, design: Design) -> None:
+        """As that of the base, and the clip is finite."""
+        _Moments.check(self, model, design)
+        admissible_clip(self.clip)
+
+    @property
+    def length(self) -> int:
+        """The count, the sums and the sums of squares."""
+        return 1 + 2 * (self.width - int(self.intercept))
+
+    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """As :meth:`app.inference.protocol.Question.sum`."""
+
+        def moments(block: Array32) -> Array32:
+            return _with_squares(self.coordinates(model, block))
+
+        clip = admissible_clip(self.clip)
+        return clipped_sum(moments, rows, present, rows_per_unit, length=self.length, clip=clip)
+
+    def scales(self, sigma: float) -> float:
+        """``sigma K`` for every value."""
+        return sigma * GRID
+
+    def answer(self, noised: Integers) -> Array64:
+        """``(1 + 2 k,)``, in units of the scale and its square."""
+        return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
+
+
+@dataclass(frozen=True, slots=True)
+class LengthHistogram(_Moments):
+    """How many units have a squared length in ``[2**-(b + 1), 2**-b) * largest``, for b below :data:`BINS`.
+
+    The length is that of ``z``, or with ``squares`` that of ``(1, z, z * z)``, summed over the unit's rows. Longer
+    ones count as the first bin, shorter ones as the last.
+    """
+
+    largest: float
+    squares: bool
+    kind: ClassVar[str] = "length_histogram"
+
+    def check(self, model: Model, design: Design) -> None:
+        """As that of the base, and the largest squared length is finite."""
+        _Moments.check(self, model, design)
+        admissible_clip(self.largest)
+
+    @property
+    def length(self) -> int:
+        """One count for each bin."""
+        return BINS
+
+    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """K in one bin for every unit: see :meth:`app.inference.protocol.Question.sum`."""
+        counts = np.zeros(BINS + 1, dtype=np.int64)
+        edges = admissible_clip(self.largest) * 2.0 ** -np.arange(BINS - 1, 0, -1)
+        with np.errstate(all="ignore"):
+            for block, there in unit_blocks(rows, present, rows_per_unit, self.width):
+                values = self.coordinates(model, block)
+                sums, units = over_units(_with_squares(values) if self.squares else values, there, rows_per_unit)
+                squared = np.vecdot(sums, sums).astype(np.float64)
+                place = BINS - 1 - np.searchsorted(edges, squared, side="right")
+                place[~(units & np.isfinite(squared))] = BINS
+                counts += np.bincount(place, minlength=BINS + 1)
+        return counts[:BINS] * GRID
+
+    def scales(self, sigma: float) -> float:
+        """``sigma K`` for every count."""
+        return sigma * GRID
+
+    def answer(self, noised: Integers) -> Array64:
+        """``(BINS,)``, in units."""
+        return noised.astype(np.float64) / GRID
+
+
+def _with_squares(values: Array32) -> Array32:
+    return np.concatenate([np.ones((len(values), 1), np.float32), values, np.square(values)], axis=1)
