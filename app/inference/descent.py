@@ -1,10 +1,11 @@
 """Stochastic descent on ``KL(pi_{u,w} || pi)`` in weights and points (Bayesian Pseudocoresets, 2020, Algorithm 1).
 
 The paper's steps decay as 1/t and leave their scale to tuning. Here every coordinate takes Adam's steps, of about unit
-size, in units that need none (the spread of a column, ``log(1 + weight)``), with cosine decay to zero.
+size, in units that need none (the spread of a column, a factor or the average of a weight), with cosine decay to zero.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -50,26 +51,61 @@ def terrain_of(table: PublicTable, *, within_bounds: bool = False) -> Terrain:
     return Terrain(table.design, table.spread, table.target_spread, within_bounds)
 
 
+class WeightScale(Protocol):
+    """The scale that weights take Adam's steps on."""
+
+    def gradient(self, weights: Array64, by_weight: Array64) -> Array64:
+        """The gradient on this scale, of one in the weights; both ``(M,)``."""
+
+    def step(self, weights: Array64, move: Array64) -> Array64:
+        """Non-negative weights, after subtracting ``move`` on this scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """In ``unit``; steps end at zero. A weight can come from nothing, and cannot run away: few rows invite it to."""
+
+    unit: float
+
+    def gradient(self, weights: Array64, by_weight: Array64) -> Array64:
+        """Adam does not see a constant factor."""
+        return by_weight
+
+    def step(self, weights: Array64, move: Array64) -> Array64:
+        """Projected."""
+        return np.maximum(weights - self.unit * move, 0)
+
+
+class Logarithmic:
+    """Weights stay positive, and finite."""
+
+    def gradient(self, weights: Array64, by_weight: Array64) -> Array64:
+        """That in the logarithms."""
+        return weights * by_weight
+
+    def step(self, weights: Array64, move: Array64) -> Array64:
+        """Multiplied."""
+        return np.asarray(weights * np.exp(np.clip(-move, -_MOST_LOG, _MOST_LOG)))
+
+
 @np.errstate(over="ignore", invalid="ignore")
 def descend(
     residuals: Residuals,
     points: Points,
     terrain: Terrain,
+    scale: WeightScale,
     *,
     moving: slice,
     rate: float,
     iterations: int,
 ) -> Points:
-    """``iterations`` steps of all weights, and of the points in ``moving``.
-
-    Weights move on the scale ``log(1 + w)``, ended at zero: by factors where they are large, and from nothing, too.
-    """
+    """``iterations`` steps of all weights, and of the points in ``moving``."""
     u, y, weights = points.u.copy(), points.y.copy(), points.weights
     of_weights, of_u, of_y = adam_init(weights.shape), adam_init(u[moving].shape), adam_init(y[moving].shape)
     for iteration in range(iterations):
         residual = residuals.at(Points(u, y, weights))
         decayed = rate * cosine_decay(iteration, iterations)
-        of_weights, by_weight = adam_step(of_weights, _finite(-(1 + weights) * residual.own))
+        of_weights, by_weight = adam_step(of_weights, _finite(scale.gradient(weights, -residual.own)))
         if len(u[moving]):
             move_u, move_y = residual.moves(u[moving], y[moving])
             of_u, by_u = adam_step(of_u, _finite(-weights[moving, None] * move_u))
@@ -77,7 +113,7 @@ def descend(
             if move_y is not None:
                 of_y, by_y = adam_step(of_y, _finite(-weights[moving] * move_y))
                 y[moving] = terrain.targets(y[moving] - decayed * terrain.target_unit * by_y)
-        weights = np.maximum((1 + weights) * np.exp(np.clip(-decayed * by_weight, -_MOST_LOG, _MOST_LOG)) - 1, 0)
+        weights = scale.step(weights, decayed * by_weight)
     return Points(u, y, weights)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.bounds import WITHIN_BOUNDS
-from app.inference.descent import descend, terrain_of
+from app.inference.descent import Linear, descend, terrain_of
 from app.inference.methods.public import DRAWS, MINIBATCH, open_table
 from app.inference.problems import Problem
 from app.inference.protocol import Array64, DeclaredFacts, MechanismPlan, Parameter, RowSource
@@ -21,7 +21,7 @@ from app.inference.residuals.choice import residuals_of
 MAX_SIZE = 2_000
 ITERATIONS = Parameter("iterations", "integer", 1, 10_000, "Gradient steps T after each choice of a row.", 100)
 RATE = Parameter(
-    "learning_rate", "number", 0, 10, "First step: spreads of a column, log(1 + weight).", 0.1, exclusive_minimum=True
+    "learning_rate", "number", 0, 10, "First step: spreads of a column, weights N/M.", 0.02, exclusive_minimum=True
 )
 CANDIDATES = Parameter("candidates", "integer", 1, 10_000, "Rows that each choice is among.", 1000)
 PARAMETERS: tuple[Parameter, ...] = (ITERATIONS, RATE, CANDIDATES, DRAWS, MINIBATCH)
@@ -49,6 +49,7 @@ def grow(
     residuals = residuals_of(problem, table, rng, draws=parameters[DRAWS.name], minibatch=parameters[MINIBATCH.name])
     candidates = Minibatches(table, parameters[CANDIDATES.name], rng)
     terrain = terrain_of(table, within_bounds=parameters.get(WITHIN_BOUNDS.name, False))
+    scale = Linear(table.count / plan.size)
     for _ in range(plan.size):
         indices, x, y = candidates.next()
         best = _best(residuals, points, x, y)
@@ -60,6 +61,7 @@ def grow(
             residuals,
             points,
             terrain,
+            scale,
             moving=newest,
             rate=parameters[RATE.name],
             iterations=parameters[ITERATIONS.name],

@@ -9,7 +9,7 @@ minibatch, and weights start far below the paper's N/M (:mod:`app.inference.resi
 import numpy as np
 
 from app.inference.bounds import WITHIN_BOUNDS
-from app.inference.descent import descend, terrain_of
+from app.inference.descent import Logarithmic, descend, terrain_of
 from app.inference.methods.public import DRAWS, MINIBATCH, choose_rows, open_table, plan_public, release
 from app.inference.protocol import (
     DeclaredFacts,
@@ -26,7 +26,7 @@ from app.inference.residuals.choice import residuals_of
 MAX_SIZE = 10_000
 ITERATIONS = Parameter("iterations", "integer", 1, 100_000, "Gradient steps T.", 500)
 RATE = Parameter(
-    "learning_rate", "number", 0, 10, "First step: spreads of a column, log(1 + weight).", 0.2, exclusive_minimum=True
+    "learning_rate", "number", 0, 10, "First step: spreads of a column, log weights.", 0.1, exclusive_minimum=True
 )
 
 
@@ -60,6 +60,7 @@ class Psvi:
             residuals,
             Points(x, y, start),
             terrain_of(table, within_bounds=parameters[WITHIN_BOUNDS.name]),
+            Logarithmic(),
             moving=slice(None),
             rate=parameters[RATE.name],
             iterations=parameters[ITERATIONS.name],
