@@ -7,14 +7,14 @@ else: each is added exactly once, and noise is added once, by who asked.
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 
 from app.db import Database, ReadSession, now
 from app.errors import CorevaultError
-from app.inference.partition import Slots, Summation, cuts, largest_query, partial_sum
+from app.inference.partition import Slots, Summation, cuts, largest_query
 from app.inference.problems import Problem
 from app.inference.protocol import Integers, Question, RowSource
 from app.inference.registry import model_for
@@ -26,6 +26,10 @@ from app.vault.store import ObjectStore
 from workers.assignments import Assignment, Tables, assignment
 from workers.enclave import OpeningKey
 from workers.enclave.exchange import MOST_PARTS, Exchange, Task, clear
+from workers.parts import Memory, Parts
+
+IDLE_SECONDS = 10.0
+"""How long a helper keeps a part's rows in memory for the next query of the same attempt."""
 
 _IDENTIFIER = re.compile(r"(job_[0-9a-z]{1,64}):([0-9]{1,9}):([0-9]{1,9}):([0-9]{1,3})")
 
@@ -83,8 +87,8 @@ class SharedSum:
         self._sharing = sharing
         self._claim = claim
         self._exchange = exchange
-        self._problem = problem
         self._rows = rows
+        self._parts = Parts(problem, rows.rows_per_slot)
         self._query = -1
 
     def __call__(self, question: Question, slots: Slots) -> Integers:
@@ -124,7 +128,7 @@ class SharedSum:
         return np.asarray(np.sum(list(found.values()), axis=0))
 
     def _own(self, task: Task, part: int) -> Integers:
-        return partial_sum(task.question, self._problem.model, self._problem.design, self._rows, task.units(part))
+        return self._parts.sum(task.question, task.units(part), lambda: nullcontext(self._rows))
 
 
 class Helper:
@@ -138,6 +142,7 @@ class Helper:
         self._store = store
         self._opening_key = opening_key
         self._tables = tables
+        self._memory = Memory(IDLE_SECONDS)
 
     def run(self, identifier: str) -> None:
         """Hand in the part if it is still wanted.
@@ -171,11 +176,16 @@ class Helper:
 
     def _sums(self, held: Assignment, task: Task, part: int) -> Integers | None:
         """The part's sums; None for a fault among the rows, which ends the job and freezes the account."""
+        run, claim = held.run, held.claim
+        parts = self._memory.of(
+            (claim.job_id, claim.fencing_token),
+            lambda: Parts(model_for(run.plan.model, run.facts), run.facts.rows_per_unit),
+        )
         try:
-            problem = model_for(held.run.plan.model, held.run.facts)
-            with self._tables(held) as rows:
-                return partial_sum(task.question, problem.model, problem.design, rows, task.units(part))
+            return parts.sum(task.question, task.units(part), lambda: self._tables(held))
         except (CorevaultError, MemoryError):
             raise
         except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)
             return None
+        finally:
+            self._memory.keep()

@@ -64,6 +64,17 @@ def partial_sum(question: Question, model: Model, design: Design, source: RowSou
     return total
 
 
+def gathered(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
+    """All of :func:`folded` at once, read chunk by chunk."""
+    each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
+    rows = np.empty((len(slots) * each, model.row_width), dtype=np.float32)
+    present = np.empty(len(slots) * each, dtype=bool)
+    for start in range(0, len(slots), chunk):
+        place = slice(start * each, (start + chunk) * each)
+        rows[place], present[place] = folded(model, design, source, slots[start : start + chunk])
+    return rows, present
+
+
 def folded(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
     """Folded rows ``(n * rows_per_slot, row_width)`` of the units at ``slots`` and their presence. Row zone."""
     indices = np.arange(slots.start, slots.stop) if isinstance(slots, range) else slots.astype(np.int64, copy=False)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.design import Design
-from app.inference.partition import Slots, Summation, chunk_units, folded, partial_sum
+from app.inference.partition import Slots, Summation, chunk_units, gathered, partial_sum
 from app.inference.protocol import Integers, Model, Question, RowSource
 from app.inference.sampling import Subsamples, expected_coverage, poisson_pieces
 
@@ -33,13 +33,7 @@ class Held:
         self._model, self._each = model, source.rows_per_slot
         self._chunk = chunk_units(self._each, model.row_width)
         self._samples = Subsamples(sampling, source.slots, rates)
-        union = self._samples.union
-        self._rows = np.empty((len(union) * self._each, model.row_width), dtype=np.float32)
-        self._present = np.empty(len(union) * self._each, dtype=bool)
-        for start in range(0, len(union), self._chunk):
-            chunk = slice(start * self._each, (start + self._chunk) * self._each)
-            units = union[start : start + self._chunk]
-            self._rows[chunk], self._present[chunk] = folded(model, design, source, units)
+        self._rows, self._present = gathered(model, design, source, self._samples.union)
 
     def sum(self, question: Question) -> Integers:
         """The exact sum over the next subsample. Total in the rows."""

@@ -1,8 +1,10 @@
 """Queries on many workers: whoever helps, is late, lies or dies, the sum is one sum, and nothing of it stays."""
 
 import re
+import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +33,7 @@ from workers.assignments import Assignment
 from workers.enclave import OpeningKey
 from workers.enclave.exchange import Exchange, Task
 from workers.partitions import PartId, SharedSum, Sharing
+from workers.parts import Memory, Parts
 
 CHUNK = 128
 CHUNKS = -(-SLOTS // CHUNK)
@@ -90,7 +93,7 @@ def failing(error: Exception) -> Any:
 
 
 def test_helpers_take_every_part_but_the_last(house: House, owner: rows.Key) -> None:
-    """Each slot of each query is read once, by one worker or another; what they told each other is gone."""
+    """Each slot is read once, by one worker or another, and stays there; what they told each other is gone."""
     mine: list[NDArray[np.int64]] = []
     theirs: list[NDArray[np.int64]] = []
     helper = house.helper(watched(theirs))
@@ -99,7 +102,7 @@ def test_helpers_take_every_part_but_the_last(house: House, owner: rows.Key) -> 
     job_id = house.job(dataset_id, owner)
     house.runner(watched(mine), parts=PARTS, queue=crowd).run(job_id)
     assert house.read(job_id).status == "succeeded"
-    assert np.array_equal(np.sort(np.concatenate([*mine, *theirs])), np.repeat(np.arange(SLOTS), STEPS))
+    assert np.array_equal(np.sort(np.concatenate([*mine, *theirs])), np.arange(SLOTS))
     assert min(map(np.min, mine)) == CHUNK * (CHUNKS * (PARTS - 1) // PARTS)
     assert len(releases(house)) == 1
     assert len(stored(house.services.store)) == 4
@@ -231,6 +234,38 @@ def test_what_is_handed_in_is_not_computed_again(house: House, owner: rows.Key) 
     seen: list[NDArray[np.int64]] = []
     shared_sum(house, problem_of(house, owner), right, Watched(seen))(QUESTION, range(SLOTS))
     assert sum(map(len, seen)) == SLOTS - CHUNK * (CHUNKS * (PARTS - 1) // PARTS)
+
+
+def test_rows_stay_in_memory_while_there_is_room(house: House, owner: rows.Key) -> None:
+    """Consecutive units only: samples do not come back. The sums are the same either way."""
+    problem = problem_of(house, owner)
+    whole = partial_sum(QUESTION, problem.model, problem.design, MemoryRows(), range(256)).tolist()
+    for room, read in ((10**6, 256), (255 * 17, 3 * 256)):
+        seen: list[NDArray[np.int64]] = []
+        parts = Parts(problem, 1, room)
+        for units in (range(256), np.arange(7), range(256), range(256)):
+            found = parts.sum(QUESTION, units, lambda: nullcontext(Watched(seen)))  # noqa: B023
+            assert isinstance(units, np.ndarray) or found.tolist() == whole
+        assert sum(map(len, seen)) == read + 7
+
+
+def test_a_helper_forgets_when_it_is_not_asked_again(house: House, owner: rows.Key) -> None:
+    """Rows outlive a query in a helper's memory by little, and another attempt's question ends them."""
+    problem = problem_of(house, owner)
+    memory = Memory(0.01)
+    first = memory.of(("job_1", 1), lambda: Parts(problem, 1))
+    assert memory.of(("job_1", 1), lambda: Parts(problem, 1)) is first
+    second = memory.of(("job_1", 2), lambda: Parts(problem, 1))
+    assert second is not first
+    memory.keep()
+    assert memory.of(("job_1", 2), lambda: Parts(problem, 1)) is second
+    memory.keep()
+    gone = weakref.ref(second)
+    del second
+    deadline = time.monotonic() + 30
+    while gone() is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_a_helpers_fault_among_the_rows_freezes_the_account(house: House, owner: rows.Key) -> None:
