@@ -1,4 +1,4 @@
-"""Adam as pure functions (Kingma & Ba 2015, Algorithm 1)."""
+"""Adam (Kingma & Ba 2015, Algorithm 1) and AdaGrad (Duchi, Hazan & Singer 2011, diagonal form) as pure functions."""
 
 from dataclasses import dataclass
 
@@ -45,3 +45,21 @@ def adam_step(state: Adam, gradient: Array64) -> tuple[Adam, Array64]:
 def cosine_decay(step: int, steps: int) -> float:
     """A factor that falls from 1 at step 0 to 0 at ``steps``."""
     return 0.5 * (1 + float(np.cos(np.pi * min(step / steps, 1.0))))
+
+
+@dataclass(frozen=True, slots=True)
+class AdaGrad:
+    """The running sum of squared gradients."""
+
+    squares: Array64
+
+
+def adagrad_init(shape: tuple[int, ...]) -> AdaGrad:
+    """No steps yet."""
+    return AdaGrad(np.zeros(shape))
+
+
+def adagrad_step(state: AdaGrad, gradient: Array64) -> tuple[AdaGrad, Array64]:
+    """The direction, of at most unit size, and the next state; scaling it is the caller's."""
+    squares = state.squares + np.square(gradient)
+    return AdaGrad(squares), gradient / (np.sqrt(squares) + _TINY)

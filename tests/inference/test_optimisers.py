@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.inference.optimisers import adam_init, adam_step, cosine_decay
+from app.inference.optimisers import adagrad_init, adagrad_step, adam_init, adam_step, cosine_decay
 
 
 def test_steps_follow_the_recurrences() -> None:
@@ -27,3 +27,11 @@ def test_decay_falls_from_one_to_nothing() -> None:
     assert values[0] == 1
     assert values[10] == values[11] == 0
     assert np.all(np.diff(values) <= 0)
+
+
+def test_adagrad_divides_by_the_length_of_all_gradients_so_far() -> None:
+    gradients = np.random.default_rng(1).standard_normal((5, 3))
+    state = adagrad_init((3,))
+    for count, gradient in enumerate(gradients, start=1):
+        state, move = adagrad_step(state, gradient)
+        np.testing.assert_allclose(move, gradient / np.linalg.norm(gradients[:count], axis=0), rtol=1e-9)

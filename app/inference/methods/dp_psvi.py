@@ -38,7 +38,17 @@ from app.inference.design import Design
 from app.inference.gradients import centred_potentials, psvi_gradients
 from app.inference.growth import INCREMENTAL, JOINT, SCHEDULE, newcomer, points_in_play
 from app.inference.laplace import laplace
-from app.inference.mechanisms import CLIP_FLOOR, GRID_BITS, MAX_SCALE
+from app.inference.mechanisms import CLIP_FLOOR, GRID_BITS
+from app.inference.methods.private import (
+    check_parameters,
+    check_size,
+    event_of,
+    iterations,
+    mechanism_of,
+    sampling_rate,
+    size_warnings,
+    usual_rate,
+)
 from app.inference.optimisers import Adam, adam_init, adam_step, adam_widen, cosine_decay
 from app.inference.priors import Prior
 from app.inference.problems import model_for
@@ -46,7 +56,6 @@ from app.inference.protocol import (
     Array64,
     Choice,
     DeclaredFacts,
-    Mechanism,
     MechanismPlan,
     Model,
     Oracle,
@@ -57,24 +66,12 @@ from app.inference.protocol import (
     Switch,
 )
 from app.inference.questions import PotentialSum
-from app.privacy.events import GaussianEvent, PoissonSampledEvent
 
-MAX_SIZE = 10_000
-MAX_ITERATIONS = 100_000
+_BATCH, _LEAST_RATE = 2_500, 0.02
 DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Posterior draws S per iteration.", default=100)
-ITERATIONS = Parameter("iterations", "integer", 1, MAX_ITERATIONS, "Iterations T.", default=1000)
-RATE = Parameter(
-    "sampling_rate",
-    "number",
-    0,
-    1,
-    "Poisson sampling rate q; the default expects 2,500 slots a batch and is never below 0.02.",
-    exclusive_minimum=True,
-)
-NOISE = Parameter("noise_multiplier", "number", 0.05, 1e6, "Noise standard deviation over the clip.")
+ITERATIONS = iterations(1000)
+RATE = sampling_rate(_BATCH, _LEAST_RATE)
 
-_DEFAULT_BATCH = 2_500
-_LEAST_RATE = 0.02
 _CLIP_MEDIANS = 3.0
 _STARTING_SHARE = 0.005
 _STEP = 0.07
@@ -131,15 +128,14 @@ class DpPsvi:
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
         """
-        if isinstance(request.size, bool) or not 1 <= request.size <= MAX_SIZE:
-            raise InvalidRequest.at("/size", f"must be at least 1 and at most {MAX_SIZE}")
+        check_size(request.size)
         model = model_for(request.model, facts).model
-        draws, chosen = _check_parameters(request)
-        mechanism = _mechanism(request, facts)
+        check_parameters(request, self.parameters)
+        draws, chosen = _chosen(request)
+        usual = usual_rate(facts.slots, _BATCH, _LEAST_RATE)
+        mechanism = mechanism_of(request, rate=RATE, count=ITERATIONS, usual=usual)
         if chosen.get(SCHEDULE.name) == INCREMENTAL and mechanism.iterations < request.size:
             raise InvalidRequest.at("/parameters/schedule", "there is at least one iteration for each point")
-        event = GaussianEvent(mechanism.noise_multiplier)
-        sampled = event if mechanism.sampling_rate == 1 else PoissonSampledEvent(mechanism.sampling_rate, event)
         return MechanismPlan(
             method=self.id,
             size=request.size,
@@ -153,9 +149,9 @@ class DpPsvi:
                 f"at least {CLIP_FLOOR:g}"
             ),
             grid_bits=GRID_BITS,
-            queries=(PlannedQuery(PotentialSum.kind, draws, sampled, mechanism.iterations),),
+            queries=(PlannedQuery(PotentialSum.kind, draws, event_of(mechanism), mechanism.iterations),),
             steps=mechanism.iterations,
-            warnings=_warnings(request.size, model),
+            warnings=size_warnings(request.size, model),
         )
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
@@ -295,37 +291,8 @@ def _move_targets(state: State, gradient: Array64) -> State:
     return replace(state, y=y, target_moments=moments)
 
 
-def _check_parameters(request: PlanRequest) -> tuple[int, dict[str, Any]]:
+def _chosen(request: PlanRequest) -> tuple[int, dict[str, Any]]:
     """Posterior draws, and what is chosen otherwise than it is by default."""
-    known = {parameter.name: parameter for parameter in DpPsvi.parameters}
-    for name, value in request.parameters.items():
-        if name not in known:
-            raise InvalidRequest.at("/parameters", "unknown parameter; GET /v1/methods lists what this method takes")
-        if request.mechanism is not None and name in {ITERATIONS.name, RATE.name}:
-            raise InvalidRequest.at(f"/parameters/{name}", "belongs into the mechanism under /privacy")
-        known[name].check(value, f"/parameters/{name}")
     draws = request.parameters.get(DRAWS.name, DRAWS.default)
     choices = ((knob, request.parameters.get(knob.name, knob.default)) for knob in (SCHEDULE, WITHIN_BOUNDS))
     return int(draws), {knob.name: value for knob, value in choices if value != knob.default}
-
-
-def _mechanism(request: PlanRequest, facts: DeclaredFacts) -> Mechanism:
-    if request.mechanism is not None:
-        NOISE.check(request.mechanism.noise_multiplier, "/privacy/noise_multiplier")
-        RATE.check(request.mechanism.sampling_rate, "/privacy/sampling_rate")
-        ITERATIONS.check(request.mechanism.iterations, "/privacy/iterations")
-        return request.mechanism
-    if request.noise_multiplier is None or not 0 < request.noise_multiplier <= MAX_SCALE:
-        raise InvalidRequest.at("/privacy", "name a target epsilon within reach, or a mechanism")
-    parameters: dict[str, Any] = {
-        RATE.name: min(1.0, max(_LEAST_RATE, _DEFAULT_BATCH / facts.slots)),
-        ITERATIONS.name: ITERATIONS.default,
-        **request.parameters,
-    }
-    return Mechanism(request.noise_multiplier, float(parameters[RATE.name]), int(parameters[ITERATIONS.name]))
-
-
-def _warnings(size: int, model: Model) -> tuple[str, ...]:
-    if size >= model.smallest_exact:
-        return ()
-    return (f"a pseudocoreset of fewer than {model.smallest_exact} points cannot represent this model's posterior",)

@@ -1,0 +1,78 @@
+"""What methods behind a Gaussian mechanism share: their knobs, and the mechanism that a request comes down to."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from app.errors import InvalidRequest
+from app.inference.mechanisms import MAX_SCALE
+from app.inference.protocol import Choice, Mechanism, Model, Parameter, PlanRequest, Switch
+from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
+
+MAX_SIZE = 10_000
+MAX_ITERATIONS = 100_000
+NOISE = Parameter("noise_multiplier", "number", 0.05, 1e6, "Noise standard deviation over the clip.")
+
+Knob = Parameter | Choice | Switch
+
+
+def iterations(default: int) -> Parameter:
+    """The knob of the number T of questions."""
+    return Parameter("iterations", "integer", 1, MAX_ITERATIONS, "Iterations T.", default=default)
+
+
+def sampling_rate(batch: int, least: float) -> Parameter:
+    """The knob of the rate q; :func:`usual_rate` takes the same two numbers."""
+    description = f"Poisson sampling rate q; the default expects {batch:,} slots a batch and is never below {least:g}."
+    return Parameter("sampling_rate", "number", 0, 1, description, exclusive_minimum=True)
+
+
+def check_size(size: object) -> None:
+    """Raise :class:`InvalidRequest` unless so many points can be asked for."""
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_SIZE:
+        raise InvalidRequest.at("/size", f"must be at least 1 and at most {MAX_SIZE}")
+
+
+def check_parameters(request: PlanRequest, knobs: Iterable[Knob]) -> None:
+    """Raise :class:`InvalidRequest` for an unknown parameter, one out of range, or one that the mechanism states."""
+    known = {knob.name: knob for knob in knobs}
+    for name, value in request.parameters.items():
+        if name not in known:
+            raise InvalidRequest.at("/parameters", "unknown parameter; GET /v1/methods lists what this method takes")
+        if request.mechanism is not None and name in {"iterations", "sampling_rate"}:
+            raise InvalidRequest.at(f"/parameters/{name}", "belongs into the mechanism under /privacy")
+        known[name].check(value, f"/parameters/{name}")
+
+
+def usual_rate(slots: int, batch: int, least: float) -> float:
+    """The rate at which ``batch`` of the ``slots`` are expected, between ``least`` and 1."""
+    return min(1.0, max(least, batch / slots))
+
+
+def mechanism_of(request: PlanRequest, *, rate: Parameter, count: Parameter, usual: float) -> Mechanism:
+    """The caller's own mechanism, or one of the calibrated noise, by default at the sampling rate ``usual``.
+
+    Raises:
+        InvalidRequest: pointing into ``/privacy``.
+    """
+    if request.mechanism is not None:
+        NOISE.check(request.mechanism.noise_multiplier, "/privacy/noise_multiplier")
+        rate.check(request.mechanism.sampling_rate, "/privacy/sampling_rate")
+        count.check(request.mechanism.iterations, "/privacy/iterations")
+        return request.mechanism
+    if request.noise_multiplier is None or not 0 < request.noise_multiplier <= MAX_SCALE:
+        raise InvalidRequest.at("/privacy", "name a target epsilon within reach, or a mechanism")
+    parameters: dict[str, Any] = {rate.name: usual, count.name: count.default, **request.parameters}
+    return Mechanism(request.noise_multiplier, float(parameters[rate.name]), int(parameters[count.name]))
+
+
+def event_of(mechanism: Mechanism) -> AtomicEvent:
+    """One question under ``mechanism``."""
+    event = GaussianEvent(mechanism.noise_multiplier)
+    return event if mechanism.sampling_rate == 1 else PoissonSampledEvent(mechanism.sampling_rate, event)
+
+
+def size_warnings(size: int, model: Model) -> tuple[str, ...]:
+    """A warning below the least size that can represent a posterior of ``model``."""
+    if size >= model.smallest_exact:
+        return ()
+    return (f"a pseudocoreset of fewer than {model.smallest_exact} points cannot represent this model's posterior",)
