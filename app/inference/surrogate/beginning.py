@@ -1,0 +1,67 @@
+"""The first questions of a surrogate: how long rows are, then means and squares; a first belief follows."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from app.inference.protocol import Array64, Oracle
+from app.inference.questions import LengthHistogram, MomentSum
+from app.inference.surrogate.population import Population, clip_of, population_of, root_mean_square, scale_of
+from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE
+from app.inference.surrogate.state import Setup, State
+
+QUESTIONS = 3
+_MOST_OF_MOMENTS = 4.0
+_ROWS = 512
+
+
+def columns(setup: Setup) -> int:
+    """Design columns but for the intercept."""
+    return setup.design.width - int(setup.design.intercept)
+
+
+def lengths(setup: Setup, scale: float, *, squares: bool) -> LengthHistogram:
+    """Of rows, or with ``squares`` of what the moments sum; bounded coordinates bound the first."""
+    most = _MOST_OF_MOMENTS * (columns(setup) + 1) if squares else float(columns(setup))
+    return LengthHistogram(scale, setup.design.width, intercept=setup.design.intercept, largest=most, squares=squares)
+
+
+def moments(setup: Setup, scale: float, clip: float) -> MomentSum:
+    """The question for means and squares."""
+    return MomentSum(scale, setup.design.width, intercept=setup.design.intercept, clip=clip)
+
+
+def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
+    """The state after the next of the first questions."""
+    setup, schedule = state.setup, state.setup.schedule
+    if state.done < QUESTIONS - 1:
+        squares = state.done == 1
+        question = lengths(setup, state.scale, squares=squares)
+        counts = oracle.ask(question) / schedule.rate
+        noise = schedule.multiplier(LENGTHS_SHARE) / schedule.rate
+        length = root_mean_square(counts, question.largest, noise)
+        if squares:
+            return replace(state, clip=clip_of(length))
+        return replace(state, scale=scale_of(length, columns(setup)))
+    answer = oracle.ask(moments(setup, state.scale, state.clip)) / schedule.rate
+    noise = schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip
+    population = population_of(answer, state.scale, noise, schedule.slots, intercept=setup.design.intercept)
+    return replace(state, population=population, information=_first_information(rng, setup, population, state.theta))
+
+
+def nothing_known(setup: Setup) -> Population:
+    """Before any answer."""
+    width = setup.design.width
+    return Population(float(setup.schedule.slots), np.zeros(width), np.eye(width))
+
+
+def _first_information(rng: np.random.Generator, setup: Setup, population: Population, theta: Array64) -> Array64:
+    """The population's at the start, prior included; any row has all of it where there is no intercept."""
+    prior = setup.prior.precision(theta)
+    if setup.curvature is not None:
+        return setup.curvature.information(population, theta) + prior
+    width = setup.design.width
+    x = population.rows(rng, max(_ROWS, 4 * width)) if setup.design.intercept else np.zeros((1, width))
+    rows = setup.model.fold(x, np.zeros(len(x))).astype(np.float32)
+    factors = setup.model.information_factors(rows, theta).astype(np.float64).reshape(-1, len(theta))
+    return np.asarray(population.count * (factors.T @ factors) / len(x) + prior)

@@ -1,0 +1,77 @@
+"""How the information changes between two parameters, for a normal population of design rows.
+
+``E[v(x't) x x']`` for normal x is the population's second moments but for a change of rank two along its mean and
+``S theta`` (Stein's lemma). Between two modes this carries a belief along, before any answer corrects it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.inference.protocol import Array64, Model
+from app.inference.surrogate.population import Population
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_LEAST_CHANGE, _MOST_CHANGE = 0.1, 4.0
+_MOST_STRETCH = 2.0
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Curvature:
+    """The information of one row with linear predictor t, ``v(t)``, for models with one predictor and nothing else."""
+
+    model: Model
+    width: int
+
+    def __call__(self, predictor: Array64) -> Array64:
+        """``v`` at each predictor, same shape."""
+        values = predictor.ravel()
+        rows = np.zeros((len(values), self.model.row_width), dtype=np.float32)
+        rows[:, 0], rows[:, self.width - 1] = values, 1
+        first = np.zeros(self.model.dimension)
+        first[0] = 1
+        factors = self.model.information_factors(rows, first)[:, :, self.width - 1].astype(np.float64)
+        return np.asarray(np.square(factors).sum(axis=1).reshape(predictor.shape))
+
+    def information(self, population: Population, theta: Array64) -> Array64:
+        """``count E[v(x'theta) x x']`` ``(p, p)`` of the normal population."""
+        mean, covariance = population.mean, population.covariance
+        variance = max(float(theta @ covariance @ theta), _TINY)
+        along = covariance @ theta / variance
+        offsets = np.sqrt(variance) * _NODES
+        weights = _WEIGHTS * self(mean @ theta + offsets)
+        zeroth, first, second = weights.sum(), weights @ offsets, weights @ offsets**2
+        across = zeroth * (covariance - variance * np.outer(along, along) + np.outer(mean, mean))
+        mixed = np.outer(mean, along)
+        return np.asarray(population.count * (across + first * (mixed + mixed.T) + second * np.outer(along, along)))
+
+    def carried(self, belief: Array64, population: Population, start: Array64, end: Array64, prior: Array64) -> Array64:
+        """``belief`` ``(p, p)`` about the information (``prior`` included) at ``start``, as it would be at ``end``.
+
+        The change between the population's own two matrices, as a congruence, so that what is positive definite stays.
+        """
+        before = self.information(population, start) + prior
+        after = self.information(population, end) + prior
+        factor = np.linalg.cholesky(before)
+        inverse = np.linalg.inv(factor)
+        values, vectors = np.linalg.eigh(inverse @ after @ inverse.T)
+        change = factor @ (vectors * np.sqrt(np.clip(values, _LEAST_CHANGE, _MOST_CHANGE))) @ vectors.T @ inverse
+        carried = change @ belief @ change.T
+        return np.asarray(0.5 * (carried + carried.T))
+
+    def stretch(self, population: Population, theta: Array64, step: Array64) -> float:
+        """How much longer than a Newton ``step`` the way to the mode is, since information falls along it; up to 2.
+
+        The least a with ``int_0^a step' F(theta + s step) step ds = step' F(theta) step``.
+        """
+        goal = float(step @ self.information(population, theta) @ step)
+        done, length, points = 0.0, 0.0, np.linspace(0.0, _MOST_STRETCH, 9)
+        slopes = [float(step @ self.information(population, theta + s * step) @ step) for s in points]
+        for left, right, a, b in zip(slopes[:-1], slopes[1:], points[:-1], points[1:], strict=True):
+            area = 0.5 * (left + right) * (b - a)
+            if done + area >= goal:
+                return float(max(1.0, a + (b - a) * (goal - done) / max(area, _TINY)))
+            done, length = done + area, b
+        return float(length)

@@ -1,0 +1,67 @@
+"""What a noised information matrix tells, in the metric of the belief that it is to correct.
+
+With ``W H W' = I`` for the belief H, the answer is ``Y = B + noise``, and B would be the identity (less the prior's
+part) if the belief were right. What is unlikely to be noise is kept: James-Stein shrinkage of the deviation towards
+zero, apart for directions in which the information is known to change (James & Stein 1961), and for the rest of
+the spectrum eigenvalues beyond the noise's own, whose edge is that of the semicircle law (Wigner 1955).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+from app.inference.protocol import Array64
+
+_LEAST_LEVEL = 0.3
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, slots=True)
+class Denoised:
+    """``matrix`` ``(D, D)``, positive definite; ``kept`` the share of the bulk's deviation that was kept."""
+
+    matrix: Array64
+    kept: float
+
+
+def denoised(answer: Array64, centre: Array64, directions: Array64, noise: float) -> Denoised:
+    """The information in the metric, ``(D, D)``, from ``answer`` with noise of standard deviation ``noise``.
+
+    ``centre`` ``(D, D)`` is what is expected up to a factor, ``directions`` ``(D, k)`` are those that are expected to
+    change. The noise off the diagonal is sqrt(2) smaller.
+    """
+    level = max(float(np.vdot(answer, centre) / np.vdot(centre, centre)), _LEAST_LEVEL)
+    deviation, kept, known = _shrunk(answer - level * centre, directions, noise)
+    values, vectors = np.linalg.eigh(level * centre + deviation)
+    edge = noise * np.sqrt(2.0 * len(answer))
+    floor = np.clip(max(0.25 * kept * edge, known * noise), np.clip(1.5 * noise, 0.1, 0.5), 1.0)
+    return Denoised((vectors * np.maximum(values, floor)) @ vectors.T, kept)
+
+
+def _shrunk(deviation: Array64, directions: Array64, noise: float) -> tuple[Array64, float, float]:
+    size = len(deviation)
+    basis, triangle, _ = qr(directions, pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    k = int(np.sum(diagonal > 1e-6 * max(diagonal[0], _TINY))) if np.any(directions) else 0
+    turned = basis.T @ deviation @ basis
+    known = _james_stein(turned[:k, :k], noise**2 * k * (k + 1) / 2) if k else 0.0
+    cross = turned[:k, k:] * (_james_stein(turned[:k, k:], noise**2 * k * (size - k) / 2) if k else 1.0)
+    rest, kept = _bulk(turned[k:, k:], noise)
+    return basis @ np.block([[known * turned[:k, :k], cross], [cross.T, rest]]) @ basis.T, kept, known
+
+
+def _bulk(deviation: Array64, noise: float) -> tuple[Array64, float]:
+    """James-Stein for the whole, but eigenvalues beyond the edge keep ``sqrt(y^2 - edge^2)`` at least."""
+    size = len(deviation)
+    if not size:
+        return deviation, 0.0
+    kept = _james_stein(deviation, noise**2 * size * (size + 1) / 2)
+    values, vectors = np.linalg.eigh(deviation)
+    beyond = np.sqrt(np.maximum(values**2 - 2 * size * noise**2, 0))
+    return (vectors * (np.sign(values) * np.maximum(kept * np.abs(values), beyond))) @ vectors.T, kept
+
+
+def _james_stein(matrix: Array64, expected: float) -> float:
+    """The factor that what ``expected`` squared noise leaves of the matrix's squared norm."""
+    return max(0.0, 1 - expected / max(float(np.sum(matrix**2)), _TINY))

@@ -1,0 +1,91 @@
+"""What is known of the design rows: their number, means and second moments, from noised answers alone.
+
+A metric for whole questions needs a scale for every column, and columns whose mean is large against their spread need
+to be centred (one-hot and bounded columns are nearly collinear with the intercept). Both follow from one noised sum of
+``(1, z, z * z)``, at a price that grows as sqrt(p), not as p.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.inference.protocol import Array64
+from app.inference.questions.moments import BINS
+
+_LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
+_CLIP_LENGTHS = 2.0
+_LEAST_COUNT = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """``count`` units with design rows of mean ``mean`` ``(p,)`` and covariance ``covariance`` ``(p, p)``.
+
+    The last coordinate is the intercept where there is one, of mean 1 and variance 0.
+    """
+
+    count: float
+    mean: Array64
+    covariance: Array64
+
+    @property
+    def second_moments(self) -> Array64:
+        """``E[x x']``, ``(p, p)``."""
+        return self.covariance + np.outer(self.mean, self.mean)
+
+    def spread(self, step: Array64, blocks: int) -> float:
+        """Root mean square over rows (and ``blocks`` linear predictors) of the predictors' change by ``step``."""
+        width = len(self.mean)
+        each = step[: blocks * width].reshape(blocks, width)
+        return float(np.sqrt(max(np.einsum("ij,jk,ik->", each, self.second_moments, each) / blocks, 0.0)))
+
+    def rows(self, rng: np.random.Generator, n: int) -> Array64:
+        """``(n, p)`` normal design rows of exactly this mean and covariance; n is above p."""
+        normal = rng.standard_normal((n, len(self.mean)))
+        normal -= normal.mean(axis=0)
+        normal = np.sqrt(n) * np.linalg.qr(normal)[0]
+        values, vectors = np.linalg.eigh(self.covariance)
+        return np.asarray(self.mean + (normal * np.sqrt(np.maximum(values, 0))) @ vectors.T)
+
+    def with_second_moments(self, moments: Array64) -> "Population":
+        """The same units with ``E[x x']`` as in ``moments``; the last column, the intercept's, says the mean."""
+        mean = np.append(moments[:-1, -1], 1.0)
+        covariance = moments - np.outer(mean, mean)
+        covariance[-1], covariance[:, -1] = 0, 0
+        values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
+        return replace(self, mean=mean, covariance=(vectors * np.maximum(values, 0)) @ vectors.T)
+
+
+def root_mean_square(counts: Array64, largest: float, noise: float) -> float:
+    """Of lengths whose squares fell into the bins of a noised histogram; bins that are mostly noise are left out."""
+    kept = np.where(counts > 3 * noise, counts, 0.0)
+    squares = largest * 2.0 ** -np.arange(BINS) / np.sqrt(2)
+    total = kept.sum()
+    return float(np.sqrt(kept @ squares / total)) if total > 0 else float(np.sqrt(largest))
+
+
+def scale_of(length: float, columns: int) -> float:
+    """A common scale of the columns, from the root mean square length of rows."""
+    return float(np.clip(length / np.sqrt(columns), _LEAST_SCALE, _MOST_SCALE))
+
+
+def clip_of(length: float) -> float:
+    """The clip of ``(1, z, z * z)``, from the root mean square of its length."""
+    return _CLIP_LENGTHS * max(length, 1.0)
+
+
+def population_of(answer: Array64, scale: float, noise: float, slots: int, *, intercept: bool) -> Population:
+    """From the noised sum of ``(1, z, z * z)`` with ``z = x / scale``; ``noise`` is its standard deviation.
+
+    Means shrink where they are hardly above the noise. Variances are raised to it: a metric that is too coarse in a
+    direction loses noise there, one that is too fine clips what it is to measure.
+    """
+    columns = (len(answer) - 1) // 2
+    count = float(np.clip(answer[0], min(max(2 * noise, _LEAST_COUNT * slots), slots), slots))
+    error = noise / count
+    first, second = answer[1 : columns + 1] / count, answer[columns + 1 :] / count
+    first = first * np.maximum(0, 1 - error**2 / np.maximum(first**2, np.finfo(float).tiny))
+    variance = np.maximum(second - first**2, error)
+    ones, nothing = np.ones(int(intercept)), np.zeros(int(intercept))
+    mean = np.concatenate([scale * first, ones])
+    return Population(count, mean, np.diag(np.concatenate([scale**2 * variance, nothing])))

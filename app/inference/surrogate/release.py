@@ -1,0 +1,94 @@
+"""The end of a surrogate: points that represent it, and what may be said of it, all from noised answers.
+
+``trusted`` is false where the result should not be used as a posterior: the last move was much longer than noise
+explains (the search had not arrived), noise is most of what was found, or the points do not represent the surrogate.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from app.inference.fitting.fit import Fitted, fit_points
+from app.inference.protocol import Array64, Pseudocoreset
+from app.inference.surrogate.state import State
+
+MOST_SURPRISE = 6.0
+MOST_NOISE = 0.5
+"""Of the nats between the start and what was found."""
+MOST_FIT = 1.0
+"""Nats between the surrogate and the points."""
+
+
+def fitted(rng: np.random.Generator, state: State) -> Fitted:
+    """Points for the surrogate: as many as were asked for."""
+    setup = state.setup
+    return fit_points(
+        setup.model,
+        setup.design,
+        setup.prior,
+        state.theta,
+        state.information,
+        setup.size,
+        rng,
+        within_bounds=setup.within_bounds,
+        total=state.population.count,
+    )
+
+
+def released(state: State) -> Pseudocoreset:
+    """What leaves.
+
+    Raises:
+        ValueError: before the last question has been answered.
+    """
+    points, setup = state.fitted, state.setup
+    if points is None:
+        raise ValueError("a surrogate is released after its last question")
+    return Pseudocoreset(points.u, points.y, points.weight, setup.design.columns, _diagnostics(state, points))
+
+
+def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
+    setup, total = state.setup, float(points.weight.sum())
+    noise, learned = _noise(state), 0.5 * float(state.theta @ state.information @ state.theta)
+    noise_nats = 0.5 * float(np.sum(np.linalg.solve(state.information, noise).diagonal()))
+    represented = setup.size >= setup.model.smallest_exact
+    finite = all(np.isfinite([points.kl, noise_nats, learned, state.surprise]))
+    return {
+        "trusted": bool(
+            finite
+            and state.surprise <= MOST_SURPRISE
+            and noise_nats <= MOST_NOISE * max(learned, 1.0)
+            and points.kl <= MOST_FIT
+        ),
+        "fit_kl": _stated(points.kl),
+        "noise_kl": _stated(noise_nats),
+        "last_move": _stated(state.surprise),
+        "noise_in_posterior_sds": _by_parameter(state, noise),
+        "represents_every_direction": represented,
+        "estimated_units": _stated(state.population.count),
+        "effective_size": _stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
+        "total_weight": _stated(total),
+        "rounds": setup.schedule.rounds,
+    }
+
+
+def _noise(state: State) -> Array64:
+    """``K H^-1 K' variance`` in the precision's own coordinates, ``H (.) H``: the noise in the mode, ``(D, D)``."""
+    if state.mode is None:
+        return state.information
+    kept, information = state.mode.kept, state.information
+    spread = kept @ np.linalg.solve(information, kept.T)
+    return np.asarray(state.mode.variance * information @ spread @ information)
+
+
+def _by_parameter(state: State, noise: Array64) -> dict[str, float]:
+    """How far noise may have moved each parameter: a standard deviation, in posterior standard deviations."""
+    inverse = np.linalg.inv(state.information)
+    moved = np.sqrt(np.maximum((inverse @ noise @ inverse).diagonal(), 0) / inverse.diagonal())
+    names = state.setup.model.parameter_names([column.name for column in state.setup.design.columns])
+    return {name: _stated(value) for name, value in zip(names, moved, strict=True)}
+
+
+def _stated(value: float) -> float:
+    """Four significant digits: what leaves is no finer than it is known. What is not finite is stated as -1."""
+    return float(f"{value:.4g}") if np.isfinite(value) else -1.0

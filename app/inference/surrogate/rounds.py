@@ -1,0 +1,112 @@
+"""The rounds of a surrogate: an information matrix and a score at the current parameter, then the next parameter."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from app.inference.protocol import Array64, Oracle
+from app.inference.questions import BoundedScoreSum, InformationSum
+from app.inference.surrogate.denoise import denoised
+from app.inference.surrogate.scores import Score, combined, newton
+from app.inference.surrogate.state import State
+
+LONGEST_FIRST, LONGEST = 2.5, 1.5
+"""Root mean square changes of a linear predictor that a step may make where information bends along it."""
+
+_ROWS = 1024
+_LEAST_EFFICIENCY = 0.6
+
+
+def informed(state: State, oracle: Oracle, turn: int) -> State:
+    """The state after the round's information matrix."""
+    setup, prior = state.setup, state.setup.prior.precision(state.theta)
+    factor, whitening = metric(state.information)
+    bound, noise = setup.schedule.information_bound(turn), setup.schedule.information_noise(turn)
+    answer = oracle.ask(InformationSum(state.theta, whitening, bound)) / setup.schedule.rate
+    centre = np.eye(len(prior)) - whitening @ prior @ whitening.T
+    matrix = denoised(answer, centre, factor.T @ _changing(state), noise).matrix
+    information = _symmetric(factor @ matrix @ factor.T) + prior
+    state = replace(state, information=information)
+    if turn or setup.curvature is None:
+        return state
+    level = state.population.count * float(setup.curvature(np.zeros(1))[0])
+    return replace(state, population=state.population.with_second_moments((information - prior) / level))
+
+
+def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) -> State:
+    """The state after the round's score: moved to where all scores so far see the mode."""
+    setup, schedule = state.setup, state.setup.schedule
+    factor, whitening = metric(state.information)
+    answer = oracle.ask(BoundedScoreSum(state.theta, whitening, schedule.score_bound)) / schedule.rate
+    efficiency = _efficiency(rng, state, whitening)
+    gradient = factor @ answer / efficiency + setup.prior.gradient(state.theta)
+    sampling = (1 / schedule.rate - 1) * efficiency
+    variance = (schedule.score_noise(turn) ** 2 + sampling) / efficiency**2
+    score = Score(state.theta, gradient, variance, state.information)
+    return _moved(replace(state, scores=(*state.scores, score)), turn)
+
+
+def _moved(state: State, turn: int) -> State:
+    setup, blocks = state.setup, state.setup.model.predictors
+    prior = setup.prior.precision(state.theta)
+    step = newton(state.scores[-1], state.information)
+    if setup.curvature is not None and setup.bends:
+        step = setup.curvature.stretch(state.population, state.theta, step) * step
+    mode = combined(state.scores, state.information, prior, state.population, blocks, newest=state.theta + step)
+    move = mode.mean - state.theta
+    expected = len(move) * (mode.variance + state.scores[-1].variance)
+    surprise = float(move @ state.information @ move) / expected
+    if turn < setup.schedule.rounds - 1:
+        move *= _believed(state, move, turn)
+    theta = state.theta + move
+    return replace(
+        state, theta=theta, step=move, mode=mode, surprise=surprise, information=_carried(state, theta, prior)
+    )
+
+
+def metric(information: Array64) -> tuple[Array64, Array64]:
+    """``L`` with ``L L' = information``, lower triangular, and its inverse."""
+    factor = np.asarray(np.linalg.cholesky(information), dtype=np.float64)
+    return factor, np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True))
+
+
+def _believed(state: State, move: Array64, turn: int) -> float:
+    """The share of a move that is made now, (0, 1]."""
+    setup, width = state.setup, state.setup.design.width
+    own = float(np.max(np.abs(move[setup.model.predictors * width :]), initial=0.0))
+    spread = state.population.spread(move, setup.model.predictors) if setup.bends else 0.0
+    return min(1.0, (LONGEST_FIRST if turn == 0 else LONGEST) / max(spread, own, 1e-12))
+
+
+def _carried(state: State, theta: Array64, prior: Array64) -> Array64:
+    """The belief about the information at ``theta``, at least the prior's."""
+    curvature, there = state.setup.curvature, state.setup.prior.precision(theta)
+    if curvature is None or not state.setup.bends:
+        return np.asarray(state.information - prior + there)
+    carried = curvature.carried(state.information, state.population, state.theta, theta, prior)
+    values, vectors = np.linalg.eigh(carried - prior)
+    return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T + there)
+
+
+def _changing(state: State) -> Array64:
+    """Directions ``(D, k)`` along which information is expected to change: the parameter, the last step, intercepts."""
+    size, model, width = len(state.theta), state.setup.model, state.setup.design.width
+    own = list(range(model.predictors * width, size))
+    intercepts = [block * width + width - 1 for block in range(model.predictors)]
+    return np.column_stack([state.theta, np.eye(size)[:, [*intercepts, *own]], state.step])
+
+
+def _efficiency(rng: np.random.Generator, state: State, whitening: Array64) -> float:
+    """The share of the information that bounded scores keep, for a normal population that follows the model."""
+    setup = state.setup
+    x = state.population.rows(rng, max(_ROWS, 2 * setup.design.width))
+    rows = setup.model.fold(x, setup.model.sample_targets(rng, x, state.theta)).astype(np.float32)
+    whole = setup.model.scores(rows, state.theta) @ whitening.T.astype(np.float32)
+    bounded = setup.model.bounded_scores(rows, state.theta, whitening, setup.schedule.score_bound)
+    kept = float(np.vdot(bounded, whole)) / max(float(np.vdot(whole, whole)), 1e-30)
+    return float(np.clip(kept, _LEAST_EFFICIENCY, 1.0))
+
+
+def _symmetric(matrix: Array64) -> Array64:
+    return 0.5 * (matrix + matrix.T)

@@ -1,0 +1,100 @@
+"""How the budget of a surrogate is spent: which questions, at which noise, within which bounds.
+
+All of it follows from the noise multiplier, the sampling rate, the slots and the number of parameters, so it is fixed
+before the first row is read. With s the share of a question, its noise multiplier is ``sigma / sqrt(s)``; shares sum
+to one, so that at q = 1 the whole costs what one Gaussian of ``sigma`` costs.
+
+``dimensionless`` numbers decide the rest. ``noise = (sigma D / q)^2 / (2 slots)`` is about what a single score would
+lose, in nats. Bounds grow as the noise shrinks: C^2 and R are ``kappa D / slots``, with the kappa that balances noise
+(which grows with it) against what clipping takes (which falls about as 1/kappa^2).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.inference.protocol import Array64
+
+LENGTHS_SHARE = 0.0005
+MOMENTS_SHARE = 0.02
+INFORMATION_SHARE = 0.2
+FEWEST_ROUNDS, MOST_ROUNDS = 8, 12
+UNRESOLVED = 1.2
+"""Above this value of ``sigma D^2 / (q slots)``, an information matrix drowns in its noise."""
+
+_LEAST_SCORE_BOUND, _MOST_SCORE_BOUND = 1.5, 12.0
+_INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 2.3, 3.0, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """``sigma`` is the one-shot noise multiplier, ``rate`` the sampling rate q, ``dimension`` D.
+
+    ``informed``: whether information matrices are asked for, or known up to the number of units.
+    """
+
+    sigma: float
+    rate: float
+    slots: int
+    dimension: int
+    informed: bool = True
+    asked_rounds: int | None = None
+
+    @property
+    def effective_sigma(self) -> float:
+        """The noise multiplier of sums over all slots: ``sigma / q``."""
+        return self.sigma / self.rate
+
+    @property
+    def noise(self) -> float:
+        """About the nats that one score of the whole budget would lose."""
+        return 0.5 * (self.effective_sigma * self.dimension) ** 2 / self.slots
+
+    @property
+    def resolution(self) -> float:
+        """The noise of an information matrix of the whole budget against its mean eigenvalue."""
+        return self.effective_sigma * self.dimension**2 / self.slots
+
+    @property
+    def rounds(self) -> int:
+        """Fewer where noise is large: early rounds are then too noisy to help."""
+        if self.asked_rounds is not None:
+            return self.asked_rounds
+        return int(np.clip(round(13 - 1.8 * np.log(self.noise)), FEWEST_ROUNDS, MOST_ROUNDS))
+
+    @property
+    def score_shares(self) -> Array64:
+        """``(rounds,)``: what is left, growing, since late scores are asked closest to the mode."""
+        growth = (1.5 + 0.04 * (MOST_ROUNDS - min(self.rounds, MOST_ROUNDS))) ** np.arange(float(self.rounds))
+        left = 1 - 2 * LENGTHS_SHARE - MOMENTS_SHARE - (INFORMATION_SHARE if self.informed else 0)
+        return np.asarray(left * growth / growth.sum())
+
+    @property
+    def information_share(self) -> float:
+        """Of each round's information matrix."""
+        return INFORMATION_SHARE / self.rounds
+
+    def multiplier(self, share: float) -> float:
+        """The noise multiplier of a question of that share."""
+        return float(self.sigma / np.sqrt(share))
+
+    @property
+    def score_bound(self) -> float:
+        """C, in the metric of the information matrix."""
+        kappa = np.clip(1.5 * (5 / self.noise) ** (1 / 3), _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND)
+        return float(np.sqrt(kappa * self.dimension / self.slots))
+
+    def information_bound(self, turn: int) -> float:
+        """R, in the same metric."""
+        least = _LAST_INFORMATION_BOUND if turn == self.rounds - 1 else _INFORMATION_BOUND
+        relative = self.effective_sigma / np.sqrt(self.information_share) * self.dimension**2 / self.slots
+        kappa = np.clip(least * (8 / relative**2) ** (1 / 3), least, _MOST_INFORMATION_BOUND)
+        return float(kappa * self.dimension / self.slots)
+
+    def score_noise(self, turn: int) -> float:
+        """Standard deviation of a score's noise in the metric, in sums over all slots."""
+        return float(self.effective_sigma / np.sqrt(self.score_shares[turn]) * self.score_bound)
+
+    def information_noise(self, turn: int) -> float:
+        """Standard deviation of the noise on a diagonal entry of an information matrix."""
+        return float(self.effective_sigma / np.sqrt(self.information_share) * self.information_bound(turn))

@@ -1,0 +1,51 @@
+"""A surrogate on its way: what is known of the rows, of the mode, and of the information there."""
+
+from dataclasses import dataclass
+
+from app.inference.design import Design
+from app.inference.fitting.fit import Fitted
+from app.inference.priors import Prior
+from app.inference.protocol import Array64, Model
+from app.inference.surrogate.curvature import Curvature
+from app.inference.surrogate.population import Population
+from app.inference.surrogate.schedule import Schedule
+from app.inference.surrogate.scores import Mode, Score
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What stays fixed through a run.
+
+    ``curvature`` is that of models whose information follows from one linear predictor; ``bends``: whether it changes
+    along it, so that a step may be too long to be believed.
+    """
+
+    model: Model
+    design: Design
+    prior: Prior
+    size: int
+    within_bounds: bool
+    schedule: Schedule
+    curvature: Curvature | None
+    bends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """``theta`` ``(D,)`` where to ask next, ``information`` ``(D, D)`` there (prior included) as far as it is known.
+
+    ``done`` counts questions; ``scale`` and ``clip`` are those of the moments; ``step`` is the last move ``(D,)``.
+    """
+
+    setup: Setup
+    done: int
+    scale: float
+    clip: float
+    population: Population
+    theta: Array64
+    information: Array64
+    step: Array64
+    scores: tuple[Score, ...] = ()
+    mode: Mode | None = None
+    surprise: float = 0.0
+    fitted: Fitted | None = None
