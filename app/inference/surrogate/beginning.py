@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.inference.protocol import Array64, Oracle
+from app.inference.protocol import Array32, Array64, Oracle
 from app.inference.questions import LengthHistogram, MomentSum
 from app.inference.surrogate.population import Population, clip_of, population_of, root_mean_square, scale_of
 from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE
@@ -55,13 +55,17 @@ def nothing_known(setup: Setup) -> Population:
     return Population(float(setup.schedule.slots), np.zeros(width), np.eye(width))
 
 
-def _first_information(rng: np.random.Generator, setup: Setup, population: Population, theta: Array64) -> Array64:
-    """The population's at the start, prior included; any row has all of it where there is no intercept."""
-    prior = setup.prior.precision(theta)
+def information_of(setup: Setup, population: Population, rows: Array32, theta: Array64) -> Array64:
+    """The population's ``(D, D)``, from its law where the model allows, else from a sample of its folded ``rows``."""
     if setup.curvature is not None:
-        return setup.curvature.information(population, theta) + prior
-    width = setup.design.width
-    x = population.rows(rng, max(_ROWS, 4 * width)) if setup.design.intercept else np.zeros((1, width))
+        return setup.curvature.information(population, theta)
+    each = rows if setup.design.intercept else rows[:1]  # without an intercept, rows have no part in it
+    factors = setup.model.information_factors(each, theta).astype(np.float64).reshape(-1, len(theta))
+    return np.asarray(population.count * (factors.T @ factors) / len(each))
+
+
+def _first_information(rng: np.random.Generator, setup: Setup, population: Population, theta: Array64) -> Array64:
+    """The population's at the start, prior included."""
+    x = population.rows(rng, max(_ROWS, 4 * setup.design.width))
     rows = setup.model.fold(x, np.zeros(len(x))).astype(np.float32)
-    factors = setup.model.information_factors(rows, theta).astype(np.float64).reshape(-1, len(theta))
-    return np.asarray(population.count * (factors.T @ factors) / len(x) + prior)
+    return information_of(setup, population, rows, theta) + setup.prior.precision(theta)

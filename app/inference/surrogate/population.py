@@ -13,6 +13,7 @@ from app.inference.protocol import Array64
 from app.inference.questions.moments import BINS
 
 _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
+_SCALE_LENGTHS = 2.0
 _CLIP_LENGTHS = 2.0
 _LEAST_COUNT = 0.01
 
@@ -66,7 +67,7 @@ def root_mean_square(counts: Array64, largest: float, noise: float) -> float:
 
 def scale_of(length: float, columns: int) -> float:
     """A common scale of the columns, from the root mean square length of rows."""
-    return float(np.clip(length / np.sqrt(columns), _LEAST_SCALE, _MOST_SCALE))
+    return float(np.clip(_SCALE_LENGTHS * length / np.sqrt(columns), _LEAST_SCALE, _MOST_SCALE))
 
 
 def clip_of(length: float) -> float:

@@ -7,6 +7,7 @@ from scipy.linalg import solve_triangular
 
 from app.inference.protocol import Array64, Oracle
 from app.inference.questions import BoundedScoreSum, InformationSum
+from app.inference.surrogate.beginning import information_of
 from app.inference.surrogate.denoise import denoised
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
@@ -39,7 +40,7 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     setup, schedule = state.setup, state.setup.schedule
     factor, whitening = metric(state.information)
     answer = oracle.ask(BoundedScoreSum(state.theta, whitening, schedule.score_bound)) / schedule.rate
-    efficiency = _efficiency(rng, state, whitening)
+    efficiency = _efficiency(rng, state)
     gradient = factor @ answer / efficiency + setup.prior.gradient(state.theta)
     sampling = (1 / schedule.rate - 1) * efficiency
     variance = (schedule.score_noise(turn) ** 2 + sampling) / efficiency**2
@@ -97,11 +98,17 @@ def _changing(state: State) -> Array64:
     return np.column_stack([state.theta, np.eye(size)[:, [*intercepts, *own]], state.step])
 
 
-def _efficiency(rng: np.random.Generator, state: State, whitening: Array64) -> float:
-    """The share of the information that bounded scores keep, for a normal population that follows the model."""
+def _efficiency(rng: np.random.Generator, state: State) -> float:
+    """The share of the information that bounded scores keep, for a normal population that follows the model.
+
+    In the population's own metric: where beliefs about rows and about the information part, rows would seem longer or
+    shorter than they are.
+    """
     setup = state.setup
-    x = state.population.rows(rng, max(_ROWS, 2 * setup.design.width))
+    x = state.population.rows(rng, max(_ROWS, 4 * setup.design.width))
     rows = setup.model.fold(x, setup.model.sample_targets(rng, x, state.theta)).astype(np.float32)
+    prior = setup.prior.precision(state.theta)
+    whitening = metric(information_of(setup, state.population, rows, state.theta) + prior)[1]
     whole = setup.model.scores(rows, state.theta) @ whitening.T.astype(np.float32)
     bounded = setup.model.bounded_scores(rows, state.theta, whitening, setup.schedule.score_bound)
     kept = float(np.vdot(bounded, whole)) / max(float(np.vdot(whole, whole)), 1e-30)
