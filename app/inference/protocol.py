@@ -226,14 +226,30 @@ class DesignColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Posterior:
+    """A normal posterior of the D parameters ``names``, in the design's coordinates.
+
+    ``covariance`` is ``(D, D)``, or ``(D,)`` where it is diagonal.
+    """
+
+    names: tuple[str, ...]
+    mean: Array64  # (D,)
+    covariance: Array64
+
+
+@dataclass(frozen=True, slots=True)
 class Pseudocoreset:
-    """What leaves: points in the design's coordinates, targets in their own units, weights."""
+    """What leaves: points in the design's coordinates, targets in their own units, weights.
+
+    ``posterior`` is that of a method which finds one beside the points.
+    """
 
     u: Array64  # (M, p), intercept included, columns as in ``design``
     y: Array64 | None  # (M,)
     weight: Array64  # (M,), non-negative
     design: tuple[DesignColumn, ...]
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    posterior: Posterior | None = None
 
 
 class Question(Protocol):

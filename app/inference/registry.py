@@ -5,6 +5,7 @@ from typing import Any
 from app.errors import InvalidRequest
 from app.inference.methods.dp_psvi import DpPsvi
 from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
+from app.inference.methods.dp_vi import DpVi
 from app.inference.methods.frank_wolfe import FRANK_WOLFE
 from app.inference.methods.giga import GIGA
 from app.inference.methods.incremental_psvi import IncrementalPsvi
@@ -28,7 +29,7 @@ __all__ = [
     "smallest_exact",
 ]
 
-_PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (DpPsviSurrogate(), DpPsvi())}
+_PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (DpPsviSurrogate(), DpPsvi(), DpVi())}
 _PUBLIC: dict[str, PublicMethod] = {
     method.id: method for method in (Psvi(), IncrementalPsvi(), SparseVi(), GIGA, FRANK_WOLFE, OMP, Uniform())
 }

@@ -17,6 +17,6 @@ class Release(Base):
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), unique=True)
     public: Mapped[bool]
     created_at: Mapped[datetime]
-    body: Mapped[dict[str, Any]]  # method, model, size, design, diagnostics, cost
+    body: Mapped[dict[str, Any]]  # method, model, size, design, diagnostics, cost, and posterior where there is one
     certificate: Mapped[dict[str, Any]]  # statement, signature, key_id
     representations: Mapped[dict[str, Any]]  # format -> {object, length, sha256, media_type}

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from app.errors import Internal
-from app.inference.protocol import Pseudocoreset
+from app.inference.protocol import Posterior, Pseudocoreset
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     "json": "application/json",
@@ -42,7 +42,7 @@ def render(points: Pseudocoreset, *, discrete_target: bool) -> dict[str, bytes]:
     """Format -> bytes, for every format of :data:`MEDIA_TYPES`.
 
     Raises:
-        Internal: if shapes do not fit together, a value is not finite, or a weight is negative.
+        Internal: if shapes do not fit together, a value is not finite (in the posterior, too), or a weight is negative.
     """
     _check(points)
     target = None if points.y is None else points.y.astype(np.int64) if discrete_target else points.y
@@ -58,9 +58,18 @@ def render(points: Pseudocoreset, *, discrete_target: bool) -> dict[str, bytes]:
 def _check(points: Pseudocoreset) -> None:
     size, width = points.u.shape
     arrays = [points.u, points.weight] + ([] if points.y is None else [points.y])
-    fits = len(points.design) == width and all(len(array) == size for array in arrays)
+    fits = len(points.design) == width and all(len(array) == size for array in arrays) and _coheres(points.posterior)
     if not fits or not all(np.isfinite(array).all() for array in arrays) or (points.weight < 0).any():
         raise Internal
+
+
+def _coheres(posterior: Posterior | None) -> bool:
+    """Whether it is finite and of one dimension."""
+    if posterior is None:
+        return True
+    dimension, shape = len(posterior.names), posterior.covariance.shape
+    fits = posterior.mean.shape == (dimension,) and shape in {(dimension,), (dimension, dimension)}
+    return fits and bool(np.isfinite(posterior.mean).all() and np.isfinite(posterior.covariance).all())
 
 
 def _table(points: Pseudocoreset, target: NDArray[Any] | None) -> Table:

@@ -43,7 +43,11 @@ class CertificateView(BaseModel):
 
 
 class ReleaseView(BaseModel):
-    """A release without its points. It never changes."""
+    """A release without its points. It never changes.
+
+    ``posterior`` is there where the method finds one beside the points: ``parameters`` by name, ``mean``, and
+    ``covariance`` (a list of rows) or, without correlations, ``variance``. The certificate holds its digest.
+    """
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RELEASE]})
 
@@ -55,6 +59,7 @@ class ReleaseView(BaseModel):
     size: int
     design: list[dict[str, Any]]
     diagnostics: dict[str, Any]
+    posterior: dict[str, Any] | None = None
     cost: dict[str, float] | None
     created_at: datetime
     certificate: CertificateView

@@ -1,11 +1,15 @@
 """What a certificate states: plain JSON that RFC 8785 can canonicalise, without durations and without dates."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any, Final
 
+import rfc8785
+
 from app.errors import Internal
+from app.http.digests import digest_header
 from app.inference.models import family
 from app.inference.plans import query_to_json
 from app.inference.protocol import DeclaredFacts, MechanismPlan, ModelSpec, Pseudocoreset
@@ -52,7 +56,7 @@ def release_body(run: Run, points: Pseudocoreset) -> dict[str, Any]:
         "design": design_json(points),
         "diagnostics": plain(points.diagnostics),
         "cost": None if run.cost is None else dict(run.cost),
-    }
+    } | posterior_json(points)
 
 
 def statement(
@@ -91,7 +95,7 @@ def statement(
         "digests": dict(digests),
         "conditions": CONDITIONS,
     }
-    return {name: plain(value) for name, value in stated.items()}
+    return {name: plain(value) for name, value in stated.items()} | _posterior_digest(points)
 
 
 def model_json(model: ModelSpec) -> dict[str, Any]:
@@ -117,6 +121,24 @@ def design_json(points: Pseudocoreset) -> list[dict[str, Any]]:
     """How each design column comes from the declared table; a constant has no source."""
     entries = (asdict(column) for column in points.design)
     return [{name: plain(value) for name, value in entry.items() if value is not None} for entry in entries]
+
+
+def posterior_json(points: Pseudocoreset) -> dict[str, Any]:
+    """``{"posterior": ...}`` with a ``covariance``, or a ``variance`` for each parameter; nothing without one."""
+    posterior = points.posterior
+    if posterior is None:
+        return {}
+    spread = "covariance" if posterior.covariance.ndim > 1 else "variance"
+    stated = {"parameters": posterior.names, "mean": posterior.mean.tolist(), spread: posterior.covariance.tolist()}
+    return {"posterior": plain(stated)}
+
+
+def _posterior_digest(points: Pseudocoreset) -> dict[str, str]:
+    """SHA-256 of the RFC 8785 form of the posterior: what a certificate says of it."""
+    if points.posterior is None:
+        return {}
+    canonical = rfc8785.dumps(posterior_json(points)["posterior"])
+    return {"posterior_digest": digest_header(hashlib.sha256(canonical).digest())}
 
 
 def plain(value: Any) -> Any:

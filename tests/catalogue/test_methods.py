@@ -34,6 +34,7 @@ def test_parameters_come_as_a_closed_schema_without_a_seed(client: httpx.Client,
         assert not any("seed" in name for name in schema["properties"])
     schemas = {method["id"]: method["parameters"]["properties"] for method in body["methods"]}
     assert schemas["giga"]["weighting"]["enum"] == ["optimal", "realistic", "laplace"]
+    assert set(schemas["dp-vi"]) >= {"clip", "learning_rate", "average", "covariance", "iterations", "sampling_rate"}
     (dp_psvi,) = (method for method in body["methods"] if method["id"] == "dp-psvi")
     known = {"posterior_draws", "iterations", "sampling_rate", "schedule", "within_bounds"}
     assert set(dp_psvi["parameters"]["properties"]) == known

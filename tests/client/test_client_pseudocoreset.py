@@ -8,7 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 import pytest
+import rfc8785
 from corevault import DesignColumn, Pseudocoreset, Release, UnexpectedReply, design_matrix, logistic_laplace
+from corevault._digest import of_bytes
 from corevault.pseudocoreset import from_npz
 
 from tests.client.fake import DESIGN, Published, Script
@@ -35,6 +37,20 @@ def test_to_pandas_has_the_columns_of_the_contract() -> None:
     frame = _downloaded(Published()).to_pandas()
     assert list(frame.columns) == ["age", "sex=Male", "intercept", "y", "weight"]
     assert len(frame) == 4
+
+
+@pytest.mark.parametrize("spread", [{"covariance": [[4.0, 1.0], [1.0, 9.0]]}, {"variance": [4, 9.0]}])
+def test_a_release_that_states_its_posterior_gives_it_as_a_gaussian(spread: dict[str, object]) -> None:
+    published = Published()
+    published.release["posterior"] = {"parameters": ["age", "intercept"], "mean": [1.5, -2.0], **spread}
+    published.statement["posterior_digest"] = of_bytes(rfc8785.dumps(published.release["posterior"]))
+    stated = _downloaded(published).stated_posterior()
+    assert stated is not None
+    assert stated.names == ("age", "intercept")
+    np.testing.assert_array_equal(stated.mean, [1.5, -2.0])
+    np.testing.assert_array_equal(stated.sd, [2.0, 3.0])
+    assert stated.covariance[0, 1] == (1.0 if "covariance" in spread else 0.0)
+    assert _downloaded(Published()).stated_posterior() is None
 
 
 def test_laplace_is_the_weighted_posterior_under_the_releases_prior() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+import rfc8785
 from corevault import VerificationError, verify_release
 from corevault._digest import of_bytes
 from nacl.signing import SigningKey as Ed25519
@@ -176,6 +177,36 @@ def test_a_repr_digest_that_does_not_hold(header: str | None) -> None:
     release, certificate, points, keys = Published().parts()
     points[0] = replace(points[0], repr_digest=header)
     with pytest.raises(VerificationError, match="Repr-Digest"):
+        verify_release(release, certificate, points, published=keys)
+
+
+POSTERIOR = {"parameters": ["age", "intercept"], "mean": [0.25, -1.0], "covariance": [[0.5, 0.1], [0.1, 1e-9]]}
+
+
+def _stating(posterior: dict[str, object] | None, certified: dict[str, object] | None) -> Published:
+    published = Published()
+    published.release["posterior"] = posterior
+    if certified is not None:
+        published.statement["posterior_digest"] = of_bytes(rfc8785.dumps(certified))
+    return published
+
+
+def test_a_stated_posterior_is_certified_by_its_digest() -> None:
+    release, certificate, points, keys = _stating(POSTERIOR, POSTERIOR).parts()
+    verify_release(release, certificate, points, published=keys)
+    assert release.posterior is not None
+    assert release.posterior.parameters == ("age", "intercept")
+
+
+@pytest.mark.parametrize(
+    ("posterior", "certified"),
+    [(POSTERIOR | {"mean": [0.25, -1.5]}, POSTERIOR), (POSTERIOR, None), (None, POSTERIOR)],
+)
+def test_a_posterior_that_was_changed_added_or_taken_away(
+    posterior: dict[str, object] | None, certified: dict[str, object] | None
+) -> None:
+    release, certificate, points, keys = _stating(posterior, certified).parts()
+    with pytest.raises(VerificationError, match="posterior is not the one"):
         verify_release(release, certificate, points, published=keys)
 
 

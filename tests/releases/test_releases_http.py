@@ -9,12 +9,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+import rfc8785
 
 from app.releases.rendering import MEDIA_TYPES
 from app.vault.signing import verify
 from tests.factories import rows
 from tests.factories.datasets import problem
-from tests.factories.worker import House
+from tests.factories.worker import House, job_body
 
 
 def released(house: House, owner: rows.Key, **fields: Any) -> str:
@@ -48,8 +49,29 @@ def test_anyone_reads_a_public_release(api: httpx.Client, release_id: str) -> No
         "transform": {"kind": "affine", "center": 53.5, "scale": 36.5},
     }
     assert release["design"][-1] == {"name": "intercept", "transform": {"kind": "constant", "value": 1}}
+    assert release["posterior"] is None
+    assert "posterior_digest" not in release["certificate"]["statement"]
     assert [api.get(link).status_code for link in release["links"].values()] == [200, 200, 200]
     assert api.get(release["links"]["certificate"]).json() == release["certificate"]
+
+
+@pytest.mark.parametrize(("covariance", "member"), [("fisher", "covariance"), ("mean-field", "variance")])
+def test_a_method_that_finds_a_posterior_states_it_under_the_certificate(
+    house: House, api: httpx.Client, owner: rows.Key, covariance: str, member: str
+) -> None:
+    dataset_id = house.ready_dataset(owner)
+    body = job_body(dataset_id, method="dp-vi", parameters={"covariance": covariance})
+    job = api.post("/v1/jobs", json=body, headers=owner.headers).json()
+    house.run(job["id"])
+    release = api.get(f"/v1/releases/{house.read(job['id']).release_id}").json()
+    posterior = release["posterior"]
+    assert posterior["parameters"] == [column["name"] for column in release["design"]]
+    assert set(posterior) == {"parameters", "mean", member}
+    assert len(posterior["mean"]) == len(posterior[member]) == len(release["design"])
+    digest = base64.b64encode(hashlib.sha256(rfc8785.dumps(posterior)).digest()).decode()
+    assert release["certificate"]["statement"]["posterior_digest"] == f"sha-256=:{digest}:"
+    assert {"trusted", "fit_kl", "noise_kl", "effective_size", "total_weight"} <= set(release["diagnostics"])
+    assert len(api.get(release["links"]["points"], params={"format": "json"}).json()["rows"]) == release["size"]
 
 
 def test_the_certificate_verifies_with_a_published_key(api: httpx.Client, release_id: str) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.errors import Internal
-from app.inference.protocol import DesignColumn, Pseudocoreset
+from app.inference.protocol import DesignColumn, Posterior, Pseudocoreset
 from app.releases.rendering import MEDIA_TYPES, render
 
 DESIGN = (
@@ -87,6 +87,10 @@ def test_rendering_is_deterministic() -> None:
         {"weight": np.ones(4)},
         {"y": np.ones(6)},
         {"design": DESIGN[:2]},
+        {"posterior": Posterior(("a",), np.array([np.nan]), np.eye(1))},
+        {"posterior": Posterior(("a",), np.zeros(1), np.array([[np.inf]]))},
+        {"posterior": Posterior(("a",), np.zeros(2), np.eye(2))},
+        {"posterior": Posterior(("a", "b"), np.zeros(2), np.eye(3))},
     ],
 )
 def test_what_is_not_a_pseudocoreset_is_never_rendered(changes: dict[str, Any]) -> None:

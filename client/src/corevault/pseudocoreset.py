@@ -64,6 +64,14 @@ class Pseudocoreset:
         """
         return posterior(self.release, self.u, self.y, self.weight)
 
+    def stated_posterior(self) -> Gaussian | None:
+        """The posterior that the release itself states; None for methods that find points only."""
+        stated = self.release.posterior
+        if stated is None:
+            return None
+        spread = np.array(stated.variance if stated.covariance is None else stated.covariance, dtype=np.float64)
+        return Gaussian(stated.parameters, np.array(stated.mean), np.diag(spread) if spread.ndim == 1 else spread)
+
     def design_matrix(self, table: Table) -> Array:
         """New rows of the declared table (a DataFrame, say) in the design's coordinates, shape ``(n, p)``."""
         return design_matrix(self.design, table)

@@ -84,6 +84,16 @@ def _verify_subject(release: Release, statement: Mapping[str, Any]) -> None:
     for member in ("method", "size", "model", "design"):
         if member in statement and statement[member] != release.raw.get(member):
             raise VerificationError(f"The release's {member} is not the one that was certified.")
+    if statement.get("posterior_digest") != _posterior_digest(release):
+        raise VerificationError("The release's posterior is not the one that was certified.")
+
+
+def _posterior_digest(release: Release) -> str | None:
+    stated = release.raw.get("posterior")
+    try:
+        return None if stated is None else _digest.of_bytes(rfc8785.dumps(stated))
+    except rfc8785.CanonicalizationError as error:
+        raise VerificationError("The release's posterior is malformed.") from error
 
 
 def _verify_promise(release: Release, statement: Mapping[str, Any]) -> None:

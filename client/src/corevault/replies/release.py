@@ -38,8 +38,21 @@ class ReleasedModel(Reply):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReleasedPosterior(Reply):
+    """A normal posterior that was found beside the points: ``covariance``, or ``variance`` where it is diagonal."""
+
+    parameters: tuple[str, ...]
+    mean: tuple[float, ...]
+    covariance: tuple[Any, ...] | None = None
+    variance: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Release(Reply):
-    """What is public of a release, apart from its points. ``cost`` is None for public data."""
+    """What is public of a release, apart from its points. ``cost`` is None for public data.
+
+    ``posterior`` is there for methods that find one beside the points, such as ``dp-vi``.
+    """
 
     id: str
     dataset_id: str
@@ -48,6 +61,7 @@ class Release(Reply):
     model: ReleasedModel
     design: tuple[DesignColumn, ...]
     diagnostics: Mapping[str, Any] | None = None
+    posterior: ReleasedPosterior | None = None
     cost: Cost | None = None
     created_at: datetime | None = None
 

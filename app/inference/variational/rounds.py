@@ -1,0 +1,45 @@
+"""One question and what follows from its answer: a step of the climb, or one more look at the information."""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from app.inference.protocol import Oracle
+from app.inference.questions import ClippedScoreSum, InformationSum
+from app.inference.variational.mean_field import ascend, averaged, draw, record
+from app.inference.variational.population import typical_clip
+from app.inference.variational.state import Setup, State
+
+BOUND: Final = 2.0
+"""Of a unit's information, relative to the average of all units in the belief's own metric."""
+
+
+def ascended(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
+    """One iteration of variational inference."""
+    setup, belief = state.setup, state.belief
+    clip = setup.plan.parameters.get("clip")
+    if clip is None:
+        found = typical_clip(setup.model, rng, setup.population, belief.mean, setup.rows_per_unit)
+        clip = float(np.clip(found, *setup.clips)) if np.isfinite(found) else state.clip
+    theta, deviation = draw(rng, belief)
+    answer = oracle.ask(ClippedScoreSum(theta, np.eye(len(theta)), clip))
+    gradient = answer / setup.mechanism.sampling_rate + setup.prior.gradient(theta)
+    belief = ascend(belief, gradient, deviation, setup.plan.parameters["learning_rate"], setup.box)
+    tail = max(1, round(setup.plan.parameters["average"] * setup.scores))
+    place = state.done - (setup.scores - tail)
+    if place >= 0:
+        belief = record(belief, int(2 * place >= tail - 1))
+    return replace(state, belief=belief, clip=clip)
+
+
+def informed(state: State, oracle: Oracle) -> State:
+    """One more answer about the information at the mean."""
+    mean, log_sd = averaged(state.belief)
+    answer = oracle.ask(InformationSum(mean, np.diag(np.exp(log_sd)), bound(state.setup)))
+    return replace(state, information=state.information + answer)
+
+
+def bound(setup: Setup) -> float:
+    """R, the largest Frobenius norm of a unit's information in the metric of the belief."""
+    return BOUND * setup.model.dimension / setup.slots

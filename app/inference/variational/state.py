@@ -1,0 +1,41 @@
+"""What stays fixed through a run of variational inference, and what moves."""
+
+from dataclasses import dataclass
+
+from app.inference.design import Design
+from app.inference.fitting.fit import Fitted
+from app.inference.priors import Prior
+from app.inference.protocol import Array64, Mechanism, MechanismPlan, Model, Posterior
+from app.inference.variational.mean_field import Box, MeanField
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What stays fixed through a run."""
+
+    model: Model
+    design: Design
+    prior: Prior
+    plan: MechanismPlan
+    mechanism: Mechanism
+    slots: int
+    rows_per_unit: int
+    scores: int  # questions for scores; what is left of the plan are those for the information
+    population: Array64  # design rows (n, p) that know the declarations only
+    clips: tuple[float, float]
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A belief on its way, and at the end what is released."""
+
+    setup: Setup
+    done: int
+    belief: MeanField
+    clip: float
+    information: Array64  # sum of answers (D, D), in the metric of the belief
+    posterior: Posterior | None = None
+    fitted: Fitted | None = None
+    noise_kl: float = 0.0
+    learned: float = 0.0
