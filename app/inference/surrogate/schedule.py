@@ -16,8 +16,8 @@ import numpy as np
 from app.inference.protocol import Array64
 
 LENGTHS_SHARE = 0.0005
-MOMENTS_SHARE = 0.02
-INFORMATION_SHARE = 0.2
+MOMENTS_SHARE = 0.015
+INFORMATION_SHARE = 0.16
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 12
 UNRESOLVED = 1.2
 """Above this value of ``sigma D^2 / (q slots)``, an information matrix drowns in its noise."""
@@ -60,7 +60,7 @@ class Schedule:
         """Fewer where noise is large: early rounds are then too noisy to help."""
         if self.asked_rounds is not None:
             return self.asked_rounds
-        return int(np.clip(round(13 - 1.8 * np.log(self.noise)), FEWEST_ROUNDS, MOST_ROUNDS))
+        return int(np.clip(round(13 - 1.1 * np.log(self.noise)), FEWEST_ROUNDS, MOST_ROUNDS))
 
     @property
     def score_shares(self) -> Array64:
