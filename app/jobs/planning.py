@@ -21,6 +21,8 @@ BISECTIONS = 5
 
 _CACHED = 4096
 
+Events = tuple[PrivacyEvent, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -31,13 +33,17 @@ class Wish:
 
 
 class NoiseCache:
-    """Calibrated noise multipliers by (epsilon, delta, shape of the plan); safe to share between threads."""
+    """Calibrated noise multipliers by (epsilon, delta, shape of the plan); safe to share between threads.
+
+    Plans of one shape at :data:`PROBE_NOISE` may differ at other noises, where a method chooses more than the noise by
+    it. So what was found is used again only for the very events that it was found for.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[float, float, tuple[PrivacyEvent, ...]], float] = OrderedDict()
+        self._found: OrderedDict[tuple[float, float, Events], tuple[float, Events]] = OrderedDict()
 
-    def noise(self, events: Callable[[float], tuple[PrivacyEvent, ...]], epsilon: float, delta: float) -> float:
+    def noise(self, events: Callable[[float], Events], epsilon: float, delta: float) -> float:
         """The least noise multiplier that costs at most ``epsilon`` alone.
 
         Raises:
@@ -46,14 +52,14 @@ class NoiseCache:
         key = (epsilon, delta, events(PROBE_NOISE))
         with self._lock:
             known = self._found.get(key)
-        if known is not None:
-            return known
+        if known is not None and events(known[0]) == known[1]:
+            return known[0]
         try:
             found = calibrate(events, epsilon, delta)
         except Unreachable:
             raise InvalidRequest.at("/privacy/epsilon", "no amount of noise reaches this target") from None
         with self._lock:
-            self._found[key] = found
+            self._found[key] = found, events(found)
             if len(self._found) > _CACHED:
                 self._found.popitem(last=False)
         return found

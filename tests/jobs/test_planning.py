@@ -52,6 +52,20 @@ def test_a_shape_is_calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == [0.5, 0.6, 0.5]
 
 
+def test_noise_that_was_found_for_other_events_is_not_used_again() -> None:
+    """Plans may be alike at one noise and differ at another; a target is never overshot for that."""
+    cache = NoiseCache()
+
+    def alike(noise: float) -> tuple[PrivacyEvent, ...]:
+        return (GaussianEvent(noise),)
+
+    def dearer(noise: float) -> tuple[PrivacyEvent, ...]:
+        return alike(noise) if noise <= planning.PROBE_NOISE else (SelfComposedEvent(GaussianEvent(noise), 2),)
+
+    assert cost(alike(cache.noise(alike, 0.5, DELTA)), DELTA) <= 0.5
+    assert cost(dearer(cache.noise(dearer, 0.5, DELTA)), DELTA) <= 0.5
+
+
 def test_the_least_noise_within_a_hair_is_bought() -> None:
     least = noise_of(planning.charge_of(make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda _: True)))
     for needed in (1.0, 1.001, 1.02, 1 + HAIR):
