@@ -6,11 +6,12 @@ from pydantic import BaseModel, ConfigDict
 
 
 class MethodView(BaseModel):
-    """A method. ``parameters`` is the JSON Schema of a job's ``parameters``."""
+    """A method. ``parameters`` is the JSON Schema of a job's ``parameters``; ``default``: where a job names none."""
 
     id: str
     description: str
     may_run_on_private_data: bool
+    default: bool
     parameters: dict[str, Any]
 
 
@@ -38,14 +39,15 @@ class Catalogue(BaseModel):
                 {
                     "methods": [
                         {
-                            "id": "dp-psvi",
-                            "description": "Private pseudocoreset variational inference.",
+                            "id": "dp-psvi-surrogate",
+                            "description": "Private pseudocoresets by few questions and an exact fit.",
                             "may_run_on_private_data": True,
+                            "default": True,
                             "parameters": {
                                 "type": "object",
                                 "additionalProperties": False,
                                 "properties": {
-                                    "posterior_draws": {"type": "integer", "minimum": 2, "maximum": 10000},
+                                    "rounds": {"type": "integer", "minimum": 2, "maximum": 40},
                                 },
                             },
                         }

@@ -31,6 +31,7 @@ def _method(method: Method) -> MethodView:
         id=method.id,
         description=method.description,
         may_run_on_private_data=method.private,
+        default=method.id == registry.DEFAULT,
         parameters={
             "type": "object",
             "additionalProperties": False,

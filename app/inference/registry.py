@@ -1,6 +1,6 @@
 """Which methods and models exist."""
 
-from typing import Any
+from typing import Any, Final
 
 from app.errors import InvalidRequest
 from app.inference.methods.dp_psvi import DpPsvi
@@ -18,6 +18,7 @@ from app.inference.problems import Problem, model_for
 from app.inference.protocol import DeclaredFacts, Method, ModelSpec, PrivateMethod, PublicMethod
 
 __all__ = [
+    "DEFAULT",
     "Problem",
     "families",
     "family",
@@ -28,6 +29,9 @@ __all__ = [
     "public_method",
     "smallest_exact",
 ]
+
+DEFAULT: Final = DpPsviSurrogate.id
+"""The method of a request that names none."""
 
 _PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (DpPsviSurrogate(), DpPsvi(), DpVi())}
 _PUBLIC: dict[str, PublicMethod] = {

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from app.http.bodies import Body
 from app.http.pointers import CUSTOM
+from app.inference import registry
 from app.inference.protocol import Mechanism, ModelSpec, PlanRequest, PriorSpec
 from app.jobs.planning import Wish
 
@@ -18,7 +19,7 @@ Positive = Annotated[float, Field(gt=0)]
 
 EXAMPLE_REQUEST: dict[str, Any] = {
     "dataset_id": "ds_01jd0000000000000000000000",
-    "method": "dp-psvi",
+    "method": registry.DEFAULT,
     "size": 50,
     "model": {
         "family": "logistic-regression",
@@ -31,7 +32,7 @@ EXAMPLE_REQUEST: dict[str, Any] = {
 }
 EXAMPLE_QUOTE: dict[str, Any] = {
     "cost": {"epsilon": 0.4999, "delta": 1e-6},
-    "mechanism": {"noise_multiplier": 11.2, "sampling_rate": 0.6, "iterations": 200},
+    "mechanism": {"noise_multiplier": 8.68, "sampling_rate": 1.0, "iterations": 27},
     "affordable": True,
     "epsilon_after": 0.61,
     "more_like_this": 4,
@@ -49,7 +50,7 @@ EXAMPLE_JOB: dict[str, Any] = {
     "method": EXAMPLE_REQUEST["method"],
     "size": EXAMPLE_REQUEST["size"],
     "model": EXAMPLE_REQUEST["model"],
-    "parameters": {"posterior_draws": 100},
+    "parameters": {"rounds": 12},
     "mechanism": EXAMPLE_QUOTE["mechanism"],
     "cancel_requested": False,
     "created_at": "2030-01-31T12:00:00Z",
@@ -89,7 +90,11 @@ class ModelBody(Body):
 
 
 class PrivacyBody(Body):
-    """A target (``epsilon``, at the dataset's delta) or a mechanism (the other three)."""
+    """A target (``epsilon``, at the dataset's delta) or a mechanism (the other three).
+
+    ``iterations`` is the number of questions. Where a method asks them at several noises, as ``dp-psvi-surrogate``
+    does, ``noise_multiplier`` is that of one Gaussian over all slots that would cost what they cost together.
+    """
 
     epsilon: Annotated[float, Field(gt=0)] | None = None
     noise_multiplier: Annotated[float, Field(gt=0)] | None = None
@@ -113,12 +118,15 @@ class PrivacyBody(Body):
 
 
 class JobBody(Body):
-    """What to build, from which dataset, at which price. Quotes and jobs take the same body; none has a seed."""
+    """What to build, from which dataset, at which price. Quotes and jobs take the same body; none has a seed.
+
+    ``GET /v1/methods`` says what each ``method`` takes, and which one this is by default.
+    """
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_REQUEST]})
 
     dataset_id: Name
-    method: Name
+    method: Name = registry.DEFAULT
     size: Annotated[int, Field(ge=1)]
     model: ModelBody
     privacy: PrivacyBody | None = None
@@ -139,7 +147,11 @@ class Cost(BaseModel):
 
 
 class MechanismView(BaseModel):
-    """A subsampled Gaussian mechanism."""
+    """A subsampled Gaussian mechanism.
+
+    ``iterations`` is the number of questions; of several noises, ``noise_multiplier`` states the one that a single
+    question with the price of all would have.
+    """
 
     noise_multiplier: float
     sampling_rate: float

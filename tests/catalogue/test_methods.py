@@ -23,6 +23,7 @@ def test_every_key_may_ask_what_can_be_run(client: httpx.Client, role: str, requ
         "uniform",
     }
     assert "logistic-regression" in [model["family"] for model in body["models"]]
+    assert [method["id"] for method in body["methods"] if method["default"]] == ["dp-psvi-surrogate"]
 
 
 def test_parameters_come_as_a_closed_schema_without_a_seed(client: httpx.Client, analyst: rows.Key) -> None:

@@ -1,6 +1,7 @@
 """The client imports nothing of the server; here both are held against each other, so that neither drifts alone."""
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -85,6 +86,14 @@ def test_the_server_takes_the_jobs_that_the_client_writes(privacy: dict[str, Any
     given: dict[str, Any] = {"method": "dp-psvi", "size": 9, "parameters": None, "epsilon": None, "mechanism": None}
     body = job_request("ds_1", model, **(given | privacy))
     assert jobs.JobBody.model_validate(body).wish().epsilon == privacy.get("epsilon")
+
+
+def test_the_clients_usual_method_is_the_servers() -> None:
+    script = Script([ok(jobs.JobView.model_validate(jobs.EXAMPLE_JOB).model_dump(mode="json"), 202)])
+    with script.client() as client:
+        client.jobs.submit("ds_1", LogisticRegression(features=["age"], target="seen"), size=9, epsilon=0.5)
+    sent = json.loads(script.bodies[0])
+    assert sent.pop("method") == jobs.JobBody.model_validate(sent).method
 
 
 def test_the_server_takes_the_datasets_that_the_client_declares() -> None:

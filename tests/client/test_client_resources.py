@@ -181,7 +181,7 @@ def test_a_quote_and_a_job_send_the_same_body() -> None:
     assert _body(script, 0) == _body(script, 1)
     assert _body(script) == {
         "dataset_id": "ds_1",
-        "method": "dp-psvi",
+        "method": "dp-psvi-surrogate",
         "size": 9,
         "model": {
             "family": "logistic-regression",
@@ -253,9 +253,11 @@ def test_a_revocation_may_have_no_body(code: int) -> None:
 
 def test_the_catalogue_says_which_methods_are_private() -> None:
     method = {"id": "dp-psvi", "may_run_on_private_data": True, "parameters": {"type": "object"}, "description": "…"}
-    with Script([ok({"methods": [method], "models": [{"family": "logistic-regression"}]})]).client() as client:
+    usual = method | {"id": "dp-psvi-surrogate", "default": True}
+    with Script([ok({"methods": [usual, method], "models": [{"family": "logistic-regression"}]})]).client() as client:
         catalogue = client.methods()
-    assert [(entry.id, entry.may_run_on_private_data) for entry in catalogue.methods] == [("dp-psvi", True)]
+    private = [(entry.id, entry.may_run_on_private_data, entry.default) for entry in catalogue.methods]
+    assert private == [("dp-psvi-surrogate", True, True), ("dp-psvi", True, False)]
     assert [entry.family for entry in catalogue.models] == ["logistic-regression"]
 
 

@@ -74,6 +74,30 @@ def test_a_method_that_finds_a_posterior_states_it_under_the_certificate(
     assert len(api.get(release["links"]["points"], params={"format": "json"}).json()["rows"]) == release["size"]
 
 
+def test_every_question_of_the_usual_method_is_certified_and_settled(
+    house: House, api: httpx.Client, owner: rows.Key
+) -> None:
+    """W4: the events that were priced, asked, settled and certified are the same, in order and run-length encoded."""
+    dataset_id = house.ready_dataset(owner)
+    body = job_body(dataset_id, method="dp-psvi-surrogate", parameters={}, privacy={"epsilon": 0.5})
+    job = api.post("/v1/jobs", json=body, headers=owner.headers).json()
+    house.run(job["id"])
+    certificate = api.get(f"/v1/releases/{house.read(job['id']).release_id}/certificate").json()
+    statement = certificate["statement"]
+    ledger = api.get(f"/v1/datasets/{dataset_id}/ledger", headers=owner.headers).json()["items"]
+    booked = {entry["kind"]: entry["event"] for entry in ledger if entry["job_id"] == job["id"]}
+    assert booked["reserved"]["events"] == booked["settled"]["events"] == statement["events"]
+    queries = statement["queries"]
+    assert sum(query["count"] for query in queries) == statement["iterations"] == job["mechanism"]["iterations"]
+    assert {query["kind"] for query in queries} >= {"moment_sum", "information_sum", "bounded_score_sum"}
+    assert all(word in statement["clipping"] for word in ("Lengths", "Moments", "Information matrices", "scores"))
+    canonical = rfc8785.dumps(statement)
+    assert json.loads(canonical) == statement
+    assert len(canonical) < 16_384
+    keys = {key["key_id"]: key["public_key"] for key in api.get("/v1/keys").json()["items"]}
+    assert verify(certificate, keys[certificate["key_id"]])
+
+
 def test_the_certificate_verifies_with_a_published_key(api: httpx.Client, release_id: str) -> None:
     certificate = api.get(f"/v1/releases/{release_id}/certificate").json()
     page = api.get("/v1/keys").json()

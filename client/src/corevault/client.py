@@ -14,7 +14,7 @@ from corevault.replies.catalogue import Catalogue
 from corevault.replies.job import Quote
 from corevault.replies.key import Me, SigningKey
 from corevault.resources.datasets import Datasets
-from corevault.resources.jobs import Jobs, job_request
+from corevault.resources.jobs import DEFAULT_METHOD, Jobs, job_request
 from corevault.resources.keys import Keys
 from corevault.resources.releases import Releases
 
@@ -65,7 +65,7 @@ class Client:
         model: ModelRequest,
         *,
         size: int,
-        method: str = "dp-psvi",
+        method: str = DEFAULT_METHOD,
         epsilon: float | None = None,
         mechanism: Mechanism | None = None,
         parameters: Mapping[str, Any] | None = None,

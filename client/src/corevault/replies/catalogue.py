@@ -9,10 +9,14 @@ from corevault.replies._decode import Reply
 
 @dataclass(frozen=True, kw_only=True)
 class Method(Reply):
-    """A method; ``parameters`` is a JSON Schema, ``may_run_on_private_data`` is False for one that shows rows."""
+    """A method; ``parameters`` is a JSON Schema, ``may_run_on_private_data`` is False for one that shows rows.
+
+    ``default``: it is the one of a job that names none.
+    """
 
     id: str
     may_run_on_private_data: bool = False
+    default: bool = False
     description: str = ""
     parameters: Mapping[str, Any] | None = None
 

@@ -1,7 +1,7 @@
 """``client.jobs``: submit, follow, cancel; and the request that quotes share with them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from corevault import _following
 from corevault._http import Http, segment
@@ -9,6 +9,9 @@ from corevault.errors import JobFailed
 from corevault.model import Mechanism, ModelRequest
 from corevault.pages import Page, fetch_page
 from corevault.replies.job import Job, JobEvent
+
+DEFAULT_METHOD: Final = "dp-psvi-surrogate"
+"""The method to start with; ``client.methods()`` lists the others."""
 
 
 def job_request(
@@ -45,7 +48,7 @@ class Jobs:
         model: ModelRequest,
         *,
         size: int,
-        method: str = "dp-psvi",
+        method: str = DEFAULT_METHOD,
         epsilon: float | None = None,
         mechanism: Mechanism | None = None,
         parameters: Mapping[str, Any] | None = None,
