@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import rfc8785
-from corevault import DesignColumn, Pseudocoreset, Release, UnexpectedReply, design_matrix, logistic_laplace
+from corevault import (
+    DesignColumn,
+    Pseudocoreset,
+    Release,
+    UnexpectedReply,
+    UntrustedRelease,
+    design_matrix,
+    logistic_laplace,
+)
 from corevault._digest import of_bytes
 from corevault.pseudocoreset import from_npz
 
@@ -31,6 +39,20 @@ def test_a_download_holds_the_very_numbers() -> None:
     assert core.y is not None
     np.testing.assert_array_equal(core.y, published.y)
     assert core.columns == ("age", "sex=Male", "intercept")
+
+
+@pytest.mark.parametrize(("diagnostics", "said"), [({"trusted": True}, True), ({"trusted": "no"}, None), ({}, None)])
+def test_a_release_says_whether_it_is_trusted(diagnostics: dict[str, object], said: bool | None) -> None:
+    published = Published()
+    published.release["diagnostics"] = diagnostics
+    assert _downloaded(published).release.trusted is said
+
+
+def test_a_release_that_is_not_trusted_is_downloaded_with_a_warning() -> None:
+    published = Published()
+    published.release["diagnostics"] = {"trusted": False}
+    with pytest.warns(UntrustedRelease, match="should not be used as a posterior"):
+        assert _downloaded(published).release.trusted is False
 
 
 def test_to_pandas_has_the_columns_of_the_contract() -> None:

@@ -53,7 +53,7 @@ from corevault.model import (
 )
 from corevault.pages import Page
 from corevault.posterior import posterior
-from corevault.pseudocoreset import Pseudocoreset
+from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease
 from corevault.replies.dataset import Budget, Cost, Dataset, LedgerEntry
 from corevault.replies.job import Job, JobEvent, Quote
 from corevault.replies.key import ApiKey, Me, SigningKey
@@ -115,6 +115,7 @@ __all__ = [
     "Unauthenticated",
     "UnexpectedReply",
     "UnsupportedMediaType",
+    "UntrustedRelease",
     "VerificationError",
     "WaitTimeout",
     "binary",

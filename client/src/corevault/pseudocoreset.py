@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
+class UntrustedRelease(UserWarning):
+    """The release says of itself that it should not be used as a posterior (``release.trusted`` is False)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Pseudocoreset:
     """``u`` ``(M, p)`` in the design's coordinates, intercept included; ``y`` ``(M,)`` or None; ``weight`` ``(M,)``.

@@ -65,6 +65,15 @@ class Release(Reply):
     cost: Cost | None = None
     created_at: datetime | None = None
 
+    @property
+    def trusted(self) -> bool | None:
+        """Whether the run itself would use its result as a posterior; None where the method does not say.
+
+        False: the search had not arrived, noise is most of what it found, or the points do not represent it.
+        """
+        stated = (self.diagnostics or {}).get("trusted")
+        return stated if isinstance(stated, bool) else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate(Reply):

@@ -1,14 +1,20 @@
 """``client.releases``: what is public. No key is needed for releases of datasets that publish them."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from corevault._http import Http, segment
 from corevault.pages import Page, fetch_page
-from corevault.pseudocoreset import Pseudocoreset, from_npz
+from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease, from_npz
 from corevault.replies.key import SigningKey
 from corevault.replies.release import Certificate, Points, Release
 from corevault.verification import FORMATS, verify_release
+
+_UNTRUSTED = (
+    "This release says that it should not be used as a posterior (trusted: false). Its diagnostics say why; more "
+    "epsilon, more slots or fewer features help."
+)
 
 
 class Releases:
@@ -60,10 +66,15 @@ class Releases:
         return self._verify(known, points, tuple(pinned_keys))
 
     def download(self, release: Release | str, *, pinned_keys: Iterable[str] = ()) -> Pseudocoreset:
-        """The points, verified; raises ``VerificationError`` as ``verify`` does."""
+        """The points, verified; raises ``VerificationError`` as ``verify`` does.
+
+        Warns with ``UntrustedRelease`` where the release says that it should not be used as a posterior.
+        """
         known = self.get(release) if isinstance(release, str) else release
         points = self.points(known.id, "npz")
         self._verify(known, [points], tuple(pinned_keys))
+        if known.trusted is False:
+            warnings.warn(_UNTRUSTED, UntrustedRelease, stacklevel=2)
         return from_npz(known, points.content)
 
     def _verify(self, release: Release, points: Iterable[Points], pinned: tuple[str, ...]) -> Mapping[str, Any]:
