@@ -34,6 +34,7 @@ from app.inference.protocol import (
 from app.inference.questions import BoundedScoreSum, InformationSum
 from app.inference.surrogate.beginning import QUESTIONS, lengths, moments, nothing_known, opened
 from app.inference.surrogate.curvature import Curvature
+from app.inference.surrogate.guard import steadied
 from app.inference.surrogate.release import fitted, released
 from app.inference.surrogate.rounds import informed, scored
 from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE, UNRESOLVED, Schedule
@@ -103,13 +104,14 @@ class DpPsviSurrogate:
         """The next question and what follows from its answer; after the last one, the points."""
         schedule, asked = state.setup.schedule, state.done - QUESTIONS
         turn, second = divmod(asked, 2) if schedule.informed else (asked, 1)
-        if asked < 0:
-            moved = opened(rng, state, oracle)
-        elif second:
-            moved = scored(rng, state, oracle, turn)
-        else:
-            moved = informed(state, oracle, turn)
-        moved = replace(moved, done=state.done + 1)
+        with np.errstate(all="ignore"):
+            if asked < 0:
+                moved = opened(rng, state, oracle)
+            elif second:
+                moved = scored(rng, state, oracle, turn)
+            else:
+                moved = informed(state, oracle, turn)
+            moved = steadied(replace(moved, done=state.done + 1), state)
         if second and turn == schedule.rounds - 1:
             moved = replace(moved, fitted=fitted(rng, moved))
         return moved, {}

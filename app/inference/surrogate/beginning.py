@@ -6,6 +6,7 @@ import numpy as np
 
 from app.inference.protocol import Array32, Array64, Oracle
 from app.inference.questions import LengthHistogram, MomentSum
+from app.inference.surrogate.guard import asked
 from app.inference.surrogate.population import Population, clip_of, population_of, root_mean_square, scale_of
 from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE
 from app.inference.surrogate.state import Setup, State
@@ -37,13 +38,13 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     if state.done < QUESTIONS - 1:
         squares = state.done == 1
         question = lengths(setup, state.scale, squares=squares)
-        counts = oracle.ask(question) / schedule.rate
+        counts = asked(oracle, question, schedule, LENGTHS_SHARE, 1.0)
         noise = schedule.multiplier(LENGTHS_SHARE) / schedule.rate
         length = root_mean_square(counts, question.largest, noise)
         if squares:
             return replace(state, clip=clip_of(length))
         return replace(state, scale=scale_of(length, columns(setup)))
-    answer = oracle.ask(moments(setup, state.scale, state.clip)) / schedule.rate
+    answer = asked(oracle, moments(setup, state.scale, state.clip), schedule, MOMENTS_SHARE, state.clip)
     noise = schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip
     population = population_of(answer, state.scale, noise, schedule.slots, intercept=setup.design.intercept)
     return replace(state, population=population, information=_first_information(rng, setup, population, state.theta))

@@ -85,7 +85,7 @@ def population_of(answer: Array64, scale: float, noise: float, slots: int, *, in
     count = float(np.clip(answer[0], min(max(2 * noise, _LEAST_COUNT * slots), slots), slots))
     error = noise / count
     first, second = answer[1 : columns + 1] / count, answer[columns + 1 :] / count
-    first = first * np.maximum(0, 1 - error**2 / np.maximum(first**2, np.finfo(float).tiny))
+    first = first * (np.maximum(0, first**2 - error**2) / np.maximum(first**2, np.finfo(float).tiny))
     variance = np.maximum(second - first**2, error)
     ones, nothing = np.ones(int(intercept)), np.zeros(int(intercept))
     mean = np.concatenate([scale * first, ones])

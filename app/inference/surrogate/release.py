@@ -44,7 +44,9 @@ def released(state: State) -> Pseudocoreset:
     points, setup = state.fitted, state.setup
     if points is None:
         raise ValueError("a surrogate is released after its last question")
-    return Pseudocoreset(points.u, points.y, points.weight, setup.design.columns, _diagnostics(state, points))
+    with np.errstate(all="ignore"):
+        diagnostics = _diagnostics(state, points)
+    return Pseudocoreset(points.u, points.y, points.weight, setup.design.columns, diagnostics)
 
 
 def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:

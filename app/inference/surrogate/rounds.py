@@ -9,6 +9,7 @@ from app.inference.protocol import Array64, Oracle
 from app.inference.questions import BoundedScoreSum, InformationSum
 from app.inference.surrogate.beginning import information_of
 from app.inference.surrogate.denoise import denoised
+from app.inference.surrogate.guard import asked
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
 
@@ -21,12 +22,13 @@ _LEAST_EFFICIENCY = 0.6
 
 def informed(state: State, oracle: Oracle, turn: int) -> State:
     """The state after the round's information matrix."""
-    setup, prior = state.setup, state.setup.prior.precision(state.theta)
+    setup, schedule, prior = state.setup, state.setup.schedule, state.setup.prior.precision(state.theta)
     factor, whitening = metric(state.information)
-    bound, noise = setup.schedule.information_bound(turn), setup.schedule.information_noise(turn)
-    answer = oracle.ask(InformationSum(state.theta, whitening, bound)) / setup.schedule.rate
+    bound, noise = schedule.information_bound(turn), schedule.information_noise(turn)
+    question = InformationSum(state.theta, whitening, bound)
+    answer = asked(oracle, question, schedule, schedule.information_share, bound)
     centre = np.eye(len(prior)) - whitening @ prior @ whitening.T
-    matrix = denoised(answer, centre, factor.T @ _changing(state), noise).matrix
+    matrix = denoised(answer, centre, factor.T @ _changing(state), noise, most=schedule.slots * bound).matrix
     information = _symmetric(factor @ matrix @ factor.T) + prior
     state = replace(state, information=information)
     if turn or setup.curvature is None:
@@ -39,7 +41,8 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     """The state after the round's score: moved to where all scores so far see the mode."""
     setup, schedule = state.setup, state.setup.schedule
     factor, whitening = metric(state.information)
-    answer = oracle.ask(BoundedScoreSum(state.theta, whitening, schedule.score_bound)) / schedule.rate
+    question = BoundedScoreSum(state.theta, whitening, schedule.score_bound)
+    answer = asked(oracle, question, schedule, float(schedule.score_shares[turn]), question.clip)
     efficiency = _efficiency(rng, state)
     gradient = factor @ answer / efficiency + setup.prior.gradient(state.theta)
     sampling = (1 / schedule.rate - 1) * efficiency
