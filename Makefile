@@ -7,10 +7,10 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test services demo bench quality race lock format clean
+.PHONY: help install lint test services demo bench quality papers private-table scaling race lock format clean
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 install: $(INSTALLED) ## Build .venv from the lock file, with every extra
 
@@ -49,6 +49,15 @@ bench: $(INSTALLED) ## Speed and memory of DP-PSVI and of its questions, beside 
 
 quality: $(INSTALLED) ## How far the pseudocoreset's posterior is from the full one
 	$(BIN)/python -m benchmarks.quality
+
+papers: $(INSTALLED) ## The papers' experiments, into docs/benchmarks: half an hour
+	$(BIN)/python -m benchmarks.papers gaussian-mean linear-regression logistic-small logistic-large privacy-sweep
+
+private-table: $(INSTALLED) ## What private pseudocoresets reach, beside what they must, into docs/benchmarks
+	$(BIN)/python -m benchmarks.papers private-table
+
+scaling: $(INSTALLED) ## Time and memory of private methods by rows, features and points, into docs/benchmarks
+	$(BIN)/python -m benchmarks.papers scaling
 
 race: $(INSTALLED) ## 1,000 races of 24 clients for one budget, at the ledger's service
 	$(BIN)/python -m tests.ledger.race

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from scipy.linalg import solve_triangular
 from scipy.special import expit
 
 from app.inference.laplace import Laplace, laplace
@@ -24,6 +23,7 @@ from app.inference.registry import method, model_for
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run
 from app.privacy.calibration import calibrate
+from benchmarks.measures import divergence
 from benchmarks.sources import TARGET, ArrayRows, RoundedNoise, facts, spec
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -43,14 +43,6 @@ class DataSet:
     def slots(self) -> int:
         """Slots with a few to spare."""
         return int(len(self.y) * SPARE_SLOTS)
-
-
-def divergence(approximate: Laplace, exact: Laplace) -> float:
-    """KL between the two normals, in nats."""
-    ratio = solve_triangular(approximate.factor, exact.factor, lower=True)
-    shift = exact.factor.T @ (approximate.mean - exact.mean)
-    logs = np.log(np.diag(approximate.factor)).sum() - np.log(np.diag(exact.factor)).sum()
-    return float(0.5 * (np.sum(ratio**2) - len(shift) + shift @ shift) + logs)
 
 
 def posterior(x: Array64, y: Array64, weights: Array64) -> Laplace:

@@ -1,0 +1,109 @@
+"""Tables with a model and an exact posterior to compare with.
+
+A raw matrix becomes declared columns with bounds ``[-b, b]``, one b for all, wide enough that clamping never bites.
+The design divides by b; a prior of scale b on its coefficients is the standard normal prior on the raw ones. The KL is
+the same in both, and so the engine stays as it is.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.inference.laplace import Laplace, laplace
+from app.inference.problems import Problem, model_for
+from app.inference.protocol import Array64, Column, DeclaredFacts, ModelSpec, PriorSpec, RowSource
+from benchmarks.designs import Rows
+from benchmarks.sources import TARGET, ArrayRows
+
+BOUND = 8.0
+"""For standard normal columns: beyond it lies one value in 10^15."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """``facts`` are those of a private table; ``exact`` is its full posterior in design coordinates, None: unknown."""
+
+    name: str
+    facts: DeclaredFacts
+    spec: ModelSpec
+    source: RowSource
+    held_out: Rows | None = None
+    exact: Laplace | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """Model, design and prior."""
+        return model_for(self.spec, self.facts)
+
+    @property
+    def public(self) -> DeclaredFacts:
+        """The same table, declared public."""
+        return replace(self.facts, sensitivity="public", delta=None)
+
+
+def logistic(name: str, rows: Rows, *, bound: float, held_out: Rows | None = None) -> Case:
+    """Logistic regression of labels 0 or 1 under ``N(0, I)`` on raw coefficients, intercept included."""
+    prior = PriorSpec(scale=bound, scales={"intercept": 1.0})
+    spec = ModelSpec("logistic-regression", _names(rows), TARGET, prior)
+    return _solved(name, rows, spec, bound=bound, target=Column(TARGET, "binary"), held_out=held_out)
+
+
+def gaussian_mean(name: str, x: Array64, held_out: Array64) -> Case:
+    """The mean of ``N(theta, I)`` under ``N(0, I)``; a raw coordinate is ``BOUND`` times the design's."""
+    rows, unseen = Rows(x, np.zeros(len(x))), Rows(held_out, np.zeros(len(held_out)))
+    spec = ModelSpec("gaussian-mean", _names(rows), None, PriorSpec(scale=1 / BOUND), noise_scale=1 / BOUND)
+    return _solved(name, rows, spec, bound=BOUND, target=Column(TARGET, "binary"), held_out=unseen)
+
+
+def linear_regression(name: str, rows: Rows, held_out: Rows) -> Case:
+    """Noise variance is the variance of the targets, prior variance their second moment; the prior's mean is zero."""
+    most = 2 * float(np.abs(rows.y).max())
+    scale = float(np.sqrt(np.mean(rows.y**2))) / most
+    prior = PriorSpec(scale=BOUND * scale, scales={"intercept": scale})
+    spec = ModelSpec("linear-regression", _names(rows), TARGET, prior, noise_scale=float(rows.y.std()))
+    target = Column(TARGET, "real", -most, most)
+    return _solved(name, rows, spec, bound=BOUND, target=target, held_out=held_out)
+
+
+def narrowed(case: Case, bound: float) -> Case:
+    """The logistic ``case`` with columns clamped to ``[-bound, bound]``, judged by the same posterior of raw rows."""
+    declared = case.facts.columns[0].upper
+    assert declared is not None
+    assert case.exact is not None
+    columns = tuple(
+        replace(column, lower=-bound, upper=bound) if column.name in case.spec.features else column
+        for column in case.facts.columns
+    )
+    spec = replace(case.spec, prior=replace(case.spec.prior, scale=bound))
+    stretch = np.full(len(case.exact.mean), bound / declared)
+    stretch[-1] = 1
+    exact = Laplace(case.exact.mean * stretch, case.exact.factor / stretch[:, None])
+    return replace(case, facts=replace(case.facts, columns=columns), spec=spec, exact=exact)
+
+
+def _names(rows: Rows) -> tuple[str, ...]:
+    return tuple(f"x{column}" for column in range(rows.x.shape[1]))
+
+
+def _solved(name: str, rows: Rows, spec: ModelSpec, *, bound: float, target: Column, held_out: Rows | None) -> Case:
+    if float(np.abs(rows.x).max()) > bound:
+        raise ValueError(f"{name}: the declared bounds would clamp")
+    columns = (*(Column(name, "real", -bound, bound) for name in spec.features), target)
+    slots = len(rows.y)
+    facts = DeclaredFacts(columns, slots, {"kind": "row"}, "private", 1 / slots)
+    case = Case(name, facts, spec, ArrayRows(rows.x, rows.y, slots), held_out)
+    return replace(case, exact=full_posterior(case))
+
+
+def design_rows(case: Case, rows: Rows | None = None) -> tuple[Array64, Array64]:
+    """Design rows ``(n, p)`` and targets ``(n,)`` of the whole table, or of other ``rows``."""
+    source = case.source if rows is None else ArrayRows(rows.x, rows.y, len(rows.y))
+    x, y, _ = case.problem.design.encode(source.gather(np.arange(source.slots)))
+    return x.astype(np.float64), y.astype(np.float64)
+
+
+def full_posterior(case: Case) -> Laplace:
+    """The Laplace approximation on the whole table."""
+    model, _, prior = case.problem
+    rows = model.fold(*design_rows(case))
+    return laplace(model, rows, np.ones(len(rows)), prior, np.zeros(model.dimension))

@@ -1,0 +1,38 @@
+"""What a figure was measured on: stated beside it, because seconds mean nothing without."""
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting")
+
+
+def environment() -> dict[str, str]:
+    """Machine, software, time and commit, in words; one thread a process is the rule of all benchmarks."""
+    return {
+        "processor": _processor(),
+        "cores": f"{os.cpu_count()}, of which one is used",
+        "python": platform.python_version(),
+        **{library: version(library) for library in LIBRARIES},
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit(),
+    }
+
+
+def commit() -> str:
+    """The abbreviated commit of the working tree; "unknown" outside of a repository."""
+    found = subprocess.run(
+        ["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def _processor() -> str:
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text().splitlines() if described.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

@@ -1,0 +1,62 @@
+"""Time and memory of private methods, one axis at a time: rows, features, points."""
+
+from collections.abc import Iterator
+
+from app.inference.protocol import Mechanism
+from benchmarks.cases import Case
+from benchmarks.experiment import MEMORY, SECONDS, SIZE, Experiment, Quantity
+from benchmarks.records import Record
+from benchmarks.runs import Job, known
+from benchmarks.sources import GeneratedRows, facts, spec
+
+ROWS, FEATURES, POINTS = 100_000, 20, 100
+BY_ROWS = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
+BY_FEATURES = (10, 20, 50, 100, 200, 500, 1_000)
+BY_POINTS = (10, 30, 100, 300, 1_000)
+BATCH, ITERATIONS, NOISE, EPSILON = 2_000, 500, 5.0, 1.0
+SEEDS, LIMIT_SECONDS = 3, 120.0
+MANY_ROWS, MANY_FEATURES = 10_000_000, 500
+
+
+def table(name: str, rows: int, features: int) -> Case:
+    """Rows that exist only while they are gathered; nobody knows their posterior."""
+    return Case(name, facts(features, rows, 1 / rows), spec(features), GeneratedRows(rows, features))
+
+
+def cells(quick: bool) -> Iterator[tuple[Case, int]]:
+    """One axis after the other."""
+    if quick:
+        yield table("by rows", 10_000, 5), 10
+        return
+    for rows in BY_ROWS:
+        yield table("by rows", rows, FEATURES), POINTS
+    for features in BY_FEATURES:
+        yield table("by features", ROWS, features), POINTS
+    for points in BY_POINTS:
+        yield table("by points", ROWS, FEATURES), points
+
+
+def work(quick: bool) -> Iterator[Job | Record]:
+    """Large cells get one seed."""
+    for case, points in cells(quick):
+        rows = case.facts.slots
+        large = rows >= MANY_ROWS or case.problem.model.dimension > MANY_FEATURES
+        paper = Mechanism(NOISE, min(1.0, BATCH / rows), ITERATIONS)
+        for seed in range(1 if quick or large else SEEDS):
+            yield Job(case, "dp-psvi", points, seed, mechanism=paper, limit_seconds=LIMIT_SECONDS)
+            if known("dp-psvi-surrogate"):
+                yield Job(case, "dp-psvi-surrogate", points, seed, epsilon=EPSILON, limit_seconds=LIMIT_SECONDS)
+
+
+EXPERIMENT = Experiment(
+    "scaling",
+    "Scaling",
+    f"N = {ROWS:,} rows, {FEATURES} features, M = {POINTS}, one of them varied; logistic regression, rows generated on "
+    f"the fly. dp-psvi: T = {ITERATIONS}, batch {BATCH:,}, S = 100, σ = {NOISE:g}; dp-psvi-surrogate at its defaults, "
+    f"ε = {EPSILON:g}, which reads the whole table for each question. Discrete Gaussian noise, one core. Time is of "
+    "the whole run without making rows; memory is what the run adds to the process. A cell was stopped after "
+    f"{LIMIT_SECONDS:.0f} s of both. {SEEDS} seeds, 1 from {MANY_ROWS:,} rows or {MANY_FEATURES} features on.",
+    work,
+    (Quantity(SECONDS.name, SECONDS.label), Quantity(MEMORY.name, MEMORY.label)),
+    {"by rows": "rows", "by features": "parameters", "by points": SIZE},
+)

@@ -1,0 +1,94 @@
+"""The papers' experiments and our own tables, one command each: ``python -m benchmarks.papers NAME...``.
+
+Each run is a line of ``docs/benchmarks/NAME.csv``; figures and tables are made from these files alone, so that they can
+be made again without a run (``--render``), and a method can be measured anew while the others keep their lines
+(``--only``). ``--quick`` runs a few small cells into a temporary folder, to see that the command works.
+"""
+
+import os
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from benchmarks import readme
+from benchmarks.adult import MissingData
+from benchmarks.environment import ROOT, environment
+from benchmarks.experiment import Experiment
+from benchmarks.experiments import gaussian_mean, linear_regression, logistic, privacy_sweep, private_table, scaling
+from benchmarks.plots import draw
+from benchmarks.records import REFERENCE, Record, read, written
+from benchmarks.runs import Job, execute
+
+FOLDER: Final = ROOT / "docs" / "benchmarks"
+EXPERIMENTS: Final = (
+    gaussian_mean.EXPERIMENT,
+    linear_regression.EXPERIMENT,
+    logistic.SMALL_EXPERIMENT,
+    logistic.LARGE_EXPERIMENT,
+    privacy_sweep.EXPERIMENT,
+    private_table.EXPERIMENT,
+    scaling.EXPERIMENT,
+)
+
+
+def measure(experiment: Experiment, folder: Path, *, quick: bool, only: str | None) -> None:
+    """Run, and keep every line as it comes; with ``only``, lines of other methods stay as they are."""
+    path = folder / f"{experiment.name}.csv"
+    kept = [record for record in read(path) if record.method != only] if only and path.exists() else []
+    with written(path, [record for record in kept if record.outcome != REFERENCE]) as sink:
+        for each in experiment.work(quick):
+            if isinstance(each, Record):
+                sink(each)
+            elif only in {None, each.label or each.method}:
+                sink(_executed(each))
+    (folder / f"{experiment.name}.json").write_text(json.dumps(environment(), indent=1) + "\n")
+
+
+def _executed(job: Job) -> Record:
+    record = execute(job)
+    print(
+        f"{record.data}, {record.method}, M = {record.size}, ε = {record.epsilon:g}, seed {record.seed}: "
+        f"KL {record.kl:.4g}, {record.seconds:.2f} s, {record.peak_mib:.0f} MiB, {record.outcome}",
+        flush=True,
+    )
+    return record
+
+
+def render(folder: Path) -> None:
+    """Figures of every experiment that has been run, and the page of tables."""
+    for experiment in EXPERIMENTS:
+        if (folder / f"{experiment.name}.csv").exists():
+            draw(experiment, read(folder / f"{experiment.name}.csv"), folder / f"{experiment.name}.png")
+    print(readme.write(folder, EXPERIMENTS))
+
+
+def main() -> int:
+    """Run what is named, then make figures and tables."""
+    names = [experiment.name for experiment in EXPERIMENTS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="a few small cells, into a temporary folder")
+    parser.add_argument("--only", metavar="METHOD", help="runs of this method alone, by its name in the tables")
+    parser.add_argument("--render", action="store_true", help="figures and tables of the runs that there are")
+    arguments = parser.parse_args()
+    if not set(arguments.names) <= set(names) or bool(arguments.names) == arguments.render:
+        parser.error(f"name experiments of {', '.join(names)}, or --render alone")
+    folder = Path(tempfile.mkdtemp(prefix="corevault-benchmarks-")) if arguments.quick else FOLDER
+    try:
+        for experiment in (each for each in EXPERIMENTS if each.name in arguments.names):
+            measure(experiment, folder, quick=arguments.quick, only=arguments.only)
+    except MissingData as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    render(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

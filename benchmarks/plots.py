@@ -1,0 +1,99 @@
+"""One PNG an experiment: a panel for each quantity and data set, medians as lines, quartiles as bands."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+from benchmarks.experiment import AXES, Experiment, Quantity
+from benchmarks.records import REFERENCE, Record
+from benchmarks.summaries import NO_NOISE, Summary, chosen, distinct, places, summary
+
+COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
+"""Of Okabe and Ito, which people who see red and green alike can tell apart; markers differ, too."""
+MARKERS: Final = "os^Dv<P*"
+DASHES: Final = ("--", ":", "-.", (0, (1, 3)))
+_QUIET: Final = "#6b7280"
+
+
+def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
+    """Write the figure."""
+    quantities = [each for each in experiment.quantities if each.in_figure]
+    names = distinct(record.data for record in records)
+    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+    size = (max(4.1 * len(names), 6.5), 3.3 * len(quantities) + 0.9)
+    figure, grid = plt.subplots(len(quantities), len(names), figsize=size, squeeze=False, layout="constrained")
+    lines = distinct(record.method for record in records)
+    for row, quantity in zip(grid, quantities, strict=True):
+        for axes, data in zip(row, names, strict=True):
+            _panel(axes, experiment.axis(data), quantity, chosen(records, data=data), lines)
+            axes.set_title(data, loc="left", fontsize=10)
+    handles = {label: each for axes in grid.flat for each, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=min(5, len(handles)), frameon=False
+    )
+    figure.suptitle(experiment.title, x=0.01, ha="left", weight="bold")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], lines: Sequence[str]) -> None:
+    references = distinct(record.method for record in records if record.outcome == REFERENCE)
+    for index, line in enumerate(each for each in lines if each not in references):
+        _line(axes, axis, quantity, chosen(records, method=line), index)
+    for index, line in enumerate(references):
+        found = [(at, each) for at, each in _points(axis, quantity, chosen(records, method=line)) if each.median > 0]
+        if found:
+            x, y = [at for at, _ in found], [each.median for _, each in found]
+            axes.plot(x, y, color=_QUIET, ls=DASHES[index % len(DASHES)], lw=1.6, label=line, zorder=1)
+    axes.set_xscale("log")
+    if quantity.logarithmic:
+        axes.set_yscale("log")
+    axes.grid(which="major", color="#e5e7eb", lw=0.6)
+    axes.set_xlabel(AXES[axis])
+    axes.set_ylabel(quantity.label)
+    _ticks(axes, axis, places(records, axis))
+
+
+def _line(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], index: int) -> None:
+    found = _points(axis, quantity, records)
+    if not found:
+        return
+    x = [at for at, _ in found]
+    colour = COLOURS[index % len(COLOURS)]
+    medians = [each.median for _, each in found]
+    axes.plot(x, medians, color=colour, marker=MARKERS[index % len(MARKERS)], ms=4, lw=1.5, label=records[0].method)
+    axes.fill_between(x, [e.lower for _, e in found], [e.upper for _, e in found], color=colour, alpha=0.18, lw=0)
+
+
+def _points(axis: str, quantity: Quantity, records: Sequence[Record]) -> list[tuple[float, Summary]]:
+    across = places(records, axis)
+    largest = max((value for value in across if not math.isinf(value)), default=1.0)
+    summaries = [summary(chosen(records, **{axis: value}), quantity.name) for value in across]
+    at = [_no_noise(largest) if math.isinf(value) else value for value in across]
+    return [(x, found) for x, found in zip(at, summaries, strict=True) if found is not None]
+
+
+def _no_noise(largest: float) -> float:
+    return 2.5 * largest
+
+
+def _ticks(axes: Axes, axis: str, across: Sequence[float]) -> None:
+    """The places where there are runs, by name: powers of ten where these are many, and the last may be no number."""
+    if not across:
+        return
+    largest = max(value for value in across if not math.isinf(value))
+    at = [_no_noise(largest) if math.isinf(value) else value for value in across]
+    labels = [NO_NOISE if math.isinf(value) else f"{value:g}" for value in across]
+    if axis != "rows":
+        axes.set_xticks(at, labels)
+        axes.minorticks_off()
+    axes.set_xlim(0.85 * float(np.min(at)), 1.2 * float(np.max(at)))

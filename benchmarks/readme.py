@@ -1,0 +1,42 @@
+"""Writes ``docs/benchmarks/README.md`` from the CSV files beside it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks.experiment import Experiment
+from benchmarks.records import read
+from benchmarks.summaries import markdown
+
+INTRODUCTION: Final = """# Benchmarks
+
+Written by `make papers`, `make private-table` and `make scaling` from the CSV files beside it, one line a run; edit the
+commands, not this page. `python -m benchmarks.papers --help` runs one experiment, or one method of it.
+
+KL is that of the coreset's posterior to the full one, in nats, between Laplace approximations with full covariance
+(exact for normal likelihoods), and is also given over the prior's. Held-out figures are posterior predictive: exact for
+normal likelihoods, in the probit approximation (MacKay 1992) for logistic regression. Private methods run straight on
+the core at δ = 1/N, as in the papers; the service refuses a δ so large. Times are of one core, without making rows;
+memory is what a run adds to a process that holds the table. Unless said otherwise, seeds change the method's coins,
+and the data where they are generated for each seed; private noise comes from the operating system and has no seed.
+"""
+
+
+def write(folder: Path, experiments: Sequence[Experiment]) -> Path:
+    """A section for each experiment that has been run."""
+    sections = [_section(folder, each) for each in experiments if (folder / f"{each.name}.csv").exists()]
+    path = folder / "README.md"
+    path.write_text("\n".join([INTRODUCTION, *sections]))
+    return path
+
+
+def _section(folder: Path, experiment: Experiment) -> str:
+    environment = json.loads((folder / f"{experiment.name}.json").read_text())
+    name, tables = experiment.name, markdown(experiment, read(folder / f"{experiment.name}.csv"))
+    head = f"## {experiment.title}\n\n{experiment.text}\n\n![{experiment.title}]({name}.png)\n"
+    return f"{head}\nEvery run: [{name}.csv]({name}.csv). {_described(environment)}\n\n{tables}"
+
+
+def _described(environment: Mapping[str, str]) -> str:
+    return "Measured on: " + "; ".join(f"{name} {value}" for name, value in environment.items()) + "."

@@ -1,0 +1,164 @@
+"""One run straight on the core: plan, carry out in a process of its own, measure.
+
+``delta`` is 1 / slots throughout, as in the papers; the service asks for less. Noise is the discrete Gaussian of the
+service, from the operating system: private runs differ from one time to the next, everything else follows the seed.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.errors import InvalidRequest
+from app.inference.laplace import Laplace
+from app.inference.mechanisms import DiscreteGaussian
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import DeclaredFacts, Mechanism, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
+from app.inference.registry import method
+from app.inference.runner import run, run_public
+from app.privacy.calibration import calibrate
+from benchmarks.cases import Case
+from benchmarks.environment import commit
+from benchmarks.isolation import Ended, Progress, isolated
+from benchmarks.measures import divergence, posterior, prediction, prior_divergence, stated
+from benchmarks.records import FINISHED, Record
+from benchmarks.sources import NoNoise
+
+NO_NOISE = 1e-3
+"""The noise multiplier that a plan without noise is made for."""
+POSTERIOR_METHODS = frozenset({"dp-vi"})
+"""Judged by the posterior that they state; all others by the points that they release."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """``epsilon`` infinite: a private method without noise; ``mechanism``: one of the caller's, whatever it costs.
+
+    ``label`` is what tables call it, where the method's id does not say it all.
+    """
+
+    case: Case
+    method: str
+    size: int
+    seed: int
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    epsilon: float = math.nan
+    mechanism: Mechanism | None = None
+    label: str = ""
+    limit_seconds: float = math.inf
+
+
+def known(method_id: str) -> bool:
+    """Whether this version has the method."""
+    try:
+        method(method_id)
+    except InvalidRequest:
+        return False
+    return True
+
+
+def execute(job: Job) -> Record:
+    """The run, measured; one that was stopped or failed says so."""
+    found = plan_of(job)
+    ended = isolated(lambda progress: carried_out(job, found, progress), job.limit_seconds)
+    record = Record(
+        data=job.case.name,
+        method=job.label or job.method,
+        rows=job.case.facts.slots,
+        parameters=job.case.problem.model.dimension,
+        size=job.size,
+        epsilon=job.epsilon,
+        seed=job.seed,
+        peak_mib=ended.peak_mib,
+        outcome=_outcome(ended, found),
+        commit=commit(),
+    )
+    if ended.value is None:
+        return record
+    release, source_seconds = ended.value
+    timed = replace(record, seconds=ended.seconds - source_seconds, source_seconds=source_seconds)
+    if job.case.exact is None:
+        return timed
+    by_itself = release.posterior if job.method in POSTERIOR_METHODS else None
+    return measured(job.case, posterior(job.case, release) if by_itself is None else stated(by_itself), timed)
+
+
+def measured(case: Case, found: Laplace, record: Record) -> Record:
+    """``record`` with what ``found`` is worth."""
+    assert case.exact is not None
+    kl, unseen, full = divergence(found, case.exact), prediction(case, found), prediction(case, case.exact)
+    return replace(
+        record,
+        kl=kl,
+        relative_kl=kl / prior_divergence(case),
+        accuracy=unseen.accuracy,
+        log_likelihood=unseen.log_likelihood,
+        full_accuracy=full.accuracy,
+        full_log_likelihood=full.log_likelihood,
+    )
+
+
+def plan_of(job: Job) -> MechanismPlan:
+    """The plan, calibrated to ``job.epsilon``."""
+    planner = method(job.method)
+    if not planner.private:
+        return planner.plan(PlanRequest(job.method, job.size, job.case.spec, job.parameters), job.case.public)
+
+    def request(noise: float | None) -> PlanRequest:
+        return PlanRequest(job.method, job.size, job.case.spec, job.parameters, job.mechanism, noise)
+
+    def at(noise: float) -> MechanismPlan:
+        return planner.plan(request(noise), job.case.facts)
+
+    if job.mechanism is not None:
+        return planner.plan(request(None), job.case.facts)
+    return at(NO_NOISE if math.isinf(job.epsilon) else _calibrated(at, job))
+
+
+_FOUND: dict[tuple[object, ...], float] = {}
+
+
+def _calibrated(at: Callable[[float], MechanismPlan], job: Job) -> float:
+    key = (job.case.name, job.method, job.size, job.epsilon, *sorted(job.parameters.items()))
+    if key not in _FOUND:
+        _FOUND[key] = calibrate(lambda noise: at(noise).events, job.epsilon, 1 / job.case.facts.slots)
+    return _FOUND[key]
+
+
+class Timed:
+    """A source that says how long it has taken to make its rows."""
+
+    def __init__(self, source: RowSource) -> None:
+        self.slots, self.rows_per_slot, self._source = source.slots, source.rows_per_slot, source
+        self.seconds = 0.0
+
+    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        """See :class:`app.inference.protocol.RowSource`."""
+        start = time.perf_counter()
+        table = self._source.gather(indices)
+        self.seconds += time.perf_counter() - start
+        return table
+
+
+def carried_out(job: Job, plan: MechanismPlan, progress: Progress) -> tuple[Pseudocoreset, float]:
+    """The release, and the seconds in which rows were made."""
+    source = Timed(job.case.source)
+    rng, sampling = (np.random.default_rng((job.seed, stream)) for stream in (0, 1))
+    if not plan.queries:
+        return run_public(plan, job.case.public, source, rng), source.seconds
+    noise = NoNoise() if math.isinf(job.epsilon) else DiscreteGaussian()
+    facts: DeclaredFacts = job.case.facts
+    oracle = ClippedGaussianOracle(job.case.problem.model, plan, facts, source, noise=noise, sampling=sampling)
+    return run(plan, facts, oracle, rng, progress), source.seconds
+
+
+def _outcome(ended: Ended[Any], plan: MechanismPlan) -> str:
+    if ended.fault:
+        return f"failed: {ended.fault}"
+    if ended.value is None:
+        return f"stopped after {ended.seconds:.0f} s at step {ended.steps} of {plan.steps}"
+    return FINISHED
