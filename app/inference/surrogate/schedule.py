@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.inference.mechanisms import MAX_SCALE
 from app.inference.protocol import Array64
 
 LENGTHS_SHARE = 0.0005
-MOMENTS_SHARE = 0.015
-INFORMATION_SHARE = 0.16
+MOMENTS_SHARE = 0.02
+INFORMATION_SHARE = 0.2
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 12
 UNRESOLVED = 1.2
 """Above this value of ``sigma D^2 / (q slots)``, an information matrix drowns in its noise."""
@@ -75,8 +76,8 @@ class Schedule:
         return INFORMATION_SHARE / self.rounds
 
     def multiplier(self, share: float) -> float:
-        """The noise multiplier of a question of that share."""
-        return float(self.sigma / np.sqrt(share))
+        """The noise multiplier of a question of that share, within what the grid bears."""
+        return min(float(self.sigma / np.sqrt(share)), MAX_SCALE)
 
     @property
     def score_bound(self) -> float:
