@@ -6,7 +6,6 @@ delta) is Canonne, Kamath & Steinke 2020, Prop. 12: ``eps = R + log(1 - 1/a) - l
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import lru_cache
 
 import dp_accounting
@@ -40,10 +39,10 @@ MOST_NOISE = 1e6
 
 _LEAST_NOISE = 1e-3
 _LEAST_RATE = 1e-12
-_RELATIVE_ERROR = Fraction(1, 10**12)
-_ABSOLUTE_ERROR = Fraction(1, 10**14)
+_RELATIVE_PARTS, _ABSOLUTE_PARTS = 10**12, 10**14
 """The library computes ``log A`` by sums that cancel where it is small: measured against exact arithmetic, a divergence
-comes out at most 4e-16 nats, or a relative 3e-13, too small. The charge adds more than that."""
+comes out at most 4e-16 nats, or a relative 3e-13, too small. The charge adds more than that:
+one part in so many, and one in so many of a nat."""
 
 
 def renyi(events: Sequence[PrivacyEvent], orders: Sequence[float] = ORDERS) -> tuple[int, ...]:
@@ -57,7 +56,7 @@ def renyi(events: Sequence[PrivacyEvent], orders: Sequence[float] = ORDERS) -> t
     """
     totals = [0] * len(orders)
     for event, count in flatten(events):
-        divergences = _divergences(event, tuple(orders))
+        divergences = _divergences(*_rate_and_noise(event), tuple(orders))
         totals = [add(total, _charge(value, count)) for total, value in zip(totals, divergences, strict=True)]
     return tuple(totals)
 
@@ -107,22 +106,22 @@ def _charge(divergence: float, count: int) -> int:
     """``divergence * count`` in units, rounded up; exact rational arithmetic, so that many small charges add up."""
     if not math.isfinite(divergence):
         return INFINITE
-    each = Fraction(divergence) * (1 + _RELATIVE_ERROR) + _ABSOLUTE_ERROR
-    units: int = math.ceil(each * count * 2**UNIT_BITS)
+    numerator, denominator = divergence.as_integer_ratio()
+    each = numerator * (_RELATIVE_PARTS + 1) * (_ABSOLUTE_PARTS // _RELATIVE_PARTS) + denominator
+    units = -(-(each * count << UNIT_BITS) // (denominator * _ABSOLUTE_PARTS))
     return min(units, INFINITE)
 
 
-@lru_cache(maxsize=1024)
-def _divergences(event: AtomicEvent, orders: tuple[float, ...]) -> tuple[float, ...]:
+@lru_cache(maxsize=4096)
+def _divergences(rate: float, noise: float, orders: tuple[float, ...]) -> tuple[float, ...]:
     """dp-accounting's divergences of one event; orders that it cannot or should not price are infinite."""
-    rate, noise = _rate_and_noise(event)
     priced = [order for order in orders if rate == 1 or order <= HIGHEST_SAMPLED_ORDER]
     if not priced or noise < _LEAST_NOISE:
         return (math.inf,) * len(orders)
     accountant = rdp.RdpAccountant(priced, dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
     accountant.compose(_library_event(rate, noise))
     values = dict(zip(priced, map(float, accountant.rdp), strict=True))
-    if not all(value >= -_ABSOLUTE_ERROR for value in values.values()):
+    if not all(value >= -1 / _ABSOLUTE_PARTS for value in values.values()):
         raise UnknownEvent("the accountant has no price for this event")
     return tuple(max(0.0, values.get(order, math.inf)) for order in orders)
 

@@ -11,6 +11,8 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting import pld, rdp
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from app.privacy import accounting
@@ -173,7 +175,7 @@ def test_a_price_that_makes_no_sense_is_refused(value: float, monkeypatch: pytes
 
     monkeypatch.setattr(accounting, "rdp", SimpleNamespace(RdpAccountant=Broken))
     with pytest.raises(UnknownEvent):
-        accounting._divergences.__wrapped__(GaussianEvent(1.0), (2.0,))
+        accounting._divergences.__wrapped__(1.0, 1.0, (2.0,))
 
 
 @pytest.mark.parametrize("rate", [5e-324, 1e-12, 0.5, 1 - 2**-53, 1.0])
@@ -203,4 +205,10 @@ def test_the_library_says_nothing_on_its_own(
 
 
 def test_the_cache_of_prices_is_bounded() -> None:
-    assert accounting._divergences.cache_info().maxsize == 1024
+    assert accounting._divergences.cache_info().maxsize == 4096
+
+
+@given(st.floats(0, 1e12), st.integers(1, 10**6))
+def test_a_charge_is_the_divergence_with_its_error_rounded_up_exactly(divergence: float, count: int) -> None:
+    each = Fraction(divergence) * (1 + Fraction(1, 10**12)) + Fraction(1, 10**14)
+    assert accounting._charge(divergence, count) == min(math.ceil(each * count * 2**UNIT_BITS), INFINITE)

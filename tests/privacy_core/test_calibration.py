@@ -9,7 +9,6 @@ from app.privacy import accounting
 from app.privacy.accounting import MOST_NOISE, ORDERS, composable, cost
 from app.privacy.calibration import LEAST_NOISE, Plan, Unreachable, calibrate
 from app.privacy.events import (
-    AtomicEvent,
     GaussianEvent,
     NonPrivateEvent,
     PoissonSampledEvent,
@@ -113,10 +112,10 @@ def test_a_new_target_asks_the_library_for_few_prices(
     asked = 0
     price = accounting._divergences.__wrapped__
 
-    def counted(event: AtomicEvent, orders: tuple[float, ...]) -> tuple[float, ...]:
+    def counted(rate: float, noise: float, orders: tuple[float, ...]) -> tuple[float, ...]:
         nonlocal asked
         asked += sum(map(int, orders))
-        return price(event, orders)
+        return price(rate, noise, orders)
 
     monkeypatch.setattr(accounting, "_divergences", counted)
     calibrate(_plan(rate, steps), target, DELTA)
