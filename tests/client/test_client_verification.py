@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import rfc8785
@@ -187,7 +188,7 @@ def _stating(posterior: dict[str, object] | None, certified: dict[str, object] |
     published = Published()
     published.release["posterior"] = posterior
     if certified is not None:
-        published.statement["posterior_digest"] = of_bytes(rfc8785.dumps(certified))
+        published.statement["posterior_digest"] = of_bytes(rfc8785.dumps(dict[str, Any](certified)))
     return published
 
 

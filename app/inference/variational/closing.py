@@ -26,8 +26,8 @@ def closed(rng: np.random.Generator, state: State) -> State:
     """The posterior, points fitted to it, and how far noise has moved it."""
     setup = state.setup
     mean, log_sd = averaged(state.belief)
-    whitened = _whitened_precision(state, mean, np.exp(log_sd))
     spread = np.exp(log_sd)
+    whitened = _whitened_precision(state, mean, spread)
     precision, covariance = whitened / np.outer(spread, spread), np.linalg.inv(whitened) * np.outer(spread, spread)
     names = setup.model.parameter_names([column.name for column in setup.design.columns])
     full = setup.plan.steps > setup.scores
@@ -65,9 +65,14 @@ def _whitened_precision(state: State, mean: Array64, spread: Array64) -> Array64
 def _noise_kl(state: State, precision: Array64, covariance: Array64) -> float:
     """Nats by which noise, or a search that has not arrived, moves the mean: an estimate from the answers alone.
 
-    The larger of what an average over all answers would leave, and of what the tail's own unrest shows.
+    The larger of what an average over all answers would leave, and of what the tail's own unrest shows: how far its
+    halves are apart after the Newton step that the gradients of each ask for, so that slow searches count, too. (To
+    take that step gains nothing: the climb's slowness damps noise and the bias of clipping, which Newton steps take
+    whole.)
     """
-    mechanism, gap = state.setup.mechanism, unrest(state.belief)
+    mechanism = state.setup.mechanism
+    apart, gradient_apart = unrest(state.belief)
+    gap = apart + covariance @ gradient_apart
     single = mechanism.noise_multiplier * state.clip / mechanism.sampling_rate
     least = 0.5 * single**2 / state.setup.scores * float(np.trace(covariance))
     return max(least, 0.5 * float(gap @ precision @ gap) / 4)

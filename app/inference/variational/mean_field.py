@@ -13,13 +13,16 @@ from app.inference.optimisers import AdaGrad, adagrad_init, adagrad_step
 from app.inference.protocol import Array64
 
 _MOST_GRADIENT = 1e100
+_REACH = 100.0
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What a belief stays within: means within ``reach`` of zero, log standard deviations between two bounds, (D,)."""
+    """What a belief stays within, all ``(D,)``: log standard deviations between two bounds, and means, in steps of
+    ``unit``, not too far from zero.
+    """
 
-    reach: Array64
+    unit: Array64
     least: Array64
     most: Array64
 
@@ -28,7 +31,8 @@ class Box:
 class MeanField:
     """``N(mean, diag(exp(2 log_sd)))``, both ``(D,)``, and its optimiser.
 
-    ``sums`` ``(2, 2D)`` and ``counts`` average the iterates of the earlier and the later half of a tail.
+    ``sums`` ``(2, 3, D)`` and ``counts`` average the earlier and the later half of a tail: means, log standard
+    deviations, and gradients of the log joint density.
     """
 
     mean: Array64
@@ -41,7 +45,7 @@ class MeanField:
 def begin(log_sd: Array64) -> MeanField:
     """Centred on zero."""
     size = len(log_sd)
-    return MeanField(np.zeros(size), log_sd, adagrad_init((2 * size,)), np.zeros((2, 2 * size)))
+    return MeanField(np.zeros(size), log_sd, adagrad_init((2 * size,)), np.zeros((2, 3, size)))
 
 
 def draw(rng: np.random.Generator, belief: MeanField) -> tuple[Array64, Array64]:
@@ -51,38 +55,43 @@ def draw(rng: np.random.Generator, belief: MeanField) -> tuple[Array64, Array64]
 
 
 def ascend(belief: MeanField, gradient: Array64, deviation: Array64, rate: float, box: Box) -> MeanField:
-    """One AdaGrad step for a ``gradient`` ``(D,)`` of the log joint density, whatever that is."""
+    """One AdaGrad step for a ``gradient`` ``(D,)`` of the log joint density, whatever that is.
+
+    AdaGrad itself knows no scale of a parameter: steps of the mean are in the box's units.
+    """
     bounded = np.clip(np.nan_to_num(gradient), -_MOST_GRADIENT, _MOST_GRADIENT)
     optimiser, move = adagrad_step(belief.optimiser, np.concatenate((bounded, bounded * deviation + 1)))
     size = len(belief.mean)
-    mean = np.clip(belief.mean + rate * move[:size], -box.reach, box.reach)
+    reach = _REACH * box.unit
+    mean = np.clip(belief.mean + rate * box.unit * move[:size], -reach, reach)
     log_sd = np.clip(belief.log_sd + rate * move[size:], box.least, box.most)
     return MeanField(mean, log_sd, optimiser, belief.sums, belief.counts)
 
 
-def record(belief: MeanField, half: int) -> MeanField:
-    """The same with its iterate counted in the earlier (0) or the later (1) half of the tail."""
+def record(belief: MeanField, gradient: Array64, half: int) -> MeanField:
+    """The same with its iterate and the ``gradient`` that led to it, in the earlier (0) or later (1) half."""
     sums = belief.sums.copy()
-    sums[half] += np.concatenate((belief.mean, belief.log_sd))
+    sums[half] += (belief.mean, belief.log_sd, gradient)
     counts = (belief.counts[0] + (half == 0), belief.counts[1] + (half == 1))
     return MeanField(belief.mean, belief.log_sd, belief.optimiser, sums, counts)
 
 
 def averaged(belief: MeanField) -> tuple[Array64, Array64]:
-    """Mean and log standard deviation ``(D,)`` over the recorded tail (Polyak & Juditsky 1992); one iterate at least.
+    """Mean and log standard deviation ``(D,)`` over the recorded tail, of one iterate at least.
 
-    Averages of iterates under noise are as good as the average of all answers, where single iterates are not.
+    Averages of iterates under noise are as good as the average of all answers (Polyak & Juditsky 1992).
     """
-    mean, log_sd = np.split(belief.sums.sum(axis=0) / sum(belief.counts), 2)
+    mean, log_sd, _ = belief.sums.sum(axis=0) / sum(belief.counts)
     return mean, log_sd
 
 
-def unrest(belief: MeanField) -> Array64:
-    """How far the halves of the tail are apart in the mean, ``(D,)``; zero without two halves.
+def unrest(belief: MeanField) -> tuple[Array64, Array64]:
+    """How far the halves of the tail are apart in mean and gradient, ``(D,)``; zero without two halves.
 
-    Noise alone moves it by twice as much as it moves the average of both.
+    Independent noise moves it by twice as much as it moves the average of both.
     """
     if not all(belief.counts):
-        return np.zeros_like(belief.mean)
-    earlier, later = belief.sums / np.array(belief.counts)[:, None]
-    return np.asarray((later - earlier)[: len(belief.mean)])
+        return np.zeros_like(belief.mean), np.zeros_like(belief.mean)
+    earlier, later = belief.sums / np.array(belief.counts)[:, None, None]
+    mean, _, gradient = later - earlier
+    return mean, gradient

@@ -29,7 +29,7 @@ def ascended(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     tail = max(1, round(setup.plan.parameters["average"] * setup.scores))
     place = state.done - (setup.scores - tail)
     if place >= 0:
-        belief = record(belief, int(2 * place >= tail - 1))
+        belief = record(belief, gradient, int(2 * place >= tail - 1))
     return replace(state, belief=belief, clip=clip)
 
 
