@@ -33,7 +33,7 @@ ACCURACY: Final = Quantity("accuracy", "held-out accuracy", logarithmic=False, i
 LOG_LIKELIHOOD: Final = Quantity(
     "log_likelihood", "held-out log-likelihood (nats a row)", logarithmic=False, in_figure=False
 )
-SECONDS: Final = Quantity("seconds", "time (s)", in_figure=False)
+SECONDS: Final = Quantity("seconds", "processor time (s)", in_figure=False)
 MEMORY: Final = Quantity("peak_mib", "peak memory (MiB)", in_figure=False)
 EVERYTHING: Final = (KL, RELATIVE_KL, ACCURACY, LOG_LIKELIHOOD, SECONDS, MEMORY)
 

@@ -1,11 +1,13 @@
 """Runs each in a process of its own: its peak memory is its own, and one that takes too long is stopped.
 
-The child is forked, so that a table is shared and not counted: memory is what the child adds to it.
+The child is forked, so that a table is shared and not counted: memory is what the child adds to it. Time is that of
+the processor, which other work on the machine hardly changes; with one thread it is what a core of one's own takes.
 """
 
 import math
 import multiprocessing
 import resource
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,53 +23,48 @@ _MIB = 2.0**20
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[T]):
-    """``value`` is None if the work was stopped, or failed for the reason ``fault``; ``steps`` is its last progress."""
+    """``value`` is None if the work was ``stopped``, or failed for the reason ``fault``; ``steps``: last progress."""
 
     value: T | None
     steps: int
     seconds: float
     peak_mib: float = math.nan
+    stopped: bool = False
     fault: str = ""
 
 
-def isolated(work: Callable[[Progress], T], limit_seconds: float = math.inf) -> Ended[T]:
-    """``work`` in a forked child, ended after ``limit_seconds``. What it returns travels through a pipe."""
+def isolated(work: Callable[[Progress], T], limit_seconds: int | None = None) -> Ended[T]:
+    """``work`` in a forked child, ended after ``limit_seconds`` of the processor. Its value comes through a pipe."""
     steps = _FORK.Value("q", 0)
     receiving, sending = _FORK.Pipe(duplex=False)
-    child = _FORK.Process(target=_work, args=(work, steps, sending))
+    child = _FORK.Process(target=_work, args=(work, limit_seconds, steps, sending))
     child.start()
     sending.close()
     try:
-        if not receiving.poll(None if math.isinf(limit_seconds) else limit_seconds):
-            return Ended(None, steps.value, limit_seconds)
         value, seconds, peak, fault = receiving.recv()
     except EOFError:
-        return Ended(None, steps.value, math.nan, fault="killed")
+        child.join()
+        stopped = child.exitcode == -signal.SIGXCPU
+        return Ended(None, steps.value, float(limit_seconds or 0), stopped=stopped, fault="" if stopped else "killed")
     finally:
-        if child.is_alive() and not receiving.closed:
-            receiving.close()
-        _end(child)
-    return Ended(value, steps.value, seconds, peak, fault)
-
-
-def _end(child: Any) -> None:
-    child.join(timeout=0.2)
-    if child.is_alive():
-        child.kill()
+        receiving.close()
     child.join()
+    return Ended(value, steps.value, seconds, peak, fault=fault)
 
 
-def _work(work: Callable[[Progress], T], steps: Any, sending: Connection) -> None:
+def _work(work: Callable[[Progress], T], limit_seconds: int | None, steps: Any, sending: Connection) -> None:
     def progress(done: int) -> None:
         steps.value = done
 
-    before, start = _resident(), time.perf_counter()
+    if limit_seconds is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (limit_seconds, resource.RLIM_INFINITY))
+    before, start = _resident(), time.process_time()
     value, fault = None, ""
     try:
         value = work(progress)
     except Exception as error:  # noqa: BLE001  (a run that fails is a result: it goes into the table)
         fault = type(error).__name__
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     sending.send((value, seconds, max(_peak() - before, 0.0), fault))
 
 

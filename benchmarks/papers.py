@@ -80,14 +80,15 @@ def main() -> int:
     if not set(arguments.names) <= set(names) or bool(arguments.names) == arguments.render:
         parser.error(f"name experiments of {', '.join(names)}, or --render alone")
     folder = Path(tempfile.mkdtemp(prefix="corevault-benchmarks-")) if arguments.quick else FOLDER
+    failed = False
     try:
         for experiment in (each for each in EXPERIMENTS if each.name in arguments.names):
             measure(experiment, folder, quick=arguments.quick, only=arguments.only)
     except MissingData as missing:
         print(missing, file=sys.stderr)
-        return 1
+        failed = True
     render(folder)
-    return 0
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -6,37 +6,40 @@ Every case is new to the caches; a *mechanism* is priced as it stands, a *target
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 from rich.console import Console
 from rich.table import Table
 
 from app.inference.protocol import Mechanism, PlanRequest
-from app.inference.registry import method
+from app.inference.registry import DEFAULT, method
 from app.privacy.accounting import cost
 from app.privacy.calibration import calibrate
 from app.privacy.events import PrivacyEvent
 from benchmarks.sources import facts, spec
 
 FEATURES, SLOTS, DELTA, CASES = 20, 20_000, 1e-6, 15
+SURROGATE, ITERATIVE = DEFAULT, "dp-psvi"
 
 
 def plan(request: PlanRequest) -> tuple[PrivacyEvent, ...]:
     """The events of a request on a generated declaration."""
-    return method("dp-psvi").plan(request, facts(FEATURES, SLOTS)).events
+    return method(request.method).plan(request, facts(FEATURES, SLOTS)).events
 
 
-def mechanism(case: int) -> None:
+def mechanism(name: str, case: int) -> None:
     """Price a mechanism that nobody has asked for."""
-    wanted = Mechanism(3.0 + 0.1 * case, 0.02 + 0.01 * case, 300)
-    cost(plan(PlanRequest("dp-psvi", 50, spec(FEATURES), {}, wanted)), DELTA)
+    rate, count = {SURROGATE: (1.0, 27), ITERATIVE: (0.02 + 0.01 * case, 300)}[name]
+    cost(plan(PlanRequest(name, 50, spec(FEATURES), {}, Mechanism(3.0 + 0.1 * case, rate, count))), DELTA)
 
 
-def target(case: int) -> None:
+def target(name: str, case: int, **chosen: float) -> None:
     """Calibrate to a target that nobody has asked for, and price the result."""
-    chosen = {"iterations": 100 + case, "sampling_rate": 0.02 + 0.01 * case}
+    if name == ITERATIVE:
+        chosen = {"iterations": 100 + case, "sampling_rate": 0.02 + 0.01 * case}
 
     def at(noise: float) -> tuple[PrivacyEvent, ...]:
-        return plan(PlanRequest("dp-psvi", 50, spec(FEATURES), chosen, None, noise))
+        return plan(PlanRequest(name, 50, spec(FEATURES), chosen, None, noise))
 
     cost(at(calibrate(at, 0.2 + 0.07 * case, DELTA)), DELTA)
 
@@ -53,13 +56,17 @@ def milliseconds(case: Callable[[int], None]) -> list[float]:
 
 def main() -> None:
     """Print the table."""
-    table = Table(title=f"Prices of DP-PSVI, {CASES} new cases each: milliseconds")
-    for name in ("case", "median", "worst"):
+    table = Table(title=f"Prices, {CASES} new cases each: milliseconds")
+    for name in ("method", "case", "median", "worst"):
         table.add_column(name, justify="right")
-    mechanism(CASES)  # loads the libraries
-    for case in (mechanism, target):
-        times = milliseconds(case)
-        table.add_row(case.__name__, f"{statistics.median(times):.0f}", f"{max(times):.0f}")
+    for name in (SURROGATE, ITERATIVE):
+        mechanism(name, CASES)  # loads the libraries
+        cases = {"mechanism": partial(mechanism, name), "target": partial(target, name)}
+        if name == SURROGATE:
+            cases["target, a third sampled"] = partial(target, name, sampling_rate=0.3)
+        for title, case in cases.items():
+            times = milliseconds(case)
+            table.add_row(name, title, f"{statistics.median(times):.0f}", f"{max(times):.0f}")
     Console(width=110).print(table)
 
 

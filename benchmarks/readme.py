@@ -15,11 +15,12 @@ Written by `make papers`, `make private-table` and `make scaling` from the CSV f
 commands, not this page. `python -m benchmarks.papers --help` runs one experiment, or one method of it.
 
 KL is that of the coreset's posterior to the full one, in nats, between Laplace approximations with full covariance
-(exact for normal likelihoods), and is also given over the prior's. Held-out figures are posterior predictive: exact for
-normal likelihoods, in the probit approximation (MacKay 1992) for logistic regression. Private methods run straight on
-the core at δ = 1/N, as in the papers; the service refuses a δ so large. Times are of one core, without making rows;
-memory is what a run adds to a process that holds the table. Unless said otherwise, seeds change the method's coins,
-and the data where they are generated for each seed; private noise comes from the operating system and has no seed.
+(exact for normal likelihoods), and is also given over the prior's. Held-out figures are posterior predictive: exact
+for normal likelihoods, in the probit approximation (MacKay 1992) for logistic regression. Private methods run straight
+on the core at δ = 1/N, as in the papers; the service refuses a δ so large. Times are processor time of one core,
+without making rows; memory is what a run adds to a process that holds the table. Unless said otherwise, seeds change
+the method's coins, and the data where they are generated for each seed; private noise comes from the operating system
+and has no seed.
 """
 
 

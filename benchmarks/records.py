@@ -19,8 +19,8 @@ class Record:
 
     ``kl`` is in nats, from the coreset's posterior to the full one, both in Laplace approximation; ``relative_kl``
     divides by the prior's. ``accuracy`` and ``log_likelihood`` (nats a row) are of held-out rows; those of the full
-    posterior stand beside them. ``seconds`` leave out ``source_seconds``, in which rows were made; ``peak_mib`` is
-    memory beyond what the table itself takes.
+    posterior stand beside them. ``seconds`` of the processor leave out ``source_seconds``, in which rows were made;
+    ``peak_mib`` is memory beyond what the table itself takes.
     """
 
     data: str
@@ -52,14 +52,19 @@ class Sink(Protocol):
 
 @contextmanager
 def written(path: Path, kept: Iterable[Record] = ()) -> Iterator[Sink]:
-    """A sink that appends to a new CSV file at ``path``, after the ``kept`` ones; every line is there once written."""
+    """A sink that appends to a new CSV file, after the ``kept`` ones. It is at ``path`` once all is done.
+
+    Until then every line, once written, is in a file beside it, and what was at ``path`` stays.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as stream:
+    partial = path.with_suffix(".part")
+    with partial.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, [field.name for field in fields(Record)], lineterminator="\n")
         writer.writeheader()
         for record in kept:
             _write(writer, stream, record)
         yield lambda record: _write(writer, stream, record)
+    partial.replace(path)
 
 
 def _write(writer: "csv.DictWriter[str]", stream: IO[str], record: Record) -> None:

@@ -49,7 +49,7 @@ class Job:
     epsilon: float = math.nan
     mechanism: Mechanism | None = None
     label: str = ""
-    limit_seconds: float = math.inf
+    limit_seconds: int | None = None
 
 
 def known(method_id: str) -> bool:
@@ -138,9 +138,9 @@ class Timed:
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """See :class:`app.inference.protocol.RowSource`."""
-        start = time.perf_counter()
+        start = time.process_time()
         table = self._source.gather(indices)
-        self.seconds += time.perf_counter() - start
+        self.seconds += time.process_time() - start
         return table
 
 
@@ -159,6 +159,6 @@ def carried_out(job: Job, plan: MechanismPlan, progress: Progress) -> tuple[Pseu
 def _outcome(ended: Ended[Any], plan: MechanismPlan) -> str:
     if ended.fault:
         return f"failed: {ended.fault}"
-    if ended.value is None:
+    if ended.stopped:
         return f"stopped after {ended.seconds:.0f} s at step {ended.steps} of {plan.steps}"
     return FINISHED

@@ -80,7 +80,7 @@ def _table(records: Sequence[Record], axis: str, quantity: Quantity) -> str:
     head = [f"{quantity.label}, by {AXES[axis]}", *(place(axis, value) for value in across)]
     lines = [head, ["---", *["---:"] * len(across)]]
     for line in distinct(record.method for record in records):
-        cells = [cell(chosen(records, method=line, **{axis: value}), quantity.name) for value in across]
+        cells = [cell(chosen(records, method=line, **{axis: value}), quantity) for value in across]
         if any(text != NOTHING for text in cells):
             lines.append([line, *cells])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -93,15 +93,19 @@ def place(axis: str, value: float) -> str:
     return f"{value:,.0f}"
 
 
-def cell(records: Sequence[Record], name: str) -> str:
+def cell(records: Sequence[Record], quantity: Quantity) -> str:
     """Quartiles, or why there are none."""
-    found = summary(records, name)
+    found = summary(records, quantity.name)
     stopped = [record for record in records if record.outcome not in {FINISHED, REFERENCE}]
     if found is None:
         return stopped[0].outcome if stopped else NOTHING
-    text = number(found.median)
+
+    def shown(value: float) -> str:
+        return number(value) if quantity.logarithmic else f"{value:.4f}"
+
+    text = shown(found.median)
     if found.runs > 1:
-        text += f" ({number(found.lower)} – {number(found.upper)})"
+        text += f" ({shown(found.lower)} – {shown(found.upper)})"
     return text + (f"; {len(stopped)} of {len(records)} not finished" if stopped else "")
 
 

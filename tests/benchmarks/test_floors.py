@@ -1,0 +1,39 @@
+"""The noise floor against simulation."""
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import expit
+
+from benchmarks.cases import design_rows
+from benchmarks.floors import _parts, noise_floors, one_shot_noise
+from tests.benchmarks.cases import case
+
+
+def test_what_weights_lose_is_the_weighted_scores_spread_around_the_full_one() -> None:
+    """Fresh labels from the model; the part of the weighted score that the full score explains is none of the loss."""
+    table, rng, clip = case(300), np.random.default_rng(0), 0.05
+    assert table.exact is not None
+    x, _ = design_rows(table)
+    white, p = solve_triangular(table.exact.factor, x.T, lower=True).T, expit(x @ table.exact.mean)
+    residuals = (rng.random((20_000, len(p))) < p) - p
+    weight = np.minimum(1, clip / (np.maximum(p, 1 - p) * np.linalg.norm(white, axis=1)))
+    full, weighted = residuals @ white, (residuals * weight) @ white
+    explained, *_ = np.linalg.lstsq(full, weighted, rcond=None)
+    bent = np.linalg.inv((white * (weight * p * (1 - p))[:, None]).T @ white)
+    simulated = 0.5 * np.square((weighted - full @ explained) @ bent).sum(axis=1).mean()
+    np.testing.assert_allclose(_parts(white, p, np.zeros((3, 3)), clip)[1], simulated, rtol=0.04)
+
+
+def test_the_noise_part_is_the_step_that_noise_alone_makes() -> None:
+    rng, white = np.random.default_rng(0), np.eye(3)[np.arange(300) % 3] / 10
+    steps = 0.2 * rng.standard_normal((100_000, 3)) / 0.25  # information: 100 rows of 1/4 * 1/100 each
+    found, lost = _parts(white, np.full(300, 0.5), np.zeros((3, 3)), 0.2)
+    np.testing.assert_allclose(found, 0.5 * np.square(steps).sum(axis=1).mean(), rtol=0.02)
+    assert abs(lost) < 1e-12
+
+
+def test_floors_fall_with_epsilon_by_less_than_the_noise_does() -> None:
+    floors = noise_floors(case(), (0.1, 1.0))
+    noise = [one_shot_noise(epsilon, 1 / 200) for epsilon in (0.1, 1.0)]
+    assert floors[0] > floors[1] > 0
+    assert floors[0] / floors[1] < (noise[0] / noise[1]) ** 2

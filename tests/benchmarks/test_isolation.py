@@ -1,0 +1,59 @@
+"""Runs in processes of their own: values, faults, limits and memory come back."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from benchmarks.isolation import Progress, isolated
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+
+def endless(progress: Progress) -> int:
+    done = 0
+    while True:
+        done += 1
+        progress(done)
+
+
+def failing(progress: Progress) -> int:
+    progress(3)
+    raise ArithmeticError("of no interest")
+
+
+def hungry(progress: Progress) -> float:
+    return float(np.ones(2**24).sum())  # 128 MiB
+
+
+def counting(progress: Progress) -> list[int]:
+    progress(2)
+    return [0, 1, 2]
+
+
+def test_values_come_back_with_their_progress() -> None:
+    ended = isolated(counting)
+    assert (ended.value, ended.steps, ended.stopped, ended.fault) == ([0, 1, 2], 2, False, "")
+
+
+def test_a_run_that_takes_too_long_is_stopped_where_it_was() -> None:
+    ended = isolated(endless, limit_seconds=1)
+    assert (ended.value, ended.seconds, ended.stopped, ended.fault) == (None, 1, True, "")
+    assert ended.steps > 0
+
+
+def test_a_fault_is_named() -> None:
+    ended = isolated(failing)
+    assert (ended.value, ended.steps, ended.stopped, ended.fault) == (None, 3, False, "ArithmeticError")
+
+
+def test_a_run_that_dies_is_no_run_that_was_stopped() -> None:
+    ended = isolated(lambda progress: os.kill(os.getpid(), signal.SIGKILL))
+    assert (ended.value, ended.stopped, ended.fault) == (None, False, "killed")
+
+
+def test_memory_is_the_runs_own() -> None:
+    held = np.ones(2**24)
+    assert 128 <= isolated(hungry).peak_mib < 160
+    assert isolated(lambda progress: float(held.sum())).peak_mib < 32

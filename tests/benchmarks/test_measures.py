@@ -1,0 +1,136 @@
+"""Cases and measures against second derivations: optimisation on raw columns, quadrature, library densities."""
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+from scipy.optimize import minimize
+from scipy.special import expit
+from scipy.stats import multivariate_normal, norm
+
+from app.inference.laplace import Laplace
+from app.inference.protocol import Posterior, Pseudocoreset
+from benchmarks.cases import design_rows, gaussian_mean, linear_regression, logistic, narrowed
+from benchmarks.designs import Rows
+from benchmarks.measures import divergence, posterior, prediction, prior_divergence, stated
+from benchmarks.runs import Job, execute
+from tests.benchmarks.cases import case, rows
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+
+def covariance(found: Laplace) -> np.ndarray:
+    return np.linalg.inv(found.factor @ found.factor.T)
+
+
+def test_the_full_posterior_is_that_of_raw_columns_under_a_standard_normal_prior() -> None:
+    found, (x, y) = case(bound=4.0).exact, rows(200)
+    assert found is not None
+    raw = np.column_stack((x, np.ones(len(x))))
+    sign = np.where(y > 0, 1, -1)
+    mode = minimize(lambda t: np.logaddexp(0, -sign * (raw @ t)).sum() + 0.5 * t @ t, np.zeros(3), tol=1e-12).x
+    p = expit(raw @ mode)
+    stretch = np.array([4, 4, 1])
+    np.testing.assert_allclose(found.mean / stretch, mode, atol=1e-5)
+    precision = (raw * (p * (1 - p))[:, None]).T @ raw + np.eye(3)
+    np.testing.assert_allclose(covariance(found) / np.outer(stretch, stretch), np.linalg.inv(precision), rtol=1e-4)
+
+
+def test_the_divergence_knows_nothing_of_how_wide_bounds_were_declared() -> None:
+    np.testing.assert_allclose(prior_divergence(case(bound=4.0)), prior_divergence(case(bound=64.0)), rtol=1e-5)
+
+
+def test_a_narrowed_case_keeps_the_posterior_of_raw_rows() -> None:
+    wide, narrow = case(bound=4.0), narrowed(case(bound=4.0), 0.5)
+    np.testing.assert_allclose(prior_divergence(narrow), prior_divergence(wide), rtol=1e-10)
+    x, _ = design_rows(narrow)
+    assert np.abs(x).max() == 1
+
+
+def test_bounds_that_would_clamp_are_refused() -> None:
+    with pytest.raises(ValueError, match="clamp"):
+        case(bound=1.0)
+
+
+def test_the_divergence_is_the_textbooks() -> None:
+    rng = np.random.default_rng(0)
+    factors = [np.tril(rng.normal(size=(4, 4))) + 4 * np.eye(4) for _ in range(2)]
+    p, q = (Laplace(rng.normal(size=4), factor) for factor in factors)
+    a, b = covariance(p), covariance(q)
+    shift = q.mean - p.mean
+    expected = (
+        0.5 * (np.trace(np.linalg.inv(b) @ a) - 4 + shift @ np.linalg.inv(b) @ shift + np.linalg.slogdet(b)[1])
+        - 0.5 * np.linalg.slogdet(a)[1]
+    )
+    np.testing.assert_allclose(divergence(p, q), expected, rtol=1e-10)
+
+
+def test_a_stated_posterior_is_taken_by_its_word() -> None:
+    matrix = np.array([[2.0, 0.5], [0.5, 1.0]])
+    np.testing.assert_allclose(covariance(stated(Posterior(("a", "b"), np.zeros(2), matrix))), matrix)
+    np.testing.assert_allclose(
+        covariance(stated(Posterior(("a", "b"), np.zeros(2), np.array([2.0, 3.0])))), np.diag([2.0, 3.0])
+    )
+
+
+def test_held_out_labels_are_predicted_by_the_posterior_not_its_mode() -> None:
+    """Gauss-Hermite over the logit; the probit approximation is much nearer than the mode."""
+    found = Laplace(np.array([2.0, -3.0, 0.3]), np.eye(3) / 2)
+    table = case()
+    x, y = design_rows(table, table.held_out)
+    nodes, weights = hermegauss(61)
+    mean, spread = x @ found.mean, np.sqrt(np.einsum("ij,jk,ik->i", x, covariance(found), x))
+    p = expit(mean[:, None] + spread[:, None] * nodes) @ weights / weights.sum()
+    exact = np.log(np.where(y > 0, p, 1 - p)).mean()
+    predicted = prediction(table, found)
+    np.testing.assert_allclose(predicted.log_likelihood, exact, atol=0.01)
+    assert predicted.accuracy == ((p > 0.5) == (y > 0)).mean()
+    by_mode = np.log(expit(np.where(y > 0, 1, -1) * mean)).mean()
+    assert abs(by_mode - exact) > 0.05
+
+
+def test_predictions_of_a_gaussian_mean_are_normal_in_raw_units() -> None:
+    rng = np.random.default_rng(0)
+    x, held_out = rng.standard_normal((40, 3)), rng.standard_normal((5, 3))
+    table = gaussian_mean("mean", x, held_out)
+    assert table.exact is not None
+    expected = multivariate_normal(x.sum(axis=0) / 41, (1 + 1 / 41) * np.eye(3)).logpdf(held_out).mean()
+    np.testing.assert_allclose(prediction(table, table.exact).log_likelihood, expected, rtol=1e-6)
+
+
+def test_predictions_of_a_regression_are_normal_in_raw_units() -> None:
+    rng = np.random.default_rng(0)
+    x, noise = rng.standard_normal((60, 2)), rng.standard_normal(60)
+    y = x @ np.array([2.0, -1.0]) + 3 + noise
+    unseen = Rows(x[:5] + 0.1, y[:5] - 0.2)
+    table = linear_regression("line", Rows(x, y), unseen)
+    raw, new = np.column_stack((x, np.ones(60))), np.column_stack((unseen.x, np.ones(5)))
+    precision = raw.T @ raw / y.var() + np.eye(3) / np.mean(y**2)
+    mean = np.linalg.solve(precision, raw.T @ y / y.var())
+    spread = np.sqrt(y.var() + np.einsum("ij,jk,ik->i", new, np.linalg.inv(precision), new))
+    assert table.exact is not None
+    expected = norm(new @ mean, spread).logpdf(unseen.y).mean()
+    np.testing.assert_allclose(prediction(table, table.exact).log_likelihood, expected, rtol=1e-6)
+
+
+def test_as_many_rows_as_there_are_have_the_full_posterior() -> None:
+    found = execute(Job(case(), "uniform", 200, 0))
+    assert abs(found.kl) < 1e-9
+    assert found.log_likelihood == pytest.approx(found.full_log_likelihood, rel=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "least"), [(0.3, 1e-2), (np.inf, 1e-9)])
+def test_private_runs_are_measured_by_their_points(epsilon: float, least: float) -> None:
+    table = logistic("private", rows(2_000), bound=4.0)
+    found = execute(Job(table, "dp-psvi", 5, 0, {"iterations": 20}, epsilon))
+    assert found.outcome == "finished"
+    assert least < found.kl
+    assert found.relative_kl == pytest.approx(found.kl / prior_divergence(table))
+    assert np.isnan(found.accuracy)
+
+
+def test_the_mode_of_a_release_is_searched_anew() -> None:
+    table = case()
+    x, y = design_rows(table)
+    release = Pseudocoreset(x, y, np.ones(len(y)), table.problem.design.columns)
+    assert table.exact is not None
+    np.testing.assert_allclose(posterior(table, release).mean, table.exact.mean, rtol=1e-9)

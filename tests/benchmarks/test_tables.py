@@ -1,0 +1,108 @@
+"""Records, tables and pages: written, read again, summarised, without a number typed by hand."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.adult import MissingData
+from benchmarks.experiment import ACCURACY, EPSILON, KL, Experiment
+from benchmarks.papers import EXPERIMENTS, measure
+from benchmarks.plots import draw
+from benchmarks.readme import write
+from benchmarks.records import REFERENCE, Record, read, written
+from benchmarks.runs import Job
+from benchmarks.summaries import cell, markdown, number, summary
+from tests.benchmarks.cases import case
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
+RUN = Record("table", "psvi", 200, 3, 5, seed=1, kl=2.0, accuracy=0.5)
+
+
+def work(quick: bool) -> Iterator[Job | Record]:
+    yield replace(RUN, method="bound", outcome=REFERENCE)
+    for seed in range(3):
+        for method in ("uniform", "giga"):
+            yield Job(case(), method, 5, seed)
+
+
+EXPERIMENT = Experiment("small", "Small", "A table.", work)
+
+
+def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
+    records = [RUN, replace(RUN, epsilon=math.inf, outcome="stopped after 3 s at step 1 of 2")]
+    with written(tmp_path / "a.csv") as sink:
+        for record in records:
+            sink(record)
+    assert [repr(record) for record in read(tmp_path / "a.csv")] == [repr(record) for record in records]
+
+
+def test_quartiles_are_of_the_runs_that_finished() -> None:
+    runs = [replace(RUN, kl=kl, seed=seed) for seed, kl in enumerate((1.0, 2.0, 3.0, 4.0, 50.0))]
+    found = summary(runs, "kl")
+    assert found is not None
+    assert (found.lower, found.median, found.upper, found.runs) == (2, 3, 4, 5)
+    stopped = replace(RUN, kl=math.nan, outcome="stopped after 9 s at step 1 of 8")
+    assert cell([*runs, stopped], KL) == "3.00 (2.00 – 4.00); 1 of 6 not finished"
+    assert cell([stopped], KL) == "stopped after 9 s at step 1 of 8"
+    assert cell([], KL) == "–"
+    assert cell([RUN], ACCURACY) == "0.5000"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (12345.6, "12,346"), (99.94, "99.9"), (1.234, "1.23"), (0.01234, "0.0123"), (1e-9, "1.0e-09")],
+)
+def test_numbers_have_three_digits(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_tables_have_a_line_a_method_and_a_column_a_place() -> None:
+    runs = [replace(RUN, epsilon=epsilon, kl=epsilon) for epsilon in (0.1, 1.0)]
+    runs += [replace(RUN, method="aim", epsilon=1.0, kl=0.25, outcome=REFERENCE)]
+    runs += [replace(RUN, epsilon=math.inf, kl=0.01)]
+    table = markdown(Experiment("e", "E", "", work, (KL,), {"": EPSILON}), runs).splitlines()
+    assert table[-4].split("|")[2:-1] == [" 0.1 ", " 1 ", " no noise "]
+    assert table[-2:] == ["| psvi | 0.100 | 1.00 | 0.0100 |", "| aim | – | 0.250 | – |"]
+
+
+def test_an_experiment_leaves_lines_a_figure_and_a_page(tmp_path: Path) -> None:
+    measure(EXPERIMENT, tmp_path, quick=True, only=None)
+    records = read(tmp_path / "small.csv")
+    assert [record.method for record in records] == ["bound", *["uniform", "giga"] * 3]
+    draw(EXPERIMENT, records, tmp_path / "small.png")
+    assert (tmp_path / "small.png").read_bytes().startswith(b"\x89PNG")
+    page = write(tmp_path, (EXPERIMENT,)).read_text()
+    assert "![Small](small.png)" in page
+    assert f"| giga | {cell([each for each in records if each.method == 'giga'], KL)} |" in page
+
+
+def test_one_method_is_measured_anew_and_the_others_keep_their_lines(tmp_path: Path) -> None:
+    old = [replace(RUN, method=method, kl=-1.0, outcome=outcome) for method, outcome in
+           (("bound", REFERENCE), ("uniform", "finished"), ("giga", "finished"))]  # fmt: skip
+    with written(tmp_path / "small.csv", old):
+        pass
+    measure(EXPERIMENT, tmp_path, quick=True, only="giga")
+    records = read(tmp_path / "small.csv")
+    assert [record.method for record in records] == ["uniform", "bound", "giga", "giga", "giga"]
+    assert [record.kl == -1 for record in records] == [True, False, False, False, False]
+
+
+def test_data_that_is_missing_costs_no_earlier_runs(tmp_path: Path) -> None:
+    def missing(quick: bool) -> Iterator[Job | Record]:
+        if quick:
+            raise MissingData("a file")
+        yield RUN
+
+    with written(tmp_path / "small.csv", [RUN]):
+        pass
+    with pytest.raises(MissingData):
+        measure(replace(EXPERIMENT, work=missing), tmp_path, quick=True, only=None)
+    assert len(read(tmp_path / "small.csv")) == 1
+
+
+def test_experiments_have_names_of_their_own() -> None:
+    assert len({each.name for each in EXPERIMENTS}) == len(EXPERIMENTS)
