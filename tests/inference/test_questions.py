@@ -122,6 +122,23 @@ def test_sums_are_bit_identical_however_units_are_split(name: str, seed: int, cu
     np.testing.assert_array_equal(np.sum(parts, axis=0), whole)
 
 
+@EVERY
+@pytest.mark.parametrize("each", [1, 3, 1001])
+@pytest.mark.parametrize("units", [7, 1003, 2300])
+def test_a_unit_contributes_the_same_wherever_it_lies(name: str, each: int, units: int) -> None:
+    """W5: who leaves a table moves the others' rows about; bit for bit, their sum is what it was."""
+    rng = np.random.default_rng(units)
+    units = min(units, 4000 // each + 3)
+    rows, present = _rows(rng, units * each), rng.random(units * each) < 0.9
+    orders = [np.roll(np.arange(units), -1), rng.permutation(units)]
+    for question in (KINDS[name](rng, clip, 1.0) for clip in (0.3, 0.5, 1.0)):
+        whole = question.sum(MODEL, rows, present, each)
+        for order in orders:
+            moved = rows.reshape(units, each, WIDTH)[order].reshape(-1, WIDTH)
+            there = present.reshape(units, each)[order].ravel()
+            np.testing.assert_array_equal(question.sum(MODEL, moved, there, each), whole)
+
+
 def _by_hand(name: str, question: Any, z: Array64) -> Array64:
     """Each kind in double precision from its definition."""
     if name in {"moment_sum", "length_histogram"}:

@@ -11,6 +11,9 @@ from app.inference.protocol import Array32, Array64, Integers
 MOST_ROWS = 2048
 """Rows that are worked on together at most, unless a unit has more."""
 
+_TILE = 64
+"""Rows that products are computed in: in whole tiles, a row is rounded alike wherever it lies."""
+
 _MOST_VALUES = 1 << 16
 """Values that are worked on together at most: a quarter of a MiB stays in the cache."""
 
@@ -23,9 +26,14 @@ def power_of_two(n: int) -> int:
 def block_units(length: int, rows_per_unit: int) -> int:
     """Units of ``rows_per_unit`` rows, of ``length`` values each, that are worked on together: a power of two.
 
-    Public facts decide it: all blocks of a query but the last have this shape, wherever they are worked on.
+    Public facts decide it: all blocks of a query have this shape, wherever they are worked on.
     """
     return power_of_two(min(MOST_ROWS, _MOST_VALUES // length) // rows_per_unit)
+
+
+def block_rows(length: int, rows_per_unit: int) -> int:
+    """Rows that are worked on together: those of :func:`block_units`, and null rows that fill the last tile."""
+    return -(-block_units(length, rows_per_unit) * rows_per_unit // _TILE) * _TILE
 
 
 def check_array(array: Array64, shape: tuple[int, ...], name: str) -> None:
@@ -37,10 +45,18 @@ def check_array(array: Array64, shape: tuple[int, ...], name: str) -> None:
 def unit_blocks(
     rows: Array32, present: NDArray[np.bool_], rows_per_unit: int, length: int
 ) -> Iterator[tuple[Array32, NDArray[np.bool_]]]:
-    """Consecutive rows, :func:`block_units` together, and their presence."""
-    size = block_units(length, rows_per_unit) * rows_per_unit
+    """Consecutive rows, :func:`block_units` together, and their presence.
+
+    Every block has :func:`block_rows` rows, null ones behind those that have a presence. Single precision may round a
+    row otherwise in another shape or in the last, incomplete tile; so a row's contribution is the same bit for bit
+    wherever it lies, and who else is in the table moves rows about without changing what they contribute (W5).
+    """
+    size, whole = block_units(length, rows_per_unit) * rows_per_unit, block_rows(length, rows_per_unit)
     for start in range(0, len(rows), size):
-        yield rows[start : start + size], present[start : start + size]
+        block = rows[start : start + size]
+        if len(block) < whole:
+            block = np.concatenate([block, np.zeros((whole - len(block), rows.shape[1]), dtype=rows.dtype)])
+        yield block, present[start : start + size]
 
 
 def over_units(values: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> tuple[Array32, NDArray[np.bool_]]:
@@ -70,6 +86,6 @@ def clipped_sum(
     total = np.zeros(length, dtype=np.int64)
     with np.errstate(all="ignore"):
         for block, there in unit_blocks(rows, present, rows_per_unit, length):
-            sums, units = over_units(contributions(block), there, rows_per_unit)
+            sums, units = over_units(contributions(block)[: len(there)], there, rows_per_unit)
             total += exact_sum(clip_to_grid(sums, units, clip))
     return total

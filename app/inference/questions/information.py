@@ -51,7 +51,8 @@ class InformationSum:
             transposed = self.transform.T.astype(np.float32)
             for block, there in unit_blocks(rows, present, rows_per_unit, side):
                 factors = model.information_factors(block, self.theta).reshape(-1, side) @ transposed
-                together = factors.reshape(len(block) // rows_per_unit, -1)
+                factors = factors[: len(factors) // len(block) * len(there)]
+                together = factors.reshape(len(there) // rows_per_unit, -1)
                 factors_to_grid(together, there.reshape(-1, rows_per_unit), bound)
                 integers = factors.astype(np.float64)
                 total += (integers.T @ integers).astype(np.int64)

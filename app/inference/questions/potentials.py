@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from app.inference.design import Design
 from app.inference.mechanisms import GRID, admissible_clip
 from app.inference.protocol import Array32, Array64, Integers, Model
-from app.inference.questions.blocks import block_units, check_array, clipped_sum
+from app.inference.questions.blocks import block_rows, check_array, clipped_sum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,12 +34,11 @@ class PotentialSum:
         """As :meth:`app.inference.protocol.Question.sum`."""
         with np.errstate(all="ignore"):
             draws = self.draws.astype(np.float32)
-        most = min(block_units(self.length, rows_per_unit) * rows_per_unit, len(rows))
-        buffer = np.empty((most, self.length), dtype=np.float32)
+        buffer = np.empty((block_rows(self.length, rows_per_unit), self.length), dtype=np.float32)
         mean = np.full(len(draws), 1 / len(draws), dtype=np.float32)
 
         def centred(block: Array32) -> Array32:
-            potentials: Array32 = model.log_likelihood(block, draws, out=buffer[: len(block)])
+            potentials: Array32 = model.log_likelihood(block, draws, out=buffer)
             potentials -= (potentials @ mean)[:, None]
             return potentials
 
