@@ -1,0 +1,79 @@
+"""The main job with the method of a request that names none, through the SDK: quote, job, release, posterior."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+import httpx
+import numpy as np
+import pytest
+from corevault import (
+    Client,
+    Gaussian,
+    Job,
+    LogisticRegression,
+    Pseudocoreset,
+    Schema,
+    binary,
+    categorical,
+    integer,
+    logistic_laplace,
+    real,
+)
+
+from tests.e2e.house import House, table
+
+EPSILON, SIZE = 1.5, 20
+CONTENT = table(1999)
+SCHEMA = Schema(integer("age", 0, 100), real("dose", -5, 5), categorical("group", ["a", "b", "c"]), binary("sick"))
+MODEL = LogisticRegression(features=["age", "dose", "group"], target="sick")
+
+
+@pytest.fixture(scope="module")
+def client(house: House) -> Iterator[Client]:
+    with Client(house.url, house.new_key("owner"), transport=httpx.HTTPTransport()) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def dataset(client: Client) -> str:
+    created = client.datasets.create("clinic", SCHEMA, slots=2000, epsilon=2.0, delta=1e-6)
+    client.datasets.upload(created.id, CONTENT)
+    client.datasets.wait_until_ready(created.id)
+    return created.id
+
+
+@pytest.fixture(scope="module")
+def job(client: Client, dataset: str) -> Job:
+    return client.jobs.wait(client.jobs.submit(dataset, MODEL, size=SIZE, epsilon=EPSILON), timeout_seconds=120)
+
+
+@pytest.fixture(scope="module")
+def core(client: Client, job: Job) -> Pseudocoreset:
+    return client.releases.download(str(job.release_id))
+
+
+def test_the_quote_is_what_the_job_costs(client: Client, dataset: str, job: Job) -> None:
+    quote = client.quote(dataset, MODEL, size=SIZE, epsilon=EPSILON)
+    assert quote.cost is not None
+    assert quote.cost == job.cost
+    assert EPSILON * 0.99 < quote.cost.epsilon <= EPSILON
+    assert quote.warnings == ()
+
+
+def test_the_ledger_settles_the_planned_events_and_no_others(client: Client, dataset: str, job: Job) -> None:
+    """W4, W8: one charge; what was settled is what was reserved and what the certificate lists."""
+    booked = {entry.kind: entry.event for entry in client.datasets.ledger(dataset) if entry.job_id == job.id}
+    assert set(booked) == {"reserved", "opened", "settled"}
+    statement = client.releases.verify(str(job.release_id))
+    assert booked["reserved"]["events"] == booked["settled"]["events"] == statement["events"]
+
+
+def test_the_points_posterior_is_near_the_tables(core: Pseudocoreset) -> None:
+    rows = list(csv.DictReader(io.StringIO(CONTENT.decode())))
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    target = columns["sick"].astype(float)
+    full = logistic_laplace(core.design_matrix(columns), target, names=core.columns)
+    assert core.release.method == "dp-psvi-surrogate"
+    assert core.release.trusted is True
+    assert core.laplace().kl(full) < 0.05 * Gaussian.prior(core.columns, core.prior_scale).kl(full)
