@@ -5,6 +5,9 @@ import pytest
 
 from app.inference.models import logistic
 from app.inference.models.logistic import LogisticRegression
+from app.inference.models.poisson_law import clipped_mean
+from app.inference.questions import moments
+from app.inference.questions.moments import LengthHistogram, MomentSum
 
 
 def test_no_row_reaches_a_subnormal_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,3 +28,31 @@ def test_no_row_reaches_a_subnormal_number(monkeypatch: pytest.MonkeyPatch) -> N
     (found,) = exponentials
     assert found.min() >= np.finfo(np.float32).tiny
     assert np.all(np.isfinite(found))
+
+
+@pytest.mark.parametrize("cut", [0.3, 2.7, 40.0])
+def test_no_rate_of_counts_reaches_a_subnormal_number(cut: float) -> None:
+    """W14: rates as small as there are where rows are seen take the steps of all others."""
+    rates = np.exp(np.linspace(-20, 20, 10_001))
+    with np.errstate(under="raise"):
+        clipped_mean(rates, np.full_like(rates, cut))
+
+
+def test_squares_of_small_coordinates_have_normal_squares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W14: the coordinates of a design are multiples of about 2^-40, and moments are clipped by their fourth powers."""
+    made: list[np.ndarray] = []
+    original = moments._with_squares
+
+    def recorded(values: np.ndarray) -> np.ndarray:
+        made.append(original(values).copy())
+        return original(values)
+
+    monkeypatch.setattr(moments, "_with_squares", recorded)
+    rows = np.ones((41, 2), dtype=np.float32)
+    rows[:, 0] = 2.0 ** -np.arange(41)
+    present = np.ones(41, dtype=bool)
+    MomentSum(1.0, 2, intercept=True, clip=3.0).sum(LogisticRegression(2), rows, present, 1)
+    LengthHistogram(1.0, 2, intercept=True, largest=9.0, squares=True).sum(LogisticRegression(2), rows, present, 1)
+    assert len(made) == 2
+    with np.errstate(under="raise"):
+        assert all(np.all(np.square(values[:41]) >= np.finfo(np.float32).tiny) for values in made)

@@ -19,6 +19,8 @@ from app.inference.protocol import Array64
 _FEW: Final = 8.0
 _TERMS: Final = 48
 _NEAR: Final = 0.5
+_TINY: Final = 1e-4
+"""Rates below count as this from the third event on: so unlikely that it shows nowhere, but never subnormal (W14)."""
 _SERIES: Final[tuple[tuple[float, ...], ...]] = (
     (
         -1 / 3,
@@ -56,9 +58,10 @@ def clipped_mean(rate: Array64, cut: Array64) -> Array64:
 
 def _by_sum(rate: Array64, cut: Array64) -> Array64:
     probability, total = np.exp(-rate), np.zeros_like(rate)
+    normal = np.maximum(rate, _TINY)
     for value in range(_TERMS):
         total += probability * np.clip(value - rate, -cut, cut)
-        probability *= rate / (value + 1)
+        probability *= (rate if value < 2 else normal) / (value + 1)
     return total
 
 

@@ -15,6 +15,9 @@ from app.inference.questions.blocks import clipped_sum, over_units, unit_blocks
 BINS = 48
 """Halvings of a squared length that the lengths' histogram tells apart."""
 
+_LEAST_SQUARE = np.float32(2.0**-60)
+"""Squares below count as this: its own square is a normal number still (W14)."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Moments:
@@ -102,7 +105,7 @@ class LengthHistogram(_Moments):
         edges = admissible_clip(self.largest) * 2.0 ** -np.arange(BINS - 1, 0, -1)
         with np.errstate(all="ignore"):
             for block, there in unit_blocks(rows, present, rows_per_unit, self.width):
-                values = self.coordinates(model, block)
+                values = self.coordinates(model, block)[: len(there)]
                 sums, units = over_units(_with_squares(values) if self.squares else values, there, rows_per_unit)
                 squared = np.vecdot(sums, sums).astype(np.float64)
                 place = BINS - 1 - np.searchsorted(edges, squared, side="right")
@@ -120,4 +123,5 @@ class LengthHistogram(_Moments):
 
 
 def _with_squares(values: Array32) -> Array32:
-    return np.concatenate([np.ones((len(values), 1), np.float32), values, np.square(values)], axis=1)
+    squares = np.maximum(np.square(values), _LEAST_SQUARE)
+    return np.concatenate([np.ones((len(values), 1), np.float32), values, squares], axis=1)
