@@ -8,7 +8,7 @@ from app.http.bodies import Body
 
 MAX_COLUMNS = 4096
 MAX_CATEGORIES = 10_000
-LARGEST_INTEGER = 2**53  # whole numbers up to here survive storage as float64
+LARGEST_INTEGER = 2**53 - 1  # up to here a double is one whole number: larger ones could make one unit of strangers
 LARGEST_REAL = 1e100  # squares, widths and their reciprocals stay finite
 
 ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")]

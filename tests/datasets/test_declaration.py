@@ -105,6 +105,7 @@ def test_lines_and_tabs_are_fine_in_a_description_only() -> None:
         with_column(name="a", type="real", lower=0, upper=10**400),
         with_column(name="a", type="integer", lower=0, upper=1.5),
         with_column(name="a", type="integer", lower=0, upper=2**60),
+        with_column(name="a", type="integer", lower=0, upper=2**53),  # as a double, 2**53 + 1 is the same number
         with_column(name="a", type="categorical", categories=[]),
         with_column(name="a", type="categorical", categories=[""]),
         with_column(name="a", type="categorical", categories=[1]),

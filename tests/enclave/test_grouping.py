@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from app.datasets.columns import LARGEST_INTEGER
 from app.errors import DependencyUnavailable
 from app.inference.protocol import Column
 from app.vault.errors import VaultError
@@ -227,6 +228,7 @@ def test_one_person_in_many_spellings(column: Column, spellings: list[str]) -> N
 
 NOBODY = {
     "integer": (PERSON, ["", "x", "nan", "inf", "7.5", "-1", "1000000001", "1e300"]),
+    "large integers": (Column("person", "integer", 0, LARGEST_INTEGER), [str(2**53), str(2**53 + 1)]),
     "categorical": (Column("person", "categorical", categories=("a",)), ["", "A", "b"]),
     "binary": (Column("person", "binary"), ["", "2", "yes", "0.5"]),
 }
