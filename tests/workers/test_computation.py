@@ -2,13 +2,27 @@
 
 from typing import cast
 
+import numpy as np
 import pytest
 
 from app.inference.mechanisms import BadQuestion
 from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
-from app.inference.protocol import Array64, Question
+from app.inference.protocol import (
+    PRESENT,
+    Array64,
+    Column,
+    DeclaredFacts,
+    Mechanism,
+    ModelSpec,
+    PlanRequest,
+    Question,
+)
 from app.inference.questions import CountSum
-from workers.computation import EnclaveFault, GuardedOracle
+from app.inference.registry import method
+from tests.inference.support import Table
+from workers.computation import EnclaveFault, GuardedOracle, compute
+
+METHOD = "dp-psvi-surrogate"
 
 
 class Failing:
@@ -38,3 +52,16 @@ def test_a_fault_among_the_rows_is_the_enclaves_whatever_its_class(error: Except
 def test_a_fault_of_the_question_may_show(error: Exception) -> None:
     with pytest.raises(type(error)):
         _ask(error)
+
+
+@pytest.mark.parametrize("rounds", [2, 40])
+def test_the_most_noise_that_may_be_asked_for_is_drawn(rounds: int) -> None:
+    """A question of the least share has the most noise: were it more than the grid bears, the account would freeze."""
+    columns = (Column("x", "real", -1, 1), Column("y", "binary"))
+    facts = DeclaredFacts(columns, 100, {"kind": "row"}, "private", 1e-6)
+    mechanism = Mechanism(1e6, 1.0, 3 + 2 * rounds)
+    request = PlanRequest(METHOD, 3, ModelSpec("logistic-regression", ("x",), "y"), mechanism=mechanism)
+    plan = method(METHOD).plan(request, facts)
+    rows = Table({"x": np.ones(100), "y": np.ones(100), PRESENT: np.ones(100, dtype=np.uint8)})
+    _, executed = compute(plan, facts, rows, lambda _: None)
+    assert executed == plan.events
