@@ -49,12 +49,15 @@ class Population:
         return np.asarray(self.mean + (normal * np.sqrt(np.maximum(values, 0))) @ vectors.T)
 
     def with_second_moments(self, moments: Array64) -> "Population":
-        """The same units with ``E[x x']`` as in ``moments``; the last column, the intercept's, says the mean."""
-        mean = np.append(moments[:-1, -1], 1.0)
-        covariance = moments - np.outer(mean, mean)
+        """Units with ``E[x x']`` proportional to ``moments`` ``(p, p)``, whose last column is the intercept's.
+
+        The covariance is a Schur complement, so that directions of hardly any variance keep what is known of them.
+        """
+        level = max(float(moments[-1, -1]), _LEAST_COUNT)
+        mean = np.append(moments[:-1, -1] / level, 1.0)
+        covariance = moments / level - np.outer(mean, mean)
         covariance[-1], covariance[:, -1] = 0, 0
-        values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
-        return replace(self, mean=mean, covariance=(vectors * np.maximum(values, 0)) @ vectors.T)
+        return replace(self, count=self.count * level, mean=mean, covariance=0.5 * (covariance + covariance.T))
 
 
 def root_mean_square(counts: Array64, largest: float, noise: float) -> float:
