@@ -146,7 +146,9 @@ def _schedule(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -> S
         each = 2 if informed else 1
         rounds, rest = divmod(mechanism.iterations - QUESTIONS, each)
         if rest or not ROUNDS.minimum <= rounds <= ROUNDS.maximum:
-            raise InvalidRequest.at("/privacy/iterations", f"must be {QUESTIONS} more than {each} questions a round")
+            least, most = int(ROUNDS.minimum), int(ROUNDS.maximum)
+            asked = f"must be {QUESTIONS} questions, and {each} for each of {least} to {most} rounds"
+            raise InvalidRequest.at("/privacy/iterations", asked)
         sigma, rate = mechanism.noise_multiplier, mechanism.sampling_rate
     return Schedule(sigma, rate, facts.slots, dimension, informed=informed, asked_rounds=rounds)
 
