@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test services demo bench quality papers private-table scaling race lock format clean
+.PHONY: help install lint test services demo adult bench quality papers private-table scaling race lock format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -42,7 +42,10 @@ services: $(INSTALLED) ## The tests from outside on PostgreSQL and Redis (set CO
 demo: $(INSTALLED) ## The main job, end to end, on real data
 	$(BIN)/python -m demo
 
-bench: $(INSTALLED) ## Speed and memory of DP-PSVI and of its questions, beside the bare matrix products, and of its prices
+adult: $(INSTALLED) ## Census income with all its columns through the HTTP API (needs ../shared/data)
+	$(BIN)/python -m demo.adult
+
+bench: $(INSTALLED) ## Speed and memory of questions, beside the bare matrix products, and of prices
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.questions
 	$(BIN)/python -m benchmarks.quotes

@@ -1,0 +1,83 @@
+"""Census income ("Adult", 1994) with all its columns, declared from its public description alone.
+
+Bounds and categories are those of the data set's published description, in its order; ``?``, which stands for an answer
+that was not given, is a category of its own.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from corevault import LogisticRegression, Schema, binary, categorical, integer
+
+from demo.table import Tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHARED: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
+FILES: Final = (SHARED / "adult-train.csv", SHARED / "adult-test.csv")
+TARGET: Final = "income_gt_50k"
+SLOTS: Final = 33_000
+UNKNOWN: Final = "?"
+
+_CATEGORIES: Final = {
+    "workclass": "Private, Self-emp-not-inc, Self-emp-inc, Federal-gov, Local-gov, State-gov, Without-pay, "
+    "Never-worked, ?",
+    "education": "Bachelors, Some-college, 11th, HS-grad, Prof-school, Assoc-acdm, Assoc-voc, 9th, 7th-8th, 12th, "
+    "Masters, 1st-4th, 10th, Doctorate, 5th-6th, Preschool",
+    "marital_status": "Married-civ-spouse, Divorced, Never-married, Separated, Widowed, Married-spouse-absent, "
+    "Married-AF-spouse",
+    "occupation": "Tech-support, Craft-repair, Other-service, Sales, Exec-managerial, Prof-specialty, "
+    "Handlers-cleaners, Machine-op-inspct, Adm-clerical, Farming-fishing, Transport-moving, Priv-house-serv, "
+    "Protective-serv, Armed-Forces, ?",
+    "relationship": "Wife, Own-child, Husband, Not-in-family, Other-relative, Unmarried",
+    "race": "White, Asian-Pac-Islander, Amer-Indian-Eskimo, Other, Black",
+    "sex": "Female, Male",
+    "native_country": "United-States, Cambodia, England, Puerto-Rico, Canada, Germany, Outlying-US(Guam-USVI-etc), "
+    "India, Japan, Greece, South, China, Cuba, Iran, Honduras, Philippines, Italy, Poland, Jamaica, Vietnam, Mexico, "
+    "Portugal, Ireland, France, Dominican-Republic, Laos, Ecuador, Taiwan, Haiti, Columbia, Hungary, Guatemala, "
+    "Nicaragua, Scotland, Thailand, Yugoslavia, El-Salvador, Trinadad&Tobago, Peru, Hong, Holand-Netherlands, ?",
+}
+
+
+def _named(name: str) -> tuple[str, list[str]]:
+    return name, _CATEGORIES[name].split(", ")
+
+
+SCHEMA: Final = Schema(
+    integer("age", 17, 90),
+    categorical(*_named("workclass")),
+    integer("fnlwgt", 10_000, 1_500_000),
+    categorical(*_named("education")),
+    integer("education_num", 1, 16),
+    categorical(*_named("marital_status")),
+    categorical(*_named("occupation")),
+    categorical(*_named("relationship")),
+    categorical(*_named("race")),
+    categorical(*_named("sex")),
+    integer("capital_gain", 0, 100_000),
+    integer("capital_loss", 0, 5_000),
+    integer("hours_per_week", 1, 99),
+    categorical(*_named("native_country")),
+    binary(TARGET),
+)
+MODEL: Final = LogisticRegression(features=SCHEMA.names[:-1], target=TARGET, prior_scale=1.0)
+
+
+def missing() -> list[Path]:
+    """The two files that are not part of this repository, as far as they are not beside it either."""
+    return [path for path in FILES if not path.exists()]
+
+
+def load() -> Tables:
+    """Training and test rows in the declared columns."""
+    train, test = (_read(path) for path in FILES)
+    return Tables(train=train, held_out=test)
+
+
+def _read(path: Path) -> "pd.DataFrame":
+    import pandas as pd  # noqa: PLC0415 - slow to load, and not needed to say that a file is missing
+
+    frame = pd.read_csv(path, header=None, names=SCHEMA.names, skipinitialspace=True, keep_default_na=False)
+    frame[TARGET] = frame[TARGET].str.startswith(">50K").astype(int)
+    return frame

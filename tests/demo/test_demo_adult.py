@@ -1,0 +1,92 @@
+"""The census command: its declaration, its verdict on a release, and what it says where its files are missing."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from corevault import Pseudocoreset, Release
+
+from demo import adult, census
+from demo.table import Tables
+from tests.client.fake import TIME
+
+ROWS = 400
+
+
+def _tables() -> Tables:
+    """Rows in which income follows age and sex."""
+    rng = np.random.default_rng(9)
+    frame = pd.DataFrame({"age": rng.integers(17, 91, ROWS), "sex": rng.choice(["Female", "Male"], ROWS)})
+    score = (frame["age"] - 53) / 20 + (frame["sex"] == "Male")
+    frame[census.TARGET] = (rng.random(ROWS) < 1 / (1 + np.exp(-score))).astype(int)
+    return Tables(train=frame, held_out=frame)
+
+
+def _core(tables: Tables, share: float = 1.0, *, trusted: bool = True) -> Pseudocoreset:
+    """The table itself, of which ``share`` of the targets are right."""
+    design = [
+        {"name": "age", "source": "age", "transform": {"kind": "affine", "center": 53.5, "scale": 36.5}},
+        {"name": "sex=Male", "source": "sex", "transform": {"kind": "indicator", "value": "Male"}},
+        {"name": "intercept", "transform": {"kind": "constant", "value": 1}},
+    ]
+    release = Release.from_json(
+        {"id": "rel_1", "dataset_id": "ds_1", "method": "dp-psvi", "size": ROWS, "design": design, "created_at": TIME}
+        | {"model": {"family": "logistic-regression", "prior": {"scale": 1.0}}, "diagnostics": {"trusted": trusted}}
+    )
+    frame = tables.train
+    u = np.column_stack([(frame["age"] - 53.5) / 36.5, frame["sex"] == "Male", np.ones(ROWS)]).astype(float)
+    y = np.where(np.arange(ROWS) < share * ROWS, frame[census.TARGET], 1 - frame[census.TARGET]).astype(float)
+    return Pseudocoreset(release, u, y, np.ones(ROWS))
+
+
+def test_a_release_that_is_the_table_loses_nothing() -> None:
+    tables = _tables()
+    result = adult.Judge(_core(tables), tables).result(_core(tables), 1.0, 0, 2.0)
+    assert result.gap == pytest.approx(0, abs=1e-9)
+    assert result.kl == pytest.approx(0, abs=1e-6)
+    assert result.trusted
+
+
+def test_a_release_that_says_the_opposite_loses_much() -> None:
+    tables = _tables()
+    result = adult.Judge(_core(tables), tables).result(_core(tables, 0.0, trusted=False), 1.0, 0, 2.0)
+    assert result.gap > 0.1
+    assert not result.trusted
+
+
+def test_the_summary_has_the_median_and_the_worst(tmp_path: Path) -> None:
+    found = [
+        adult.Result(1.0, run, gap, -0.3, 100.0 * gap, trusted=True, seconds=2.0)
+        for run, gap in enumerate((0.1, 0.2, 0.6))
+    ]
+    found += [adult.Result(0.2, 0, 0.5, -0.3, 7.0, trusted=False, seconds=2.0)]
+    columns = {str(column.header): list(column.cells) for column in adult.summary(found).columns}
+    assert (columns["median gap"], columns["worst gap"]) == (["0.2000", "0.5000"], ["0.6000", "0.5000"])
+    assert (columns["runs"], columns["trusted"]) == (["3", "1"], ["3", "0"])
+    adult.write(tmp_path / "new" / "found.csv", found)
+    written = pd.read_csv(tmp_path / "new" / "found.csv")
+    assert written["gap"].tolist() == [0.1, 0.2, 0.6, 0.5]
+
+
+def test_files_that_are_missing_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(census, "FILES", (tmp_path / "train.csv", tmp_path / "test.csv"))
+    monkeypatch.setattr("sys.argv", ["adult"])
+    assert adult.main() == 1
+    assert "train.csv" in capsys.readouterr().out.replace("\n", "")
+
+
+def test_rows_are_read_into_the_declared_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that was not given is a category; both spellings of the target are understood."""
+    row = "50, ?, 83311, Bachelors, 13, Divorced, ?, Husband, White, Male, 0, 0, 13, ?, "
+    for name, income in (("train.csv", ">50K"), ("test.csv", "<=50K.")):
+        (tmp_path / name).write_text(f"{row}{income}\n")
+    monkeypatch.setattr(census, "FILES", (tmp_path / "train.csv", tmp_path / "test.csv"))
+    tables = census.load()
+    assert list(tables.train.columns) == census.SCHEMA.names
+    assert (tables.train[census.TARGET].item(), tables.held_out[census.TARGET].item()) == (1, 0)
+    declared = {column.name: column.categories for column in census.SCHEMA if column.categories is not None}
+    assert len(declared) == 8
+    assert all(tables.train[name].item() in categories for name, categories in declared.items())
