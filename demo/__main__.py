@@ -56,6 +56,7 @@ def run(console: Console, server: Server) -> None:
         )
         dataset = owner.publish_table(as_owner, tables, keys.analyst_id)
 
+        report.method(console, next(entry for entry in as_analyst.methods().methods if entry.default))
         report.heading(console, "Analyst: asks for the price, then buys until the budget says no")
         report.quote(console, analyst.ask_price(as_analyst, dataset.id))
         bought = analyst.buy_until_refused(as_analyst, dataset.id)

@@ -3,15 +3,28 @@
 from collections.abc import Sequence
 
 from corevault import Budget, BudgetExceeded, LedgerEntry, Quote, Release
+from corevault.replies.catalogue import Method
 from rich.console import Console
 from rich.table import Table
 
 from demo.posteriors import Comparison
 
+_YES_NO = {True: "yes", False: "no", None: "does not say"}
+
 
 def heading(console: Console, text: str) -> None:
     """One line a step."""
     console.print(f"\n[bold]{text}[/bold]")
+
+
+def method(console: Console, usual: Method) -> None:
+    """What is bought where no method is named, and when to name one."""
+    heading(console, f"Method: {usual.id}, the default")
+    console.print(
+        "It asks the whole table a few dozen noised questions, placed where noise costs least, and fits the points to\n"
+        "what they say. Choose dp-psvi for the published algorithm, or where a quote warns of too many parameters for\n"
+        "the noise; choose dp-vi where a normal posterior itself should stand under the certificate."
+    )
 
 
 def quote(console: Console, quoted: Quote) -> None:
@@ -54,10 +67,11 @@ def distances(console: Console, found: Comparison, releases: Sequence[Release]) 
     together = "All releases together: their log-likelihoods averaged, at no further cost."
     table = Table("belief", title="KL(belief ‖ posterior of the full table)", caption=together)
     table.add_column("nats", justify="right")
-    table.add_row("prior, which knows nothing", f"{found.prior_kl:.1f}")
+    table.add_column("trusted by itself")
+    table.add_row("prior, which knows nothing", f"{found.prior_kl:.1f}", "")
     for release, kl in zip(releases, found.single_kl, strict=True):
-        table.add_row(f"release {release.id}", f"{kl:.1f}")
-    table.add_row("all releases together", f"{found.pooled_kl:.1f}")
+        table.add_row(f"release {release.id}", f"{kl:.1f}", _YES_NO[release.trusted])
+    table.add_row("all releases together", f"{found.pooled_kl:.1f}", "")
     console.print(table)
 
 
