@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,8 +24,9 @@ def environment() -> dict[str, str]:
     }
 
 
+@cache
 def commit() -> str:
-    """The abbreviated commit of the working tree; "unknown" outside of a repository."""
+    """The abbreviated commit that a session started from; "unknown" outside of a repository."""
     found = subprocess.run(
         ["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
