@@ -176,7 +176,7 @@ def _clipping(schedule: Schedule) -> str:
         f"twice the noised root mean square length. Information matrices: C = "
         f"{schedule.information_bound(0):.4g} ({schedule.information_bound(schedule.rounds - 1):.4g} in the last "
         f"round); scores, by weights that know nothing of targets: C = {schedule.score_bound:.4g}; both in the metric "
-        f"of the information so far"
+        f"of the information so far, and as if every slot held a unit: they grow as the noised count of units shrinks"
     )
 
 

@@ -47,7 +47,9 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     answer = asked(oracle, moments(setup, state.scale, state.clip), schedule, MOMENTS_SHARE, state.clip)
     noise = schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip
     population = population_of(answer, state.scale, noise, schedule.slots, intercept=setup.design.intercept)
-    return replace(state, population=population, information=_first_information(rng, setup, population, state.theta))
+    information = _first_information(rng, setup, population, state.theta)
+    setup = replace(setup, schedule=replace(schedule, units=population.count))
+    return replace(state, setup=setup, population=population, information=information, units=population.count)
 
 
 def nothing_known(setup: Setup) -> Population:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.inference.protocol import Array64, Model
+from app.inference.surrogate.matrices import sound
 from app.inference.surrogate.population import Population
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
@@ -52,8 +53,10 @@ class Curvature:
 
         The change between the population's own two matrices, as a congruence, so that what is positive definite stays.
         """
-        before = self.information(population, start) + prior
-        after = self.information(population, end) + prior
+        before = sound(self.information(population, start) + prior)
+        after = sound(self.information(population, end) + prior)
+        if before is None or after is None:
+            return belief
         factor = np.linalg.cholesky(before)
         inverse = np.linalg.inv(factor)
         values, vectors = np.linalg.eigh(inverse @ after @ inverse.T)

@@ -10,14 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from app.inference.protocol import Array64, Oracle, Question
+from app.inference.surrogate.matrices import sound
 from app.inference.surrogate.schedule import Schedule
 from app.inference.surrogate.state import State
 
 LARGEST_PARAMETER = 1e9
-LARGEST_INFORMATION = 1e30
 _MOST_DEVIATIONS = 50.0
-_LEAST_EIGENVALUE, _LEAST_PIVOT = 1e-12, 1e-13
-"""Of a matrix with ones on its diagonal that is to be inverted: a thousand times what rounding makes of it."""
 
 
 def asked(oracle: Oracle, question: Question, schedule: Schedule, share: float, most: float) -> Array64:
@@ -34,27 +32,3 @@ def steadied(moved: State, before: State) -> State:
         return replace(moved, theta=before.theta, information=before.information, surprise=np.inf)
     theta = np.clip(moved.theta, -LARGEST_PARAMETER, LARGEST_PARAMETER)
     return replace(moved, theta=theta, information=information)
-
-
-def sound(matrix: Array64) -> Array64 | None:
-    """``matrix`` ``(D, D)`` where it is positive definite, else one near it that is; None for what is no matrix.
-
-    Near in the metric of its own diagonal, so that units of parameters do not matter.
-    """
-    if not (np.all(np.isfinite(matrix)) and np.all(matrix.diagonal() > 0)) or np.max(matrix) > LARGEST_INFORMATION:
-        return None
-    if _invertible(matrix):
-        return matrix
-    scale = np.sqrt(matrix.diagonal())
-    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    mended = (vectors * np.maximum(values, _LEAST_EIGENVALUE)) @ vectors.T * np.outer(scale, scale)
-    mended = 0.5 * (mended + mended.T)
-    return mended if _invertible(mended) else None
-
-
-def _invertible(matrix: Array64) -> bool:
-    try:
-        pivots = np.linalg.cholesky(matrix).diagonal()
-    except np.linalg.LinAlgError:
-        return False
-    return bool(np.all(np.square(pivots) >= _LEAST_PIVOT * matrix.diagonal()))

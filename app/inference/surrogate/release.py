@@ -1,7 +1,8 @@
 """The end of a surrogate: points that represent it, and what may be said of it, all from noised answers.
 
-``trusted`` is false where the result should not be used as a posterior: the last move was much longer than noise
-explains (the search had not arrived), noise is most of what was found, or the points do not represent the surrogate.
+``trusted`` is false where the result should not be used as a posterior: the last move, or the one that the last score
+alone would make, is much longer than noise explains (the search had not arrived), noise is most of what was found, or
+the points do not represent the surrogate.
 """
 
 from typing import Any
@@ -14,7 +15,9 @@ from app.inference.surrogate.state import State
 
 MOST_SURPRISE = 6.0
 MOST_NOISE = 0.5
-"""Of the nats between the start and what was found."""
+"""Of the nats that were learned."""
+RESOLVED = 0.3
+"""Resolution below which an information matrix counts as learned."""
 MOST_FIT = 1.0
 """Nats between the surrogate and the points."""
 
@@ -31,7 +34,7 @@ def fitted(rng: np.random.Generator, state: State) -> Fitted:
         setup.size,
         rng,
         within_bounds=setup.within_bounds,
-        total=state.population.count,
+        total=state.units,
     )
 
 
@@ -51,7 +54,7 @@ def released(state: State) -> Pseudocoreset:
 
 def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
     setup, total = state.setup, float(points.weight.sum())
-    noise, learned = _noise(state), 0.5 * float(state.theta @ state.information @ state.theta)
+    noise, learned = _noise(state), _learned(state)
     noise_nats = 0.5 * float(np.sum(np.linalg.solve(state.information, noise).diagonal()))
     represented = setup.size >= setup.model.smallest_exact
     finite = all(np.isfinite([points.kl, noise_nats, learned, state.surprise]))
@@ -67,11 +70,22 @@ def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
         "last_move": _stated(state.surprise),
         "noise_in_posterior_sds": _by_parameter(state, noise),
         "represents_every_direction": represented,
-        "estimated_units": _stated(state.population.count),
+        "estimated_units": _stated(state.units),
         "effective_size": _stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
         "total_weight": _stated(total),
         "rounds": setup.schedule.rounds,
     }
+
+
+def _learned(state: State) -> float:
+    """Nats between the prior and what was found; of the information only where it stands out of its noise."""
+    setup, theta = state.setup, state.theta
+    learned = 0.5 * float(theta @ state.information @ theta)
+    if setup.schedule.informed and setup.schedule.resolution > RESOLVED:
+        return learned
+    prior = setup.prior.precision(theta)
+    ratios = np.linalg.solve(prior, state.information)
+    return learned + 0.5 * float(np.trace(ratios) - len(theta) - np.linalg.slogdet(ratios)[1])
 
 
 def _noise(state: State) -> Array64:

@@ -10,6 +10,7 @@ from app.inference.questions import BoundedScoreSum, InformationSum
 from app.inference.surrogate.beginning import information_of
 from app.inference.surrogate.denoise import denoised
 from app.inference.surrogate.guard import asked
+from app.inference.surrogate.matrices import sound
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
 
@@ -54,13 +55,16 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
 def _moved(state: State, turn: int) -> State:
     setup, blocks = state.setup, state.setup.model.predictors
     prior = setup.prior.precision(state.theta)
-    step = newton(state.scores[-1], state.information)
+    last = state.scores[-1]
+    step = newton(last, state.information)
+    before = last.variance + (state.mode.variance if state.mode else 0.0)
+    alone = float(step @ state.information @ step) / ((len(step) + 1) * before)
     if setup.curvature is not None and setup.bends:
         step = setup.curvature.stretch(state.population, state.theta, step) * step
     mode = combined(state.scores, state.information, prior, state.population, blocks, newest=state.theta + step)
     move = mode.mean - state.theta
-    expected = len(move) * (mode.variance + state.scores[-1].variance)
-    surprise = float(move @ state.information @ move) / expected
+    expected = len(move) * (mode.variance + last.variance)
+    surprise = max(float(move @ state.information @ move) / expected, alone)
     if turn < setup.schedule.rounds - 1:
         move *= _believed(state, move, turn)
     theta = state.theta + move
@@ -111,7 +115,8 @@ def _efficiency(rng: np.random.Generator, state: State) -> float:
     x = state.population.rows(rng, max(_ROWS, 4 * setup.design.width))
     rows = setup.model.fold(x, setup.model.sample_targets(rng, x, state.theta)).astype(np.float32)
     prior = setup.prior.precision(state.theta)
-    whitening = metric(information_of(setup, state.population, rows, state.theta) + prior)[1]
+    own = sound(information_of(setup, state.population, rows, state.theta) + prior)
+    whitening = metric(state.information if own is None else own)[1]
     whole = setup.model.scores(rows, state.theta) @ whitening.T.astype(np.float32)
     bounded = setup.model.bounded_scores(rows, state.theta, whitening, setup.schedule.score_bound)
     kept = float(np.vdot(bounded, whole)) / max(float(np.vdot(whole, whole)), 1e-30)

@@ -31,7 +31,8 @@ _INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 2.3, 3.0,
 class Schedule:
     """``sigma`` is the one-shot noise multiplier, ``rate`` the sampling rate q, ``dimension`` D.
 
-    ``informed``: whether information matrices are asked for, or known up to the number of units.
+    ``informed``: whether information matrices are asked for, or known up to the number of units. ``units``: their
+    noised number, once it is known; what is planned, rounds and shares, does not depend on it.
     """
 
     sigma: float
@@ -40,6 +41,7 @@ class Schedule:
     dimension: int
     informed: bool = True
     asked_rounds: int | None = None
+    units: float | None = None
 
     @property
     def effective_sigma(self) -> float:
@@ -47,14 +49,19 @@ class Schedule:
         return self.sigma / self.rate
 
     @property
+    def counted(self) -> float:
+        """How many units there seem to be: bounds follow them, or else clip everyone where most slots are empty."""
+        return float(self.slots) if self.units is None else self.units
+
+    @property
     def noise(self) -> float:
         """About the nats that one score of the whole budget would lose."""
-        return 0.5 * (self.effective_sigma * self.dimension) ** 2 / self.slots
+        return 0.5 * (self.effective_sigma * self.dimension) ** 2 / self.counted
 
     @property
     def resolution(self) -> float:
         """The noise of an information matrix of the whole budget against its mean eigenvalue."""
-        return self.effective_sigma * self.dimension**2 / self.slots
+        return self.effective_sigma * self.dimension**2 / self.counted
 
     @property
     def rounds(self) -> int:
@@ -83,14 +90,14 @@ class Schedule:
     def score_bound(self) -> float:
         """C, in the metric of the information matrix."""
         kappa = np.clip(1.5 * (5 / self.noise) ** (1 / 3), _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND)
-        return float(np.sqrt(kappa * self.dimension / self.slots))
+        return float(np.sqrt(kappa * self.dimension / self.counted))
 
     def information_bound(self, turn: int) -> float:
         """R, in the same metric."""
         least = _LAST_INFORMATION_BOUND if turn == self.rounds - 1 else _INFORMATION_BOUND
-        relative = self.effective_sigma / np.sqrt(self.information_share) * self.dimension**2 / self.slots
+        relative = self.effective_sigma / np.sqrt(self.information_share) * self.dimension**2 / self.counted
         kappa = np.clip(least * (8 / relative**2) ** (1 / 3), least, _MOST_INFORMATION_BOUND)
-        return float(kappa * self.dimension / self.slots)
+        return float(kappa * self.dimension / self.counted)
 
     def score_noise(self, turn: int) -> float:
         """Standard deviation of a score's noise in the metric, in sums over all slots."""

@@ -34,7 +34,8 @@ class Setup:
 class State:
     """``theta`` ``(D,)`` where to ask next, ``information`` ``(D, D)`` there (prior included) as far as it is known.
 
-    ``done`` counts questions; ``scale`` and ``clip`` are those of the moments; ``step`` is the last move ``(D,)``.
+    ``done`` counts questions; ``scale`` and ``clip`` are those of the moments; ``step`` is the last move ``(D,)``;
+    ``units`` is their number as the moments counted them.
     """
 
     setup: Setup
@@ -49,3 +50,4 @@ class State:
     mode: Mode | None = None
     surprise: float = 0.0
     fitted: Fitted | None = None
+    units: float = 0.0

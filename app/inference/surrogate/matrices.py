@@ -1,0 +1,34 @@
+"""Matrices that are to be inverted, whatever rounding or answers made of them."""
+
+import numpy as np
+
+from app.inference.protocol import Array64
+
+LARGEST_INFORMATION = 1e30
+_LEAST_EIGENVALUE, _LEAST_PIVOT = 1e-12, 1e-13
+"""Of a matrix with ones on its diagonal: a thousand times what rounding makes of it."""
+
+
+def sound(matrix: Array64) -> Array64 | None:
+    """``matrix`` ``(D, D)`` where it is positive definite, else one near it that is; None for what is no matrix.
+
+    Near in the metric of its own diagonal, so that units of parameters do not matter.
+    """
+    diagonal = matrix.diagonal()
+    if not (np.all(np.isfinite(matrix)) and np.all(diagonal > 0) and np.all(diagonal <= LARGEST_INFORMATION)):
+        return None
+    if _invertible(matrix):
+        return matrix
+    scale = np.sqrt(diagonal)
+    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    mended = (vectors * np.maximum(values, _LEAST_EIGENVALUE)) @ vectors.T * np.outer(scale, scale)
+    mended = 0.5 * (mended + mended.T)
+    return mended if _invertible(mended) else None
+
+
+def _invertible(matrix: Array64) -> bool:
+    try:
+        pivots = np.linalg.cholesky(matrix).diagonal()
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.all(np.square(pivots) >= _LEAST_PIVOT * matrix.diagonal()))

@@ -1,0 +1,171 @@
+"""Tables of every kind, degenerate ones too, and builds of the surrogate over them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from randomgen import ChaCha
+from scipy.special import expit
+
+from app.inference.laplace import Laplace, laplace
+from app.inference.mechanisms import GRID, NoiseSource
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.problems import Problem, model_for
+from app.inference.protocol import (
+    Array64,
+    Column,
+    DeclaredFacts,
+    Integers,
+    MechanismPlan,
+    ModelSpec,
+    PlanRequest,
+    PriorSpec,
+    Pseudocoreset,
+    Question,
+)
+from app.inference.registry import method
+from app.inference.runner import run
+from tests.inference.support import Table, divergence
+
+METHOD: Final = "dp-psvi-surrogate"
+CLASSES: Final = ("a", "b", "c")
+FAMILIES: Final = (
+    "logistic-regression",
+    "probit-regression",
+    "linear-regression",
+    "poisson-regression",
+    "multinomial-logistic",
+    "gaussian-mean",
+)
+DESIGNS: Final[dict[str, Callable[[np.random.Generator, int, int], Array64]]] = {
+    "uniform": lambda rng, n, k: rng.uniform(-1, 1, (n, k)),
+    "normal": lambda rng, n, k: 0.3 * rng.standard_normal((n, k)),
+    "correlated": lambda rng, n, k: 0.3 * rng.standard_normal((n, 1)) + 0.1 * rng.standard_normal((n, k)),
+    "constant": lambda rng, n, k: np.tile(rng.uniform(-1, 1, k), (n, 1)),
+    "at the bound": lambda rng, n, k: np.ones((n, k)),
+    "duplicated": lambda rng, n, k: np.repeat(rng.uniform(-1, 1, (n, 1)), k, axis=1),
+    "heavy tails": lambda rng, n, k: 0.02 * rng.standard_cauchy((n, k)),
+    "rare": lambda rng, n, k: np.where(rng.random((n, k)) < 0.02, 1.0, -1.0),
+    "narrow": lambda rng, n, k: 0.7 + 1e-3 * rng.standard_normal((n, k)),
+    "zero": lambda rng, n, k: np.zeros((n, k)),
+}
+SIGNALS: Final = ("drawn", "separable", "all alike", "noise")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``rows`` rows in ``slots`` slots, ``features`` columns of a kind, targets of a kind."""
+
+    family: str = "logistic-regression"
+    design: str = "uniform"
+    signal: str = "drawn"
+    features: int = 9
+    rows: int = 2000
+    slots: int = 2200
+    seed: int = 0
+    prior: PriorSpec = PriorSpec()  # noqa: RUF009  (frozen)
+    noise_scale: float | None = None
+
+    @property
+    def spec(self) -> ModelSpec:
+        """All columns, and the family's target."""
+        target = {"multinomial-logistic": "class", "gaussian-mean": None}.get(self.family, "y")
+        scale = self.noise_scale if self.family == "linear-regression" else None
+        return ModelSpec(self.family, tuple(f"x{j}" for j in range(self.features)), target, self.prior, scale)
+
+    @property
+    def facts(self) -> DeclaredFacts:
+        """Bounds of -1 and 1; targets as the family likes them."""
+        features = tuple(Column(f"x{j}", "real", -1, 1) for j in range(self.features))
+        target = {
+            "multinomial-logistic": Column("class", "categorical", categories=CLASSES),
+            "linear-regression": Column("y", "real", -10, 10),
+            "poisson-regression": Column("y", "integer", 0, 10_000),
+        }.get(self.family, Column("y", "binary"))
+        return DeclaredFacts((*features, target), self.slots, {"kind": "row"}, "private", 1e-6)
+
+    @property
+    def problem(self) -> Problem:
+        """What the posterior needs besides the table."""
+        return model_for(self.spec, self.facts)
+
+    def plan(self, sigma: float, size: int = 12, **parameters: Any) -> MechanismPlan:
+        """For a target that asks for this noise multiplier."""
+        return method(METHOD).plan(PlanRequest(METHOD, size, self.spec, parameters, None, sigma), self.facts)
+
+    def table(self) -> Table:
+        """Null rows come last."""
+        rng = np.random.default_rng(self.seed)
+        x = np.clip(DESIGNS[self.design](rng, self.slots, self.features), -1, 1)
+        columns: dict[str, NDArray[Any]] = {f"x{j}": x[:, j].copy() for j in range(self.features)}
+        y = self._targets(rng, x)
+        name = self.spec.target or "y"
+        columns[name] = y.astype(np.uint16) if name == "class" else y
+        columns["_present"] = (np.arange(self.slots) < self.rows).astype(np.uint8)
+        for values in columns.values():
+            values[self.rows :] = 0
+        return Table(columns)
+
+    def _targets(self, rng: np.random.Generator, x: Array64) -> Array64:
+        a = x @ rng.normal(0, 1.5, self.features) + rng.normal()
+        if self.signal == "all alike":
+            return np.ones(len(a))
+        if self.signal == "noise":
+            a = np.zeros(len(a))
+        if self.family in {"logistic-regression", "probit-regression"}:
+            return (a > 0 if self.signal == "separable" else rng.random(len(a)) < expit(a)).astype(float)
+        if self.family == "linear-regression":
+            return np.clip(a + (self.signal == "drawn") * rng.standard_normal(len(a)), -10, 10)
+        if self.family == "poisson-regression":
+            return np.minimum(rng.poisson(np.exp(np.minimum(a, 9))), 10_000).astype(float)
+        return np.clip(np.floor(a + 1.5 + rng.random(len(a))), 0, 2)
+
+    def exact(self) -> Laplace:
+        """The full posterior."""
+        problem = self.problem
+        x, y, present = problem.design.encode(self.table().gather(np.arange(self.slots)))
+        return posterior(problem, x.astype(float), y.astype(float), present.astype(float))
+
+
+class Drawn:
+    """Floating-point noise of the planned size, the same each time: never beyond tests."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
+        return np.asarray(sums + np.rint(scale * self._rng.standard_normal(len(sums))).astype(np.int64))
+
+
+class Script:
+    """An oracle without rows, whose answers a function of their length and turn makes up."""
+
+    def __init__(self, values: Callable[[int], Array64]) -> None:
+        self._values = values
+
+    def ask(self, question: Question) -> Array64:
+        length = max(np.size(question.scales(1.0)), 1)
+        noised: Any = self._values(length if length > 1 else question.length) * GRID
+        return question.answer(noised)
+
+
+def posterior(problem: Problem, u: Array64, y: Array64 | None, weight: Array64) -> Laplace:
+    rows = np.asarray(problem.model.fold(u, np.zeros(len(u)) if y is None else y))
+    return laplace(problem.model, rows, weight, problem.prior, np.zeros(problem.model.dimension))
+
+
+def build(case: Case, plan: MechanismPlan, noise: NoiseSource, seed: int = 0) -> Pseudocoreset:
+    """A run of ``plan`` by the real oracle."""
+    sampling = np.random.Generator(ChaCha(key=seed))
+    asked = ClippedGaussianOracle(case.problem.model, plan, case.facts, case.table(), noise=noise, sampling=sampling)
+    return run(plan, case.facts, asked, np.random.default_rng(seed), lambda _: None)
+
+
+def losses(case: Case, points: Pseudocoreset) -> tuple[float, float]:
+    """KL from the points' posterior, and from the prior, to the full posterior, in nats."""
+    problem, exact = case.problem, case.exact()
+    found = posterior(problem, points.u, points.y, points.weight)
+    prior = posterior(problem, points.u, points.y, np.zeros(len(points.weight)))
+    return divergence(found, exact), divergence(prior, exact)

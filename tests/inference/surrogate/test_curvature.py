@@ -1,0 +1,94 @@
+"""How information changes along the parameter, against Monte Carlo, closed forms and finite differences."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from app.inference.protocol import Array64
+from app.inference.surrogate.curvature import Curvature
+from app.inference.surrogate.population import Population
+from tests.inference.surrogate.tables import Case
+
+RNG = np.random.default_rng(2)
+COVARIANCE = np.zeros((4, 4))
+COVARIANCE[:3, :3] = np.cov(RNG.normal(size=(3, 30)) * 0.7)
+LAW = Population(100.0, np.array([0.3, -0.4, 0.1, 1.0]), COVARIANCE)
+THETA, PRIOR = np.array([1.0, -1.5, 0.5, 0.3]), np.eye(4)
+LOGISTIC = Curvature(Case(features=3).problem.model, 4)
+
+
+def _curvature(family: str) -> Curvature:
+    return Curvature(Case(family, features=3).problem.model, 4)
+
+
+def test_one_rows_information_is_the_models() -> None:
+    t = np.linspace(-5, 5, 12).reshape(3, 4)
+    np.testing.assert_allclose(LOGISTIC(t), expit(t) * expit(-t), rtol=1e-5)
+    np.testing.assert_allclose(_curvature("poisson-regression")(t), np.exp(t), rtol=1e-5)
+
+
+def test_a_rows_information_is_minus_the_slope_of_its_score() -> None:
+    """By central differences of the logistic mean, in which scores are linear."""
+    t, h = np.linspace(-3, 3, 7), 1e-5
+    np.testing.assert_allclose(LOGISTIC(t), (expit(t + h) - expit(t - h)) / (2 * h), rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["logistic-regression", "probit-regression", "poisson-regression"])
+def test_the_populations_information_is_that_of_a_large_sample(family: str) -> None:
+    curvature = _curvature(family)
+    x = LAW.rows(RNG, 400_000)
+    sampled = 100 * (x * curvature(x @ THETA)[:, None]).T @ x / len(x)
+    found = curvature.information(LAW, THETA)
+    assert np.linalg.norm(found - sampled) < 0.03 * np.linalg.norm(sampled)
+
+
+def test_poisson_information_has_a_closed_form() -> None:
+    """The law tilted by ``exp(x'theta)`` is normal with its mean moved by ``S theta``."""
+    found = _curvature("poisson-regression").information(LAW, THETA)
+    mean = LAW.mean + COVARIANCE @ THETA
+    mass = 100 * np.exp(LAW.mean @ THETA + 0.5 * THETA @ COVARIANCE @ THETA)
+    np.testing.assert_allclose(found, mass * (COVARIANCE + np.outer(mean, mean)), rtol=1e-4, atol=1e-3)
+
+
+def test_at_zero_it_is_the_second_moments() -> None:
+    np.testing.assert_allclose(LOGISTIC.information(LAW, np.zeros(4)), 25 * LAW.second_moments, rtol=1e-4, atol=1e-6)
+
+
+def test_the_populations_own_matrix_is_carried_to_its_own() -> None:
+    """Within the limits of the change of any direction."""
+    start, end = THETA, 0.6 * THETA
+    carried = LOGISTIC.carried(LOGISTIC.information(LAW, start) + PRIOR, LAW, start, end, PRIOR)
+    np.testing.assert_allclose(carried, LOGISTIC.information(LAW, end) + PRIOR, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0, 30.0, 1e4])
+def test_what_is_carried_stays_positive_definite_and_symmetric(size: float) -> None:
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        root = rng.normal(size=(4, 4))
+        belief = root @ root.T + 1e-3 * np.eye(4)
+        start, end = rng.normal(0, size, (2, 4))
+        carried = LOGISTIC.carried(belief, LAW, start, end, PRIOR)
+        np.linalg.cholesky(carried)
+        np.testing.assert_array_equal(carried, carried.T)
+
+
+def test_nothing_is_carried_nowhere() -> None:
+    belief = 7 * np.eye(4)
+    np.testing.assert_allclose(LOGISTIC.carried(belief, LAW, THETA, THETA, PRIOR), belief, atol=1e-9)
+
+
+@pytest.mark.parametrize("step", [0 * THETA, 1e-6 * THETA, THETA, -THETA, 50 * THETA, np.eye(4)[3]])
+def test_a_step_is_stretched_and_never_shortened(step: Array64) -> None:
+    for family in ("logistic-regression", "probit-regression", "poisson-regression"):
+        assert 1 <= _curvature(family).stretch(LAW, np.zeros(4), step) <= 2
+
+
+def test_the_stretch_makes_up_for_information_that_falls() -> None:
+    """The mean score falls from ``F step`` to zero at the end of the stretched step: simulated rows that follow it."""
+    x, truth = LAW.rows(RNG, 200_000), 1.2 * THETA
+    gradient = 100 * x.T @ (expit(x @ truth) - 0.5) / len(x)
+    step = np.linalg.solve(LOGISTIC.information(LAW, np.zeros(4)), gradient)
+    stretch = LOGISTIC.stretch(LAW, np.zeros(4), step)
+    assert stretch > 1.1
+    assert np.linalg.norm(stretch * step - truth) < 0.35 * np.linalg.norm(step - truth)

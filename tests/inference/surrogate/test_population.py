@@ -1,0 +1,90 @@
+"""What is made of a noised histogram and of noised moments."""
+
+import numpy as np
+import pytest
+
+from app.inference.questions.moments import BINS
+from app.inference.surrogate.population import (
+    Population,
+    clip_of,
+    population_of,
+    root_mean_square,
+    scale_of,
+)
+
+RNG = np.random.default_rng(4)
+X = np.column_stack((RNG.normal((0.5, -0.2, 0.0), (0.3, 0.1, 0.5), (400, 3)), np.ones(400)))
+
+
+def _sums(scale: float) -> np.ndarray:
+    z = X[:, :-1] / scale
+    return np.concatenate(([len(X)], z.sum(axis=0), (z**2).sum(axis=0)))
+
+
+def test_exact_moments_are_found_without_noise() -> None:
+    found = population_of(_sums(0.7), 0.7, 0.0, 500, intercept=True)
+    assert found.count == len(X)
+    np.testing.assert_allclose(found.mean, X.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(found.covariance.diagonal(), X.var(axis=0), atol=1e-12)
+
+
+def test_without_an_intercept_all_coordinates_are_columns() -> None:
+    found = population_of(_sums(1.0), 1.0, 0.0, 500, intercept=False)
+    np.testing.assert_allclose(found.mean, X[:, :-1].mean(axis=0), atol=1e-12)
+
+
+def test_means_within_the_noise_are_shrunk_away_and_variances_raised_to_it() -> None:
+    found = population_of(_sums(1.0), 1.0, 0.15 * len(X), 500, intercept=True)
+    assert found.mean[2] == 0
+    assert 0 < found.mean[0] < X[:, 0].mean()
+    np.testing.assert_allclose(found.covariance.diagonal()[:-1], np.maximum(X.var(axis=0)[:-1], 0.15), rtol=0.3)
+
+
+@pytest.mark.parametrize(("said", "noise", "count"), [(900, 1.0, 500), (-50, 1.0, 5), (-50, 40.0, 80), (3, 1e9, 500)])
+def test_the_count_stays_between_its_noise_and_the_slots(said: float, noise: float, count: float) -> None:
+    answer = np.concatenate(([said], np.zeros(6)))
+    found = population_of(answer, 1.0, noise, 500, intercept=True)
+    assert found.count == pytest.approx(count)
+    assert np.all(np.isfinite(found.covariance))
+
+
+def test_lengths_in_bins_give_their_root_mean_square() -> None:
+    """Within the width of a bin, which is sqrt(2) either way."""
+    squared = (X**2).sum(axis=1)
+    counts = np.bincount(np.floor(np.log2(8 / squared)).astype(int), minlength=BINS)
+    found = root_mean_square(counts, 8.0, 1.0)
+    assert found == pytest.approx(np.sqrt(squared.mean()), rel=0.19)
+    assert root_mean_square(counts + RNG.normal(0, 1, BINS), 8.0, 1.0) == pytest.approx(found, rel=0.1)
+
+
+def test_a_histogram_of_noise_alone_says_the_largest() -> None:
+    assert root_mean_square(np.ones(BINS), 9.0, 1.0) == 3.0
+
+
+def test_scales_and_clips_have_public_ends() -> None:
+    assert scale_of(3.0, 9) == 2.0
+    assert 0 < scale_of(0.0, 5) < scale_of(1e300, 5) < np.inf
+    assert clip_of(0.0) == 2.0
+    assert clip_of(7.0) == 14.0
+
+
+def test_rows_have_exactly_the_populations_moments() -> None:
+    law = Population(10.0, X.mean(axis=0), np.cov(X.T, bias=True))
+    rows = law.rows(RNG, 50)
+    np.testing.assert_allclose(rows.mean(axis=0), law.mean, atol=1e-12)
+    np.testing.assert_allclose(rows.T @ rows / 50, law.second_moments, atol=1e-12)
+
+
+def test_spread_is_the_root_mean_square_of_predictors() -> None:
+    law, step = Population(10.0, X.mean(axis=0), np.cov(X.T, bias=True)), RNG.normal(size=8)
+    predictors = X @ step.reshape(2, 4).T
+    assert law.spread(step, 2) == pytest.approx(np.sqrt(np.mean(predictors**2)))
+
+
+@pytest.mark.parametrize("level", [1.0, 1.3])
+def test_second_moments_are_taken_over_with_their_level(level: float) -> None:
+    law = Population(10.0, np.array([0, 0, 0, 1.0]), np.zeros((4, 4)))
+    found = law.with_second_moments(level * X.T @ X / len(X))
+    assert found.count == pytest.approx(10 * level)
+    np.testing.assert_allclose(found.mean, X.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(found.covariance, np.cov(X.T, bias=True), atol=1e-12)

@@ -1,0 +1,68 @@
+"""The schedule: one Gaussian's price, and bounds that follow the noise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE, Schedule
+from app.privacy.accounting import cost
+from app.privacy.events import GaussianEvent
+from tests.inference.surrogate.tables import Case
+
+SCHEDULES = [
+    Schedule(sigma, rate, slots, dimension, informed=informed)
+    for sigma in (0.3, 4.0, 60.0)
+    for rate in (0.2, 1.0)
+    for slots in (300, 100_000)
+    for dimension in (1, 30)
+    for informed in (True, False)
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_shares_sum_to_one_and_scores_grow(schedule: Schedule) -> None:
+    shares = schedule.score_shares
+    matrices = schedule.information_share * schedule.rounds if schedule.informed else 0
+    assert 2 * LENGTHS_SHARE + MOMENTS_SHARE + shares.sum() + matrices == pytest.approx(1, rel=1e-12)
+    assert len(shares) == schedule.rounds
+    assert np.all(np.diff(shares) > 0)
+
+
+@pytest.mark.parametrize("case", [Case(), Case("gaussian-mean"), Case("multinomial-logistic", features=3)])
+@pytest.mark.parametrize("sigma", [0.4, 5.0, 70.0])
+def test_a_plan_of_full_queries_costs_what_one_gaussian_costs(case: Case, sigma: float) -> None:
+    """Composition adds ``1 / sigma_t**2``, and prices of full Gaussians follow from that sum alone."""
+    assert cost(case.plan(sigma).events, 1e-6) == pytest.approx(cost((GaussianEvent(sigma),), 1e-6), rel=1e-9)
+
+
+def test_bounds_shrink_as_noise_grows_down_to_a_floor() -> None:
+    """Noise grows with a bound, clipping's bias falls with it."""
+    quiet, loud, louder = (Schedule(sigma, 1.0, 10_000, 10) for sigma in (0.1, 3.0, 1e4))
+    for bound in (lambda s: s.score_bound, lambda s: s.information_bound(0)):
+        assert bound(quiet) > bound(loud) >= bound(louder)
+    assert louder.score_bound == pytest.approx(np.sqrt(1.5 * 10 / 10_000))
+    assert louder.information_bound(0) == pytest.approx(2.3 * 10 / 10_000)
+
+
+def test_the_last_information_matrix_is_bounded_more_loosely() -> None:
+    schedule = Schedule(20.0, 1.0, 10_000, 10)
+    bounds = [schedule.information_bound(turn) for turn in range(schedule.rounds)]
+    assert bounds[-1] > bounds[0]
+    assert set(bounds[:-1]) == {bounds[0]}
+
+
+def test_sampling_counts_as_noise() -> None:
+    """A sum over a share q of the slots, divided by q, has 1/q times the noise."""
+    full, sampled = Schedule(6.0, 1.0, 10_000, 10), Schedule(3.0, 0.5, 10_000, 10)
+    assert sampled.effective_sigma == full.effective_sigma
+    for turn in range(full.rounds):
+        assert sampled.score_noise(turn) == full.score_noise(turn)
+        assert sampled.information_noise(turn) == full.information_noise(turn)
+    assert sampled.multiplier(0.25) == 6.0
+
+
+def test_asked_rounds_outdo_the_default() -> None:
+    schedule = Schedule(3.0, 1.0, 10_000, 10)
+    assert schedule.rounds != 5
+    assert replace(schedule, asked_rounds=5).rounds == 5
