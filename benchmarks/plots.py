@@ -21,7 +21,11 @@ COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E
 """Of Okabe and Ito, which people who see red and green alike can tell apart; markers differ, too."""
 MARKERS: Final = "os^Dv<P*"
 DASHES: Final = ("--", ":", "-.", (0, (1, 3)))
+LEAST: Final = 1e-6
+"""Smaller values, which are rounding, are drawn here."""
 _QUIET: Final = "#6b7280"
+_APART: Final = 0.08
+"""Of the length of an axis, that names of places keep between them."""
 
 
 def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
@@ -50,7 +54,9 @@ def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record],
     for index, line in enumerate(each for each in lines if each not in references):
         _line(axes, axis, quantity, chosen(records, method=line), index)
     for index, line in enumerate(references):
-        found = [(at, each) for at, each in _points(axis, quantity, chosen(records, method=line)) if each.median > 0]
+        found = [
+            (at, each) for at, each in _points(axis, quantity, chosen(records, method=line)) if each.median > LEAST
+        ]
         if found:
             x, y = [at for at, _ in found], [each.median for _, each in found]
             axes.plot(x, y, color=_QUIET, ls=DASHES[index % len(DASHES)], lw=1.6, label=line, zorder=1)
@@ -69,9 +75,12 @@ def _line(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], 
         return
     x = [at for at, _ in found]
     colour = COLOURS[index % len(COLOURS)]
-    medians = [each.median for _, each in found]
+    least = LEAST if quantity.logarithmic else -math.inf
+    lower, medians, upper = (
+        [max(getattr(each, name), least) for _, each in found] for name in ("lower", "median", "upper")
+    )
     axes.plot(x, medians, color=colour, marker=MARKERS[index % len(MARKERS)], ms=4, lw=1.5, label=records[0].method)
-    axes.fill_between(x, [e.lower for _, e in found], [e.upper for _, e in found], color=colour, alpha=0.18, lw=0)
+    axes.fill_between(x, lower, upper, color=colour, alpha=0.18, lw=0)
 
 
 def _points(axis: str, quantity: Quantity, records: Sequence[Record]) -> list[tuple[float, Summary]]:
@@ -92,8 +101,17 @@ def _ticks(axes: Axes, axis: str, across: Sequence[float]) -> None:
         return
     largest = max(value for value in across if not math.isinf(value))
     at = [_no_noise(largest) if math.isinf(value) else value for value in across]
-    labels = [NO_NOISE if math.isinf(value) else f"{value:g}" for value in across]
     if axis != "rows":
-        axes.set_xticks(at, labels)
+        axes.set_xticks(at, _labels(at, across))
         axes.minorticks_off()
     axes.set_xlim(0.85 * float(np.min(at)), 1.2 * float(np.max(at)))
+
+
+def _labels(at: Sequence[float], across: Sequence[float]) -> list[str]:
+    """Names of places, but for those that would run into the one before."""
+    step, last, labels = (max(at) / min(at)) ** _APART, 0.0, []
+    for x, value in zip(at, across, strict=True):
+        apart = x >= last * step
+        labels.append((NO_NOISE if math.isinf(value) else f"{value:g}") if apart else "")
+        last = x if apart else last
+    return labels
