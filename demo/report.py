@@ -22,8 +22,8 @@ def method(console: Console, usual: Method) -> None:
     heading(console, f"Method: {usual.id}, the default")
     console.print(
         "It asks the whole table a few dozen noised questions, placed where noise costs least, and fits the points to\n"
-        "what they say. Choose dp-psvi for the published algorithm, or where a quote warns of too many parameters for\n"
-        "the noise; choose dp-vi where a normal posterior itself should stand under the certificate."
+        "what they say. Choose dp-vi where a normal posterior itself should stand under the certificate, or where a\n"
+        "quote warns of too many parameters for the noise; choose dp-psvi for the published algorithm."
     )
 
 
