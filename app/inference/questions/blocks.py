@@ -14,8 +14,9 @@ MOST_ROWS = 2048
 _TILE = 64
 """Rows that products are computed in: in whole tiles, a row is rounded alike wherever it lies."""
 
-_MOST_VALUES = 1 << 16
-"""Values that are worked on together at most: a quarter of a MiB stays in the cache."""
+_MOST_VALUES = 1 << 15
+"""Values that are worked on together at most, unless a tile has more: 128 KiB stay in the cache, and a small batch is
+not filled up with many null rows."""
 
 
 def power_of_two(n: int) -> int:
@@ -28,7 +29,8 @@ def block_units(length: int, rows_per_unit: int) -> int:
 
     Public facts decide it: all blocks of a query have this shape, wherever they are worked on.
     """
-    return power_of_two(min(MOST_ROWS, _MOST_VALUES // length) // rows_per_unit)
+    rows = max(_TILE, min(MOST_ROWS, _MOST_VALUES // length))
+    return power_of_two(rows // rows_per_unit)
 
 
 def block_rows(length: int, rows_per_unit: int) -> int:
