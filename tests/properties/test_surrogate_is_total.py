@@ -1,0 +1,128 @@
+"""The surrogate over designs and answers of every kind: points, always, and no trust in what has gone astray."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.inference.mechanisms import NoiseSource
+from app.inference.protocol import Array64, PriorSpec, Pseudocoreset
+from app.inference.runner import run
+from tests.inference.support import NullNoise
+from tests.inference.surrogate.tables import DESIGNS, FAMILIES, SIGNALS, Case, Drawn, Script, build, losses
+
+NOISES = (0.01, 0.5, 5.0, 60.0, 1e4, 1e6)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Mostly degenerate tables."""
+    features = draw(st.sampled_from([1, 2, 3, 8]))
+    slots = draw(st.sampled_from([1, 2, features + 1, 30, 300, 2000]))
+    rows = draw(st.sampled_from([0, 1, slots // 50, slots // 2, slots]))
+    scales = draw(st.sampled_from([{}, {"x0": 1e-6}, {"x0": 1e6}]))
+    prior = PriorSpec(draw(st.sampled_from([1.0, 10.0, 1e-6, 1e6])), scales, draw(st.sampled_from([None, 0.1, 4.0])))
+    return Case(
+        draw(st.sampled_from(FAMILIES)),
+        draw(st.sampled_from(sorted(DESIGNS))),
+        draw(st.sampled_from(SIGNALS)),
+        features,
+        min(rows, slots),
+        slots,
+        draw(st.integers(0, 1 << 30)),
+        prior,
+        draw(st.sampled_from([None, 0.01, 1.0, 1e3])),
+    )
+
+
+def _numbers(value: Any) -> list[float]:
+    return [number for each in value.values() for number in _numbers(each)] if isinstance(value, dict) else [value]
+
+
+def _check(points: Pseudocoreset, size: int) -> None:
+    assert len(points.u) == len(points.weight) == size
+    assert points.y is None or (len(points.y) == size and bool(np.all(np.isfinite(points.y))))
+    assert np.all(np.isfinite(points.u))
+    assert np.all(np.isfinite(points.weight))
+    assert np.all(points.weight >= 0)
+    assert all(math.isfinite(number) for number in _numbers(dict(points.diagnostics)))
+
+
+def _adversary(seed: int, magnitude: float | None) -> Script:
+    """Answers of one magnitude and any sign, or of all magnitudes at once."""
+    rng = np.random.default_rng(seed)
+
+    def said(length: int) -> Array64:
+        size = 10.0 ** rng.uniform(-300, 290, length) if magnitude is None else np.full(length, magnitude)
+        return np.asarray(size * rng.choice([-1.0, 0.0, 1.0], length))
+
+    return Script(said)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    cases(),
+    st.sampled_from(NOISES),
+    st.sampled_from([1, 2, 9]),
+    st.sampled_from([1.0, 0.05]),
+    st.sampled_from([None, NullNoise()]),
+)
+def test_w14_any_table_gives_points(
+    case: Case, sigma: float, size: int, rate: float, noise: NoiseSource | None
+) -> None:
+    """W14: whatever the rows are, and however much noise there is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan = case.plan(sigma, size, sampling_rate=rate)
+        _check(build(case, plan, noise or Drawn(case.seed), case.seed), size)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    cases(),
+    st.sampled_from(NOISES),
+    st.sampled_from([1, 2, 9]),
+    st.sampled_from([0.0, 1e-300, 1e-3, 1.0, 1e5, 1e100, 1e290, None]),
+)
+def test_w14_any_answers_give_points(case: Case, sigma: float, size: int, magnitude: float | None) -> None:
+    """W14: no oracle can make the method fail, or say what is not finite."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan = case.plan(sigma, size)
+        oracle = _adversary(case.seed, magnitude)
+        _check(run(plan, case.facts, oracle, np.random.default_rng(case.seed), lambda _: None), size)
+
+
+@pytest.mark.parametrize(
+    "family", ["logistic-regression", "probit-regression", "multinomial-logistic", "gaussian-mean"]
+)
+def test_what_is_far_away_is_not_trusted(family: str) -> None:
+    """Wherever KL exceeds 50 nats and ten times the stated noise, over tables of several designs and noises.
+
+    Counts of few units with very large rates, and noise scales that are to be learned, can go astray unseen.
+    """
+    rng, trusted = np.random.default_rng(len(family)), 0
+    for seed in range(8):
+        slots = int(rng.choice([300, 2000]))
+        rows, sigma = int(slots * rng.choice([1, 0.9, 0.5])), float(rng.choice([70.0, 19.0, 4.2, 2.2]))
+        case = Case(family, str(rng.choice(list(DESIGNS))), "drawn", int(rng.choice([1, 3])), rows, slots, seed)
+        points = build(case, case.plan(sigma, 12), Drawn(seed), seed)
+        found, _ = losses(case, points)
+        far = found > 50 + 10 * points.diagnostics["noise_kl"]
+        assert not (far and points.diagnostics["trusted"])
+        trusted += points.diagnostics["trusted"]
+    assert trusted >= 3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_search_that_cannot_arrive_in_two_rounds_is_not_trusted(family: str) -> None:
+    """An oracle that keeps saying the mode is far away in one direction."""
+    case = Case(family, features=3)
+    plan = case.plan(0.5, 12, rounds=2)
+    said = Script(lambda length: np.full(length, 1e4))
+    points = run(plan, case.facts, said, np.random.default_rng(0), lambda _: None)
+    assert points.diagnostics["trusted"] is False
