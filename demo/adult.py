@@ -6,13 +6,10 @@ the training file and never leaves. Coins cannot be seeded: every run differs.
 """
 
 import argparse
-import csv
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Final
 
@@ -22,9 +19,9 @@ from corevault import Client, Gaussian, Pseudocoreset, logistic_laplace
 from corevault.resources.jobs import DEFAULT_METHOD
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
 from demo import census, owner
+from demo.census_figures import Result, page, summary, write
 from demo.failure import DemoFailed
 from demo.server import Server, running_server
 from demo.table import Tables
@@ -32,24 +29,10 @@ from demo.table import Tables
 EPSILONS: Final = (1.0, 0.2)
 BUDGET, DELTA, SIZE = 8.0, 1e-6, 150
 RESULTS: Final = Path("docs") / "benchmarks" / "adult-http.csv"
-HEADINGS: Final = ("epsilon", "runs", "median gap", "worst gap", "median KL", "trusted", "seconds")
 _LEAST_PROBABILITY = 1e-12
 _JOB_SECONDS = 600.0
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One release. ``gap`` is what the full posterior's mean held-out log-likelihood exceeds this one's by, in nats."""
-
-    epsilon: float
-    run: int
-    gap: float
-    log_likelihood: float
-    kl: float
-    trusted: bool
-    seconds: float
 
 
 def main() -> int:
@@ -69,7 +52,7 @@ def main() -> int:
         console.print(f"Failed: {error}", markup=False)
         return 1
     write(chosen.results, found)
-    page(chosen.results.with_suffix(".md"), chosen.method, found)
+    page(chosen.results.with_suffix(".md"), chosen.method, SIZE, DELTA, found)
     console.print(summary(found), f"Each release is in {chosen.results}", sep="\n")
     return 0
 
@@ -122,48 +105,6 @@ class Judge:
         probability = belief.predict_probability(self._x)
         said = np.where(self._seen, probability, 1 - probability)
         return float(np.mean(np.log(np.maximum(said, _LEAST_PROBABILITY))))
-
-
-def write(path: Path, found: list[Result]) -> None:
-    """One line a release."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow([field.name for field in fields(Result)])
-        for result in found:
-            writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in astuple(result)])
-
-
-def page(path: Path, method: str, found: list[Result]) -> None:
-    """The same as :func:`summary`, to be read beside the CSV file."""
-    rows = [HEADINGS, tuple("---:" for _ in HEADINGS), *_figures(found)]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    path.write_text(
-        f"# Census income, all columns, through the HTTP API\n\nWritten by `make adult`. Releases of `{method}`, {SIZE} "
-        f"points each, logistic regression on {len(census.SCHEMA.names) - 1} declared columns in {census.SLOTS:,} slots, "
-        f"δ = {DELTA:g}. The gap is what the full table's posterior exceeds a release's by in mean log-likelihood of the "
-        f"test rows, in nats a row; KL is to the full posterior, in nats; trusted counts releases that trust themselves; "
-        f"seconds run from the order to the download.\nCoins cannot be seeded, so a repetition differs. Every release: "
-        f"[{path.stem}.csv]({path.stem}.csv).\n\n{table}\n"
-    )
-
-
-def summary(found: list[Result]) -> Table:
-    """Median and worst, for each epsilon."""
-    table = Table(*HEADINGS, title="Held-out log-likelihood per row that a release loses to the full table")
-    for row in _figures(found):
-        table.add_row(*row)
-    return table
-
-
-def _figures(found: list[Result]) -> Iterator[tuple[str, ...]]:
-    for epsilon in EPSILONS:
-        chosen = [result for result in found if result.epsilon == epsilon]
-        gaps, kls = [result.gap for result in chosen], [result.kl for result in chosen]
-        seconds = statistics.median(result.seconds for result in chosen)
-        trusted = sum(result.trusted for result in chosen)
-        figures = (f"{statistics.median(gaps):.4f}", f"{max(gaps):.4f}", f"{statistics.median(kls):.0f}")
-        yield f"{epsilon:g}", str(len(chosen)), *figures, str(trusted), f"{seconds:.1f}"
 
 
 def _client(server: Server, key: str) -> Client:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from corevault import Pseudocoreset, Release
 
-from demo import adult, census
+from demo import adult, census, census_figures
 from demo.table import Tables
 from tests.client.fake import TIME
 
@@ -57,15 +57,15 @@ def test_a_release_that_says_the_opposite_loses_much() -> None:
 
 def test_the_summary_has_the_median_and_the_worst(tmp_path: Path) -> None:
     found = [
-        adult.Result(1.0, run, gap, -0.3, 100.0 * gap, trusted=True, seconds=2.0)
+        census_figures.Result(1.0, run, gap, -0.3, 100.0 * gap, trusted=True, seconds=2.0)
         for run, gap in enumerate((0.1, 0.2, 0.6))
     ]
-    found += [adult.Result(0.2, 0, 0.5, -0.3, 7.0, trusted=False, seconds=2.0)]
-    columns = {str(column.header): list(column.cells) for column in adult.summary(found).columns}
+    found += [census_figures.Result(0.2, 0, 0.5, -0.3, 7.0, trusted=False, seconds=2.0)]
+    columns = {str(column.header): list(column.cells) for column in census_figures.summary(found).columns}
     assert (columns["median gap"], columns["worst gap"]) == (["0.2000", "0.5000"], ["0.6000", "0.5000"])
     assert (columns["runs"], columns["trusted"]) == (["3", "1"], ["3", "0"])
-    adult.write(tmp_path / "new" / "found.csv", found)
-    adult.page(tmp_path / "new" / "found.md", "dp-vi", found)
+    census_figures.write(tmp_path / "new" / "found.csv", found)
+    census_figures.page(tmp_path / "new" / "found.md", "dp-vi", 150, 1e-6, found)
     assert "| 1 | 3 | 0.2000 | 0.6000 | 20 | 3 | 2.0 |" in (tmp_path / "new" / "found.md").read_text()
     written = pd.read_csv(tmp_path / "new" / "found.csv")
     assert written["gap"].tolist() == [0.1, 0.2, 0.6, 0.5]
