@@ -51,7 +51,7 @@ def test_the_count_stays_between_its_noise_and_the_slots(said: float, noise: flo
 def test_lengths_in_bins_give_their_root_mean_square() -> None:
     """Within the width of a bin, which is sqrt(2) either way."""
     squared = (X**2).sum(axis=1)
-    counts = np.bincount(np.floor(np.log2(8 / squared)).astype(int), minlength=BINS)
+    counts = np.bincount(np.floor(np.log2(8 / squared)).astype(int), minlength=BINS).astype(np.float64)
     found = root_mean_square(counts, 8.0, 1.0)
     assert found == pytest.approx(np.sqrt(squared.mean()), rel=0.19)
     assert root_mean_square(counts + RNG.normal(0, 1, BINS), 8.0, 1.0) == pytest.approx(found, rel=0.1)
