@@ -17,6 +17,7 @@ from app.inference.questions import (
     BoundedScoreSum,
     ClippedScoreSum,
     CountSum,
+    InformationMomentSum,
     InformationSum,
     LengthHistogram,
     MomentSum,
@@ -34,6 +35,9 @@ KINDS: dict[str, Make] = {
     "clipped_score_sum": lambda rng, clip, spread: ClippedScoreSum(*_at(rng, spread), clip),
     "information_sum": lambda rng, clip, spread: InformationSum(*_at(rng, spread), clip),
     "moment_sum": lambda rng, clip, spread: MomentSum(2.0, WIDTH, intercept=True, clip=clip),
+    "information_moment_sum": lambda rng, clip, spread: InformationMomentSum(
+        2.0, WIDTH, intercept=True, theta=spread * rng.standard_normal(WIDTH), clip=0.2 * clip
+    ),
     "length_histogram": lambda rng, clip, spread: LengthHistogram(0.5, WIDTH, intercept=True, largest=9, squares=True),
     "count_sum": lambda rng, clip, spread: CountSum(),
 }
@@ -141,12 +145,15 @@ def test_a_unit_contributes_the_same_wherever_it_lies(name: str, each: int, unit
 
 def _by_hand(name: str, question: Any, z: Array64) -> Array64:
     """Each kind in double precision from its definition."""
-    if name in {"moment_sum", "length_histogram"}:
+    if name in {"moment_sum", "information_moment_sum", "length_histogram"}:
         x = z[:, :-1] * z[:, -1:] / question.scale
         values = np.column_stack([np.ones(len(z)), x, x**2])
         if name == "length_histogram":
             places = np.floor(np.log2(question.largest / np.sum(values**2, axis=1)))
             return np.bincount(np.clip(places, 0, BINS - 1).astype(int), minlength=BINS).astype(float)
+        if name == "information_moment_sum":
+            failure = expit(-z @ question.theta)
+            values *= (failure * (1 - failure))[:, None]
     elif name == "potential_sum":
         values = -np.log1p(np.exp(-z @ question.draws.T))
         values -= values.mean(axis=1, keepdims=True)
@@ -225,6 +232,8 @@ def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
         MomentSum(1.0, WIDTH, intercept=False, clip=1.0),
         MomentSum(1.0, WIDTH, intercept=True, clip=np.nan),
         MomentSum(np.nan, WIDTH, intercept=True, clip=1.0),
+        InformationMomentSum(1.0, WIDTH, intercept=True, theta=np.full(WIDTH, np.nan), clip=1.0),
+        InformationMomentSum(1.0, WIDTH, intercept=True, theta=np.zeros(WIDTH - 1), clip=1.0),
         LengthHistogram(0.0, WIDTH, intercept=True, largest=1.0, squares=True),
         LengthHistogram(1.0, WIDTH, intercept=True, largest=np.inf, squares=True),
     ],

@@ -32,7 +32,7 @@ from app.inference.protocol import (
     Switch,
 )
 from app.inference.questions import BoundedScoreSum, InformationSum
-from app.inference.surrogate.beginning import QUESTIONS, lengths, moments, nothing_known, opened
+from app.inference.surrogate.beginning import QUESTIONS, columns, lengths, moments, nothing_known, opened
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.guard import steadied
 from app.inference.surrogate.release import fitted, released
@@ -129,7 +129,8 @@ def _setup(problem: Problem, schedule: Schedule, size: int, *, within_bounds: bo
     if curvature is not None:
         flat, bent = curvature(np.array([0.0, 1.0]))
         bends = bool(abs(flat - bent) > 1e-6 * flat)
-    return Setup(model, design, prior, size, within_bounds, schedule, curvature, bends)
+    columnwise = plain and schedule.resolution > UNRESOLVED
+    return Setup(model, design, prior, size, within_bounds, schedule, curvature, bends, columnwise)
 
 
 def _schedule(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -> Schedule:
@@ -161,10 +162,12 @@ def _queries(setup: Setup) -> tuple[PlannedQuery, ...]:
         return PlannedQuery(kind, length, event if schedule.rate == 1 else PoissonSampledEvent(schedule.rate, event))
 
     first, sums = lengths(setup, 1.0, squares=False), moments(setup, 1.0, 1.0)
+    by_columns = columns(setup, 1.0, np.zeros(size), 1.0)
     queries = [query(first.kind, first.length, LENGTHS_SHARE)] * 2 + [query(sums.kind, sums.length, MOMENTS_SHARE)]
     for share in schedule.score_shares:
         if schedule.informed:
-            queries.append(query(InformationSum.kind, size**2, schedule.information_share))
+            kind, length = (by_columns.kind, by_columns.length) if setup.columnwise else (InformationSum.kind, size**2)
+            queries.append(query(kind, length, schedule.information_share))
         queries.append(query(BoundedScoreSum.kind, size, share))
     return tuple(queries)
 

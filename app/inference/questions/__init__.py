@@ -3,7 +3,7 @@
 from app.inference.protocol import Question
 from app.inference.questions.counts import CountSum
 from app.inference.questions.information import InformationSum
-from app.inference.questions.moments import LengthHistogram, MomentSum
+from app.inference.questions.moments import InformationMomentSum, LengthHistogram, MomentSum
 from app.inference.questions.potentials import PotentialSum
 from app.inference.questions.scores import BoundedScoreSum, ClippedScoreSum
 
@@ -11,6 +11,7 @@ __all__ = [
     "BoundedScoreSum",
     "ClippedScoreSum",
     "CountSum",
+    "InformationMomentSum",
     "InformationSum",
     "LengthHistogram",
     "MomentSum",
@@ -22,6 +23,7 @@ _ALL: tuple[type[Question], ...] = (
     BoundedScoreSum,
     ClippedScoreSum,
     CountSum,
+    InformationMomentSum,
     InformationSum,
     LengthHistogram,
     MomentSum,

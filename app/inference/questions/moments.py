@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.inference.design import Design
 from app.inference.mechanisms import GRID, BadQuestion, admissible_clip
 from app.inference.protocol import Array32, Array64, Integers, Model
-from app.inference.questions.blocks import clipped_sum, over_units, unit_blocks
+from app.inference.questions.blocks import check_array, clipped_sum, over_units, unit_blocks
 
 BINS = 48
 """Halvings of a squared length that the lengths' histogram tells apart."""
@@ -64,6 +64,52 @@ class MomentSum(_Moments):
 
         def moments(block: Array32) -> Array32:
             return _with_squares(self.coordinates(model, block))
+
+        clip = admissible_clip(self.clip)
+        return clipped_sum(moments, rows, present, rows_per_unit, length=self.length, clip=clip)
+
+    def scales(self, sigma: float) -> float:
+        """``sigma K`` for every value."""
+        return sigma * GRID
+
+    def answer(self, noised: Integers) -> Array64:
+        """``(1 + 2 k,)``, in units of the scale and its square."""
+        return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InformationMomentSum(_Moments):
+    """``sum_b clip_C(v_b (1, z, z * z))`` with v the information of a row's linear predictor at ``theta`` ``(D,)``.
+
+    What a Fisher matrix says of single columns and the intercept, for models with one predictor; answer as that of
+    :class:`MomentSum`.
+    """
+
+    theta: Array64
+    clip: float
+    kind: ClassVar[str] = "information_moment_sum"
+
+    def check(self, model: Model, design: Design) -> None:
+        """As that of the base; ``theta`` is finite and all of the parameter, and there is an intercept."""
+        _Moments.check(self, model, design)
+        check_array(self.theta, (self.width,), "theta")
+        if not self.intercept or model.dimension != self.width:
+            raise BadQuestion("the information of one linear predictor, with an intercept")
+        admissible_clip(self.clip)
+
+    @property
+    def length(self) -> int:
+        """As that of :class:`MomentSum`."""
+        return 1 + 2 * (self.width - 1)
+
+    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """As :meth:`app.inference.protocol.Question.sum`."""
+
+        def moments(block: Array32) -> Array32:
+            weights = np.square(model.information_factors(block, self.theta)[:, :, -1]).sum(axis=1)
+            weighted = _with_squares(self.coordinates(model, block))
+            weighted *= weights[:, None]
+            return weighted
 
         clip = admissible_clip(self.clip)
         return clipped_sum(moments, rows, present, rows_per_unit, length=self.length, clip=clip)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.inference.protocol import Array32, Array64, Oracle
-from app.inference.questions import LengthHistogram, MomentSum
+from app.inference.questions import InformationMomentSum, LengthHistogram, MomentSum
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.population import Population, clip_of, population_of, root_mean_square, scale_of
 from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE
@@ -16,14 +16,14 @@ _MOST_OF_MOMENTS = 4.0
 _ROWS = 512
 
 
-def columns(setup: Setup) -> int:
+def features(setup: Setup) -> int:
     """Design columns but for the intercept."""
     return setup.design.width - int(setup.design.intercept)
 
 
 def lengths(setup: Setup, scale: float, *, squares: bool) -> LengthHistogram:
     """Of rows, or with ``squares`` of what the moments sum; bounded coordinates bound the first."""
-    most = _MOST_OF_MOMENTS * (columns(setup) + 1) if squares else float(columns(setup))
+    most = _MOST_OF_MOMENTS * (features(setup) + 1) if squares else float(features(setup))
     return LengthHistogram(scale, setup.design.width, intercept=setup.design.intercept, largest=most, squares=squares)
 
 
@@ -43,13 +43,18 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         length = root_mean_square(counts, question.largest, noise)
         if squares:
             return replace(state, clip=clip_of(length))
-        return replace(state, scale=scale_of(length, columns(setup)))
+        return replace(state, scale=scale_of(length, features(setup)))
     answer = asked(oracle, moments(setup, state.scale, state.clip), schedule, MOMENTS_SHARE, state.clip)
     noise = schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip
     population = population_of(answer, state.scale, noise, schedule.slots, intercept=setup.design.intercept)
     information = _first_information(rng, setup, population, state.theta)
     setup = replace(setup, schedule=replace(schedule, units=population.count))
     return replace(state, setup=setup, population=population, information=information, units=population.count)
+
+
+def columns(setup: Setup, scale: float, theta: Array64, clip: float) -> InformationMomentSum:
+    """The question for the information of single columns at ``theta``."""
+    return InformationMomentSum(scale, setup.design.width, intercept=setup.design.intercept, theta=theta, clip=clip)
 
 
 def nothing_known(setup: Setup) -> Population:

@@ -7,7 +7,8 @@ from scipy.linalg import solve_triangular
 
 from app.inference.protocol import Array64, Oracle
 from app.inference.questions import BoundedScoreSum, InformationSum
-from app.inference.surrogate.beginning import information_of
+from app.inference.surrogate.beginning import columns, information_of
+from app.inference.surrogate.columns import clip_of_columns, no_columns
 from app.inference.surrogate.denoise import denoised
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.matrices import sound
@@ -22,7 +23,24 @@ _LEAST_EFFICIENCY = 0.6
 
 
 def informed(state: State, oracle: Oracle, turn: int) -> State:
-    """The state after the round's information matrix."""
+    """The state after the round's information, whole or by columns."""
+    return _by_columns(state, oracle) if state.setup.columnwise else _whole(state, oracle, turn)
+
+
+def _by_columns(state: State, oracle: Oracle) -> State:
+    setup, schedule = state.setup, state.setup.schedule
+    assert setup.curvature is not None
+    level = float(np.trace(setup.curvature.information(state.population, state.theta)))
+    level /= state.population.count * float(np.trace(state.population.second_moments))
+    question = columns(setup, state.scale, state.theta, clip_of_columns(state.clip, level))
+    answer = asked(oracle, question, schedule, schedule.information_share, question.clip)
+    noise = schedule.multiplier(schedule.information_share) / schedule.rate * question.clip
+    found = (state.columns or no_columns(question.length)).with_answer(answer, noise)
+    information = found.information(state.scale, schedule.slots) + setup.prior.precision(state.theta)
+    return replace(state, columns=found, information=information)
+
+
+def _whole(state: State, oracle: Oracle, turn: int) -> State:
     setup, schedule, prior = state.setup, state.setup.schedule, state.setup.prior.precision(state.theta)
     factor, whitening = metric(state.information)
     bound, noise = schedule.information_bound(turn), schedule.information_noise(turn)
@@ -90,7 +108,7 @@ def _believed(state: State, move: Array64, turn: int) -> float:
 def _carried(state: State, theta: Array64, prior: Array64) -> Array64:
     """The belief about the information at ``theta``, at least the prior's."""
     curvature, there = state.setup.curvature, state.setup.prior.precision(theta)
-    if curvature is None or not state.setup.bends:
+    if curvature is None or not state.setup.bends or state.setup.columnwise:
         return np.asarray(state.information - prior + there)
     carried = curvature.carried(state.information, state.population, state.theta, theta, prior)
     values, vectors = np.linalg.eigh(carried - prior)

@@ -6,6 +6,7 @@ from app.inference.design import Design
 from app.inference.fitting.fit import Fitted
 from app.inference.priors import Prior
 from app.inference.protocol import Array64, Model
+from app.inference.surrogate.columns import Columns
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.schedule import Schedule
@@ -17,7 +18,8 @@ class Setup:
     """What stays fixed through a run.
 
     ``curvature`` is that of models whose information follows from one linear predictor; ``bends``: whether it changes
-    along it, so that a step may be too long to be believed.
+    along it, so that a step may be too long to be believed. ``columnwise``: whether information is asked for single
+    columns only, since whole matrices would drown in their noise.
     """
 
     model: Model
@@ -28,6 +30,7 @@ class Setup:
     schedule: Schedule
     curvature: Curvature | None
     bends: bool
+    columnwise: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +54,4 @@ class State:
     surprise: float = 0.0
     fitted: Fitted | None = None
     units: float = 0.0
+    columns: Columns | None = None
