@@ -19,6 +19,9 @@ from app.inference.protocol import PRESENT, Array32, Array64, Column, DeclaredFa
 RESERVED = frozenset({"weight", "y", "intercept"})
 MAX_COLUMNS = 2000
 
+_NORMAL = 1e-300
+"""Scales above this, and below its inverse, have an inverse that is a normal number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Design:
@@ -46,14 +49,16 @@ class Design:
         Targets are in the table's units (the index of a category), zero where there is none.
         """
         present = np.asarray(table[PRESENT]).astype(bool)
-        x = np.empty((len(present), self.width), dtype=np.float32)
+        coordinates = np.ones(
+            (self.width, len(present)), dtype=np.float32
+        )  # a column is written where it is contiguous
         position = 0
         with np.errstate(all="ignore"):
             for column in self.features:
-                position = _encode_column(column, table[column.name], x, position, present)
+                position = _encode_column(column, table[column.name], coordinates, position, present)
             y = self._targets(table, present)
-        if self.intercept:
-            x[:, -1] = 1
+            np.clip(coordinates, -1, 1, out=coordinates)
+        x = np.ascontiguousarray(coordinates.T)
         x[~present] = 0
         y[~present] = 0
         return x, y, present
@@ -168,23 +173,40 @@ def _design_columns(column: Column) -> list[DesignColumn]:
     return [DesignColumn(column.name, column.name, {"kind": "affine", "center": center, "scale": scale})]
 
 
-def _encode_column(column: Column, values: NDArray[Any], x: Array32, position: int, present: NDArray[np.bool_]) -> int:
-    """Write ``column``'s coordinates into ``x`` at ``position``, narrow ``present`` in place, return what follows."""
+def _encode_column(
+    column: Column, values: NDArray[Any], out: Array32, position: int, present: NDArray[np.bool_]
+) -> int:
+    """Write ``column``'s coordinates into ``out`` ``(p, n)`` at ``position``, narrow ``present`` in place, return what
+    follows. Coordinates beyond the bounds are beyond -1 or 1, and still to be clamped.
+    """
     width = _width(column)
     if column.type == "categorical":
         codes = np.asarray(values)
         present &= (codes >= 0) & (codes <= width)
-        x[:, position : position + width] = codes[:, None] == np.arange(1, width + 1)
+        out[position : position + width] = codes == np.arange(1, width + 1)[:, None]
     else:
         center, scale, half = _affine(column)
         number = np.asarray(values, dtype=np.float64)
-        present &= ~np.isnan(number)
-        within = np.clip((np.clip(number, center - half, center + half) - center) / scale, -1, 1)
-        x[:, position] = _without_traces(within, 1.0)
+        present &= number == number  # noqa: PLR0124 - what is not a number is unequal to itself
+        if half > 0:
+            out[position] = _scaled(_without_traces(number - center, half), scale)
+        else:
+            out[position] = 0
     return position + width
 
 
+def _scaled(values: Array64, scale: float) -> Array64:
+    """``values / scale``, in place; by a product, which is faster, where it is as good."""
+    if _NORMAL < scale < 1 / _NORMAL:
+        values *= 1 / scale
+    else:
+        values /= scale
+    return values
+
+
 def _without_traces(values: Array64, largest: float) -> Array64:
-    """Multiples of about 2^-40 of the ``largest`` value: nothing is so small that a product is subnormal (W14)."""
+    """``values`` as multiples of about 2^-40 of the ``largest`` one, in place: no product is subnormal (W14)."""
     step = math.ldexp(1.0, min(math.frexp(largest)[1] + 12, 1000))
-    return (values + step) - step
+    values += step
+    values -= step
+    return values

@@ -18,7 +18,7 @@ from app.privacy.events import PoissonSampledEvent, flatten
 CHUNK_ROWS = 1 << 16
 """Rows that are read together, at most, unless one unit has more."""
 
-_CHUNK_VALUES = 1 << 20
+_CHUNK_VALUES = 1 << 18
 """Values that are read together, at most, unless one block has more."""
 
 Slots = range | NDArray[np.integer]
