@@ -18,7 +18,6 @@ SHARED: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
 FILES: Final = (SHARED / "adult-train.csv", SHARED / "adult-test.csv")
 TARGET: Final = "income_gt_50k"
 SLOTS: Final = 33_000
-UNKNOWN: Final = "?"
 
 _CATEGORIES: Final = {
     "workclass": "Private, Self-emp-not-inc, Self-emp-inc, Federal-gov, Local-gov, State-gov, Without-pay, "
