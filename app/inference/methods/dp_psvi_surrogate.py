@@ -37,7 +37,7 @@ from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.guard import steadied
 from app.inference.surrogate.release import fitted, released
 from app.inference.surrogate.rounds import informed, scored
-from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE, UNRESOLVED, Schedule
+from app.inference.surrogate.schedule import COLUMNWISE, LENGTHS_SHARE, MOMENTS_SHARE, UNRESOLVED, Schedule
 from app.inference.surrogate.state import Setup, State
 from app.privacy.events import GaussianEvent, PoissonSampledEvent
 
@@ -129,7 +129,7 @@ def _setup(problem: Problem, schedule: Schedule, size: int, *, within_bounds: bo
     if curvature is not None:
         flat, bent = curvature(np.array([0.0, 1.0]))
         bends = bool(abs(flat - bent) > 1e-6 * flat)
-    columnwise = plain and schedule.resolution > UNRESOLVED
+    columnwise = plain and schedule.resolution > COLUMNWISE
     return Setup(model, design, prior, size, within_bounds, schedule, curvature, bends, columnwise)
 
 

@@ -21,7 +21,9 @@ MOMENTS_SHARE = 0.02
 INFORMATION_SHARE = 0.2
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 12
 UNRESOLVED = 1.2
-"""Above this value of ``sigma D^2 / (q slots)``, an information matrix drowns in its noise."""
+"""Above this value of ``sigma D^2 / (q slots)``, an information matrix begins to drown in its noise."""
+COLUMNWISE = 3.0
+"""Above this one, it is asked for by single columns."""
 
 _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND = 1.5, 12.0
 _INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 2.3, 3.0, 20.0
