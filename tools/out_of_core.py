@@ -1,0 +1,244 @@
+"""What a question about a table costs that does not fit into memory: ``make out-of-core``, ``ROWS=100000000`` for more.
+
+An encrypted table of 20 real columns and a binary target is written, in the format that ingestion writes, and deleted
+at the end. Each case then runs in a process of its own, on one core: *read* reads the file's bytes in order, *decode*
+decrypts and decodes all columns, *kernel* answers a question about as many rows that lie in memory already, and
+*oracle* answers it about the table. The ratio is oracle over (read + kernel). Before a case, the file's pages are
+dropped from the system's cache. Seconds of the clock count what else the machine does; those of the processor do not.
+"""
+
+import os
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import argparse
+import csv
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from app.inference.mechanisms import DiscreteGaussian
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.partition import chunk_units, folded
+from app.inference.problems import model_for
+from app.inference.protocol import Mechanism, PlannedQuery, PlanRequest, Question
+from app.inference.questions import BoundedScoreSum, PotentialSum
+from app.inference.registry import method
+from app.inference.rng import monte_carlo_generator, sampling_generator
+from app.privacy.events import GaussianEvent
+from benchmarks.sources import TARGET, GeneratedRows, facts, spec
+from workers.enclave.table import StoredTable
+from workers.enclave.table_format import Layout, TableKeys
+from workers.enclave.table_writer import TableWriter
+
+FEATURES, DRAWS, CLIP = 20, 42, 1.0
+BLOCK: Final = 1 << 16
+"""Rows that are generated once and repeated."""
+
+READ_BYTES = 1 << 20
+KEYS = TableKeys(bytes(32), "benchmark", 1)
+QUESTIONS = ("bounded_score_sum", "potential_sum")
+CASES = ("read", "decode", *(f"{side} {kind}" for kind in QUESTIONS for side in ("kernel", "oracle")))
+FIELDS = ("rows", "case", "wall_seconds", "processor_seconds", "peak_mib", "wall_ratio", "processor_ratio")
+
+
+def write(path: Path, rows: int) -> None:
+    """The encrypted table."""
+    values = dict(GeneratedRows(BLOCK, FEATURES).gather(np.arange(BLOCK)))
+    values[TARGET] = values[TARGET].astype(np.uint8)
+    with path.open("wb") as file:
+        table = TableWriter(file, KEYS, layout(rows))  # type: ignore[arg-type]
+        for start in range(0, rows, BLOCK):
+            table.append({name: array[: rows - start] for name, array in values.items()})
+        table.finish()
+        os.fsync(file.fileno())
+
+
+def layout(rows: int) -> Layout:
+    """Of the table."""
+    return Layout(facts(FEATURES, rows).columns, rows)
+
+
+def asked(kind: str) -> Question:
+    """A question of ``kind`` about a parameter like any other."""
+    rng = monte_carlo_generator()
+    width = FEATURES + 1
+    theta = 0.5 * rng.standard_normal(width)
+    if kind == "potential_sum":
+        return PotentialSum(theta + 0.1 * rng.standard_normal((DRAWS, width)), CLIP)
+    return BoundedScoreSum(theta, np.eye(width), CLIP)
+
+
+def read(path: Path) -> Callable[[], object]:
+    """All bytes in order into one buffer: a new one for each read would cost more than the reading."""
+    buffer = bytearray(READ_BYTES)
+
+    def work() -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        while os.readv(descriptor, [buffer]):
+            pass
+        os.close(descriptor)
+
+    return work
+
+
+def decode(path: Path, rows: int) -> Callable[[], object]:
+    """All columns, one chunk after the other."""
+
+    def work() -> None:
+        step = chunk_units(1, FEATURES + 1)
+        with StoredTable(path.open("rb"), KEYS, layout(rows)) as table:
+            for start in range(0, rows, step):
+                table.gather(np.arange(start, min(start + step, rows)))
+
+    return work
+
+
+def kernel(kind: str, rows: int) -> Callable[[], object]:
+    """The sums over rows in memory; the same rows again and again, noise left out."""
+    problem, question = model_for(spec(FEATURES), facts(FEATURES, BLOCK)), asked(kind)
+    block, present = folded(problem.model, problem.design, GeneratedRows(BLOCK, FEATURES), range(BLOCK))
+
+    def work() -> None:
+        for start in range(0, rows, BLOCK):
+            count = min(BLOCK, rows - start)
+            question.sum(problem.model, block[:count], present[:count], 1)
+
+    return work
+
+
+def oracle(kind: str, path: Path, rows: int) -> Callable[[], object]:
+    """A planned question about every row of the table, with its noise."""
+    declared, question = facts(FEATURES, rows), asked(kind)
+    request = PlanRequest("dp-psvi", 50, spec(FEATURES), {"posterior_draws": DRAWS}, Mechanism(5.0, 1.0, 1))
+    planned = (PlannedQuery(kind, question.length, GaussianEvent(5.0)),)
+    plan = replace(method("dp-psvi").plan(request, declared), queries=planned)
+    model = model_for(spec(FEATURES), declared).model
+
+    def work() -> None:
+        with StoredTable(path.open("rb"), KEYS, layout(rows)) as table:
+            ClippedGaussianOracle(
+                model, plan, declared, table, noise=DiscreteGaussian(), sampling=sampling_generator()
+            ).ask(question)
+
+    return work
+
+
+def case(name: str, path: Path, rows: int) -> dict[str, float]:
+    """Seconds and peak memory of one case, in this process."""
+    pa.set_cpu_count(1)
+    side, _, kind = name.partition(" ")
+    work = {
+        "read": lambda: read(path),
+        "decode": lambda: decode(path, rows),
+        "kernel": lambda: kernel(kind, rows),
+        "oracle": lambda: oracle(kind, path, rows),
+    }[side]()
+    forget(path)
+    wall, processor = time.perf_counter(), time.process_time()
+    work()
+    return {
+        "wall_seconds": time.perf_counter() - wall,
+        "processor_seconds": time.process_time() - processor,
+        "peak_mib": peak_mib(),
+    }
+
+
+def forget(path: Path) -> None:
+    """Drop the file from the system's cache."""
+    descriptor = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+
+
+def peak_mib() -> float:
+    """Most memory that was ever resident: VmHWM."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def fastest(name: str, path: Path, rows: int, repeats: int) -> dict[str, float]:
+    """The smallest figures of several processes."""
+    command = [sys.executable, "-m", "tools.out_of_core", "--rows", str(rows), "--case", name, "--path", str(path)]
+    runs = [
+        json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)  # noqa: S603
+        for _ in range(repeats)
+    ]
+    most = max(run["peak_mib"] for run in runs)
+    return {figure: min(run[figure] for run in runs) for figure in runs[0]} | {"peak_mib": most}
+
+
+def measured(path: Path, rows: int, repeats: int) -> list[dict[str, str | float]]:
+    """One record a case."""
+    found = {name: fastest(name, path, rows, repeats) for name in CASES}
+    for kind in QUESTIONS:
+        for clock in ("wall", "processor"):
+            seconds = {name: found[name][f"{clock}_seconds"] for name in CASES}
+            bare = seconds["read"] + seconds[f"kernel {kind}"]
+            found[f"oracle {kind}"][f"{clock}_ratio"] = seconds[f"oracle {kind}"] / bare
+    return [{"rows": rows, "case": name, **found[name]} for name in CASES]
+
+
+def report(records: list[dict[str, str | float]]) -> Table:
+    """The records as a table."""
+    table = Table(title=f"One question about a table, {records[0]['rows']:,} rows x {FEATURES} columns")
+    for name in FIELDS[1:]:
+        table.add_column(name.replace("_", " "), justify="right")
+    for record in records:
+        table.add_row(str(record["case"]), *(f"{record[name]:.2f}" if name in record else "" for name in FIELDS[2:]))
+    return table
+
+
+def keep(path: Path, records: list[dict[str, str | float]]) -> None:
+    """Put ``records`` in place of those of as many rows in a CSV file."""
+    kept: list[dict[str, str | float]] = []
+    if path.exists():
+        with path.open(newline="") as stream:
+            kept = [dict(row) for row in csv.DictReader(stream) if row["rows"] != str(records[0]["rows"])]
+    rounded = [
+        {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in record.items()}
+        for record in records
+    ]
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*kept, *rounded])
+
+
+def main() -> None:
+    """Write, measure, print and delete; or, as a child, one case as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10**7)
+    parser.add_argument("--repeats", type=int, default=1, help="processes a case, of which the fastest counts")
+    parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--csv", type=Path, help="where to keep the figures")
+    parser.add_argument("--case", choices=CASES)
+    parser.add_argument("--path", type=Path)
+    arguments = parser.parse_args()
+    if arguments.case:
+        sys.stdout.write(json.dumps(case(arguments.case, arguments.path, arguments.rows)))
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the table goes, whoever ends this
+    with tempfile.TemporaryDirectory(dir=arguments.directory, prefix="out-of-core-") as directory:
+        path = Path(directory) / "table"
+        write(path, arguments.rows)
+        records = measured(path, arguments.rows, arguments.repeats)
+    Console(width=110).print(report(records))
+    if arguments.csv:
+        keep(arguments.csv, records)
+
+
+if __name__ == "__main__":
+    main()
