@@ -117,6 +117,26 @@ def test_encoding_is_total_bounded_and_nulls_are_zero(values: list[tuple[float, 
     assert not np.any(present & (np.isnan(table["age"]) | (table["colour"] > 2)))
 
 
+BOUNDS = [(-1.0, 1.0), (20.0, 80.0), (1e6, 1e6 + 2), (-1e308, 1e308), (0.0, 1e-310), (-3e-305, 3e-305), (1e305, 1e307)]
+
+
+@pytest.mark.parametrize(("lower", "upper"), BOUNDS)
+def test_bounds_of_any_size_are_minus_one_and_one(lower: float, upper: float) -> None:
+    """W14: so is whatever lies beyond them; an inverse of the scale need not be a normal number."""
+    declared = _with(Column("k", "real", lower, upper))
+    beyond = [-np.inf, -1.7e308, lower, upper, 1.7e308, np.inf]
+    table = {
+        "k": np.array([*beyond, lower / 2 + upper / 2, lower / 4 + 3 * (upper / 4), np.nan]),
+        "ill": np.ones(9),
+        "_present": np.ones(9, np.uint8),
+    }
+    x, _, present = build(ModelSpec("logistic-regression", ("k",), "ill"), declared, LOGISTIC).encode(table)
+    np.testing.assert_array_equal(present, [True] * 8 + [False])
+    np.testing.assert_allclose(x[:, 0], [-1, -1, -1, 1, 1, 1, 0, 0.5, 0], rtol=0, atol=1e-7)
+    assert np.all(np.abs(x) <= 1)
+    assert x.flags.c_contiguous
+
+
 def test_sampled_rows_lie_in_the_declared_box() -> None:
     sample = build(SPEC, facts(10), LOGISTIC).sample(np.random.default_rng(3), 400)
     assert np.all(np.abs(sample) <= 1)
