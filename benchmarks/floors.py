@@ -20,7 +20,7 @@ from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent
 from benchmarks.cases import Case, design_rows
 
-CLIPS: Final = np.geomspace(0.3, 1000, 14)
+CLIPS: Final = np.geomspace(0.02, 1000, 20)
 """Squared, over the share D / slots of a row."""
 
 

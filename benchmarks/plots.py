@@ -33,13 +33,15 @@ def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
     quantities = [each for each in experiment.quantities if each.in_figure]
     names = distinct(record.data for record in records)
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-    size = (max(4.1 * len(names), 6.5), 3.3 * len(quantities) + 0.9)
-    figure, grid = plt.subplots(len(quantities), len(names), figsize=size, squeeze=False, layout="constrained")
+    panels = [(quantity, data) for quantity in quantities for data in names]
+    columns = len(names) if len(names) < 4 else 2
+    rows = -(-len(panels) // columns)
+    size = (max(4.1 * columns, 6.5), 3.3 * rows + 0.9)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
     lines = distinct(record.method for record in records)
-    for row, quantity in zip(grid, quantities, strict=True):
-        for axes, data in zip(row, names, strict=True):
-            _panel(axes, experiment.axis(data), quantity, chosen(records, data=data), lines)
-            axes.set_title(data, loc="left", fontsize=10)
+    for axes, (quantity, data) in zip(grid.flat, panels, strict=True):
+        _panel(axes, experiment.axis(data), quantity, chosen(records, data=data), lines)
+        axes.set_title(data, loc="left", fontsize=10)
     handles = {label: each for axes in grid.flat for each, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(
         handles.values(), handles.keys(), loc="outside lower center", ncols=min(5, len(handles)), frameon=False

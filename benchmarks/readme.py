@@ -1,6 +1,7 @@
 """Writes ``docs/benchmarks/README.md`` from the CSV files beside it."""
 
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -35,9 +36,11 @@ def write(folder: Path, experiments: Sequence[Experiment]) -> Path:
 def _section(folder: Path, experiment: Experiment) -> str:
     environment = json.loads((folder / f"{experiment.name}.json").read_text())
     name, tables = experiment.name, markdown(experiment, read(folder / f"{experiment.name}.csv"))
-    head = f"## {experiment.title}\n\n{experiment.text}\n\n![{experiment.title}]({name}.png)\n"
+    text = textwrap.fill(experiment.text, 120, break_on_hyphens=False)
+    head = f"## {experiment.title}\n\n{text}\n\n![{experiment.title}]({name}.png)\n"
     return f"{head}\nEvery run: [{name}.csv]({name}.csv). {_described(environment)}\n\n{tables}"
 
 
 def _described(environment: Mapping[str, str]) -> str:
-    return "Measured on: " + "; ".join(f"{name} {value}" for name, value in environment.items()) + "."
+    words = "; ".join(f"{name} {value}" for name, value in environment.items())
+    return f"Measured on: {words}."
