@@ -1,8 +1,8 @@
 """The end of a surrogate: points that represent it, and what may be said of it, all from noised answers.
 
 ``trusted`` is false where the result should not be used as a posterior: the last move, or the one that the last score
-alone would make, is much longer than noise explains (the search had not arrived), noise is most of what was found, or
-the points do not represent the surrogate.
+alone would make, is much longer than noise explains (the search had not arrived), noise is most of what was found,
+correlations between features were never asked for, or the points do not represent the surrogate.
 """
 
 from typing import Any
@@ -61,6 +61,7 @@ def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
     return {
         "trusted": bool(
             finite
+            and not setup.columnwise
             and state.surprise <= MOST_SURPRISE
             and noise_nats <= MOST_NOISE * max(learned, 1.0)
             and points.kl <= MOST_FIT
@@ -70,6 +71,7 @@ def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
         "last_move": _stated(state.surprise),
         "noise_in_posterior_sds": _by_parameter(state, noise),
         "represents_every_direction": represented,
+        "knows_correlations": not setup.columnwise,
         "estimated_units": _stated(state.units),
         "effective_size": _stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
         "total_weight": _stated(total),
