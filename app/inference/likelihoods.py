@@ -63,11 +63,12 @@ class Model(Protocol):
         """Potentials ``(n, S)`` of ``rows`` at ``draws`` ``(S, D)``, written to ``out`` where given."""
 
     def point_gradient(
-        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
-    ) -> tuple[Array64, Array64 | None]:
+        self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """``sum_s cotangent_s * grad f(fold(u, y), draws_s)`` in ``u`` ``(n, p)`` and in ``y`` ``(n,)``.
 
-        The latter is None for targets that are discrete, or that there are none of: they stay.
+        The latter is None for targets that are discrete, or that there are none of: they stay. All arrays are of one
+        precision, single or double.
         """
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:

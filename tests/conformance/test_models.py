@@ -131,6 +131,20 @@ class ModelConformance(ABC):
             np.testing.assert_allclose(by_target, _differences(lambda at: value(u, at), y), atol=1e-8 * scale)
             assert np.all(model.target_step(y) > 0)
 
+    def test_the_gradient_in_points_is_the_same_in_single_precision(self) -> None:
+        for single, double in self.point_gradients(1.0):
+            np.testing.assert_allclose(single, double, atol=1e-5 * (1 + np.abs(double).max()))
+
+    def test_the_gradient_in_points_is_finite_in_single_precision_however_far_they_are_out(self) -> None:
+        assert all(np.all(np.isfinite(single)) for single, _ in self.point_gradients(30.0))
+
+    def point_gradients(self, spread: float) -> list[tuple[Array64, Array64]]:
+        """In single and in double precision, at points and draws of that spread."""
+        rng, model = np.random.default_rng(0), self.model()
+        exact = (spread * self.x(rng), self.targets(rng, N), spread * self.draws(rng), rng.standard_normal(S))
+        single, double = (model.point_gradient(*(each.astype(to) for each in exact)) for to in (np.float32, np.float64))
+        return [(a, b) for a, b in zip(single, double, strict=True) if a is not None and b is not None]
+
     def test_the_expansion_is_that_of_the_log_likelihood(self) -> None:
         rng, model = np.random.default_rng(1), self.model()
         rows, weights, theta = self.rows(rng), rng.uniform(0, 3, N), self.theta(rng)

@@ -23,6 +23,7 @@ bring the KL to the full posterior to 0.3 to 8 % of the prior's at epsilon 1 and
 - *Three medians, not one.* Half of the rows lose their length at the median, and the bias of the score that this
   leaves exceeds the noise by far: 15 % against 0.6 % of the prior's KL on the insurance table.
 - *1,000 iterations of about 2,500 slots*: fewer, larger batches are slower and leave up to four times the KL.
+- *Single precision for points*, as for rows: its rounding is far below the noise, and an iteration is shorter.
 - *Adam with cosine decay* on points (0.07) and log weights (0.07), longer steps where there are few of them. The
   decay averages well enough that a mean over iterates gains nothing.
 """
@@ -186,11 +187,12 @@ class DpPsvi:
         start = state.mode + _MODE_DRIFT * state.drift
         posterior = laplace(setup.model, rows, weights, setup.prior, start, tolerance=_MODE_TOLERANCE)
         draws = posterior.draw(rng, setup.plan.answer_length)
-        potentials = centred_potentials(setup.model, rows, draws)
+        u, y, points, single = (each.astype(np.float32) for each in (state.u, state.y, rows, draws))
+        potentials = centred_potentials(setup.model, points, single)
         clip = _clip(potentials)
         data = oracle.ask(PotentialSum(draws, clip)) / setup.sampling_rate
         by_weight, by_point, by_target = psvi_gradients(
-            setup.model, state.u, state.y, weights, draws, potentials=potentials, data=data
+            setup.model, u, y, weights, single, potentials=potentials, data=data
         )
         asked = replace(state, clip=clip, draws=draws, residual=data - weights @ potentials)
         moved = _descend(asked, posterior.mean, weights * by_weight, by_point)

@@ -53,8 +53,8 @@ class GaussianMean(OnePredictor):
         return np.matmul(rows, coefficients.T, out=out)
 
     def point_gradient(
-        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
-    ) -> tuple[Array64, Array64 | None]:
+        self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """``sum_s cotangent_s draws_s / s^2``, the same for every point; there is no target."""
         return np.tile(cotangent @ draws / self.noise**2, (len(u), 1)), None
 

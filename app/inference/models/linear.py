@@ -71,8 +71,8 @@ class LinearRegression(OnePredictor):
         return values
 
     def point_gradient(
-        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
-    ) -> tuple[Array64, Array64 | None]:
+        self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """``sum_s cotangent_s (y - u'beta_s) / sigma_s^2`` times ``beta_s`` in ``u``, times -1 in ``y``."""
         rho, sigma = self._noise(draws)
         scaled_residuals = self._residuals(self.fold(u, y), draws, None) * (cotangent / sigma**2)

@@ -39,8 +39,8 @@ class LogisticRegression(Labels):
         return np.negative(values, out=values)
 
     def point_gradient(
-        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
-    ) -> tuple[Array64, Array64 | None]:
+        self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """``y_m sum_s cotangent_s sigmoid(-z'draws_s) draws_s``, shape ``(n, p)``; labels stay."""
         odds = self.fold(u, y) @ draws.T
         with np.errstate(over="ignore"):  # infinite odds of success have the right gradient: zero

@@ -87,11 +87,11 @@ class MultinomialLogistic:
         return own
 
     def point_gradient(
-        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
-    ) -> tuple[Array64, Array64 | None]:
+        self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """``sum_s cotangent_s sum_k (1{y = k} - p_ks) theta_ks``, shape ``(n, p)``; classes stay."""
         chosen, gradient = self._chosen(y), np.zeros_like(u)
-        odds = [np.exp(values) for values in self._activations(u, draws, _BOUNDS[np.float64])]
+        odds = [np.exp(values) for values in self._activations(u, draws, _BOUNDS[u.dtype.type])]
         total = 1 + np.sum(odds, axis=0)
         for k, each in enumerate(odds):
             coefficients = draws[:, k * self.width : (k + 1) * self.width]

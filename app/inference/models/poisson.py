@@ -54,10 +54,12 @@ class PoissonRegression(OnePredictor):
         return np.asarray(predictor)
 
     def point_gradient(
-        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
-    ) -> tuple[Array64, Array64 | None]:
+        self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """``sum_s cotangent_s (y - exp(u'draws_s)) draws_s`` in ``u``, ``sum_s cotangent_s u'draws_s`` in ``y``."""
-        predictor = np.clip(u @ draws.T, -_BOUNDS[np.float64], _BOUNDS[np.float64])
+        predictor = u @ draws.T
+        bound = _BOUNDS[predictor.dtype.type]
+        np.clip(predictor, -bound, bound, out=predictor)
         return ((y[:, None] - np.exp(predictor)) * cotangent) @ draws, predictor @ cotangent
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:

@@ -34,10 +34,11 @@ class ProbitRegression(Labels):
         return np.asarray(log_ndtr(values, out=values))
 
     def point_gradient(
-        self, u: Array64, y: Array64, draws: Array64, cotangent: Array64
-    ) -> tuple[Array64, Array64 | None]:
+        self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """``y_m sum_s cotangent_s h(z'draws_s) draws_s``, shape ``(n, p)``; labels stay."""
-        return self.fold((cotangent * _ratio(self.fold(u, y) @ draws.T)) @ draws, y), None
+        activation = (self.fold(u, y) @ draws.T).astype(np.float64, copy=False)  # whose squares cancel
+        return self.fold((cotangent * _ratio(activation)) @ draws, y), None
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
