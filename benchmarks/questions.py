@@ -2,7 +2,7 @@
 
 Each question's seconds stand beside those of a bare matrix product of its shape: rows by draws in single precision,
 rows by rows in double for matrices. Rounding to the grid is included, noise is not. Fastest of several, in processor
-time, which a busy machine hardly lengthens.
+time: what other processes take does not count, though they slow down caches and memory.
 """
 
 import os
