@@ -29,8 +29,15 @@ def write(folder: Path, experiments: Sequence[Experiment]) -> Path:
     """A section for each experiment that has been run."""
     sections = [_section(folder, each) for each in experiments if (folder / f"{each.name}.csv").exists()]
     path = folder / "README.md"
-    path.write_text("\n".join([INTRODUCTION, *sections]))
+    path.write_text("\n".join([INTRODUCTION, *_other_pages(folder, path), *sections]))
     return path
+
+
+def _other_pages(folder: Path, page: Path) -> list[str]:
+    """Links to what other commands have written here."""
+    titles = {other.name: other.read_text().splitlines()[0].lstrip("# ") for other in sorted(folder.glob("*.md"))}
+    links = [f"- [{title}]({name})\n" for name, title in titles.items() if name != page.name]
+    return ["Other pages:\n\n" + "".join(links)] if links else []
 
 
 def _section(folder: Path, experiment: Experiment) -> str:

@@ -75,7 +75,10 @@ def test_an_experiment_leaves_lines_a_figure_and_a_page(tmp_path: Path) -> None:
     assert [record.method for record in records] == ["bound", *["uniform", "giga"] * 3]
     draw(EXPERIMENT, records, tmp_path / "small.png")
     assert (tmp_path / "small.png").read_bytes().startswith(b"\x89PNG")
+    (tmp_path / "other.md").write_text("# Another page\n\nOf another command.\n")
     page = write(tmp_path, (EXPERIMENT,)).read_text()
+    assert page == write(tmp_path, (EXPERIMENT,)).read_text()
+    assert "Other pages:\n\n- [Another page](other.md)\n\n## Small" in page
     assert "![Small](small.png)" in page
     assert f"| giga | {cell([each for each in records if each.method == 'giga'], KL)} |" in page
 
