@@ -11,13 +11,13 @@ One set of defaults serves all tables. Sampling below q = 1 is possible, and cos
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from app.errors import InvalidRequest
 from app.inference.bounds import WITHIN_BOUNDS
 from app.inference.mechanisms import GRID_BITS, MAX_SCALE
+from app.inference.methods.private import NOISE, check_parameters, check_size, sampled_event, size_warnings
 from app.inference.problems import Problem, model_for
 from app.inference.protocol import (
     Choice,
@@ -39,14 +39,11 @@ from app.inference.surrogate.release import fitted, released
 from app.inference.surrogate.rounds import informed, scored
 from app.inference.surrogate.schedule import COLUMNWISE, LENGTHS_SHARE, MOMENTS_SHARE, UNRESOLVED, Schedule
 from app.inference.surrogate.state import Setup, State
-from app.privacy.events import GaussianEvent, PoissonSampledEvent
 
-MAX_SIZE = 10_000
 ROUNDS = Parameter("rounds", "integer", 2, 40, "Rounds of an information matrix and a score; the default follows.")
 RATE = Parameter(
     "sampling_rate", "number", 0, 1, "Poisson sampling rate q of every question.", default=1.0, exclusive_minimum=True
 )
-NOISE = Parameter("noise_multiplier", "number", 0.05, 1e6, "Of one Gaussian that would cost what the whole does.")
 
 
 class DpPsviSurrogate:
@@ -63,9 +60,11 @@ class DpPsviSurrogate:
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
         """
-        if isinstance(request.size, bool) or not 1 <= request.size <= MAX_SIZE:
-            raise InvalidRequest.at("/size", f"must be at least 1 and at most {MAX_SIZE}")
-        problem, chosen = model_for(request.model, facts), _check_parameters(request)
+        check_size(request.size)
+        check_parameters(request, self.parameters)
+        problem = model_for(request.model, facts)
+        within = request.parameters.get(WITHIN_BOUNDS.name, WITHIN_BOUNDS.default)
+        chosen = {} if within == WITHIN_BOUNDS.default else {WITHIN_BOUNDS.name: within}
         schedule = _schedule(request, facts, problem)
         queries = _queries(_setup(problem, schedule, request.size))
         return MechanismPlan(
@@ -158,8 +157,7 @@ def _queries(setup: Setup) -> tuple[PlannedQuery, ...]:
     schedule, size = setup.schedule, setup.model.dimension
 
     def query(kind: str, length: int, share: float) -> PlannedQuery:
-        event = GaussianEvent(schedule.multiplier(share))
-        return PlannedQuery(kind, length, event if schedule.rate == 1 else PoissonSampledEvent(schedule.rate, event))
+        return PlannedQuery(kind, length, sampled_event(schedule.multiplier(share), schedule.rate))
 
     first, sums = lengths(setup, 1.0, squares=False), moments(setup, 1.0, 1.0)
     by_columns = columns(setup, 1.0, np.zeros(size), 1.0)
@@ -183,24 +181,8 @@ def _clipping(schedule: Schedule) -> str:
     )
 
 
-def _check_parameters(request: PlanRequest) -> dict[str, Any]:
-    """What is chosen otherwise than it is by default, apart from the mechanism."""
-    known = {parameter.name: parameter for parameter in DpPsviSurrogate.parameters}
-    for name, value in request.parameters.items():
-        if name not in known:
-            raise InvalidRequest.at("/parameters", "unknown parameter; GET /v1/methods lists what this method takes")
-        if request.mechanism is not None and name in {ROUNDS.name, RATE.name}:
-            raise InvalidRequest.at(f"/parameters/{name}", "belongs into the mechanism under /privacy")
-        known[name].check(value, f"/parameters/{name}")
-    within = request.parameters.get(WITHIN_BOUNDS.name, WITHIN_BOUNDS.default)
-    return {} if within == WITHIN_BOUNDS.default else {WITHIN_BOUNDS.name: within}
-
-
 def _warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
-    found = []
-    if size < problem.model.smallest_exact:
-        least = problem.model.smallest_exact
-        found.append(f"a pseudocoreset of fewer than {least} points cannot represent this model's posterior")
+    found = list(size_warnings(size, problem.model))
     if schedule.informed and schedule.resolution > UNRESOLVED:
         found.append(
             "so many parameters at so much noise: the posterior's shape will be known roughly, and its width is likely "

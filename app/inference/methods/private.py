@@ -38,7 +38,7 @@ def check_parameters(request: PlanRequest, knobs: Iterable[Knob]) -> None:
     for name, value in request.parameters.items():
         if name not in known:
             raise InvalidRequest.at("/parameters", "unknown parameter; GET /v1/methods lists what this method takes")
-        if request.mechanism is not None and name in {"iterations", "sampling_rate"}:
+        if request.mechanism is not None and name in {"iterations", "rounds", "sampling_rate"}:
             raise InvalidRequest.at(f"/parameters/{name}", "belongs into the mechanism under /privacy")
         known[name].check(value, f"/parameters/{name}")
 
@@ -67,8 +67,13 @@ def mechanism_of(request: PlanRequest, *, rate: Parameter, count: Parameter, usu
 
 def event_of(mechanism: Mechanism) -> AtomicEvent:
     """One question under ``mechanism``."""
-    event = GaussianEvent(mechanism.noise_multiplier)
-    return event if mechanism.sampling_rate == 1 else PoissonSampledEvent(mechanism.sampling_rate, event)
+    return sampled_event(mechanism.noise_multiplier, mechanism.sampling_rate)
+
+
+def sampled_event(noise_multiplier: float, rate: float) -> AtomicEvent:
+    """One question on a Poisson subsample of that rate."""
+    event = GaussianEvent(noise_multiplier)
+    return event if rate == 1 else PoissonSampledEvent(rate, event)
 
 
 def size_warnings(size: int, model: Model) -> tuple[str, ...]:
