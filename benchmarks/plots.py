@@ -12,6 +12,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
 
 from benchmarks.experiment import AXES, Experiment, Quantity
 from benchmarks.records import REFERENCE, Record
@@ -26,6 +27,7 @@ LEAST: Final = 1e-6
 _QUIET: Final = "#6b7280"
 _APART: Final = 0.08
 """Of the length of an axis, that names of places keep between them."""
+_DECADE: Final = 12.0
 
 
 def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
@@ -65,10 +67,18 @@ def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record],
     axes.set_xscale("log")
     if quantity.logarithmic:
         axes.set_yscale("log")
+        _widened(axes)
     axes.grid(which="major", color="#e5e7eb", lw=0.6)
     axes.set_xlabel(AXES[axis])
     axes.set_ylabel(quantity.label)
     _ticks(axes, axis, places(records, axis))
+
+
+def _widened(axes: Axes) -> None:
+    """At least a decade, so that noise does not fill a panel and there are numbers to read."""
+    low, high = axes.get_ylim()
+    spare = max(1.0, (_DECADE / (high / low)) ** 0.5)
+    axes.set_ylim(low / spare, high * spare)
 
 
 def _line(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], index: int) -> None:
@@ -105,7 +115,7 @@ def _ticks(axes: Axes, axis: str, across: Sequence[float]) -> None:
     at = [_no_noise(largest) if math.isinf(value) else value for value in across]
     if axis != "rows":
         axes.set_xticks(at, _labels(at, across))
-        axes.minorticks_off()
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlim(0.85 * float(np.min(at)), 1.2 * float(np.max(at)))
 
 
