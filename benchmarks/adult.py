@@ -15,7 +15,7 @@ from app.inference.protocol import Array64
 
 SHARED: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
 TRAIN, TEST = SHARED / "adult-train.csv", SHARED / "adult-test.csv"
-_NUMBERS: Final = (0, 2, 4, 10, 11, 12)
+NUMBERS: Final = (0, 2, 4, 10, 11, 12)
 _CATEGORIES: Final = (1, 3, 5, 6, 7, 8, 9, 13)
 _INCOME: Final = 14
 
@@ -31,9 +31,11 @@ def required(path: Path) -> Path:
     return path
 
 
-def adult10() -> tuple[tuple[Array64, Array64], tuple[Array64, Array64]]:
+def adult10(
+    train_file: Path = TRAIN, test_file: Path = TEST
+) -> tuple[tuple[Array64, Array64], tuple[Array64, Array64]]:
     """Training and test rows without a missing value: components ``(n, 10)`` and labels 0 or 1 ``(n,)``."""
-    train, test = _rows(required(TRAIN)), _rows(required(TEST))
+    train, test = _rows(required(train_file)), _rows(required(test_file))
     numbers = _numbers(train)
     mean, spread = numbers.mean(axis=0), numbers.std(axis=0, ddof=1)
     levels = [sorted(set(train[:, column])) for column in _CATEGORIES]
@@ -58,7 +60,7 @@ def _rows(path: Path) -> NDArray[np.str_]:
 
 
 def _numbers(rows: NDArray[np.str_]) -> Array64:
-    return rows[:, list(_NUMBERS)].astype(np.float64)
+    return rows[:, list(NUMBERS)].astype(np.float64)
 
 
 def _labels(rows: NDArray[np.str_]) -> Array64:

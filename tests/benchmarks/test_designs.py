@@ -1,9 +1,11 @@
 """The designs are what their descriptions say, and the census is white."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from benchmarks.adult import TRAIN, MissingData, adult10, required
+from benchmarks.adult import NUMBERS, TEST, TRAIN, MissingData, adult10, required
 from benchmarks.designs import bnd15, bnd40
 
 
@@ -18,13 +20,30 @@ def test_bounded_designs_stay_within_their_bounds_and_have_rare_levels(design: o
     assert 0 < indicators.mean(axis=0).min() < 0.02
 
 
-@pytest.mark.skipif(not TRAIN.exists(), reason="the census files are not beside the repository")
-def test_census_components_are_white() -> None:
-    (x, y), (held_out, labels) = adult10()
-    assert (x.shape, held_out.shape) == ((30_162, 10), (15_060, 10))
-    np.testing.assert_allclose(np.cov(x, rowvar=False), np.eye(10), atol=1e-8)
-    np.testing.assert_allclose(x.mean(axis=0), 0, atol=1e-9)
-    assert (int(y.sum()), int(labels.sum())) == (7_508, 3_700)
+def _census(path: Path, n: int, seed: int) -> Path:
+    """Rows in the census's format: numbers and words of their own, every fifth one with a missing value."""
+    rng = np.random.default_rng(seed)
+    cells = np.where(
+        np.isin(np.arange(14), NUMBERS), rng.integers(1, 90, (n, 14)).astype(str), rng.choice(["a", "b", "c"], (n, 14))
+    )
+    cells[::5, 1] = "?"
+    labels = rng.choice(["<=50K", ">50K."], n)
+    path.write_text("".join(f"{', '.join(row)}, {label}\n" for row, label in zip(cells, labels, strict=True)))
+    return path
+
+
+def test_census_components_are_white(tmp_path: Path) -> None:
+    """Of generated rows, and of the census itself where it lies beside the repository."""
+    generated = _census(tmp_path / "train.csv", 500, 0), _census(tmp_path / "test.csv", 200, 1), (400, 160)
+    census = [(TRAIN, TEST, (30_162, 15_060))] if TRAIN.exists() else []
+    for train, test, sizes in (generated, *census):
+        (x, y), (held_out, labels) = adult10(train, test)
+        assert (x.shape, held_out.shape) == ((sizes[0], 10), (sizes[1], 10))
+        np.testing.assert_allclose(np.cov(x, rowvar=False), np.eye(10), atol=1e-8)
+        np.testing.assert_allclose(x.mean(axis=0), 0, atol=1e-9)
+        assert set(np.unique(y)) == set(np.unique(labels)) == {0.0, 1.0}
+        if train == TRAIN:
+            assert (int(y.sum()), int(labels.sum())) == (7_508, 3_700)
 
 
 def test_a_missing_file_is_named() -> None:
