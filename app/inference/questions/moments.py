@@ -63,10 +63,14 @@ class MomentSum(_Moments):
         """As :meth:`app.inference.protocol.Question.sum`."""
 
         def moments(block: Array32) -> Array32:
-            return _with_squares(self.coordinates(model, block))
+            return self.moments(model, block)
 
         clip = admissible_clip(self.clip)
         return clipped_sum(moments, rows, present, rows_per_unit, length=self.length, clip=clip)
+
+    def moments(self, model: Model, rows: Array32) -> Array32:
+        """What each row adds, ``(n, 1 + 2 k)``. Row zone."""
+        return _with_squares(self.coordinates(model, rows))
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every value."""
@@ -78,7 +82,7 @@ class MomentSum(_Moments):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InformationMomentSum(_Moments):
+class InformationMomentSum(MomentSum):
     """``sum_b clip_C(v_b (1, z, z * z))`` with v the information of a row's linear predictor at ``theta`` ``(D,)``.
 
     What a Fisher matrix says of single columns and the intercept, for models with one predictor; answer as that of
@@ -86,41 +90,21 @@ class InformationMomentSum(_Moments):
     """
 
     theta: Array64
-    clip: float
     kind: ClassVar[str] = "information_moment_sum"
 
     def check(self, model: Model, design: Design) -> None:
         """As that of the base; ``theta`` is finite and all of the parameter, and there is an intercept."""
-        _Moments.check(self, model, design)
+        MomentSum.check(self, model, design)
         check_array(self.theta, (self.width,), "theta")
         if not self.intercept or model.dimension != self.width:
             raise BadQuestion("the information of one linear predictor, with an intercept")
-        admissible_clip(self.clip)
 
-    @property
-    def length(self) -> int:
-        """As that of :class:`MomentSum`."""
-        return 1 + 2 * (self.width - 1)
-
-    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """As :meth:`app.inference.protocol.Question.sum`."""
-
-        def moments(block: Array32) -> Array32:
-            weights = np.square(model.information_factors(block, self.theta)[:, :, -1]).sum(axis=1)
-            weighted = _with_squares(self.coordinates(model, block))
-            weighted *= weights[:, None]
-            return weighted
-
-        clip = admissible_clip(self.clip)
-        return clipped_sum(moments, rows, present, rows_per_unit, length=self.length, clip=clip)
-
-    def scales(self, sigma: float) -> float:
-        """``sigma K`` for every value."""
-        return sigma * GRID
-
-    def answer(self, noised: Integers) -> Array64:
-        """``(1 + 2 k,)``, in units of the scale and its square."""
-        return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
+    def moments(self, model: Model, rows: Array32) -> Array32:
+        """What each row adds, ``(n, 1 + 2 k)``. Row zone."""
+        weights = np.square(model.information_factors(rows, self.theta)[:, :, -1]).sum(axis=1)
+        weighted = MomentSum.moments(self, model, rows)
+        weighted *= weights[:, None]
+        return weighted
 
 
 @dataclass(frozen=True, slots=True)
