@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test services demo adult bench quality papers private-table scaling out-of-core race lock format clean
+.PHONY: help install lint test test-services demo adult bench quality papers private-table scaling out-of-core race lock format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -32,12 +32,11 @@ format: $(INSTALLED) ## Rewrite the code in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: $(INSTALLED) ## Every test, on SQLite and local files
-	$(BIN)/pytest -n 2 --dist loadfile
+test: $(INSTALLED) ## Every test that needs no server, on SQLite and local files
+	$(BIN)/pytest -n 2 --dist loadfile -m "not services"
 
-services: $(INSTALLED) ## The tests from outside on PostgreSQL and Redis (set COREVAULT_DATABASE_URL and COREVAULT_BROKER_URL)
-	test -n "$$COREVAULT_DATABASE_URL" -a -n "$$COREVAULT_BROKER_URL"
-	$(BIN)/pytest tests/e2e/test_journey.py tests/e2e/test_race.py tests/e2e/test_kill.py
+test-services: $(INSTALLED) ## Every test on PostgreSQL, Redis and an S3 server, which it starts itself
+	$(BIN)/python -m tests.services $(BIN)/pytest -n 2 --dist loadfile
 
 demo: $(INSTALLED) ## The main job, end to end, on real data
 	$(BIN)/python -m demo

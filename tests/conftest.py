@@ -12,7 +12,7 @@ from app.db import Database, make_engine
 from app.db.migrations import upgrade
 from app.main import create_app
 from app.services import Services
-from tests.factories import rows
+from tests.factories import rows, stack
 from tests.factories.datasets import Check, declared, everything, problem
 from tests.factories.queue import RecordingQueue
 from tests.factories.services import make_services
@@ -31,10 +31,30 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def database_url(migrated_file: Path, tmp_path: Path) -> str:
+def sqlite_file(migrated_file: Path, tmp_path: Path) -> Path:
+    """A migrated SQLite database of the test's own, whatever the others run on."""
     path = tmp_path / "corevault.sqlite3"
     shutil.copy(migrated_file, path)
-    return f"sqlite:///{path}"
+    return path
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A migrated database of the test's own: on SQLite or, under ``make test-services``, on PostgreSQL.
+
+    A test of SQLite's own ways is marked ``sqlite`` and always runs there.
+    """
+    if stack.on_services() and request.node.get_closest_marker("sqlite") is None:
+        with stack.fresh_database(template=stack.migrated_template()) as url:
+            yield url
+    else:
+        yield f"sqlite:///{request.getfixturevalue('sqlite_file')}"
+
+
+@pytest.fixture
+def storage_url(tmp_path: Path) -> str:
+    """Where contents lie: a folder or, under ``make test-services``, a part of an S3 bucket."""
+    return stack.fresh_storage(tmp_path)
 
 
 @pytest.fixture

@@ -71,6 +71,7 @@ def test_keys_and_bytes_are_gone_and_the_ledger_stays(
     assert (shown["status"], shown["columns"]) == ("deleted", dataset["columns"])
 
 
+@pytest.mark.sqlite
 def test_a_destroyed_key_is_gone_from_the_disk_too(
     client: httpx.Client, database: Database, owner: rows.Key, database_url: str
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_destroyed_key_is_gone_from_the_disk_too(
     assert on_disk() == [False, False]
 
 
+@pytest.mark.sqlite
 def test_a_deletion_does_not_wait_long_for_readers(client: httpx.Client, database: Database, owner: rows.Key) -> None:
     """What they keep in the log is forgotten later."""
     dataset = declared(client, owner)

@@ -6,19 +6,20 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.house import House
+from tests.e2e.house import House, services
 
 
 @pytest.fixture(scope="session")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder: Path = tmp_path_factory.mktemp("house")
-    running = House(folder)
-    try:
-        running.wait_ready()
-        yield running
-    finally:
-        if running.process.poll() is None:
-            running.stop()
+    with services() as settings:
+        running = House(folder, **settings)
+        try:
+            running.wait_ready()
+            yield running
+        finally:
+            if running.process.poll() is None:
+                running.stop()
 
 
 @pytest.fixture(scope="session")

@@ -17,10 +17,10 @@ from typing import Any
 import httpx
 import numpy as np
 
+from tests.factories import stack
+
 SCRIPTS = Path(sys.executable).parent
 READY_SECONDS = 60
-SERVICES = ("COREVAULT_DATABASE_URL", "COREVAULT_BROKER_URL")
-"""Set by hand to run the same tests on PostgreSQL and Redis."""
 _SIZES = count(1500)
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "type": "integer", "lower": 0, "upper": 100},
@@ -54,10 +54,21 @@ def until(probe: Callable[[], Any], seconds: float) -> Any:
     raise AssertionError(f"nothing came within {seconds} seconds")
 
 
-class House:
-    """One running `corevaultd up`."""
+@contextmanager
+def services() -> Iterator[dict[str, str]]:
+    """The settings of a house's database and broker: none, or those of servers under ``make test-services``."""
+    if not stack.on_services():
+        yield {}
+        return
+    with stack.fresh_database() as url:
+        yield {"COREVAULT_DATABASE_URL": url, "COREVAULT_BROKER_URL": stack.fresh_broker()}
 
-    def __init__(self, folder: Path) -> None:
+
+class House:
+    """One running `corevaultd up`; ``settings`` are environment variables."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self._settings = settings
         self.data, self.key_file, self.log = folder / "data", folder / "admin.key", folder / "up.log"
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -66,9 +77,8 @@ class House:
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")} | {
-            name: os.environ[name] for name in SERVICES if name in os.environ
-        }
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
+        environment = plain | self._settings
         arguments = ["--port", str(self.port), "--data-dir", str(self.data), "--bootstrap-key", str(self.key_file)]
         with self.log.open("ab") as log:
             return subprocess.Popen(

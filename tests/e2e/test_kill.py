@@ -8,12 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.house import SERVICES, House, ended, job_body, ready_dataset, table, until
+from tests.e2e.house import House, ended, job_body, ready_dataset, table, until
 
 RECOVERY_SECONDS = 30
 LONG = {"iterations": 1500, "sampling_rate": 1.0, "posterior_draws": 150}
-ON_SERVICES = any(name in os.environ for name in SERVICES)
-WHOM = ["every worker process", *(["one child"] if ON_SERVICES else [])]  # on SQLite, tests/faults kills one child
+WHOM = ["every worker process", pytest.param("one child", marks=pytest.mark.services)]  # else tests/faults kills one
 
 
 def submitted(owner: httpx.Client, dataset: str) -> str:

@@ -75,7 +75,7 @@ def test_the_amounts_that_an_entry_pins_are_the_librarys_rounded_up(bench: Bench
     charge = sampled(3.0, 0.1, 20)
     bench.reserve("job_1", charge)
     with bench.database.read() as session:
-        body = session.scalar(sa.text("SELECT body FROM ledger_entries WHERE kind = 'reserved'"))
+        body = session.scalar(sa.text("SELECT CAST(body AS TEXT) FROM ledger_entries WHERE kind = 'reserved'"))
     assert isinstance(body, str)
     pinned = [int(amount) / 2**40 for amount in body.split('"amounts": "')[1].split('"')[0].split()]
     library = naive.divergences((charge,), ORDERS)

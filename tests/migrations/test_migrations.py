@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from app.db import Base, Database, UtcDateTime, make_engine, now
 from app.db.migrations import at_head, upgrade
@@ -42,7 +42,7 @@ def test_an_upgrade_of_a_current_database_changes_nothing(database: Database) ->
 def _insert(database: Database, table: str, verb: str = "INSERT") -> None:
     """One row of any table: 1 in numeric columns, the same text in the others."""
     declared = Base.metadata.tables[table]
-    plain: dict[type, object] = {sa.Integer: 1, sa.Double: 1.0, UtcDateTime: now()}
+    plain: dict[type, object] = {sa.Integer: 1, sa.Double: 1.0, sa.JSON: {}, UtcDateTime: now()}
     values = {column.name: plain.get(type(column.type), "{}") for column in declared.columns}
     with database.write() as tx:
         tx.execute(sa.insert(declared).prefix_with(verb.removeprefix("INSERT").strip()).values(values))
@@ -53,15 +53,17 @@ def _insert(database: Database, table: str, verb: str = "INSERT") -> None:
 def test_rows_of_the_chains_can_be_neither_changed_nor_removed(database: Database, table: str, statement: str) -> None:
     """W11: committed entries cannot be altered or lost unnoticed."""
     _insert(database, table)
-    with pytest.raises(IntegrityError, match="append-only"), database.write() as tx:
+    with pytest.raises(DatabaseError, match="append-only"), database.write() as tx:
         tx.execute(sa.text(statement.format(table)))
     with database.read() as session:
         assert session.execute(sa.text(f"SELECT sequence FROM {table}")).scalars().all() == [1]
 
 
 @pytest.mark.parametrize("table", ["ledger_entries", "ledger_checkpoints"])
-def test_rows_of_the_chains_cannot_be_replaced(database: Database, table: str) -> None:
+def test_rows_of_the_chains_cannot_be_replaced(sqlite_file: Path, table: str) -> None:
     """W11: SQLite's REPLACE removes rows without asking the triggers on DELETE."""
+    database = Database(make_engine(f"sqlite:///{sqlite_file}"))
     _insert(database, table)
     with pytest.raises(IntegrityError, match="append-only"):
         _insert(database, table, "INSERT OR REPLACE")
+    database.dispose()

@@ -1,0 +1,214 @@
+"""Real servers for tests, each private to whoever starts it: on a free port of loopback, in a folder of its own.
+
+They can be stopped, pulled down without warning and started again on the same port, so that tests can fail them on
+purpose. A server that is not installed is an error that says what to install, never a reason to skip.
+"""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pyarrow.fs import S3FileSystem
+
+PATIENCE_SECONDS = 60.0
+
+
+class Missing(Exception):
+    """A program that a server needs is not installed."""
+
+
+class Server(ABC):
+    """A process in a temporary folder; ``with`` starts it, and ends it and its folder."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="corevault-"))
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """What is done once, before the first start."""
+
+    @abstractmethod
+    def command(self) -> Sequence[str | Path]:
+        """What runs in the foreground until it is stopped."""
+
+    @abstractmethod
+    def answers(self) -> bool:
+        """Whether the server takes requests."""
+
+    stop_signal, kill_signal = signal.SIGTERM, signal.SIGKILL
+    user: str | None = None
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(), stdout=log, stderr=log, cwd=self.folder, user=self.user, start_new_session=True
+            )
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self.answers():
+            assert self._process.poll() is None, self.log()[-2000:]
+            assert time.monotonic() < deadline, f"{type(self).__name__} does not answer"
+            time.sleep(0.05)
+
+    def stop(self, *, immediate: bool = False) -> None:
+        """Stop: in good order, or as if the plug were pulled."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(self.kill_signal if immediate else self.stop_signal)
+        if self._process is not None:
+            self._process.wait(PATIENCE_SECONDS)
+            self._process = None
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def __enter__(self) -> Self:
+        try:
+            self.prepare()
+            self.start()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.stop(immediate=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Postgres(Server):
+    """A cluster with one superuser, ``corevault``, whom everybody on loopback may be.
+
+    Args:
+        options: settings of the server; by default nothing waits for the disk (a crash of the process loses nothing).
+    """
+
+    stop_signal, kill_signal = signal.SIGINT, signal.SIGQUIT  # a fast and an immediate shutdown
+
+    def __init__(self, options: Sequence[str] = ("fsync=off", "max_connections=200")) -> None:
+        super().__init__()
+        self._options = options
+        self.user = "postgres" if os.geteuid() == 0 else None  # the server refuses to run as root
+
+    @property
+    def url(self) -> str:
+        return f"postgresql+psycopg://corevault@127.0.0.1:{self.port}/postgres"
+
+    def prepare(self) -> None:
+        if self.user is not None:
+            owner = pwd.getpwnam(self.user)
+            os.chown(self.folder, owner.pw_uid, owner.pw_gid)
+        arguments = ("-U", "corevault", "--auth=trust", "--encoding=UTF8", "--no-sync", "-D", str(self._data))
+        done = subprocess.run(
+            [_postgres("initdb"), *arguments], capture_output=True, user=self.user, cwd=self.folder, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode()
+
+    def command(self) -> Sequence[str | Path]:
+        options = (f"port={self.port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={self.folder}")
+        flags = [part for option in (*options, *self._options) for part in ("-c", option)]
+        return [_postgres("postgres"), "-D", self._data, *flags]
+
+    def answers(self) -> bool:
+        ready = [_postgres("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(ready, check=False).returncode == 0
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+
+class Redis(Server):
+    """A Redis that keeps nothing on disk: whoever stops it empties it. Each tenant takes a number of its own."""
+
+    def url(self, number: int = 0) -> str:
+        return f"redis://127.0.0.1:{self.port}/{number}"
+
+    def prepare(self) -> None:
+        """Nothing: it has no files."""
+
+    def command(self) -> Sequence[str | Path]:
+        settings = ("--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--databases", "4096")
+        return [_program("redis-server", "redis-server"), "--port", str(self.port), *settings]
+
+    def answers(self) -> bool:
+        return _listens(self.port)
+
+
+class S3(Server):
+    """An S3-compatible server in memory, with one bucket."""
+
+    bucket = "corevault-tests"
+    credentials = {"AWS_ACCESS_KEY_ID": "corevault", "AWS_SECRET_ACCESS_KEY": "of-no-use-elsewhere"}
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self.bucket}?endpoint={self.endpoint}&region=us-east-1"
+
+    def prepare(self) -> None:
+        """Nothing: it has no files."""
+
+    def start(self) -> None:
+        super().start()
+        self._files().create_dir(self.bucket)
+
+    def command(self) -> Sequence[str | Path]:
+        return [Path(sys.executable).with_name("moto_server"), "-H", "127.0.0.1", "-p", str(self.port)]
+
+    def answers(self) -> bool:
+        return _listens(self.port)
+
+    def _files(self) -> S3FileSystem:
+        return S3FileSystem(
+            endpoint_override=self.endpoint,
+            region="us-east-1",
+            access_key=self.credentials["AWS_ACCESS_KEY_ID"],
+            secret_key=self.credentials["AWS_SECRET_ACCESS_KEY"],
+            allow_bucket_creation=True,
+        )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _program(name: str, package: str, beside: Callable[[], Sequence[Path]] = tuple) -> Path:
+    found = [path for path in beside() if path.exists()] or [Path(path) for path in [shutil.which(name)] if path]
+    if not found:
+        raise Missing(f"{name} is not installed; install the package {package} (apt-get install {package})")
+    return found[-1]
+
+
+def _postgres(name: str) -> Path:
+    """Debian keeps the server's programs beside the path."""
+    return _program(name, "postgresql", lambda: sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}")))

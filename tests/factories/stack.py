@@ -1,0 +1,75 @@
+"""Where a test's database, broker and contents lie: in files, or on the servers that :mod:`tests.services` started."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import redis
+import sqlalchemy as sa
+
+from app.db import make_engine
+from app.db.migrations import upgrade
+
+DATABASE = "TEST_DATABASE_URL"
+BROKER = "TEST_BROKER_URL"
+STORAGE = "TEST_STORAGE_URL"
+
+
+def on_services() -> bool:
+    """Whether this run is to use real servers."""
+    return DATABASE in os.environ
+
+
+def server(name: str) -> str:
+    """The address of a server, for a test that makes no sense without it."""
+    assert name in os.environ, f"{name} is not set: run this test by `make test-services`"
+    return os.environ[name]
+
+
+@contextmanager
+def fresh_database(*, template: str | None = None) -> Iterator[str]:
+    """The URL of a new database on the PostgreSQL server (empty, or a copy of a template); dropped at the end."""
+    name = f"corevault_{secrets.token_hex(8)}"
+    _maintain(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else ""))
+    try:
+        yield urlunsplit(urlsplit(server(DATABASE))._replace(path=f"/{name}"))
+    finally:
+        _maintain(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@cache
+def migrated_template() -> str:
+    """The name of a database that the real migrations made, one a process; it ends with the server."""
+    name = f"template_{secrets.token_hex(8)}"
+    _maintain(f"CREATE DATABASE {name}")
+    engine = make_engine(urlunsplit(urlsplit(server(DATABASE))._replace(path=f"/{name}")))
+    upgrade(engine)
+    engine.dispose()
+    return name
+
+
+def fresh_broker() -> str:
+    """The URL of a part of the Redis server that nobody else uses."""
+    root = server(BROKER)
+    with redis.Redis.from_url(root) as client:
+        number = int(client.incr("corevault-tests"))
+    return urlunsplit(urlsplit(root)._replace(path=f"/{number}"))
+
+
+def fresh_storage(folder: Path) -> str:
+    """A storage URL of the test's own: a prefix on the S3 server, or a folder."""
+    if not on_services():
+        return (folder / "storage").as_uri()
+    parts = urlsplit(server(STORAGE))
+    return urlunsplit(parts._replace(path=f"/{secrets.token_hex(8)}"))
+
+
+def _maintain(statement: str) -> None:
+    engine = sa.create_engine(server(DATABASE), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        connection.execute(sa.text(statement))
+    engine.dispose()

@@ -1,0 +1,28 @@
+"""Runs a command beside a PostgreSQL, a Redis and an S3 server of its own: ``python -m tests.services pytest …``.
+
+The command finds them in ``TEST_DATABASE_URL`` (a superuser's, of a database for maintenance),
+``TEST_BROKER_URL`` and ``TEST_STORAGE_URL``.
+"""
+
+import os
+import subprocess
+import sys
+
+from tests.factories.servers import S3, Missing, Postgres, Redis
+
+
+def main(command: list[str]) -> int:
+    try:
+        with Postgres() as postgres, Redis() as redis, S3() as s3:
+            urls = {
+                "TEST_DATABASE_URL": postgres.url,
+                "TEST_BROKER_URL": redis.url(),
+                "TEST_STORAGE_URL": s3.url,
+            }
+            return subprocess.run(command, env=os.environ | urls | s3.credentials, check=False).returncode
+    except Missing as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
