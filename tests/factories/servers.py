@@ -118,9 +118,8 @@ class Postgres(Server):
             owner = pwd.getpwnam(self.user)
             os.chown(self.folder, owner.pw_uid, owner.pw_gid)
         arguments = ("-U", "corevault", "--auth=trust", "--encoding=UTF8", "--no-sync", "-D", str(self._data))
-        done = subprocess.run(
-            [_postgres("initdb"), *arguments], capture_output=True, user=self.user, cwd=self.folder, check=False
-        )
+        command = [str(_postgres("initdb")), *arguments]
+        done = subprocess.run(command, capture_output=True, user=self.user, cwd=self.folder, check=False)
         assert done.returncode == 0, done.stderr.decode()
 
     def command(self) -> Sequence[str | Path]:
@@ -129,7 +128,7 @@ class Postgres(Server):
         return [_postgres("postgres"), "-D", self._data, *flags]
 
     def answers(self) -> bool:
-        ready = [_postgres("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        ready = [str(_postgres("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(ready, check=False).returncode == 0
 
     @property
