@@ -12,7 +12,7 @@ from app.ledger.book import Book, serialise
 from app.ledger.chain import GENESIS
 from app.ledger.encoding import digest, instant
 from app.ledger.models import Checkpoint
-from app.vault.signing import Signer, verify
+from app.vault.signing import Signer
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bo
     for row in session.scalars(query.execution_options(populate_existing=True, yield_per=256)):
         follows = row.sequence == sequence + 1 and row.previous_hash == previous
         signed = {"statement": _signed(row), "signature": row.signature, "key_id": row.key_id}
-        yield row, follows and row.checkpoint_hash == digest(_statement(row)) and verify(signed, signer.public_key)
+        yield row, follows and row.checkpoint_hash == digest(_statement(row)) and signer.ring.verify(signed)
         sequence, previous = row.sequence, row.checkpoint_hash
 
 

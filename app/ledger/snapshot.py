@@ -12,7 +12,7 @@ from app.ledger.balance import Balance
 from app.ledger.chain import Head, Mismatch
 from app.ledger.encoding import digest
 from app.ledger.models import Account, Checkpoint
-from app.vault.signing import Signer, verify
+from app.vault.signing import Signer
 
 _MEMBERS = 6
 REPLAYED_AT_MOST = 8
@@ -69,7 +69,7 @@ def _trusted(signer: Signer, account: Account) -> Head:
         kept = account.snapshot
         statement = _statement(account.id, kept["sequence"], kept["head"], kept["balance"], kept["checkpoint"])
         document = {"statement": statement, "signature": kept["signature"], "key_id": kept["key_id"]}
-        if len(kept) != _MEMBERS or not verify(document, signer.public_key):
+        if len(kept) != _MEMBERS or not signer.ring.verify(document):
             raise Mismatch
         return Head(kept["sequence"], kept["head"], Balance.from_json(kept["balance"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, CanonicalizationError) as error:

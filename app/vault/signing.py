@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import rfc8785
@@ -15,18 +15,44 @@ def key_id(public_key: bytes) -> str:
     return "ed25519:" + hashlib.sha256(public_key).hexdigest()[:16]
 
 
+class KeyRing:
+    """Public keys that signed documents may name: the one in use and those that it replaced.
+
+    Args:
+        public_keys: base64 text of Ed25519 public keys.
+
+    Raises:
+        ValueError: for text that is not base64.
+    """
+
+    def __init__(self, public_keys: Iterable[str]) -> None:
+        self._by_id = {key_id(base64.b64decode(public, validate=True)): public for public in public_keys}
+
+    @property
+    def public_keys(self) -> tuple[str, ...]:
+        return tuple(self._by_id.values())
+
+    def verify(self, document: Mapping[str, Any]) -> bool:
+        """Whether ``document`` is signed by the key of this ring that it names; total, whatever it is given."""
+        named = document.get("key_id")
+        public = self._by_id.get(named) if isinstance(named, str) else None
+        return public is not None and verify(document, public)
+
+
 class Signer:
-    """Signs with one Ed25519 key.
+    """Signs with one Ed25519 key; ``ring`` verifies what it and its predecessors signed.
 
     Args:
         seed: the 32 secret bytes.
+        retired: public keys (base64) that earlier documents are signed with.
     """
 
-    def __init__(self, seed: bytes) -> None:
+    def __init__(self, seed: bytes, retired: Iterable[str] = ()) -> None:
         self._key = SigningKey(seed)
         public = bytes(self._key.verify_key)
         self.public_key = base64.b64encode(public).decode("ascii")
         self.key_id = key_id(public)
+        self.ring = KeyRing((self.public_key, *retired))
 
     def sign(self, statement: Mapping[str, Any]) -> dict[str, Any]:
         """``{"statement", "signature", "key_id"}``, the signature in base64.

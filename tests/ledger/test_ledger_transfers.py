@@ -6,8 +6,9 @@ import pytest
 from sqlalchemy import text
 
 from app.errors import BudgetExceeded, Internal, InvalidRequest, MethodNotAllowedOnPrivateData, NotFound, StateConflict
-from app.ledger import Charge
+from app.ledger import Charge, Ledger
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
+from app.vault.signing import Signer
 from tests.ledger.support import Bench, costing, gaussian, sampled
 
 
@@ -230,3 +231,15 @@ def test_a_frozen_account_spends_nothing_more(bench: Bench) -> None:
     budget = bench.budget()
     assert (budget.remaining.epsilon, budget.jobs.settled, budget.jobs.reserved) == (0.0, 1, 0)
     assert bench.verify() == ()
+
+
+def test_an_account_goes_on_under_a_new_ledger_key(bench: Bench) -> None:
+    """A rotation keeps the old public key, and with it every checkpoint and snapshot that it signed."""
+    bench.run("job_1", costing(0.5))
+    old = bench.ledger.signer.public_key
+    rotated = Bench(bench.database, Ledger(Signer(b"\x09" * 32, retired=[old]), max_epsilon=20.0), bench.reserved)
+    assert rotated.verify() == ()
+    rotated.run("job_2", costing(0.5))
+    assert rotated.verify() == ()
+    forgetful = Bench(bench.database, Ledger(Signer(b"\x09" * 32), max_epsilon=20.0))
+    assert len(forgetful.verify()) == 1

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl.signing import SigningKey, VerifyKey
 
-from app.vault.signing import Signer, verify
+from app.vault.signing import KeyRing, Signer, verify
 
 SEED = bytes(range(32))
 STATEMENT = {"b": [1, 2.5, None, True], "a": {"ä": "x", "n": -0.0}}
@@ -81,3 +81,19 @@ def test_signing_changes_nothing_of_the_statement() -> None:
     before = copy.deepcopy(STATEMENT)
     Signer(SEED).sign(STATEMENT)
     assert before == STATEMENT
+
+
+def test_a_ring_verifies_what_the_keys_before_the_present_one_signed() -> None:
+    before, stranger = Signer(bytes(32)), Signer(b"\x07" * 32)
+    ring = Signer(SEED, retired=[before.public_key]).ring
+    assert ring.public_keys == (Signer(SEED).public_key, before.public_key)
+    assert ring.verify(Signer(SEED).sign(STATEMENT))
+    assert ring.verify(before.sign(STATEMENT))
+    assert not ring.verify(stranger.sign(STATEMENT))
+    assert not ring.verify({**before.sign(STATEMENT), "key_id": Signer(SEED).key_id})
+    assert not KeyRing([]).verify(before.sign(STATEMENT))
+
+
+@pytest.mark.parametrize("document", altered(), ids=range(len(altered())))
+def test_a_ring_refuses_anything_altered_without_raising(document: dict[str, Any]) -> None:
+    assert not KeyRing([Signer(SEED).public_key]).verify(document)
