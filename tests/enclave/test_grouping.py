@@ -108,7 +108,7 @@ def tables() -> st.SearchStrategy[list[Row]]:
     places = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 3)), min_size=1, max_size=60)
     return st.tuples(places, st.randoms(use_true_random=False)).map(
         lambda drawn: [
-            (person, 1.0 + index if value else 0.0, drawn[1].getrandbits(64))
+            (person, 1.0 + index if value else 0.0, drawn[1].getrandbits(58) << 6 | index)  # no two lots are equal
             for index, (person, value) in enumerate(drawn[0])
         ]
     )
