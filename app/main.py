@@ -11,6 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
+from app.audit.endpoints import router as audit_router
+from app.audit.keeper import Keeper
 from app.auth.endpoints import router as auth_router
 from app.budgets.endpoints import router as budgets_router
 from app.catalogue.endpoints import router as catalogue_router
@@ -44,6 +46,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     catalogue_router,
     jobs_router,
     releases_router,
+    audit_router,
     health_router,
 )
 
@@ -51,9 +54,10 @@ ROUTERS: tuple[APIRouter, ...] = (
 def create_app(services: Services, *, metrics: bool = True) -> FastAPI:
     """The ASGI application on top of ``services``; the ledger is verified when it starts up."""
     measured = Metrics() if metrics else None
-    observers: tuple[Callable[[Exchange], None], ...] = (
-        (log_exchange,) if measured is None else (log_exchange, measured.observe)
-    )
+    keeper = Keeper(services.database, services.signer)
+    observers: tuple[Callable[[Exchange], None], ...] = (log_exchange, keeper.observe)
+    if measured is not None:
+        observers += (measured.observe,)
     app = FastAPI(
         title="Corevault",
         version="1",
@@ -73,6 +77,7 @@ def create_app(services: Services, *, metrics: bool = True) -> FastAPI:
     app.add_exception_handler(405, on_method_not_allowed)
     app.state.services = services
     app.state.metrics = measured
+    app.state.keeper = keeper
     app.state.readiness = Readiness(services, partial(_audit, services.ledger))
     describe(app)
     return app
@@ -87,7 +92,8 @@ def _audit(ledger: Ledger, tx: WriteSession) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     with suppress(DependencyUnavailable):  # /health/ready says so, and verifies once the database is back
         await run_in_threadpool(app.state.readiness.verify_ledger)
-    yield
+    with app.state.keeper.running():
+        yield
     app.state.services.database.dispose()
 
 

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from alembic import context
 from alembic.autogenerate.api import AutogenContext
 
+import app.audit.models
 import app.auth.models
 import app.datasets.models
 import app.http.models

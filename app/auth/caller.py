@@ -8,6 +8,7 @@ from fastapi import Depends
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from app.auth import service
+from app.context import acting
 from app.errors import Forbidden, Unauthenticated
 from app.services import Shared
 
@@ -30,6 +31,7 @@ def optional_caller(services: Shared, credentials: Credentials) -> Caller | None
         return None
     with services.database.read() as session:
         key = service.authenticate(session, credentials.credentials)
+        acting(key.id)
         return Caller(key.id, key.role, key.name)
 
 

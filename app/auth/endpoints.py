@@ -2,6 +2,7 @@
 
 from fastapi.responses import JSONResponse, Response
 
+from app.audit.journal import record
 from app.auth import repository, service
 from app.auth.caller import Admin, AnyCaller
 from app.auth.models import ApiKey
@@ -23,7 +24,9 @@ def create_key(services: Shared, caller: Admin, request: Idempotent, body: NewKe
     with services.database.write() as tx:
 
         def create() -> Answer:
-            return _shown_once(201, *service.create(tx, body.name, body.role, body.expires_at))
+            key, secret = service.create(tx, body.name, body.role, body.expires_at)
+            record(tx, key.id)
+            return _shown_once(201, key, secret)
 
         return idempotent(tx, caller.id, request, create, omit=SECRET)
 
@@ -46,7 +49,13 @@ def list_keys(services: Shared, _: Admin, paging: Paging) -> Page[ListedKey]:
 def rotate_key(services: Shared, caller: Admin, request: Idempotent, key_id: str) -> JSONResponse:
     """Give a key a new secret; the old one ends at once."""
     with services.database.write() as tx:
-        return idempotent(tx, caller.id, request, lambda: _shown_once(200, *service.rotate(tx, key_id)), omit=SECRET)
+
+        def rotate() -> Answer:
+            key, secret = service.rotate(tx, key_id)
+            record(tx, key.id)
+            return _shown_once(200, key, secret)
+
+        return idempotent(tx, caller.id, request, rotate, omit=SECRET)
 
 
 @router.delete(
@@ -56,6 +65,7 @@ def revoke_key(services: Shared, _: Admin, key_id: str) -> Response:
     """Revoke a key; what it owns stays."""
     with services.database.write() as tx:
         service.revoke(tx, key_id)
+        record(tx)
     return Response(status_code=204)
 
 

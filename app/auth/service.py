@@ -10,6 +10,7 @@ from typing import Final
 
 from app.auth import repository
 from app.auth.models import ApiKey
+from app.context import seen
 from app.db import ReadSession, WriteSession, new_id, now
 from app.errors import InvalidRequest, NotFound, StateConflict, Unauthenticated
 
@@ -98,6 +99,7 @@ def _found(tx: WriteSession, key_id: str) -> ApiKey:
     key = repository.by_id(tx, key_id)
     if key is None:
         raise NotFound
+    seen(key.id)
     return key
 
 

@@ -1,5 +1,6 @@
 """``/v1/datasets/{id}/budget`` and ``/v1/datasets/{id}/ledger``."""
 
+from app.audit.journal import record
 from app.auth.caller import AnyCaller, Owner
 from app.budgets import service
 from app.budgets.schemas import BudgetView, EntryView, LimitBody
@@ -24,7 +25,9 @@ def read_budget(services: Shared, caller: AnyCaller, dataset_id: str) -> BudgetV
 def change_budget(services: Shared, caller: Owner, dataset_id: str, body: LimitBody) -> BudgetView:
     """Set the new total: lower at once, never below what is spent; higher opens a tranche."""
     with services.database.write() as tx:
-        return BudgetView.model_validate(service.change_limit(tx, services.ledger, caller, dataset_id, body))
+        changed = service.change_limit(tx, services.ledger, caller, dataset_id, body)
+        record(tx)
+        return BudgetView.model_validate(changed)
 
 
 @router.get("/ledger", responses=problem_responses("forbidden"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
+from app.audit.journal import record_command
 from app.auth import service as auth
 from app.cli.failures import fail
 from app.config import Settings
@@ -65,7 +66,8 @@ def write_admin_key(settings: Settings, file: Path) -> bool:
     database = Database(make_engine(settings.database_url))
     try:
         with os.fdopen(handle, "w", encoding="ascii") as opened, database.write() as tx:
-            _, secret = auth.create(tx, "administrator", "admin")
+            key, secret = auth.create(tx, "administrator", "admin")
+            record_command(tx, "admin-key", key.id)
             opened.write(secret)
             opened.flush()
             os.fsync(opened.fileno())

@@ -1,6 +1,7 @@
 """Who may see a dataset, and who may change it. What a caller may not see does not exist for it."""
 
 from app.auth.caller import Caller
+from app.context import seen
 from app.datasets import repository
 from app.datasets.models import Dataset
 from app.db import ReadSession, WriteSession
@@ -18,6 +19,7 @@ def visible(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
     dataset = repository.get(session, dataset_id)
     if dataset is None or not (oversees(caller, dataset) or repository.is_shared(session, dataset.id, caller.id)):
         raise NotFound
+    seen(dataset.id)
     return dataset
 
 
@@ -33,6 +35,7 @@ def owned(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
     dataset = repository.get(session, dataset_id)
     if dataset is None or dataset.owner_id != caller.id:
         raise NotFound
+    seen(dataset.id)
     return dataset
 
 

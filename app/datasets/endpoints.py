@@ -6,6 +6,7 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
+from app.audit.journal import record
 from app.auth.caller import AnyCaller, Owner
 from app.datasets import access, deletion, repository, service, upload
 from app.datasets.schemas import DatasetBody, DatasetDetail, DatasetPatch, DatasetView, DeletionReceipt
@@ -57,6 +58,7 @@ def declare_dataset(services: Shared, caller: Owner, request: Idempotent, body: 
 
         def declare() -> Answer:
             dataset = service.declare(tx, services, caller, body)
+            record(tx, dataset.id)
             shown = detail(tx, services.ledger, dataset)
             return Answer.of(201, shown, {"Location": f"/v1/datasets/{dataset.id}"})
 
@@ -84,7 +86,7 @@ def change_dataset(services: Shared, caller: Owner, dataset_id: str, body: Datas
     """Change description, sharing, or whether later releases are public."""
     with services.database.write() as tx:
         dataset = service.change(tx, caller, dataset_id, body)
-        tx.flush()
+        record(tx)
         return detail(tx, services.ledger, dataset)
 
 
@@ -92,7 +94,9 @@ def change_dataset(services: Shared, caller: Owner, dataset_id: str, body: Datas
 def delete_dataset(services: Shared, caller: Owner, dataset_id: str) -> DeletionReceipt:
     """Destroy the data key for good; the answer is a signed receipt, and the ledger stays."""
     with services.database.write() as tx:
-        return DeletionReceipt.model_validate(deletion.delete(tx, services, caller, dataset_id))
+        receipt = deletion.delete(tx, services, caller, dataset_id)
+        record(tx)
+        return DeletionReceipt.model_validate(receipt)
 
 
 @router.put(

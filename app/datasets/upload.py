@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
+from app.audit.journal import record
 from app.auth.caller import Caller
 from app.datasets import access, ingestion, repository
 from app.datasets.models import Content, Dataset
@@ -101,6 +102,7 @@ class Reception:
             with self.services.database.write() as tx:
                 dataset = access.changeable(tx, self.caller, self.dataset_id)
                 _record(tx, dataset, self.content_id, self.announced.media_type, sealed)
+                record(tx)
                 ingestion.send_after_commit(tx, self.services.queue, self.content_id)
                 return detail(tx, self.services.ledger, dataset)
         except BaseException:

@@ -6,7 +6,6 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 
 from app.http.edge import Exchange
 
-_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
@@ -30,9 +29,9 @@ class Metrics:
         )
 
     def observe(self, exchange: Exchange) -> None:
-        method = exchange.method if exchange.method in _METHODS else "other"
-        self._requests.labels(method, exchange.route, str(exchange.status)).inc()
-        self._seconds.labels(exchange.route).observe(exchange.seconds)
+        request = exchange.request
+        self._requests.labels(request.method, request.route, str(exchange.status)).inc()
+        self._seconds.labels(request.route).observe(exchange.seconds)
 
     def text(self) -> bytes:
         """The exposition format, version 0.0.4."""

@@ -7,7 +7,6 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import structlog
 from fastapi.routing import APIRoute
@@ -16,22 +15,20 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app import context
+from app.context import RequestContext
 from app.db import new_id
 from app.errors import CorevaultError, DependencyUnavailable, Internal, NotFound, UnsupportedMediaType
 from app.http.problems import problem
 
-UNMATCHED: Final = "unmatched"
-
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """All that logs and metrics may know of a request: no body, no header, no query, no raw path."""
+    """All that logs, metrics and the audit log may know of a request: no body, no header, no query, no raw path."""
 
-    method: str
-    route: str  # the template, as in /v1/jobs/{job_id}
+    request: RequestContext
     status: int
     seconds: float
-    request_id: str
 
 
 class ResponseAborted(Exception):
@@ -51,6 +48,8 @@ class Edge:
             return
         request_id = new_id("req")
         scope.setdefault("state", {})["request_id"] = request_id
+        request = RequestContext(request_id, context.known_method(scope["method"]))
+        token = context.enter(request)
         started, status = time.perf_counter(), 0
 
         async def stamped(message: Message) -> None:
@@ -68,7 +67,8 @@ class Edge:
                 raise ResponseAborted from None
             await problem(_blame(error), request_id)(scope, receive, stamped)
         finally:
-            self._observe(scope, status, time.perf_counter() - started, request_id)
+            self._observe(scope, request, status, time.perf_counter() - started)
+            context.leave(token)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = _refusal(scope)
@@ -77,12 +77,12 @@ class Edge:
         else:
             await problem(refusal, scope["state"]["request_id"])(scope, receive, send)
 
-    def _observe(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+    def _observe(self, scope: Scope, request: RequestContext, status: int, seconds: float) -> None:
         route = scope.get("route")
-        template = route.path_format if isinstance(route, APIRoute) else UNMATCHED
-        exchange = Exchange(scope["method"], template, status, seconds, request_id)
+        if request.route == context.UNMATCHED and isinstance(route, APIRoute):  # refused before it was reached
+            request.route = route.path_format
         for observe in self._observers:
-            observe(exchange)
+            observe(Exchange(request, status, seconds))
 
 
 def _refusal(scope: Scope) -> CorevaultError | None:

@@ -38,11 +38,12 @@ def configure_logs(level: str) -> None:
 
 
 def log_exchange(exchange: Exchange) -> None:
+    request = exchange.request
     structlog.get_logger().info(
         "request",
-        method=exchange.method,
-        route=exchange.route,
+        method=request.method,
+        route=request.route,
         status=exchange.status,
         seconds=round(exchange.seconds, 6),
-        request_id=exchange.request_id,
+        request_id=request.request_id,
     )

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from app.context import refused
 from app.errors import (
     ContentTooLarge,
     CorevaultError,
@@ -53,6 +54,7 @@ def document(error: CorevaultError, request_id: str) -> dict[str, Any]:
 def problem(error: CorevaultError, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The response for a domain error, with the headers that its status demands."""
     status = PROBLEMS[error.code][0]
+    refused(error.code)
     extra = dict(headers or {})
     if status == 401:
         extra["WWW-Authenticate"] = "Bearer"

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
+from app.context import current
 from app.errors import Fault, InvalidRequest
 from app.http.bodies import JsonRequest
 from app.http.openapi import problem_responses
@@ -26,8 +27,11 @@ class Route(APIRoute):
         handle = super().get_route_handler()
         model = _body_model(self)
         declared = frozenset(_query_parameters(self.dependant))
+        template, status = self.path_format, self.status_code or 200
 
         async def strictly(request: Request) -> Response:
+            if (context := current()) is not None:
+                context.route, context.status = template, status
             check_query(request, declared)
             return await handle(request if model is None else JsonRequest(request, model))
 

@@ -7,6 +7,7 @@ from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 from fastapi.sse import EventSourceResponse
 
+from app.audit.journal import record
 from app.auth.caller import AnyCaller, Caller, require
 from app.errors import BudgetExceeded, CorevaultError
 from app.http.idempotency import Answer, Idempotent, IdempotentRequest, idempotent
@@ -71,6 +72,7 @@ def _submit(services: Services, caller: Caller, request: IdempotentRequest, body
 
         def produce() -> Answer:
             job = service.submit(tx, services.ledger, _lifecycle(services), caller, body)
+            record(tx, job.id)
             return Answer.of(202, job_view(job), {"Location": f"/v1/jobs/{job.id}"})
 
         return idempotent(tx, caller.id, request, produce, lifetime=None)
@@ -114,7 +116,9 @@ def cancel(services: Shared, caller: AnyCaller, request: Idempotent, job_id: str
     with services.database.write() as tx:
 
         def produce() -> Answer:
-            return Answer.of(200, job_view(service.cancel(tx, _lifecycle(services), caller, job_id)))
+            job = service.cancel(tx, _lifecycle(services), caller, job_id)
+            record(tx)
+            return Answer.of(200, job_view(job))
 
         return idempotent(tx, caller.id, request, produce)
 

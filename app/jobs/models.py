@@ -34,6 +34,8 @@ class Job(Base):
     queued_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
+    request_id: Mapped[str | None]  # of the call that submitted it
+    trace: Mapped[str | None]  # W3C trace context of that call, where it is traced
 
 
 class WorkerLease(Base):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.auth.caller import Caller
+from app.context import current, seen
 from app.datasets import access
 from app.datasets import repository as datasets
 from app.datasets.facts import declared_facts
@@ -109,6 +110,7 @@ def visible(session: ReadSession, caller: Caller, job_id: str) -> Job:
     job = repository.get(session, job_id)
     if job is None or not (caller.role in access.OVERSEERS or _commands(session, caller, job)):
         raise NotFound
+    seen(job.id)
     return job
 
 
@@ -178,4 +180,5 @@ def _new_job(priced: Priced, caller: Caller, body: JobBody) -> Job:
         steps_planned=priced.plan.steps,
         created_at=at,
         queued_at=at,
+        request_id=None if (request := current()) is None else request.request_id,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from app.auth.caller import Caller
+from app.context import seen
 from app.datasets import access
 from app.db import ReadSession
 from app.errors import NotFound
@@ -21,6 +22,7 @@ def readable(session: ReadSession, caller: Caller | None, release_id: str) -> Re
         raise NotFound
     if caller is not None and not release.public:
         access.visible(session, caller, release.dataset_id)
+    seen(release.id)
     return release
 
 

@@ -1,0 +1,45 @@
+"""``/v1/audit-log``."""
+
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+from pydantic import AwareDatetime
+
+from app.audit import repository
+from app.audit.keeper import Keeper
+from app.audit.repository import Wanted
+from app.audit.schemas import AuditView, OutcomeName
+from app.auth.caller import Caller, require
+from app.http.openapi import problem_responses
+from app.http.pagination import Page, Paging, page
+from app.http.routing import api_router
+from app.services import Shared
+
+router = api_router("/v1", "operations", "unauthenticated", "dependency_unavailable")
+Overseer = Annotated[Caller, Depends(require("admin", "auditor"))]
+Word = Annotated[str | None, Query(max_length=200)]
+
+
+def _wanted(
+    actor: Word = None,
+    action: Word = None,
+    target: Word = None,
+    *,
+    outcome: Annotated[OutcomeName | None, Query()] = None,
+    since: Annotated[AwareDatetime | None, Query()] = None,
+    until: Annotated[AwareDatetime | None, Query()] = None,
+) -> Wanted:
+    return Wanted(actor=actor, action=action, outcome=outcome, target=target, since=since, until=until)
+
+
+@router.get("/audit-log", responses=problem_responses("forbidden"))
+def read_audit_log(
+    request: Request, services: Shared, _: Overseer, wanted: Annotated[Wanted, Depends(_wanted)], paging: Paging
+) -> Page[AuditView]:
+    """Every change and every refusal, newest first; ``action`` is method and template, as in ``POST /v1/jobs``."""
+    keeper = request.app.state.keeper
+    assert isinstance(keeper, Keeper)
+    keeper.keep()  # what this process has gathered belongs on the page
+    with services.database.read() as session:
+        rows = repository.page(session, wanted, before=paging.after_id("aud"), limit=paging.limit + 1)
+        return page(rows, paging, lambda entry: entry.id, AuditView.model_validate)

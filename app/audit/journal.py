@@ -1,0 +1,64 @@
+"""Writing the audit log: an entry goes into the transaction of the change that it tells of, or both are not."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from app.audit.models import AuditEntry
+from app.context import RequestContext, current
+from app.db import WriteSession, new_id, now
+
+
+class Outcome(StrEnum):
+    SUCCEEDED = "succeeded"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+    @classmethod
+    def of(cls, status: int) -> "Outcome":
+        return cls.SUCCEEDED if status < 400 else cls.REFUSED if status < 500 else cls.FAILED
+
+
+def record(tx: WriteSession, target: str | None = None) -> None:
+    """Note in ``tx`` that the current request succeeds, about ``target`` (or what its caller was seen to be about).
+
+    Outside of a request this does nothing: workers change rows on behalf of calls that were recorded.
+    """
+    request = current()
+    if request is None:
+        return
+    about = target or request.target
+    add(tx, request, status=request.status, code=None, target=about, count=1, at=now())
+    tx.after_commit(lambda: setattr(request, "recorded", True))
+
+
+def record_command(tx: WriteSession, command: str, target: str | None = None) -> None:
+    """Note in ``tx`` what the operator did on the command line."""
+    context = RequestContext(new_id("req"), method="corevaultd", route=command)
+    add(tx, context, status=200, code=None, target=target, count=1, at=now())
+
+
+def add(
+    tx: WriteSession,
+    request: RequestContext,
+    *,
+    status: int,
+    code: str | None,
+    target: str | None,
+    count: int,
+    at: datetime,
+) -> None:
+    """One entry about ``count`` calls that ended alike, of which ``request`` was the first."""
+    entry = AuditEntry(
+        id=new_id("aud"),
+        at=at,
+        actor=request.actor,
+        action=request.action,
+        target=target,
+        outcome=str(Outcome.of(status)),
+        status=status,
+        code=code,
+        count=count,
+        request_id=request.request_id,
+    )
+    tx.add(entry)
+    tx.flush()

@@ -1,0 +1,188 @@
+"""The log itself: who reads it, what it holds and never holds, how floods and replays look in it."""
+
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from app.audit.keeper import Keeper
+from app.context import RequestContext
+from app.db import Database
+from app.http.edge import Exchange
+from app.services import Services
+from tests.factories import rows
+from tests.factories.datasets import problem
+from tests.factories.worker import House, job_body
+
+CANARY = "canary-9917"
+
+
+def _log(client: httpx.Client, key: rows.Key, **query: Any) -> list[dict[str, Any]]:
+    answer = client.get("/v1/audit-log", headers=key.headers, params=query)
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["items"])
+
+
+def _refusal(actor: str | None = None, action: str = "/v1/jobs", target: str | None = None) -> Exchange:
+    context = RequestContext("req_1", "POST", action, actor=actor, target=target, code="not_found")
+    return Exchange(context, 404, 0.0)
+
+
+@pytest.fixture
+def keeper(services: Services) -> Keeper:
+    return Keeper(services.database, services.signer)
+
+
+def _counts(database: Database) -> list[int]:
+    with database.read() as session:
+        return list(session.execute(text("SELECT count FROM audit_entries ORDER BY id")).scalars())
+
+
+def test_only_administrators_and_auditors_read_it(
+    client: httpx.Client, owner: rows.Key, analyst: rows.Key, admin: rows.Key, auditor: rows.Key
+) -> None:
+    problem(client.get("/v1/audit-log"), 401, "unauthenticated")
+    for key in (owner, analyst):
+        problem(client.get("/v1/audit-log", headers=key.headers), 403, "forbidden")
+    for key in (admin, auditor):
+        assert {entry["code"] for entry in _log(client, key)} == {"forbidden", "unauthenticated"}
+
+
+def test_pages_and_filters(client: httpx.Client, admin: rows.Key, auditor: rows.Key) -> None:
+    for name in ("a", "b", "c"):
+        client.post("/v1/api-keys", headers=admin.headers, json={"name": name, "role": "owner"})
+    problem(client.post("/v1/api-keys", headers=auditor.headers, json={"name": "d", "role": "owner"}), 403, "forbidden")
+    assert len(_log(client, auditor)) == 4
+    assert len(_log(client, auditor, actor=admin.id)) == 3
+    assert [entry["outcome"] for entry in _log(client, auditor, actor=auditor.id)] == ["refused"]
+    assert len(_log(client, auditor, outcome="succeeded", action="POST /v1/api-keys")) == 3
+    assert _log(client, auditor, action="DELETE /v1/api-keys/{key_id}") == []
+    newest, *_, oldest = _log(client, auditor)
+    assert len(_log(client, auditor, since=newest["at"])) == 1
+    assert len(_log(client, auditor, until=newest["at"])) == 3
+    assert _log(client, auditor, target=oldest["target"])[0]["id"] == oldest["id"]
+    first = client.get("/v1/audit-log?limit=3", headers=admin.headers).json()
+    rest = client.get(f"/v1/audit-log?limit=3&cursor={first['next_cursor']}", headers=admin.headers).json()
+    ids = [entry["id"] for entry in first["items"] + rest["items"]]
+    assert ids == sorted(ids, reverse=True)
+    assert len(ids) == 4
+    problem(client.get("/v1/audit-log?since=yesterday", headers=admin.headers), 422, "invalid_request")
+
+
+def test_what_is_shown_is_chained(client: httpx.Client, admin: rows.Key) -> None:
+    for name in ("a", "b"):
+        client.post("/v1/api-keys", headers=admin.headers, json={"name": name, "role": "owner"})
+    later, earlier = _log(client, admin)
+    assert (earlier["sequence"], later["sequence"]) == (1, 2)
+    assert later["previous_hash"] == earlier["entry_hash"]
+    assert earlier["previous_hash"] == "0" * 64
+
+
+def test_it_never_holds_what_was_typed(
+    client: httpx.Client, owner: rows.Key, admin: rows.Key, database: Database
+) -> None:
+    """W3: no body, query, path, header or made-up method."""
+    client.post(f"/v1/datasets?{CANARY}=1", headers=owner.headers, json={CANARY: CANARY})
+    client.patch(f"/v1/datasets/{CANARY}", headers=owner.headers, json={"description": CANARY})
+    client.request(CANARY.upper(), f"/{CANARY}", headers={CANARY: CANARY})
+    client.post("/v1/api-keys", headers=admin.headers, json={"name": CANARY, "role": "owner"})
+    assert len(_log(client, admin)) == 4
+    with database.read() as session:
+        cells = repr(session.execute(text("SELECT * FROM audit_entries")).all())
+    assert CANARY not in cells.lower()
+
+
+def test_a_refused_budget_is_in_the_log(house: House, api: httpx.Client, owner: rows.Key, auditor: rows.Key) -> None:
+    dataset = house.ready_dataset(owner)
+    answer = api.post("/v1/jobs", headers=owner.headers, json=job_body(dataset, privacy={"epsilon": 15.0}))
+    problem(answer, 409, "budget_exceeded")
+    (entry,) = _log(api, auditor, outcome="refused")
+    assert (entry["actor"], entry["target"], entry["code"]) == (owner.id, dataset, "budget_exceeded")
+    assert entry["request_id"] == answer.headers["X-Request-Id"]
+
+
+def test_a_replay_is_told_apart_by_its_request_and_changes_nothing(
+    house: House, api: httpx.Client, owner: rows.Key, auditor: rows.Key
+) -> None:
+    body, headers = job_body(house.ready_dataset(owner)), owner.headers | {"Idempotency-Key": "once"}
+    answers = [api.post("/v1/jobs", headers=headers, json=body) for _ in range(2)]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    replay, effect = _log(api, auditor, action="POST /v1/jobs")
+    assert effect["target"] == answers[0].json()["id"]
+    assert [replay["request_id"], effect["request_id"]] == [each.headers["X-Request-Id"] for each in answers[::-1]]
+
+
+def test_public_reads_are_not_logged(client: httpx.Client, auditor: rows.Key) -> None:
+    for path in ("/v1/releases", "/v1/releases/rel_none/points", "/v1/keys", "/health/ready", "/metrics", "/v1/me"):
+        client.get(path)
+    assert [entry["action"] for entry in _log(client, auditor)] == ["GET /v1/me"]
+
+
+def test_a_flood_is_two_entries_a_minute(keeper: Keeper, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr("app.audit.keeper.time.monotonic", lambda: clock[0])
+    keeper.observe(_refusal())
+    for _ in range(125):
+        keeper.keep()
+        clock[0] += 1
+        for _ in range(50):
+            keeper.observe(_refusal())
+    assert _counts(database)[0] == 1
+    assert len(_counts(database)) == 3
+    assert sum(_counts(database)) > 50 * 110
+
+
+def test_keys_routes_and_codes_are_counted_apart(keeper: Keeper, database: Database) -> None:
+    for exchange in (_refusal(), _refusal("key_1"), _refusal("key_2"), _refusal("key_2", "/v1/quotes")):
+        keeper.observe(exchange)
+    keeper.keep()
+    assert _counts(database) == [1, 1, 1, 1]
+
+
+def test_what_could_not_be_written_is_kept(keeper: Keeper, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> None:
+        raise OSError
+
+    keeper.observe(_refusal())
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "write", away)
+        keeper.keep()
+    assert _counts(database) == []
+    keeper.keep()
+    assert _counts(database) == [1]
+
+
+def test_a_stop_writes_what_is_left(keeper: Keeper, database: Database) -> None:
+    with keeper.running():
+        keeper.observe(_refusal())
+        keeper.keep()
+        keeper.observe(_refusal())
+    assert _counts(database) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit_entries SET actor = 'key_other'",
+        "UPDATE audit_entries SET sequence = 7",
+        "DELETE FROM audit_entries",
+        "UPDATE audit_heads SET signature = ''",
+        "DELETE FROM audit_heads",
+    ],
+)
+def test_entries_can_be_neither_changed_nor_removed(keeper: Keeper, database: Database, statement: str) -> None:
+    """W11."""
+    keeper.observe(_refusal())
+    keeper.keep()
+    with pytest.raises(DBAPIError, match="append-only"), database.write() as tx:
+        tx.execute(text(statement))
+
+
+def test_an_entry_that_waits_for_its_place_cannot_be_changed_either(
+    client: httpx.Client, admin: rows.Key, database: Database
+) -> None:
+    client.post("/v1/api-keys", headers=admin.headers, json={"name": "a", "role": "owner"})
+    with pytest.raises(DBAPIError, match="append-only"), database.write() as tx:
+        tx.execute(text("UPDATE audit_entries SET outcome = 'refused'"))
