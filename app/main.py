@@ -18,7 +18,7 @@ from app.budgets.endpoints import router as budgets_router
 from app.catalogue.endpoints import router as catalogue_router
 from app.config import Settings
 from app.datasets.endpoints import router as datasets_router
-from app.db import Database, WriteSession, make_engine
+from app.db import BackgroundWriter, Database, WriteSession, make_engine
 from app.errors import CorevaultError, DependencyUnavailable
 from app.health.endpoints import router as health_router
 from app.health.metrics import Metrics
@@ -94,7 +94,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(app.state.readiness.verify_ledger)
     with app.state.keeper.running():
         yield
-    app.state.services.database.dispose()
+    app.state.services.close()
 
 
 def build_services(settings: Settings) -> Services:
@@ -106,19 +106,22 @@ def build_services(settings: Settings) -> Services:
     keys = load_api_keys(settings.keys_dir)
     signer = Signer(keys.ledger_seed)
     ledger, queue = Ledger(signer, settings.max_epsilon), CeleryQueue(settings.broker_url, settings.data_dir)
+    database = Database(make_engine(settings.database_url))
     return Services(
-        database=Database(make_engine(settings.database_url)),
+        database=database,
         ledger=ledger,
         store=open_store(settings.storage_url),
         queue=queue,
         signer=signer,
         sealing_key=keys.sealing_key,
+        identity_key=keys.identity_key,
         verification_keys=(
             verification_key(keys.ledger_public, "ledger"),
             verification_key(keys.release_public, "release"),
         ),
         limits=Limits(upload_bytes=settings.max_upload_bytes, slots=settings.max_rows),
         on_dataset_deleted=Lifecycle(ledger, queue).dataset_deleted,
+        background=BackgroundWriter(database),
     )
 
 

@@ -1,12 +1,12 @@
 """What endpoints share: built once by the composition root, handed to each endpoint by a dependency."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
-from app.db import Database, WriteSession
+from app.db import BackgroundWriter, Database, Write, WriteSession
 from app.queue import TaskQueue
 
 if TYPE_CHECKING:
@@ -42,10 +42,23 @@ class Services:
     queue: TaskQueue
     signer: "Signer"  # the ledger key: checkpoints and receipts
     sealing_key: bytes  # the worker's public key, pinned
+    identity_key: bytes = field(repr=False)  # under which the secrets of API keys are hashed
     verification_keys: tuple[VerificationKey, ...]
     limits: Limits
     on_dataset_deleted: Callable[[WriteSession, str], None] = lambda _, __: None
     """What features above datasets do in the transaction that deletes one (end its jobs)."""
+    background: BackgroundWriter | None = None
+
+    def soon(self, name: str, write: Write) -> None:
+        """Run ``write`` behind the request, unless one of that name is still to come."""
+        if self.background is not None:
+            self.background.soon(name, write)
+
+    def close(self) -> None:
+        """Give back what this process holds."""
+        if self.background is not None:
+            self.background.close()
+        self.database.dispose()
 
 
 def shared_services(request: Request) -> Services:

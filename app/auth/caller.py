@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import Depends
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from app.auth import service
+from app.auth.service import Keys
 from app.context import acting
+from app.db import now
 from app.errors import Forbidden, Unauthenticated
 from app.services import Shared
 
@@ -29,10 +30,13 @@ def optional_caller(services: Shared, credentials: Credentials) -> Caller | None
     """The caller, or None where no key was sent; a key that was sent must be valid."""
     if credentials is None:
         return None
+    keys, text = Keys(services.identity_key), credentials.credentials
     with services.database.read() as session:
-        key = service.authenticate(session, credentials.credentials)
-        acting(key.id)
-        return Caller(key.id, key.role, key.name)
+        key = keys.authenticate(session, text)
+    acting(key.id)
+    if (write := keys.note_use(key, text, now())) is not None:
+        services.soon(f"use of {key.id}", write)
+    return Caller(key.id, key.role, key.name)
 
 
 def any_caller(caller: "MaybeCaller") -> Caller:

@@ -7,6 +7,7 @@ from app.auth import repository, service
 from app.auth.caller import Admin, AnyCaller
 from app.auth.models import ApiKey
 from app.auth.schemas import CreatedKey, ListedKey, Me, NewKey
+from app.auth.service import Keys
 from app.http.idempotency import Answer, Idempotent, idempotent
 from app.http.openapi import problem_responses
 from app.http.pagination import Page, Paging, page
@@ -24,7 +25,7 @@ def create_key(services: Shared, caller: Admin, request: Idempotent, body: NewKe
     with services.database.write() as tx:
 
         def create() -> Answer:
-            key, secret = service.create(tx, body.name, body.role, body.expires_at)
+            key, secret = Keys(services.identity_key).create(tx, body.name, body.role, body.expires_at)
             record(tx, key.id)
             return _shown_once(201, key, secret)
 
@@ -51,7 +52,7 @@ def rotate_key(services: Shared, caller: Admin, request: Idempotent, key_id: str
     with services.database.write() as tx:
 
         def rotate() -> Answer:
-            key, secret = service.rotate(tx, key_id)
+            key, secret = Keys(services.identity_key).rotate(tx, key_id)
             record(tx, key.id)
             return _shown_once(200, key, secret)
 

@@ -1,4 +1,4 @@
-"""API keys at rest: only the hash of the secret is kept."""
+"""Callers at rest: of a secret only a keyed hash is kept."""
 
 from datetime import datetime
 
@@ -8,12 +8,17 @@ from app.db import Base
 
 
 class ApiKey(Base):
+    """An API key, or (``source`` is ``oidc``) someone who signs in elsewhere and gets the same kind of id."""
+
     __tablename__ = "api_keys"
 
     id: Mapped[str] = mapped_column(primary_key=True)
     name: Mapped[str]
     role: Mapped[str]
-    secret_hash: Mapped[str] = mapped_column(unique=True)
+    source: Mapped[str] = mapped_column(default="key")  # key | oidc
+    prefix: Mapped[str | None] = mapped_column(index=True)  # None: not used since only plain hashes were kept, or oidc
+    secret_hash: Mapped[str] = mapped_column(unique=True)  # of the secret, or of issuer and subject
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]

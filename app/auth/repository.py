@@ -3,14 +3,27 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import or_, select
+from sqlalchemy import and_, or_, select, update
 
 from app.auth.models import ApiKey
 from app.db import ReadSession, WriteSession
 
 
-def by_hash(session: ReadSession, secret_hash: str) -> ApiKey | None:
-    return session.scalar(select(ApiKey).where(ApiKey.secret_hash == secret_hash))
+def candidates(session: ReadSession, prefix: str, plain_hash: str) -> Sequence[ApiKey]:
+    """Keys of this prefix (few, mostly one), and the one that is still kept as this plain hash."""
+    old = and_(ApiKey.prefix.is_(None), ApiKey.secret_hash == plain_hash)
+    return session.scalars(select(ApiKey).where(or_(ApiKey.prefix == prefix, old))).all()
+
+
+def note_use(tx: WriteSession, key_id: str, at: datetime) -> None:
+    earlier = or_(ApiKey.last_used_at.is_(None), ApiKey.last_used_at < at)
+    tx.execute(update(ApiKey).where(ApiKey.id == key_id, earlier).values(last_used_at=at))
+
+
+def replace_plain_hash(tx: WriteSession, key_id: str, plain_hash: str, *, prefix: str, keyed_hash: str) -> None:
+    """Unless the key was rotated in the meantime."""
+    same = update(ApiKey).where(ApiKey.id == key_id, ApiKey.prefix.is_(None), ApiKey.secret_hash == plain_hash)
+    tx.execute(same.values(prefix=prefix, secret_hash=keyed_hash))
 
 
 def by_id(tx: WriteSession, key_id: str) -> ApiKey | None:
@@ -27,7 +40,8 @@ def newest(session: ReadSession, limit: int, after: str | None) -> Sequence[ApiK
 def usable_admins(tx: WriteSession, at: datetime) -> Sequence[ApiKey]:
     """All admin keys that work, locked: two of them cannot revoke each other at once."""
     lasting = or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > at)
-    query = select(ApiKey).where(ApiKey.role == "admin", ApiKey.revoked_at.is_(None), lasting)
+    own = and_(ApiKey.source == "key", ApiKey.role == "admin", ApiKey.revoked_at.is_(None), lasting)
+    query = select(ApiKey).where(own)
     return tx.scalars(query.order_by(ApiKey.id).with_for_update()).all()
 
 

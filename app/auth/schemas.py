@@ -34,8 +34,11 @@ class ListedKey(BaseModel):
                     "id": _ID,
                     "name": "ward 7",
                     "role": "analyst",
+                    "source": "key",
+                    "prefix": "cv_7q2m8c4vxk",
                     "created_at": "2029-01-31T12:00:00Z",
                     "expires_at": "2030-01-31T12:00:00Z",
+                    "last_used_at": "2029-02-01T08:30:00Z",
                 }
             ]
         }
@@ -44,12 +47,17 @@ class ListedKey(BaseModel):
     id: str
     name: str
     role: str
+    source: Literal["key", "oidc"]
+    prefix: str | None
+    """The part of the secret that is none; null for who signs in elsewhere, and for keys not used since an upgrade."""
     created_at: datetime
     expires_at: datetime | None
+    last_used_at: datetime | None
+    """To the minute."""
 
     @classmethod
     def of(cls, key: ApiKey) -> "ListedKey":
-        return cls(id=key.id, name=key.name, role=key.role, created_at=key.created_at, expires_at=key.expires_at)
+        return cls.model_validate(key, from_attributes=True)
 
 
 class CreatedKey(BaseModel):
@@ -57,7 +65,7 @@ class CreatedKey(BaseModel):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"id": _ID, "name": "ward 7", "role": "analyst", "key": "cv_" + "0" * 43}],
+            "examples": [{"id": _ID, "name": "ward 7", "role": "analyst", "key": f"cv_7q2m8c4vxk_{'0' * 43}"}],
         }
     )
 

@@ -1,77 +1,101 @@
-"""Rules of API keys: only the hash of a secret is kept, and someone can always administer."""
+"""Rules of API keys: only a keyed hash of a secret is kept, and someone can always administer."""
 
-import hashlib
 import hmac
-import re
-import secrets
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from app.auth import repository
 from app.auth.models import ApiKey
+from app.auth.secrets import Secret, new_secret, parse
 from app.context import seen
-from app.db import ReadSession, WriteSession, new_id, now
+from app.db import ReadSession, Write, WriteSession, new_id, now
 from app.errors import InvalidRequest, NotFound, StateConflict, Unauthenticated
 
-PREFIX: Final = "cv_"
-_ENTROPY_BYTES: Final = 32
-_FORM = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}", re.ASCII)
+USE_NOTED_EVERY: Final = timedelta(minutes=1)
+_DECOY: Final = ApiKey(prefix="", secret_hash="0" * 64)
+"""No secret has this hash; it is compared with where there is no key, so that both cost the same."""
 
 
-def authenticate(session: ReadSession, secret: str) -> ApiKey:
-    """The key that the secret belongs to.
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Tells whose secret it is; ``identity_key`` is the one that all API processes share."""
 
-    Raises:
-        Unauthenticated: for an unknown, expired or revoked key, all alike.
-    """
-    if _FORM.fullmatch(secret) is None:
-        raise Unauthenticated
-    digest = _hash(secret)
-    key = repository.by_hash(session, digest)
-    if key is None or not hmac.compare_digest(key.secret_hash, digest) or not _usable(key, now()):
-        raise Unauthenticated
-    return key
+    identity_key: bytes
 
+    def authenticate(self, session: ReadSession, text: str) -> ApiKey:
+        """The key that the secret belongs to.
 
-def create(tx: WriteSession, name: str, role: str, expires_at: datetime | None = None) -> tuple[ApiKey, str]:
-    """A new key and its secret, which nobody can read again.
+        Raises:
+            Unauthenticated: for an unknown, expired or revoked key, all alike, after the same work.
+        """
+        secret = parse(text)
+        if secret is None:
+            raise Unauthenticated
+        key = self._matching(repository.candidates(session, secret.prefix, secret.plain_hash()), secret)
+        if key is None or not _usable(key, now()):
+            raise Unauthenticated
+        return key
 
-    Raises:
-        InvalidRequest: at ``/expires_at``, for a time that has passed.
-    """
-    at = now()
-    if expires_at is not None and expires_at <= at:
-        raise InvalidRequest.at("/expires_at", "Use a time in the future.")
-    secret = _new_secret()
-    key = ApiKey(
-        id=new_id("key"),
-        name=name,
-        role=role,
-        secret_hash=_hash(secret),
-        created_at=at,
-        expires_at=expires_at,
-        revoked_at=None,
-    )
-    tx.add(key)
-    tx.flush()
-    return key, secret
+    def create(self, tx: WriteSession, name: str, role: str, expires_at: datetime | None = None) -> tuple[ApiKey, str]:
+        """A new key and its secret, which nobody can read again.
 
+        Raises:
+            InvalidRequest: at ``/expires_at``, for a time that has passed.
+        """
+        at = now()
+        if expires_at is not None and expires_at <= at:
+            raise InvalidRequest.at("/expires_at", "Use a time in the future.")
+        key = ApiKey(id=new_id("key"), name=name, role=role, source="key", created_at=at, expires_at=expires_at)
+        secret = self._give_secret(key)
+        tx.add(key)
+        tx.flush()
+        return key, secret
 
-def rotate(tx: WriteSession, key_id: str) -> tuple[ApiKey, str]:
-    """A new secret for the same key; the old one ends with this transaction.
+    def rotate(self, tx: WriteSession, key_id: str) -> tuple[ApiKey, str]:
+        """A new secret for the same key; the old one ends with this transaction.
 
-    Raises:
-        NotFound: for an unknown or revoked key.
-        StateConflict: for an expired one, which a new secret would not revive.
-    """
-    key = _found(tx, key_id)
-    if not _usable(key, now()):
-        raise StateConflict("This key has expired; create a new one.")
-    secret = _new_secret()
-    key.secret_hash = _hash(secret)
-    tx.flush()
-    return key, secret
+        Raises:
+            NotFound: for an unknown or revoked key.
+            StateConflict: for an expired one, which a new secret would not revive, and for one that has no secret.
+        """
+        key = _found(tx, key_id)
+        if not _usable(key, now()):
+            raise StateConflict("This key has expired; create a new one.")
+        if key.source != "key":
+            raise StateConflict("Its holder signs in elsewhere; there is no secret here to rotate.")
+        secret = self._give_secret(key)
+        tx.flush()
+        return key, secret
+
+    def note_use(self, key: ApiKey, text: str, at: datetime) -> Write | None:
+        """What is to be written about a use of ``key`` at ``at`` with this secret, if anything."""
+        fresh = key.last_used_at is not None and at - key.last_used_at < USE_NOTED_EVERY
+        if fresh and key.prefix is not None:
+            return None
+        secret, plain = parse(text), key.prefix is None
+
+        def write(tx: WriteSession) -> None:
+            repository.note_use(tx, key.id, at)
+            if plain and secret is not None:
+                keyed = secret.keyed_hash(self.identity_key)
+                repository.replace_plain_hash(tx, key.id, secret.plain_hash(), prefix=secret.prefix, keyed_hash=keyed)
+
+        return write
+
+    def _matching(self, candidates: Sequence[ApiKey], secret: Secret) -> ApiKey | None:
+        """The candidate whose hash it is; at least one comparison, in constant time."""
+        keyed, plain, found = secret.keyed_hash(self.identity_key), secret.plain_hash(), None
+        for key in candidates or [_DECOY]:
+            if hmac.compare_digest(key.secret_hash, plain if key.prefix is None else keyed):
+                found = key
+        return found
+
+    def _give_secret(self, key: ApiKey) -> str:
+        secret = new_secret()
+        key.prefix, key.secret_hash = secret.prefix, secret.keyed_hash(self.identity_key)
+        return secret.text
 
 
 def revoke(tx: WriteSession, key_id: str) -> None:
@@ -105,12 +129,3 @@ def _found(tx: WriteSession, key_id: str) -> ApiKey:
 
 def _usable(key: ApiKey, at: datetime) -> bool:
     return key.revoked_at is None and (key.expires_at is None or key.expires_at > at)
-
-
-def _new_secret() -> str:
-    return PREFIX + secrets.token_urlsafe(_ENTROPY_BYTES)
-
-
-def _hash(secret: str) -> str:
-    """SHA-256 without salt or stretching: the secret has 256 random bits, so there is nothing to guess."""
-    return hashlib.sha256(secret.encode()).hexdigest()

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import make_url
 
 from app.audit.journal import record_command
-from app.auth import service as auth
+from app.auth.service import Keys
 from app.cli.failures import fail
 from app.config import Settings
 from app.db import Database, make_engine
@@ -17,7 +17,7 @@ from app.db.migrations import upgrade
 from app.errors import Unauthenticated
 from app.vault import keys
 
-API_KEY_FILES = (keys.SEALING, keys.LEDGER, keys.LEDGER_PUBLIC, keys.RELEASE_PUBLIC)
+API_KEY_FILES = (keys.SEALING, keys.LEDGER, keys.LEDGER_PUBLIC, keys.RELEASE_PUBLIC, keys.IDENTITY)
 
 
 @contextmanager
@@ -58,6 +58,7 @@ def create_keys(settings: Settings) -> Path:
 
 def write_admin_key(settings: Settings, file: Path) -> bool:
     """Create an admin key, the file's only content (0600); False, and nothing happens, where the file exists."""
+    identity_key = keys.load_identity_key(settings.keys_dir)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -66,7 +67,7 @@ def write_admin_key(settings: Settings, file: Path) -> bool:
     database = Database(make_engine(settings.database_url))
     try:
         with os.fdopen(handle, "w", encoding="ascii") as opened, database.write() as tx:
-            key, secret = auth.create(tx, "administrator", "admin")
+            key, secret = Keys(identity_key).create(tx, "administrator", "admin")
             record_command(tx, "admin-key", key.id)
             opened.write(secret)
             opened.flush()
@@ -85,10 +86,11 @@ def holds_admin_key(settings: Settings, file: Path) -> bool:
         secret = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         return False
+    identity_key = keys.load_identity_key(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
     try:
         with database.read() as session:
-            return auth.authenticate(session, secret).role == "admin"
+            return Keys(identity_key).authenticate(session, secret).role == "admin"
     except Unauthenticated:
         return False
     finally:

@@ -1,7 +1,19 @@
 """Engine, sessions and the declarative base."""
 
+from app.db.background import BackgroundWriter, Write
 from app.db.base import Base, UtcDateTime, new_id, now
 from app.db.engine import make_engine
 from app.db.session import Database, ReadSession, WriteSession
 
-__all__ = ["Base", "Database", "ReadSession", "UtcDateTime", "WriteSession", "make_engine", "new_id", "now"]
+__all__ = [
+    "BackgroundWriter",
+    "Base",
+    "Database",
+    "ReadSession",
+    "UtcDateTime",
+    "Write",
+    "WriteSession",
+    "make_engine",
+    "new_id",
+    "now",
+]

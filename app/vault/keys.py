@@ -22,16 +22,18 @@ from app.vault.store import sync_directory
 OPENING, SEALING = "opening.key", "sealing.pub"
 LEDGER, LEDGER_PUBLIC = "ledger.key", "ledger.pub"
 RELEASE, RELEASE_PUBLIC = "release.key", "release.pub"
+IDENTITY = "identity.key"
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
-    """All that the API may hold: it can seal, sign ledger entries and verify."""
+    """All that the API may hold: it can seal, sign ledger entries, verify, and tell who calls."""
 
     sealing_key: bytes
     ledger_seed: bytes = field(repr=False)
     ledger_public: str
     release_public: str
+    identity_key: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def create_keys(directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for secret, public in ((OPENING, SEALING), (LEDGER, LEDGER_PUBLIC), (RELEASE, RELEASE_PUBLIC)):
         _create_pair(directory / secret, directory / public)
+    _link_new(directory / IDENTITY, secrets.token_bytes(KEY_BYTES))
     sync_directory(directory)
 
 
@@ -66,7 +69,17 @@ def load_api_keys(directory: Path) -> ApiKeys:
         ledger_seed=_secret_key(directory / LEDGER),
         ledger_public=_encoded(_read_key(directory / LEDGER_PUBLIC)),
         release_public=_encoded(_read_key(directory / RELEASE_PUBLIC)),
+        identity_key=load_identity_key(directory),
     )
+
+
+def load_identity_key(directory: Path) -> bytes:
+    """The key under which the secrets of API keys are hashed.
+
+    Raises:
+        VaultError: as :func:`load_api_keys`.
+    """
+    return _secret_key(directory / IDENTITY)
 
 
 def load_worker_keys(directory: Path) -> WorkerKeys:

@@ -1,7 +1,10 @@
-"""TODO identity.
+"""Keys are found by a public prefix and kept as keyed hashes; identities from elsewhere stand beside them.
 
 Revises: 0002
 """
+
+import sqlalchemy as sa
+from alembic import op
 
 revision = "0003"
 down_revision = "0002"
@@ -10,8 +13,14 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To come."""
+    op.add_column("api_keys", sa.Column("source", sa.String(), nullable=False, server_default="key"))
+    op.add_column("api_keys", sa.Column("prefix", sa.String(), nullable=True))
+    op.add_column("api_keys", sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True))
+    op.create_index(op.f("ix_api_keys_prefix"), "api_keys", ["prefix"])
 
 
 def downgrade() -> None:
-    """To come."""
+    """Keys that were used since then have to be rotated: their plain hashes are gone."""
+    op.drop_index(op.f("ix_api_keys_prefix"), table_name="api_keys")
+    for column in ("last_used_at", "prefix", "source"):
+        op.drop_column("api_keys", column)

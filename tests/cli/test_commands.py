@@ -33,6 +33,11 @@ def _admins(settings: Settings) -> list[ApiKey]:
     return found
 
 
+def _install(settings: Settings) -> None:
+    installation.migrate(settings)
+    installation.create_keys(settings)
+
+
 def test_help_names_every_command() -> None:
     shown = RUNNER.invoke(cli, ["--help"])
     assert shown.exit_code == 0
@@ -59,7 +64,8 @@ def test_keys_share_with_the_api_only_what_seals_signs_and_verifies(settings: Se
     """W1: the folder that the API is given holds no key that opens."""
     assert RUNNER.invoke(cli, ["keys", "--data-dir", str(settings.data_dir)]).exit_code == 0
     share = settings.keys_dir / "api"
-    assert {file.name for file in share.iterdir()} == {"sealing.pub", "ledger.key", "ledger.pub", "release.pub"}
+    names = {"sealing.pub", "ledger.key", "ledger.pub", "release.pub", "identity.key"}
+    assert {file.name for file in share.iterdir()} == names
     opening = load_worker_keys(settings.keys_dir).opening_key
     assert all(file.read_text() != (settings.keys_dir / "opening.key").read_text() for file in share.iterdir())
     assert load_api_keys(share).sealing_key != opening
@@ -88,7 +94,7 @@ def test_only_the_worker_is_told_where_the_opening_key_lies(
 
 
 def test_an_admin_key_is_the_files_only_content(settings: Settings, tmp_path: Path) -> None:
-    installation.migrate(settings)
+    _install(settings)
     file = tmp_path / "admin.key"
     arguments = ["admin-key", str(file), "--data-dir", str(settings.data_dir)]
     assert RUNNER.invoke(cli, arguments).exit_code == 0
@@ -101,9 +107,17 @@ def test_an_admin_key_is_the_files_only_content(settings: Settings, tmp_path: Pa
 
 
 def test_a_file_whose_key_was_not_created_does_not_stay(settings: Settings, tmp_path: Path) -> None:
-    settings.data_dir.mkdir()
+    installation.create_keys(settings)  # but no database
     ended = RUNNER.invoke(cli, ["admin-key", str(tmp_path / "admin.key"), "--data-dir", str(settings.data_dir)])
     assert ended.exit_code == 1
+    assert not (tmp_path / "admin.key").exists()
+
+
+def test_an_admin_key_needs_the_key_that_it_is_hashed_under(settings: Settings, tmp_path: Path) -> None:
+    installation.migrate(settings)
+    ended = RUNNER.invoke(cli, ["admin-key", str(tmp_path / "admin.key"), "--data-dir", str(settings.data_dir)])
+    assert ended.exit_code == 1
+    assert "identity.key" in ended.output
     assert not (tmp_path / "admin.key").exists()
 
 
@@ -148,12 +162,12 @@ def test_a_misspelt_setting_is_named_without_its_value(settings: Settings, monke
 def test_only_a_file_with_a_valid_admin_key_of_this_installation_passes_for_one(
     settings: Settings, tmp_path: Path
 ) -> None:
-    installation.migrate(settings)
+    _install(settings)
     file = tmp_path / "admin.key"
     assert installation.write_admin_key(settings, file)
     assert installation.holds_admin_key(settings, file)
     elsewhere = Settings(data_dir=tmp_path / "elsewhere")
-    installation.migrate(elsewhere)
+    _install(elsewhere)
     assert not installation.holds_admin_key(elsewhere, file)
     assert not installation.holds_admin_key(settings, tmp_path)
     file.write_bytes(b"\xff")

@@ -1,17 +1,17 @@
 """Row builders: every argument has a default, so that a test names only what it is about."""
 
-import hashlib
-import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from app.auth.models import ApiKey
+from app.auth.secrets import new_secret
 from app.datasets.models import Content, Dataset, DatasetShare
 from app.db import WriteSession, new_id, now
 from app.jobs.models import Job
 from app.releases.models import Release
 
+IDENTITY_KEY = b"i" * 32
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "type": "integer", "lower": 17, "upper": 90, "missing": {"impute": 38}},
     {"name": "hours", "type": "real", "lower": 1, "upper": 99},
@@ -41,13 +41,15 @@ def api_key(
     expires_at: datetime | None = None,
     revoked_at: datetime | None = None,
 ) -> Key:
-    key = Key(new_id("key"), "cv_" + secrets.token_urlsafe(32), role)
+    secret = new_secret()
+    key = Key(new_id("key"), secret.text, role)
     tx.add(
         ApiKey(
             id=key.id,
             name=name,
             role=role,
-            secret_hash=hashlib.sha256(key.secret.encode()).hexdigest(),
+            prefix=secret.prefix,
+            secret_hash=secret.keyed_hash(IDENTITY_KEY),
             created_at=now(),
             expires_at=expires_at,
             revoked_at=revoked_at,

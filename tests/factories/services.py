@@ -12,6 +12,7 @@ from app.queue import TaskQueue
 from app.services import Limits, Services, VerificationKey
 from app.vault.signing import Signer
 from app.vault.store import open_store
+from tests.factories.rows import IDENTITY_KEY
 
 MAX_EPSILON = 20.0
 
@@ -28,6 +29,7 @@ def make_services(
         store=open_store((folder / "storage").as_uri()),
         queue=queue,
         signer=ledger_signer,
+        identity_key=IDENTITY_KEY,
         sealing_key=bytes(PrivateKey.generate().public_key),
         verification_keys=(
             VerificationKey(ledger_signer.key_id, ledger_signer.public_key, "ledger"),

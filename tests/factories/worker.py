@@ -205,6 +205,7 @@ def make_house(database: Database, folder: Path) -> House:
         queue=queue,
         signer=signer,
         sealing_key=api_keys.sealing_key,
+        identity_key=rows.IDENTITY_KEY,
         verification_keys=(
             verification_key(api_keys.ledger_public, "ledger"),
             verification_key(api_keys.release_public, "release"),

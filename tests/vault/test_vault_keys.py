@@ -16,6 +16,7 @@ from app.vault.keys import create_keys, load_api_keys, load_worker_keys
 
 SECRETS = ("opening.key", "ledger.key", "release.key")
 PUBLICS = ("sealing.pub", "ledger.pub", "release.pub")
+IDENTITY = "identity.key"
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -25,7 +26,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 def test_creates_all_keys_closed_to_others(tmp_path: Path) -> None:
     directory = tmp_path / "keys"
     create_keys(directory)
-    assert set(contents(directory)) == {*SECRETS, *PUBLICS}
+    assert set(contents(directory)) == {*SECRETS, *PUBLICS, IDENTITY}
     assert directory.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in directory.iterdir()} == {0o600}
 
@@ -66,7 +67,7 @@ def test_threads_that_race_agree_and_leave_no_temporary_file(tmp_path: Path) -> 
             directory, barrier = tmp_path / str(attempt), threading.Barrier(8)
             seen = [pool.submit(create, directory, barrier) for _ in range(8)]
             assert len({future.result() for future in seen}) == 1
-            assert set(contents(directory)) == {*SECRETS, *PUBLICS}
+            assert set(contents(directory)) == {*SECRETS, *PUBLICS, IDENTITY}
 
 
 def test_processes_that_race_agree(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_secrets_do_not_show_in_representations(tmp_path: Path) -> None:
     create_keys(tmp_path)
     api, worker = load_api_keys(tmp_path), load_worker_keys(tmp_path)
     shown = repr(api) + repr(worker)
-    for secret in (worker.opening_key, worker.release_seed, worker.ledger_seed):
+    for secret in (worker.opening_key, worker.release_seed, worker.ledger_seed, api.identity_key):
         assert repr(secret) not in shown
 
 

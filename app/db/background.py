@@ -1,0 +1,47 @@
+"""Small writes that no request waits for: in a thread of their own, each in its own transaction."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+import structlog
+
+from app.db.session import Database, WriteSession
+
+Write = Callable[[WriteSession], None]
+
+
+class BackgroundWriter:
+    """For what may get lost: a write that fails is logged by kind and forgotten."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="background-writer")
+        self._waiting: set[str] = set()
+        self._lock = Lock()
+
+    def soon(self, name: str, write: Write) -> None:
+        """Run ``write`` some time soon, unless one of that name is still to come."""
+        with self._lock:
+            if name in self._waiting:
+                return
+            self._waiting.add(name)
+        self._pool.submit(self._run, name, write)
+
+    def finish(self) -> None:
+        """Wait for what was asked for so far."""
+        self._pool.submit(lambda: None).result()
+
+    def close(self) -> None:
+        """Finish the write that is at work, and drop the others."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _run(self, name: str, write: Write) -> None:
+        try:
+            with self._database.write() as tx:
+                write(tx)
+        except Exception as error:  # noqa: BLE001  (whatever ails the database, the requests go on)
+            structlog.get_logger().warning("background write failed", kind=type(error).__name__)
+        finally:
+            with self._lock:
+                self._waiting.discard(name)

@@ -1,0 +1,232 @@
+"""What is kept of a secret, how it is found, and that older keys go on working."""
+
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+from datetime import timedelta
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from app.auth import repository
+from app.auth.models import ApiKey
+from app.auth.secrets import new_secret, parse
+from app.auth.service import Keys
+from app.db import BackgroundWriter, Database, WriteSession, new_id, now
+from app.errors import Unauthenticated
+from tests.factories import rows
+
+KEYS = Keys(rows.IDENTITY_KEY)
+
+
+def _old_key(tx: WriteSession, **fields: object) -> rows.Key:
+    """A key as it was kept before there was an identity key."""
+    key = rows.Key(new_id("key"), "cv_" + secrets.token_urlsafe(32), "owner")
+    plain = hashlib.sha256(key.secret.encode()).hexdigest()
+    tx.add(ApiKey(id=key.id, name="old", role="owner", secret_hash=plain, created_at=now(), **fields))
+    tx.flush()
+    return key
+
+
+def _row(database: Database, key_id: str) -> ApiKey:
+    with database.read() as session:
+        return session.get_one(ApiKey, key_id)
+
+
+def test_a_secret_has_a_public_prefix_and_256_random_bits_behind_it() -> None:
+    made = [new_secret() for _ in range(200)]
+    assert len({each.text for each in made}) == len({each.prefix for each in made}) == 200
+    for each in made:
+        assert re.fullmatch(r"cv_[0-9a-z]{10}_[A-Za-z0-9_-]{43}", each.text)
+        assert each.text.startswith(f"{each.prefix}_")
+        assert parse(each.text) == each
+        assert each.text not in repr(each)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "cv_", "cv_" + "A" * 44, "cv_" + "0" * 10 + "_" + "A" * 42, "cv_" + "O" * 10 + "_" + "A" * 43, "é" * 57],
+)
+def test_other_text_is_no_secret(text: str) -> None:
+    assert parse(text) is None
+
+
+def test_what_is_kept_is_an_hmac_under_a_key_that_is_not_in_the_database(database: Database) -> None:
+    """The standard library's streaming HMAC, as a second derivation."""
+    with database.write() as tx:
+        key, text = KEYS.create(tx, "ward 7", "owner")
+    expected = hmac.new(rows.IDENTITY_KEY, digestmod=hashlib.sha256)
+    expected.update(b"corevault.api_key\0")
+    expected.update(text.encode())
+    row = _row(database, key.id)
+    assert row.secret_hash == expected.hexdigest()
+    assert row.prefix == text[:13]
+    assert text[14:] not in repr(vars(row))
+
+
+def test_another_identity_key_knows_nobody(database: Database) -> None:
+    """Whoever writes rows into a stolen database's copy, or restores it elsewhere, gets no caller by it."""
+    with database.write() as tx:
+        _, text = KEYS.create(tx, "ward 7", "owner")
+    with database.read() as session, pytest.raises(Unauthenticated):
+        Keys(b"j" * 32).authenticate(session, text)
+
+
+def test_the_right_prefix_with_another_secret_is_nobody(database: Database, client: httpx.Client) -> None:
+    with database.write() as tx:
+        key = rows.api_key(tx)
+    last = "A" if key.secret[-1] != "A" else "B"
+    refused = client.get("/v1/me", headers={"Authorization": f"Bearer {key.secret[:-1]}{last}"})
+    assert (refused.status_code, refused.json()["code"]) == (401, "unauthenticated")
+
+
+def test_keys_that_share_a_prefix_are_told_apart(database: Database) -> None:
+    with database.write() as tx:
+        made = [rows.api_key(tx) for _ in range(3)]
+        for key in made:
+            text = f"cv_{'0' * 10}_{key.secret[-43:]}"
+            secret = parse(text)
+            assert secret is not None
+            row = tx.get_one(ApiKey, key.id)
+            row.prefix, row.secret_hash = secret.prefix, secret.keyed_hash(rows.IDENTITY_KEY)
+    with database.read() as session:
+        for key in made:
+            assert KEYS.authenticate(session, f"cv_{'0' * 10}_{key.secret[-43:]}").id == key.id
+
+
+def test_a_stored_keyed_hash_is_compared_in_constant_time(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[str, str]] = []
+    genuine = hmac.compare_digest
+
+    def watched(a: str, b: str) -> bool:
+        compared.append((a, b))
+        return genuine(a, b)
+
+    monkeypatch.setattr(hmac, "compare_digest", watched)
+    with database.write() as tx:
+        key = rows.api_key(tx)
+    with database.read() as session:
+        KEYS.authenticate(session, key.secret)
+        with pytest.raises(Unauthenticated):
+            KEYS.authenticate(session, new_secret().text)
+    assert len(compared) == 2, "an unknown key costs a comparison too"
+
+
+def test_an_older_key_works_and_is_hashed_anew_behind_its_first_use(database: Database) -> None:
+    with database.write() as tx:
+        key = _old_key(tx)
+    background = BackgroundWriter(database)
+    with database.read() as session:
+        found = KEYS.authenticate(session, key.secret)
+    write = KEYS.note_use(found, key.secret, now())
+    assert write is not None
+    background.soon("use", write)
+    background.finish()
+    background.close()
+    row = _row(database, key.id)
+    secret = parse(key.secret)
+    assert secret is not None
+    assert row.secret_hash == secret.keyed_hash(rows.IDENTITY_KEY)
+    assert (row.prefix, row.last_used_at is not None) == (key.secret[:11], True)
+    with database.read() as session:
+        assert KEYS.authenticate(session, key.secret).id == key.id
+        with pytest.raises(Unauthenticated):
+            Keys(b"j" * 32).authenticate(session, key.secret)
+
+
+@pytest.mark.parametrize("ended", [{"revoked_at": now()}, {"expires_at": now() - timedelta(seconds=1)}])
+def test_an_older_key_that_has_ended_is_nobody(database: Database, ended: dict) -> None:  # type: ignore[type-arg]
+    with database.write() as tx:
+        key = _old_key(tx, **ended)
+    with database.read() as session, pytest.raises(Unauthenticated):
+        KEYS.authenticate(session, key.secret)
+
+
+def test_a_rotation_in_between_is_not_undone_by_the_new_hash(database: Database) -> None:
+    with database.write() as tx:
+        key = _old_key(tx)
+    with database.read() as session:
+        write = KEYS.note_use(KEYS.authenticate(session, key.secret), key.secret, now())
+    assert write is not None
+    with database.write() as tx:
+        _, fresh = KEYS.rotate(tx, key.id)
+    with database.write() as tx:
+        write(tx)
+    with database.read() as session:
+        assert KEYS.authenticate(session, fresh).id == key.id
+        with pytest.raises(Unauthenticated):
+            KEYS.authenticate(session, key.secret)
+
+
+def test_a_use_is_noted_once_a_minute(database: Database) -> None:
+    with database.write() as tx:
+        key = rows.api_key(tx)
+    at = now()
+    row = _row(database, key.id)
+    first = KEYS.note_use(row, key.secret, at)
+    assert first is not None
+    with database.write() as tx:
+        first(tx)
+    row = _row(database, key.id)
+    assert row.last_used_at == at
+    assert KEYS.note_use(row, key.secret, at + timedelta(seconds=59)) is None
+    assert KEYS.note_use(row, key.secret, at + timedelta(seconds=60)) is not None
+
+
+def test_an_earlier_use_that_is_written_late_changes_nothing(database: Database) -> None:
+    with database.write() as tx:
+        key = rows.api_key(tx)
+        repository.note_use(tx, key.id, at := now())
+        repository.note_use(tx, key.id, at - timedelta(minutes=5))
+    assert _row(database, key.id).last_used_at == at
+
+
+def test_the_list_shows_prefix_and_last_use(client: httpx.Client, admin: rows.Key, database: Database) -> None:
+    with database.write() as tx:
+        repository.note_use(tx, admin.id, now())
+    (listed,) = client.get("/v1/api-keys", headers=admin.headers).json()["items"]
+    assert listed["prefix"] == admin.secret[:13]
+    assert listed["last_used_at"] is not None
+    assert listed["source"] == "key"
+
+
+def test_a_write_behind_the_request_neither_blocks_nor_repeats(database: Database) -> None:
+    ran: list[str] = []
+    gate = threading.Event()
+
+    def wait(_: WriteSession) -> None:
+        ran.append("first")
+        gate.wait(10)
+
+    background = BackgroundWriter(database)
+    background.soon("first", wait)
+    for _ in range(5):
+        background.soon("second", lambda tx: ran.append("second"))
+    gate.set()
+    background.finish()
+    assert ran == ["first", "second"]
+    background.soon("second", lambda tx: ran.append("again"))
+    background.finish()
+    background.close()
+    assert ran[-1] == "again"
+
+
+def test_a_write_that_fails_costs_a_line_of_log_without_its_message(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """W3: the kind of the failure only."""
+
+    def fail(tx: WriteSession) -> None:
+        tx.execute(select(ApiKey.id))
+        raise OSError("canary-7461")
+
+    background = BackgroundWriter(database)
+    background.soon("it", fail)
+    background.finish()
+    background.close()
+    shown = capsys.readouterr()
+    assert "OSError" in shown.out + shown.err
+    assert "canary-7461" not in shown.out + shown.err
