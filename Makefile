@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test test-services demo adult bench quality papers private-table scaling out-of-core race lock format clean
+.PHONY: help install lint test test-services demo adult bench reads-bench quality papers private-table scaling out-of-core race lock format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -48,6 +48,9 @@ bench: $(INSTALLED) ## Speed and memory of questions, beside the bare matrix pro
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.questions
 	$(BIN)/python -m benchmarks.quotes
+
+reads-bench: $(INSTALLED) ## Reads of public releases at fixed rates, server and generator on two cores
+	$(BIN)/python -m benchmarks.reads --csv docs/benchmarks/reads.csv
 
 quality: $(INSTALLED) ## How far the pseudocoreset's posterior is from the full one
 	$(BIN)/python -m benchmarks.quality

@@ -33,11 +33,13 @@ from app.jobs.lifecycle import Lifecycle
 from app.ledger import Ledger
 from app.queue.sender import CeleryQueue
 from app.releases.audit import freeze_unaccounted
+from app.releases.cache import PublicReleases
 from app.releases.endpoints import router as releases_router
+from app.releases.reads import PublicReads
 from app.services import Limits, Services, VerificationKey
 from app.vault.keys import load_api_keys
 from app.vault.signing import Signer, key_id
-from app.vault.store import open_store
+from app.vault.store import ObjectStore, open_store
 
 ROUTERS: tuple[APIRouter, ...] = (
     auth_router,
@@ -70,7 +72,14 @@ def create_app(services: Services, *, metrics: bool = True) -> FastAPI:
     )
     for router in ROUTERS:
         app.router.routes.extend(router.routes)  # flat, so that every route knows its whole path template
-    app.user_middleware.extend([Middleware(Edge, observers=observers), Middleware(Verbs, routes=app.routes)])
+    remembered = PublicReleases()
+    app.user_middleware.extend(
+        [
+            Middleware(Edge, observers=observers),
+            Middleware(Verbs, routes=app.routes),
+            Middleware(PublicReads, releases=remembered, read=partial(_whole, services.store)),
+        ]
+    )
     app.add_exception_handler(CorevaultError, on_domain_error)
     app.add_exception_handler(RequestValidationError, on_invalid_input)
     app.add_exception_handler(HTTPException, on_router_error)
@@ -78,9 +87,15 @@ def create_app(services: Services, *, metrics: bool = True) -> FastAPI:
     app.state.services = services
     app.state.metrics = measured
     app.state.keeper = keeper
+    app.state.public_releases = remembered
     app.state.readiness = Readiness(services, partial(_audit, services.ledger))
     describe(app)
     return app
+
+
+def _whole(store: ObjectStore, name: str) -> bytes:
+    with store.open(name) as file:
+        return file.read()
 
 
 def _audit(ledger: Ledger, tx: WriteSession) -> None:

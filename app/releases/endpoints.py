@@ -1,27 +1,25 @@
 """``/v1/releases`` and ``/v1/keys``: public, immutable, cacheable."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Query
+from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from app.auth.caller import MaybeCaller
-from app.errors import PreconditionFailed, RangeNotSatisfiable
-from app.http.digests import digest_header
 from app.http.openapi import problem_responses
 from app.http.pagination import Page, Paging, page
 from app.http.routing import api_router
 from app.releases import service
+from app.releases.cache import PublicReleases
 from app.releases.models import Release
-from app.releases.negotiation import Slice, Unsatisfiable, choose, not_modified, precondition_holds, requested_range
-from app.releases.rendering import MEDIA_TYPES
+from app.releases.reads import ROUTE
+from app.releases.representation import Reply, Wish, caching
 from app.releases.schemas import CertificateView, Format, KeyView, ReleaseView
 from app.services import Shared, VerificationKey
 from app.vault.store import ObjectStore
 
 router = api_router("/v1", "releases", "dependency_unavailable")
-_FOREVER = "public, max-age=31536000, immutable"
-_KEYED = "private, no-cache"
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _EXAMPLES = {
     "text/csv": "age,intercept,y,weight\r\n0.25,1.0,1,412.5\r\n",
@@ -46,14 +44,6 @@ _POINTS: dict[int | str, dict[str, Any]] = {
         "not_found", "not_acceptable", "precondition_failed", "range_not_satisfiable", "invalid_request"
     ),
 }
-
-
-class OutOfRange(RangeNotSatisfiable):
-    """Says how long the representation is."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__()
-        self.headers = {"Content-Range": f"bytes */{length}"}
 
 
 @router.get("/releases")
@@ -81,7 +71,7 @@ Readable = Annotated[Release, Depends(_readable)]
 @router.get("/releases/{release_id}", response_model=ReleaseView, responses=problem_responses("not_found"))
 def get_release(release: Readable) -> JSONResponse:
     """Metadata, design, diagnostics and certificate."""
-    return JSONResponse(_view(release).model_dump(mode="json"), headers={"Cache-Control": _caching(release)})
+    return JSONResponse(_view(release).model_dump(mode="json"), headers={"Cache-Control": caching(release)})
 
 
 @router.get(
@@ -89,7 +79,7 @@ def get_release(release: Readable) -> JSONResponse:
 )
 def get_certificate(release: Readable) -> JSONResponse:
     """The signed statement of what was promised."""
-    return JSONResponse(release.certificate, headers={"Cache-Control": _caching(release)})
+    return JSONResponse(release.certificate, headers={"Cache-Control": caching(release)})
 
 
 @router.get("/keys")
@@ -98,94 +88,58 @@ def list_keys(services: Shared) -> Page[KeyView]:
     return Page[KeyView](items=[_key_view(key) for key in services.verification_keys], next_cursor=None)
 
 
-def _chosen(
-    release: Readable,
-    format: Annotated[Format | None, Query()] = None,  # noqa: A002  (the API's own word)
-    accept: Annotated[str | None, Header()] = None,
-) -> str:
-    return format or choose(
-        accept, {name: MEDIA_TYPES[name] for name in MEDIA_TYPES if name in release.representations}
-    )
-
-
 Condition = Annotated[str | None, Header()]
 
 
-def _expected(release: Readable, chosen: Annotated[str, Depends(_chosen)], if_match: Condition = None) -> str:
-    if not precondition_holds(if_match, _etag(release, chosen)):
-        raise PreconditionFailed
-    return chosen
-
-
-Chosen = Annotated[str, Depends(_expected)]
-
-
-@router.get("/releases/{release_id}/points", response_class=Response, responses=_POINTS)
-def get_points(
-    services: Shared,
-    release: Readable,
-    chosen: Chosen,
+def _wish(
+    format: Annotated[Format | None, Query()] = None,  # noqa: A002  (the API's own word)
+    accept: Condition = None,
+    if_match: Condition = None,
     if_none_match: Condition = None,
     *,
     if_range: Condition = None,
-    range: Annotated[str | None, Header()] = None,  # noqa: A002  (the header's name)
-) -> Response:
+    range: Condition = None,  # noqa: A002  (the header's name)
+) -> Wish:
+    return Wish(
+        format=format,
+        accept=accept,
+        if_match=if_match,
+        if_none_match=if_none_match,
+        if_range=if_range,
+        range=range,
+    )
+
+
+Wished = Annotated[Wish, Depends(_wish)]
+
+
+@router.get(ROUTE.removeprefix("/v1"), response_class=Response, responses=_POINTS)
+def get_points(request: Request, services: Shared, release: Readable, wish: Wished) -> Response:
     """The points in the representation that ``Accept`` or ``format`` asks for; conditional and range requests."""
-    stored = release.representations[chosen]
-    headers = _headers(release, chosen)
-    if not_modified(if_none_match, headers["ETag"]):
-        return Response(status_code=304, headers=_without(headers, "Content-Type"))
-    try:
-        part = requested_range(range, if_range, headers["ETag"], stored["length"])
-    except Unsatisfiable:
-        raise OutOfRange(stored["length"]) from None
-    content = _read(services.store, stored, part)
-    if part is None:
-        return Response(content, headers=headers)
-    return Response(content, 206, {**headers, "Content-Range": f"bytes {part.first}-{part.last}/{stored['length']}"})
+    reply = _remembered(request).remember(release).reply(wish)
+    content = b"" if reply.status == 304 else _read(services.store, reply)
+    return Response(content, reply.status, dict(reply.headers))
 
 
-@router.head("/releases/{release_id}/points", response_class=Response, responses=_POINTS)
-def head_points(release: Readable, chosen: Chosen, if_none_match: Condition = None) -> Response:
+@router.head(ROUTE.removeprefix("/v1"), response_class=Response, responses=_POINTS)
+def head_points(request: Request, release: Readable, wish: Wished) -> Response:
     """The headers of the whole representation."""
-    headers = _headers(release, chosen)
-    if not_modified(if_none_match, headers["ETag"]):
-        return Response(status_code=304, headers=_without(headers, "Content-Type"))
-    return Response(headers={**headers, "Content-Length": str(release.representations[chosen]["length"])})
+    reply = _remembered(request).remember(release).reply(replace(wish, range=None))
+    return Response(None, reply.status, dict(reply.headers))
 
 
-def _headers(release: Release, chosen: str) -> dict[str, str]:
-    stored = release.representations[chosen]
-    media_type = stored["media_type"]
-    return {
-        "Content-Type": f"{media_type}; charset=utf-8" if media_type == "text/csv" else media_type,
-        "ETag": _etag(release, chosen),
-        "Repr-Digest": digest_header(bytes.fromhex(stored["sha256"])),
-        "Vary": "Accept" if release.public else "Accept, Authorization",
-        "Cache-Control": _caching(release),
-        "Accept-Ranges": "bytes",
-        "Content-Disposition": f'attachment; filename="{release.id}.{chosen}"',
-    }
+def _remembered(request: Request) -> PublicReleases:
+    found = request.app.state.public_releases
+    assert isinstance(found, PublicReleases)
+    return found
 
 
-def _etag(release: Release, chosen: str) -> str:
-    return f'"{release.representations[chosen]["sha256"]}"'
-
-
-def _without(headers: dict[str, str], name: str) -> dict[str, str]:
-    return {key: value for key, value in headers.items() if key != name}
-
-
-def _caching(release: Release) -> str:
-    return _FOREVER if release.public else _KEYED
-
-
-def _read(store: ObjectStore, stored: dict[str, Any], part: Slice | None) -> bytes:
-    with store.open(stored["object"]) as file:
-        if part is None:
+def _read(store: ObjectStore, reply: Reply) -> bytes:
+    with store.open(reply.representation.object) as file:
+        if reply.part is None:
             return file.read()
-        file.seek(part.first)
-        return file.read(part.last - part.first + 1)
+        file.seek(reply.part.first)
+        return file.read(reply.part.last - reply.part.first + 1)
 
 
 def _view(release: Release) -> ReleaseView:
