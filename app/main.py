@@ -39,7 +39,8 @@ from app.releases.reads import PublicReads
 from app.services import Limits, Services, VerificationKey
 from app.vault.keys import load_api_keys
 from app.vault.signing import Signer, key_id
-from app.vault.store import ObjectStore, open_store
+from app.vault.store import ObjectStore
+from app.vault.stores import open_store
 
 ROUTERS: tuple[APIRouter, ...] = (
     auth_router,

@@ -13,7 +13,7 @@ from app.queue.sender import CeleryQueue, celery_settings
 from app.releases.publication import Publisher
 from app.vault.keys import load_worker_keys
 from app.vault.signing import Signer
-from app.vault.store import open_store
+from app.vault.stores import open_store
 from workers.enclave import Limits, OpeningKey
 from workers.ingestion import Ingestion
 from workers.partitions import Helper, Sharing

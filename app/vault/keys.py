@@ -17,7 +17,7 @@ from nacl.signing import SigningKey
 
 from app.vault.envelope import KEY_BYTES
 from app.vault.errors import VaultError
-from app.vault.store import sync_directory
+from app.vault.local_store import sync_directory
 
 OPENING, SEALING = "opening.key", "sealing.pub"
 LEDGER, LEDGER_PUBLIC = "ledger.key", "ledger.pub"

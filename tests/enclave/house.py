@@ -14,7 +14,7 @@ from nacl.public import PrivateKey
 
 from app.inference.protocol import Column, DeclaredFacts
 from app.vault.envelope import seal_new_dataset_key
-from app.vault.store import LocalStore
+from app.vault.local_store import LocalStore
 from app.vault.writer import UploadWriter
 from workers.enclave import Ingested, Limits, OpeningKey, Outcome, StoredTable, Upload, ingest, layout, open_table
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from app.inference.protocol import Column
 from app.vault.envelope import CHUNK_BYTES, new_key
 from app.vault.errors import VaultError
-from app.vault.store import LocalStore
+from app.vault.local_store import LocalStore
 from tests.enclave.house import COLUMNS, Vault
 from workers.enclave import table_format
 from workers.enclave.cells import STORED_TYPES, null_rows

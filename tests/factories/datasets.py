@@ -10,7 +10,8 @@ from sqlalchemy import select
 
 from app.datasets.schemas import EXAMPLE_DECLARATION
 from app.db import Base, Database
-from app.vault.store import LocalStore, ObjectStore
+from app.vault.local_store import LocalStore
+from app.vault.store import ObjectStore
 from tests.factories.rows import Key
 
 CSV = {"Content-Type": "text/csv"}

@@ -11,7 +11,7 @@ from app.ledger import Ledger
 from app.queue import TaskQueue
 from app.services import Limits, Services, VerificationKey
 from app.vault.signing import Signer
-from app.vault.store import open_store
+from app.vault.stores import open_store
 from tests.factories.rows import IDENTITY_KEY
 
 MAX_EPSILON = 20.0

@@ -27,7 +27,7 @@ from app.releases.publication import Publisher
 from app.services import Limits, Services
 from app.vault.keys import WorkerKeys, create_keys, load_api_keys, load_worker_keys
 from app.vault.signing import Signer
-from app.vault.store import open_store
+from app.vault.stores import open_store
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
 from tests.factories.transport import AppTransport

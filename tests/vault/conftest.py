@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from nacl.public import PrivateKey
 
-from app.vault.store import LocalStore
+from app.vault.local_store import LocalStore
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from nacl.public import PrivateKey, SealedBox
 
 from app.errors import ContentTooLarge, DependencyUnavailable
 from app.vault.envelope import CHUNK_BYTES
+from app.vault.local_store import LocalStore
 from app.vault.reader import SealedReader, read_key_box
-from app.vault.store import LocalStore
 from app.vault.writer import SealedUpload, UploadWriter
 
 UNLIMITED = 1 << 40
@@ -117,7 +117,7 @@ def test_a_publication_that_fails_leaves_nothing(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("app.vault.store.os.fsync", full)
+    monkeypatch.setattr("app.vault.local_store.os.fsync", full)
     with pytest.raises(DependencyUnavailable):
         upload([b"x"])
     assert files(tmp_path) == []

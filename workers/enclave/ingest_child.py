@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from app.errors import DependencyUnavailable
 from app.vault.reader import SealedReader
-from app.vault.store import ObjectStore, open_store
+from app.vault.store import ObjectStore
+from app.vault.stores import open_store
 from workers.enclave.faults import FileFault
 from workers.enclave.grouping import Grouping
 from workers.enclave.instructions import Instructions

@@ -1,0 +1,79 @@
+"""An object on an S3 server as a seekable file that reads ahead, further the longer it is read in order."""
+
+import io
+from collections.abc import Callable
+
+from app.vault.s3_keys import Range
+
+LEAST_AHEAD, MOST_AHEAD = 256 << 10, 8 << 20
+
+
+class PiecewiseReader(io.RawIOBase):
+    """The pieces of an object, one after the other; at most ``MOST_AHEAD`` bytes are held.
+
+    Args:
+        piece: opens piece ``i``.
+        size: of the whole object.
+        piece_bytes: of every piece but the last.
+    """
+
+    def __init__(self, piece: Callable[[int], Range], size: int, piece_bytes: int) -> None:
+        super().__init__()
+        self._piece = piece
+        self._size = size
+        self._piece_bytes = piece_bytes
+        self._position = 0
+        self._opened: tuple[int, Range] | None = None
+        self._start, self._held = 0, b""
+        self._ahead = LEAST_AHEAD
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError("a position is not negative")
+        self._position = base + offset
+        return self._position
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; ours are written to
+        """Fills the whole buffer unless the object ends first.
+
+        Raises:
+            DependencyUnavailable: the server does not deliver.
+            ObjectMissing: the object was deleted meanwhile.
+        """
+        target = memoryview(buffer).cast("B")
+        filled = 0
+        while filled < len(target) and self._position < self._size:
+            if not self._start <= self._position < self._start + len(self._held):
+                self._fetch(len(target) - filled)
+            begin = self._position - self._start
+            part = memoryview(self._held)[begin : begin + len(target) - filled]
+            target[filled : filled + len(part)] = part
+            filled += len(part)
+            self._position += len(part)
+        return filled
+
+    def close(self) -> None:
+        self._opened, self._held = None, b""
+        super().close()
+
+    def _fetch(self, wanted: int) -> None:
+        """Hold what lies at the position: as much as is wanted, or more where the file is read in order."""
+        in_order = self._position == self._start + len(self._held)
+        self._ahead = min(2 * self._ahead, MOST_AHEAD) if in_order else LEAST_AHEAD
+        index, offset = divmod(self._position, self._piece_bytes)
+        if self._opened is None or self._opened[0] != index:
+            self._opened = (index, self._piece(index))
+        length = min(max(wanted, self._ahead), MOST_AHEAD, self._piece_bytes - offset, self._size - self._position)
+        self._held = b""  # two windows are never held
+        self._held = self._opened[1].read(offset, length)
+        self._start = self._position

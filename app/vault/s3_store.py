@@ -1,0 +1,165 @@
+"""Objects in a bucket of an S3-compatible server.
+
+A small object is one key. A larger one lies in numbered pieces, with a list that is put last: only then does it exist,
+whole. So nothing is ever half published, a writer that dies leaves keys that a listing finds (a multipart upload would
+leave parts that only its own protocol can see), and no size is too large. Keys below the prefix::
+
+    objects/<name>          a whole object
+    pieces/<name>/<index>   a piece of the length that the list says, the last one shorter
+    lists/<name>            that an object lies in pieces, and how long it is
+    notes/<name>            a note
+"""
+
+import json
+import tempfile
+from collections import defaultdict
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final, Self, cast
+
+from app.errors import DependencyUnavailable
+from app.vault.errors import ObjectMissing, VaultError
+from app.vault.s3_keys import S3Keys
+from app.vault.s3_reader import PiecewiseReader
+from app.vault.store import checked, new_name
+
+PIECE_BYTES: Final = 8 << 20
+
+
+class S3Store:
+    """Objects below one prefix.
+
+    Args:
+        keys: the prefix.
+        url: what leads other processes here.
+        scratch: the folder for unnamed files.
+        piece_bytes: from which size on objects lie in pieces; readers know from the list.
+    """
+
+    def __init__(self, keys: S3Keys, url: str, scratch: Path, piece_bytes: int = PIECE_BYTES) -> None:
+        self.url = url
+        self._keys = keys
+        self._scratch = scratch
+        self._piece_bytes = piece_bytes
+
+    def create(self, name: str | None = None) -> "S3Writer":
+        return S3Writer(self._keys, new_name() if name is None else checked(name), self._piece_bytes)
+
+    def open(self, name: str) -> BinaryIO:
+        with suppress(ObjectMissing):
+            whole = self._keys.open(f"objects/{checked(name)}")
+            return cast(BinaryIO, PiecewiseReader(lambda _: whole, whole.size, max(1, whole.size)))
+        try:
+            listed = json.loads(self._keys.read(f"lists/{checked(name)}"))
+            size, piece_bytes = int(listed["bytes"]), int(listed["piece_bytes"])
+        except (ValueError, TypeError, KeyError):
+            raise VaultError from None
+        return cast(
+            BinaryIO, PiecewiseReader(lambda index: self._keys.open(_piece(name, index)), size, max(1, piece_bytes))
+        )
+
+    def delete(self, name: str) -> None:
+        if self._keys.remove(f"objects/{checked(name)}"):
+            return
+        self._keys.remove(f"lists/{name}")
+        self._keys.remove_below(f"pieces/{name}")
+
+    def scratch(self) -> BinaryIO:
+        try:
+            self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return cast(BinaryIO, tempfile.TemporaryFile(dir=self._scratch))
+        except OSError:
+            raise DependencyUnavailable from None
+
+    def leave(self, name: str, content: bytes) -> None:
+        self._keys.put(f"notes/{checked(name)}", content)
+
+    def note(self, name: str) -> bytes:
+        return self._keys.read(f"notes/{checked(name)}")
+
+    def delete_note(self, name: str) -> None:
+        self._keys.remove(f"notes/{checked(name)}")
+
+    def delete_unfinished(self, idle_seconds: float) -> None:
+        horizon = datetime.now(UTC) - timedelta(seconds=idle_seconds)
+        for key, at in self._keys.below("notes"):
+            if at < horizon:
+                self._keys.remove(key)
+        for name, at in self._in_pieces().items():
+            if at < horizon and not self._is_listed(name):
+                self._keys.remove_below(f"pieces/{name}")
+
+    def _in_pieces(self) -> dict[str, datetime]:
+        """Each name of which there are pieces, and when the newest of them was put."""
+        newest: defaultdict[str, datetime] = defaultdict(lambda: datetime.min.replace(tzinfo=UTC))
+        for key, at in self._keys.below("pieces"):
+            name = key.split("/")[1]
+            newest[name] = max(newest[name], at)
+        return newest
+
+    def _is_listed(self, name: str) -> bool:
+        try:
+            self._keys.open(f"lists/{name}")
+        except ObjectMissing:
+            return False
+        return True
+
+
+class S3Writer:
+    """Gathers a piece in memory and puts it once it is full."""
+
+    def __init__(self, keys: S3Keys, name: str, piece_bytes: int) -> None:
+        self.name = name
+        self._keys = keys
+        self._piece_bytes = piece_bytes
+        self._pending = bytearray()
+        self._pieces = 0
+        self._size = 0
+        self._open = True
+
+    def write(self, data: bytes) -> int:
+        rest = memoryview(data)
+        while rest:
+            if len(self._pending) == self._piece_bytes:  # more follows, so this is not all
+                self._put_piece()
+            room = self._piece_bytes - len(self._pending)
+            self._pending += rest[:room]
+            rest = rest[room:]
+        self._size += len(data)
+        return len(data)
+
+    def publish(self) -> str:
+        if self._pieces:
+            self._put_piece()
+            listed = {"bytes": self._size, "piece_bytes": self._piece_bytes}
+            self._keys.put(f"lists/{self.name}", json.dumps(listed).encode())
+        else:
+            self._keys.put(f"objects/{self.name}", bytes(self._pending))
+        self._pending.clear()
+        self._open = False
+        return self.name
+
+    def discard(self) -> None:
+        self._pending.clear()
+        if self._open and self._pieces:
+            self._keys.remove_below(f"pieces/{self.name}")
+        self._open = False
+
+    def _put_piece(self) -> None:
+        self._keys.put(_piece(self.name, self._pieces), bytes(self._pending))
+        self._pieces += 1
+        self._pending.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+
+def _piece(name: str, index: int) -> str:
+    return f"pieces/{name}/{index:06}"

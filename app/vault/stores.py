@@ -1,0 +1,49 @@
+"""Which store a storage URL names."""
+
+import tempfile
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from app.vault.errors import VaultError
+from app.vault.local_store import LocalStore
+from app.vault.store import ObjectStore
+
+_PARAMETERS: Final = frozenset({"endpoint", "region", "scratch"})
+_EXPECTED: Final = (
+    "A storage URL reads file:///absolute/path or s3://bucket/prefix?endpoint=…&region=…&scratch=/absolute/path "
+    "(all three optional)."
+)
+
+
+def open_store(url: str) -> ObjectStore:
+    """The store; nothing is asked of it yet.
+
+    Raises:
+        VaultError: for another kind of URL. Nothing of it is repeated.
+    """
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    if parts.scheme == "file" and parts.netloc in {"", "localhost"} and path.startswith("/") and not parts.query:
+        return LocalStore(Path(path))
+    if parts.scheme == "s3" and parts.netloc:
+        return _s3(url, parts)
+    raise VaultError(_EXPECTED)
+
+
+def below(url: str, name: str) -> str:
+    """The URL of the place ``name`` below ``url``."""
+    parts = urlsplit(url)
+    return parts._replace(path=f"{parts.path.rstrip('/')}/{name}").geturl()
+
+
+def _s3(url: str, parts: SplitResult) -> ObjectStore:
+    from app.vault.s3_keys import Place, S3Keys  # noqa: PLC0415  (a large library, and only for who asks for it)
+    from app.vault.s3_store import S3Store  # noqa: PLC0415
+
+    given = parse_qs(parts.query, keep_blank_values=True)
+    if not set(given) <= _PARAMETERS or "@" in parts.netloc or any(len(values) > 1 for values in given.values()):
+        raise VaultError(_EXPECTED)
+    one = {name: values[0] for name, values in given.items()}
+    place = Place(parts.netloc, unquote(parts.path).strip("/"), one.get("endpoint"), one.get("region"))
+    return S3Store(S3Keys(place), url, Path(one.get("scratch") or tempfile.gettempdir()))

@@ -1,0 +1,88 @@
+"""Files of the local store: whose they are, and what becomes of leftovers."""
+
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from app.errors import DependencyUnavailable
+from app.vault.local_store import LocalStore
+from app.vault.stores import below, open_store
+
+
+def files(store_root: Path) -> list[Path]:
+    return [path for path in store_root.rglob("*") if path.is_file()]
+
+
+def put(store: LocalStore, data: bytes) -> str:
+    with store.create() as target:
+        target.write(data)
+        return target.publish()
+
+
+def modes(root: Path) -> tuple[set[int], set[int]]:
+    """Of directories and of files."""
+    below_root = list(root.rglob("*"))
+    directories = {stat.S_IMODE(path.stat().st_mode) for path in [root, *below_root] if path.is_dir()}
+    return directories, {stat.S_IMODE(path.stat().st_mode) for path in below_root if path.is_file()}
+
+
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_directories_and_files_are_closed_to_others(tmp_path: Path, umask: int) -> None:
+    store, before = LocalStore(tmp_path / "second"), os.umask(umask)
+    try:
+        put(store, b"x")
+        store.leave("0" * 32, b"note")
+    finally:
+        os.umask(before)
+    assert modes(tmp_path / "second") == ({0o700}, {0o600})
+
+
+@pytest.mark.parametrize(("shared", "file"), [(0o2770, 0o660), (0o2750, 0o640)])
+def test_an_area_that_its_operator_shares_with_a_group_stays_shared(tmp_path: Path, shared: int, file: int) -> None:
+    """API and worker may be two users: what one writes, the other reads, whatever the umask is."""
+    root, before = tmp_path / "area", os.umask(0o077)
+    root.mkdir()
+    root.chmod(shared)
+    try:
+        put(LocalStore(root), b"x")
+    finally:
+        os.umask(before)
+    assert modes(root) == ({shared}, {file})
+
+
+def test_nothing_is_made_before_something_is_written(tmp_path: Path) -> None:
+    """Whoever may only read an area starts although nobody has written to it yet."""
+    store = LocalStore(tmp_path / "area")
+    store.delete_unfinished(0)
+    assert not (tmp_path / "area").exists()
+
+
+def test_leftovers_of_dead_writers_are_swept_and_live_ones_kept(store: LocalStore, tmp_path: Path) -> None:
+    name = put(store, b"published")
+    dead, live = store.create(), store.create()
+    os.utime(tmp_path / "store" / "unfinished" / dead.name, (time.time() - 7200, time.time() - 7200))
+    store.delete_unfinished(3600)
+    assert {path.name for path in files(tmp_path)} == {name, live.name}
+    for target in (dead, live):
+        target.discard()
+
+
+def test_urls_lead_to_the_same_objects(store: LocalStore, tmp_path: Path) -> None:
+    name = put(store, b"x")
+    assert store.url == (tmp_path / "store").as_uri()
+    with open_store(store.url).open(name) as file:
+        assert file.read() == b"x"
+    odd = tmp_path / "a b%c"
+    assert open_store(odd.as_uri()).url == odd.as_uri()
+    assert below(odd.as_uri(), "vault") == (odd / "vault").as_uri()
+
+
+def test_a_store_that_fails_is_unavailable_and_says_nothing_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DependencyUnavailable) as refusal:
+        LocalStore(tmp_path / "file" / "below").create()
+    assert str(tmp_path) not in str(refusal.value)
+    assert refusal.value.__cause__ is None

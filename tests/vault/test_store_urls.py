@@ -1,0 +1,48 @@
+"""Storage URLs: two schemes, and nothing else is guessed at."""
+
+import pytest
+
+from app.vault.errors import VaultError
+from app.vault.s3_store import S3Store
+from app.vault.stores import below, open_store
+
+S3 = "s3://bucket/pre/fix?endpoint=http://127.0.0.1:9&region=eu-west-1"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://",
+        "s3:///prefix",
+        "s3://user:secret@bucket/x",
+        "s3://bucket?secret_key=secret",
+        "s3://bucket?region=a&region=b",
+        "file://host/x",
+        "file:///x?region=a",
+        "/plain/path",
+        "",
+        "file:relative",
+    ],
+)
+def test_other_urls_are_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(VaultError, match=r"file:///.*s3://") as refusal:
+        open_store(url)
+    assert "secret" not in str(refusal.value)
+
+
+def test_an_s3_url_opens_without_asking_the_server() -> None:
+    store = open_store(S3)
+    assert isinstance(store, S3Store)
+    assert store.url == S3
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (S3, "s3://bucket/pre/fix/vault?endpoint=http://127.0.0.1:9&region=eu-west-1"),
+        ("s3://bucket?region=x", "s3://bucket/vault?region=x"),
+        ("file:///data/storage/", "file:///data/storage/vault"),
+    ],
+)
+def test_a_place_below_keeps_the_parameters(url: str, expected: str) -> None:
+    assert below(url, "vault") == expected
