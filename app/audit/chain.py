@@ -15,7 +15,7 @@ from app.db import ReadSession, WriteSession, now
 from app.ledger.book import serialise
 from app.ledger.chain import GENESIS
 from app.ledger.encoding import digest, instant
-from app.vault.signing import Signer, verify
+from app.vault.signing import KeyRing, Signer
 
 BATCH: Final = 1_000
 
@@ -41,13 +41,10 @@ def extend(tx: WriteSession, signer: Signer) -> int:
     return len(entries)
 
 
-def findings(session: ReadSession, public_keys: Mapping[str, str]) -> Iterator[str]:
-    """One plain line for everything that does not hold.
-
-    ``public_keys`` maps the id of every ledger key that ever signed heads to the key (base64).
-    """
+def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:
+    """One plain line for everything that does not hold; ``ring`` holds every ledger key that ever signed."""
     heads = {head.sequence: head for head in session.scalars(select(AuditHead).order_by(AuditHead.sequence))}
-    yield from (f"audit head {head.sequence}: the signature does not hold" for head in _forged(heads, public_keys))
+    yield from (f"audit head {head.sequence}: the signature does not hold" for head in _forged(heads, ring))
     expected, previous = 1, GENESIS
     chained = select(AuditEntry).where(AuditEntry.sequence.is_not(None)).order_by(AuditEntry.sequence)
     for entry in session.scalars(chained.execution_options(populate_existing=True, yield_per=1000)):
@@ -65,10 +62,10 @@ def findings(session: ReadSession, public_keys: Mapping[str, str]) -> Iterator[s
         yield f"audit entry {expected - 1}: no head is signed behind it"
 
 
-def _forged(heads: Mapping[int, AuditHead], public_keys: Mapping[str, str]) -> Iterator[AuditHead]:
+def _forged(heads: Mapping[int, AuditHead], ring: KeyRing) -> Iterator[AuditHead]:
     for head in heads.values():
         document = {"statement": _head(head), "signature": head.signature, "key_id": head.key_id}
-        if not verify(document, public_keys.get(head.key_id, "")):
+        if not ring.verify(document):
             yield head
 
 

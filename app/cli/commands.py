@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli import installation
+from app.cli import installation, verification
 from app.cli.failures import explained, fail, load_settings
 from app.cli.sockets import check_bind, listen
 from app.cli.up import run
@@ -73,6 +73,17 @@ def keys(data_dir: DataDir = None) -> None:
     with explained():
         share = installation.create_keys(settings)
     typer.echo(f"worker: COREVAULT_KEYS_DIR={settings.keys_dir}\napi:    COREVAULT_KEYS_DIR={share}")
+
+
+@cli.command()
+def verify(
+    data_dir: DataDir = None,
+    storage: Annotated[bool, typer.Option(help="Whether to read the stored representations too.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Check all chains, balances, certificates and representations; exit status 1 if anything does not hold."""
+    with explained():
+        verification.report(load_settings(data_dir=data_dir), storage=storage, as_json=as_json)
 
 
 @cli.command()

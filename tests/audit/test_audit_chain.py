@@ -34,7 +34,7 @@ def log(services: Services) -> Callable[[], list[str]]:
 
     def findings() -> list[str]:
         with database.read() as session:
-            return list(chain.findings(session, {signer.key_id: signer.public_key}))
+            return list(chain.findings(session, signer.ring))
 
     assert findings() == []
     return findings

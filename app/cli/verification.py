@@ -1,0 +1,77 @@
+"""``corevaultd verify``: everything that was promised, recomputed from what is stored. Reads, changes nothing."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import typer
+
+from app.audit import chain
+from app.cli.failures import FAILED
+from app.config import Settings
+from app.db import Database, ReadSession, make_engine
+from app.db.migrations import at_head
+from app.errors import CorevaultError
+from app.ledger import Ledger
+from app.releases import proof
+from app.vault.keys import ApiKeys, load_api_keys
+from app.vault.signing import KeyRing, Signer
+from app.vault.store import ObjectStore, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that does not hold: what kind of thing, which one, and what is wrong with it."""
+
+    kind: str
+    id: str
+    finding: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}: {self.finding}" if self.id else f"{self.kind}: {self.finding}"
+
+
+def verify(settings: Settings, *, storage: bool) -> Iterator[Finding]:
+    """Every finding, as it comes up; without ``storage`` the stored representations are left out."""
+    keys = load_api_keys(settings.keys_dir)
+    database = Database(make_engine(settings.database_url))
+    try:
+        if not at_head(database.engine):
+            yield Finding("database", "", "it is not migrated to this version; run 'corevaultd migrate'")
+            return
+        store = None
+        if storage:
+            try:
+                store = open_store(settings.storage_url)
+            except CorevaultError:
+                yield Finding("storage", "", "it does not answer; --no-storage leaves it out")
+        with database.read() as session:
+            yield from _of_database(session, keys, settings.max_epsilon, store)
+    finally:
+        database.dispose()
+
+
+def _of_database(
+    session: ReadSession, keys: ApiKeys, max_epsilon: float, store: ObjectStore | None
+) -> Iterator[Finding]:
+    signer = Signer(keys.ledger_seed)
+    for account_id in Ledger(signer, max_epsilon).verify(session):
+        yield Finding("account", account_id, "its chain, checkpoints, balance or index do not hold")
+    for release_id, fault in proof.findings(session, KeyRing([keys.release_public]), store):
+        yield Finding("release", release_id, fault)
+    for fault in chain.findings(session, signer.ring):
+        yield Finding("audit log", "", fault)
+
+
+def report(settings: Settings, *, storage: bool, as_json: bool) -> None:
+    """Print the findings, one a line (or one JSON object), and end with status 1 if there is any."""
+    found = list(verify(settings, storage=storage))
+    if as_json:
+        typer.echo(json.dumps({"holds": not found, "findings": [asdict(each) for each in found]}))
+    else:
+        for each in found:
+            typer.echo(str(each))
+        if not found:
+            typer.echo("everything holds" if storage else "everything holds; the storage was left out")
+    if found:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,37 @@
+"""What a certificate claims of the ledger, looked up in the chains."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import exists, select
+
+from app.db import ReadSession
+from app.ledger.chain import entry_hash
+from app.ledger.models import Checkpoint, Entry, Reservation
+from app.privacy.events import PrivacyEvent, flatten, from_json, merge
+
+
+def covers(session: ReadSession, job_id: str, ran: Sequence[PrivacyEvent]) -> bool:
+    """Whether the job's settled charge is in its account's chain, unaltered, and is for all that ``ran``."""
+    row = session.get(Reservation, job_id)
+    entry = session.get(Entry, (row.account_id, row.sequence)) if row is not None else None
+    if entry is None or (entry.kind, entry.job_id) != ("settled", job_id) or entry.entry_hash != entry_hash(entry):
+        return False
+    return merge(flatten(_events(entry.body["executed"]))) == merge(flatten(ran))
+
+
+def stands_on(session: ReadSession, job_id: str, stated: Mapping[str, Any]) -> bool:
+    """Whether the account's entry and the checkpoint that a certificate names are in the chains."""
+    account_id = session.scalar(select(Reservation.account_id).where(Reservation.job_id == job_id))
+    entry = session.get(Entry, (account_id, stated["sequence"])) if account_id else None
+    marked = exists().where(
+        Checkpoint.sequence == stated["checkpoint"]["sequence"],
+        Checkpoint.checkpoint_hash == stated["checkpoint"]["hash"],
+        Checkpoint.account_id == account_id,
+        Checkpoint.account_head == stated["head"],
+    )
+    return entry is not None and entry.entry_hash == stated["head"] and bool(session.scalar(select(marked)))
+
+
+def _events(written: Sequence[Mapping[str, Any]]) -> tuple[PrivacyEvent, ...]:
+    return tuple(from_json(dict(event)) for event in written)

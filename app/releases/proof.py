@@ -1,0 +1,96 @@
+"""Everything that a published release must agree with: its certificate, the ledger's chain, the bytes in the store."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from sqlalchemy import select
+
+from app.datasets.models import Dataset
+from app.db import ReadSession
+from app.errors import CorevaultError
+from app.http.digests import digest_header
+from app.ledger import evidence
+from app.privacy.events import from_json
+from app.releases.models import Release
+from app.vault.errors import VaultError
+from app.vault.signing import KeyRing
+from app.vault.store import ObjectStore
+
+Finding = tuple[str, str]
+"""The id of a release, and what is wrong with it."""
+
+Check = Callable[[ReadSession, Release, bool], str | None]
+"""What does not hold of one release, on private data or not; None if all is well."""
+
+_CHUNK = 2**20
+
+
+def findings(session: ReadSession, ring: KeyRing, store: ObjectStore | None) -> Iterator[Finding]:
+    """What does not hold, in plain words; without ``store`` the bytes are not looked at."""
+    query = select(Release, Dataset.sensitivity).join(Dataset, Dataset.id == Release.dataset_id).order_by(Release.id)
+    checks: tuple[Check, ...] = (partial(_signed, ring), _about_itself, _charged)
+    for release, sensitivity in session.execute(query.execution_options(yield_per=64)):
+        for check in checks:
+            if (fault := _tolerant(check, session, release, sensitivity == "private")) is not None:
+                yield release.id, fault
+        for fault in () if store is None else _stored(store, release):
+            yield release.id, fault
+
+
+def _tolerant(check: Check, session: ReadSession, release: Release, private: bool) -> str | None:
+    """Rows that were tampered with may have any shape."""
+    try:
+        return check(session, release, private)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return "the certificate or the row is malformed"
+
+
+def _signed(ring: KeyRing, _: ReadSession, release: Release, __: bool) -> str | None:
+    return None if ring.verify(release.certificate) else "the certificate's signature does not hold"
+
+
+def _about_itself(_: ReadSession, release: Release, __: bool) -> str | None:
+    stated: dict[str, Any] = release.certificate["statement"]
+    digests = {name: digest_header(bytes.fromhex(each["sha256"])) for name, each in release.representations.items()}
+    same = (
+        (stated["release_id"], stated["dataset_id"]) == (release.id, release.dataset_id)
+        and stated["digests"] == digests
+        and all(stated[name] == release.body[name] for name in ("method", "model", "size", "design"))
+        and stated["privacy"] == release.body["cost"]
+    )
+    return None if same else "the certificate is about something else"
+
+
+def _charged(session: ReadSession, release: Release, private: bool) -> str | None:
+    if not private:
+        return None
+    stated: dict[str, Any] = release.certificate["statement"]
+    if not evidence.covers(session, release.job_id, tuple(from_json(event) for event in stated["events"])):
+        return "no settled charge of what ran is in the ledger"
+    if not evidence.stands_on(session, release.job_id, stated["account"]):
+        return "the ledger's entry or checkpoint that the certificate names is not in the chain"
+    return None
+
+
+def _stored(store: ObjectStore, release: Release) -> Iterator[str]:
+    for name, each in release.representations.items():
+        try:
+            found = _digest(store, each["object"])
+        except VaultError:
+            yield f"the representation {name} is missing"
+        except CorevaultError:
+            yield f"the representation {name} cannot be read"
+        else:
+            if found != (each["sha256"], each["length"]):
+                yield f"the representation {name} has other bytes"
+
+
+def _digest(store: ObjectStore, name: str) -> tuple[str, int]:
+    digest, length = hashlib.sha256(), 0
+    with store.open(name) as file:
+        while data := file.read(_CHUNK):
+            digest.update(data)
+            length += len(data)
+    return digest.hexdigest(), length

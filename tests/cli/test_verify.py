@@ -1,0 +1,147 @@
+"""``corevaultd verify`` finds whatever was tampered with, each thing in turn, and says so in one line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from typer.testing import CliRunner, Result
+
+from app.audit import chain
+from app.cli.commands import cli
+from app.db import Database
+from tests.factories import rows
+from tests.factories.worker import House
+
+Verify = Callable[..., Result]
+TRIGGERS = {
+    "sqlite": "SELECT 'DROP TRIGGER ' || name FROM sqlite_master WHERE type = 'trigger'",
+    "postgresql": "SELECT DISTINCT 'DROP TRIGGER ' || trigger_name || ' ON ' || event_object_table "
+    "FROM information_schema.triggers",
+}
+
+
+@pytest.fixture
+def verify(house: House, owner: rows.Key, admin: rows.Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Verify:
+    """An installation with a release and an audit log, whose triggers are gone; runs the command on it."""
+    house.run(house.job(house.ready_dataset(owner), owner))
+    with house.client() as client:
+        client.post("/v1/api-keys", headers=admin.headers, json={"name": "a", "role": "analyst"})
+    with house.database.write() as tx:
+        assert chain.extend(tx, house.services.signer) == 1
+    with house.database.write() as tx:
+        for drop in tx.execute(text(TRIGGERS[house.database.engine.dialect.name])).scalars().all():
+            tx.execute(text(drop))
+    monkeypatch.setenv("COREVAULT_DATABASE_URL", house.database.engine.url.render_as_string(hide_password=False))
+    monkeypatch.setenv("COREVAULT_STORAGE_URL", house.services.store.url)
+
+    def run(*options: str) -> Result:
+        return CliRunner().invoke(cli, ["verify", "--data-dir", str(tmp_path), *options])
+
+    return run
+
+
+def _tamper(database: Database, statement: str) -> None:
+    with database.write() as tx:
+        assert tx.execute(text(statement)).rowcount > 0  # type: ignore[attr-defined]
+
+
+def _replace(database: Database, change: Callable[[dict[str, Any]], None], column: str) -> None:
+    with database.write() as tx:
+        document = tx.scalar(text(f"SELECT {column} FROM releases"))
+        document = json.loads(document) if isinstance(document, str) else document
+        change(document)
+        tx.execute(text(f"UPDATE releases SET {column} = :value"), {"value": json.dumps(document)})
+
+
+def test_a_sound_installation_holds(verify: Verify) -> None:
+    ended = verify()
+    assert (ended.exit_code, ended.output) == (0, "everything holds\n")
+    ended = verify("--json")
+    assert (ended.exit_code, json.loads(ended.output)) == (0, {"holds": True, "findings": []})
+
+
+def test_a_check_changes_nothing(verify: Verify, database: Database) -> None:
+    def everything() -> list[Any]:
+        with database.read() as session:
+            tables = ("releases", "audit_entries", "audit_heads", "jobs", "datasets")
+            return [session.execute(text(f"SELECT * FROM {table}")).all() for table in tables]
+
+    before = everything()
+    verify()
+    assert everything() == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("UPDATE ledger_entries SET epsilon_after = 0.0 WHERE sequence = 2", "account "),
+        ("UPDATE ledger_accounts SET sequence = sequence - 1", "account "),
+        ("UPDATE ledger_checkpoints SET account_head = 'x' WHERE sequence = 1", "account "),
+        ("DELETE FROM ledger_reservations", "no settled charge of what ran is in the ledger"),
+        ("DELETE FROM ledger_entries WHERE kind = 'settled'", "no settled charge of what ran is in the ledger"),
+        ("DELETE FROM ledger_checkpoints WHERE sequence = 2", "checkpoint that the certificate names is not in the"),
+        ("UPDATE audit_entries SET actor = 'key_x'", "audit log: audit entry 1: altered"),
+        ("DELETE FROM audit_entries", "audit log: audit head 1: its entry is missing"),
+        ("UPDATE releases SET id = 'rel_x'", "release rel_x: the certificate is about something else"),
+        ("UPDATE releases SET certificate = '[]'", "malformed"),
+        ("UPDATE releases SET certificate = '{}'", "the certificate's signature does not hold"),
+    ],
+)
+def test_a_row_that_was_tampered_with_is_found(verify: Verify, database: Database, statement: str, found: str) -> None:
+    """W8, W11."""
+    _tamper(database, statement)
+    ended = verify()
+    assert ended.exit_code == 1, ended.output
+    assert any(found in line for line in ended.output.splitlines()), ended.output
+
+
+def test_a_statement_that_was_changed_is_not_signed(verify: Verify, database: Database) -> None:
+    _replace(database, lambda certificate: certificate["statement"].update(slots=1), "certificate")
+    assert "the certificate's signature does not hold" in verify().output
+
+
+def test_a_body_that_says_otherwise_is_found(verify: Verify, database: Database) -> None:
+    _replace(database, lambda body: body.update(cost={"epsilon": 0.0, "delta": 0.0}), "body")
+    assert "the certificate is about something else" in verify().output
+
+
+@pytest.mark.parametrize("name", ["json", "csv", "parquet", "npz"])
+def test_bytes_that_were_changed_or_lost_are_found(house: House, verify: Verify, database: Database, name: str) -> None:
+    with database.read() as session:
+        document = session.scalar(text("SELECT representations FROM releases"))
+    stored = (json.loads(document) if isinstance(document, str) else document)[name]
+    house.services.store.delete(stored["object"])
+    assert f"the representation {name} is missing" in verify().output
+    with house.services.store.create(stored["object"]) as writer:
+        writer.write(b"other")
+        writer.publish()
+    assert f"the representation {name} has other bytes" in verify().output
+    assert verify("--no-storage").exit_code == 0
+
+
+def test_findings_are_machine_readable(verify: Verify, database: Database) -> None:
+    _tamper(database, "UPDATE releases SET id = 'rel_x'")
+    ended = verify("--json")
+    assert ended.exit_code == 1
+    document = json.loads(ended.output)
+    assert document["holds"] is False
+    assert {"kind": "release", "id": "rel_x", "finding": "the certificate is about something else"} in document[
+        "findings"
+    ]
+
+
+def test_a_release_of_another_key_is_found(verify: Verify, tmp_path: Path) -> None:
+    (tmp_path / "keys" / "release.pub").write_text((tmp_path / "keys" / "ledger.pub").read_text())
+    assert "the certificate's signature does not hold" in verify().output
+
+
+def test_a_database_that_is_not_migrated_does_not_hold(
+    tmp_path: Path, verify: Verify, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COREVAULT_DATABASE_URL", f"sqlite:///{tmp_path / 'empty.sqlite3'}")
+    ended = verify()
+    assert ended.exit_code == 1
+    assert "not migrated" in ended.output
