@@ -16,7 +16,8 @@ from app.ledger import Ledger
 from app.releases import proof
 from app.vault.keys import ApiKeys, load_api_keys
 from app.vault.signing import KeyRing, Signer
-from app.vault.store import ObjectStore, open_store
+from app.vault.store import ObjectStore
+from app.vault.stores import open_store
 
 
 @dataclass(frozen=True, slots=True)
