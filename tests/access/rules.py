@@ -1,0 +1,136 @@
+"""What each kind of caller is answered that names something of another tenant: one rule for every place to name it.
+
+Refusals come in one order: 401 for whom nobody knows, 403 for roles that never may, 404 for all that the caller may not
+see. Answers that succeed show nothing of the other tenant, except to those who oversee all.
+"""
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.access.world import IDEMPOTENCY_KEY, World
+from tests.factories.datasets import declaration
+from tests.factories.worker import job_body
+
+Expected = dict[str, int]
+Options = Callable[[World, Mapping[str, str]], dict[str, Any]]
+CALLERS = ("nobody", "revoked", "expired", "admin", "auditor", "owner", "analyst")
+UNKNOWN: Expected = {"nobody": 401, "revoked": 401, "expired": 401}
+READ: Expected = UNKNOWN | {"admin": 200, "auditor": 200, "owner": 404, "analyst": 404}
+READ_LEDGER: Expected = READ | {"analyst": 403}
+OWN: Expected = UNKNOWN | {"admin": 403, "auditor": 403, "owner": 404, "analyst": 403}
+RUN: Expected = OWN | {"analyst": 404}
+COMMAND: Expected = RUN
+KEYS: Expected = UNKNOWN | {"auditor": 403, "owner": 403, "analyst": 403}
+PRIVATE_RELEASE: Expected = READ | {"nobody": 404}
+LISTED: Expected = UNKNOWN | {"admin": 200, "auditor": 200, "owner": 200, "analyst": 200}
+LISTED_PUBLICLY: Expected = LISTED | {"nobody": 200}
+OPEN: Expected = dict.fromkeys(CALLERS, 200)
+OVERSEE: Expected = UNKNOWN | {"admin": 200, "auditor": 200, "owner": 403, "analyst": 403}
+
+
+def _nothing(_: World, __: Mapping[str, str]) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``options`` makes the request's query, headers and body from the ids to name (theirs, or made-up ones)."""
+
+    expected: Expected
+    options: Options = _nothing
+    adds: str | None = None
+    """The caller whose call is in order, and adds something of its own."""
+    instead: Mapping[str, str] = field(default_factory=dict)
+    """Names of path parameters that stand for another kind of id than their own."""
+
+
+def _json(body: Callable[[World, Mapping[str, str]], dict[str, Any]]) -> Options:
+    return lambda world, ids: {"json": body(world, ids)}
+
+
+def _query(**parameters: str) -> Options:
+    """Query parameters, each with the kind of id that it names."""
+    return lambda _, ids: {"params": {name: ids[kind] for name, kind in parameters.items()}}
+
+
+def _cursor(position: str) -> Options:
+    """A page that starts at this position, which is above all that they have."""
+    encoded = base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
+    return lambda _, __: {"params": {"cursor": encoded}}
+
+
+def _above(prefix: str) -> Options:
+    return _cursor(f"{prefix}_7{'z' * 25}")
+
+
+def _repeated(options: Options = _nothing) -> Options:
+    """Under the Idempotency-Key of the same call of theirs."""
+    return lambda world, ids: {"headers": {"Idempotency-Key": IDEMPOTENCY_KEY}, **options(world, ids)}
+
+
+_JOB = _json(lambda _, ids: job_body(ids["dataset_id"]))
+_NEW_KEY = _json(lambda _, __: {"name": "ward 7", "role": "analyst"})
+_DECLARED = _json(lambda _, __: declaration(slots=1000))
+
+
+def _csv(_: World, __: Mapping[str, str]) -> dict[str, Any]:
+    return {"content": b"age\n1\n", "headers": {"Content-Type": "text/csv"}}
+
+
+def _everyone(world: World, _: Mapping[str, str]) -> dict[str, Any]:
+    return {"shared_with": [key.id for key in world.callers.values() if key is not None]}
+
+
+RULES: Mapping[tuple[str, str], Rule] = {
+    ("POST /v1/api-keys", "header:idempotency-key"): Rule(KEYS | {"admin": 201}, _repeated(_NEW_KEY), adds="admin"),
+    ("GET /v1/api-keys", "query:cursor"): Rule(KEYS | {"admin": 200}, _above("key")),
+    ("POST /v1/api-keys/{key_id}/rotate", "path:key_id"): Rule(KEYS | {"admin": 200}, adds="admin"),
+    ("POST /v1/api-keys/{key_id}/rotate", "header:idempotency-key"): Rule(
+        KEYS | {"admin": 200}, _repeated(), adds="admin"
+    ),
+    ("DELETE /v1/api-keys/{key_id}", "path:key_id"): Rule(KEYS | {"admin": 204}, adds="admin"),
+    ("GET /v1/me", "none"): Rule(LISTED),
+    ("POST /v1/datasets", "header:idempotency-key"): Rule(OWN | {"owner": 201}, _repeated(_DECLARED), adds="owner"),
+    ("POST /v1/datasets", "body:population"): Rule(
+        OWN | {"owner": 201}, _json(lambda _, __: declaration(population="canary-population")), adds="owner"
+    ),
+    ("POST /v1/datasets", "body:shared_with"): Rule(
+        OWN | {"owner": 201}, _json(lambda _, ids: declaration(shared_with=[ids["key_id"]])), adds="owner"
+    ),
+    ("GET /v1/datasets", "query:cursor"): Rule(LISTED, _above("ds")),
+    ("GET /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(READ),
+    ("PATCH /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(OWN, _json(lambda _, __: {"description": "mine"})),
+    ("PATCH /v1/datasets/{dataset_id}", "body:shared_with"): Rule(OWN, _json(_everyone)),
+    ("DELETE /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(OWN),
+    ("PUT /v1/datasets/{dataset_id}/content", "path:dataset_id"): Rule(OWN, _csv),
+    ("GET /v1/datasets/{dataset_id}/budget", "path:dataset_id"): Rule(READ),
+    ("PUT /v1/datasets/{dataset_id}/budget", "path:dataset_id"): Rule(OWN, _json(lambda _, __: {"epsilon": 1.0})),
+    ("GET /v1/datasets/{dataset_id}/ledger", "path:dataset_id"): Rule(READ_LEDGER),
+    ("GET /v1/datasets/{dataset_id}/ledger", "query:cursor"): Rule(READ_LEDGER, _cursor("99")),
+    ("GET /v1/methods", "none"): Rule(LISTED),
+    ("POST /v1/quotes", "body:dataset_id"): Rule(RUN, _JOB),
+    ("POST /v1/quotes", "header:idempotency-key"): Rule(RUN, _repeated(_JOB)),
+    ("POST /v1/jobs", "body:dataset_id"): Rule(RUN, _JOB),
+    ("POST /v1/jobs", "header:idempotency-key"): Rule(RUN, _repeated(_JOB)),
+    ("GET /v1/jobs", "query:dataset_id"): Rule(LISTED, _query(dataset_id="dataset_id")),
+    ("GET /v1/jobs", "query:cursor"): Rule(LISTED, _above("job")),
+    ("GET /v1/jobs/{job_id}", "path:job_id"): Rule(READ),
+    ("POST /v1/jobs/{job_id}/cancel", "path:job_id"): Rule(COMMAND),
+    ("POST /v1/jobs/{job_id}/cancel", "header:idempotency-key"): Rule(COMMAND, _repeated()),
+    ("GET /v1/jobs/{job_id}/events", "path:job_id"): Rule(READ, instead={"job_id": "ended_job_id"}),
+    ("GET /v1/releases", "query:dataset_id"): Rule(LISTED_PUBLICLY, _query(dataset_id="dataset_id")),
+    ("GET /v1/releases", "query:cursor"): Rule(LISTED_PUBLICLY, _above("rel")),
+    ("GET /v1/releases/{release_id}", "path:release_id"): Rule(PRIVATE_RELEASE),
+    ("GET /v1/releases/{release_id}/certificate", "path:release_id"): Rule(PRIVATE_RELEASE),
+    ("GET /v1/releases/{release_id}/points", "path:release_id"): Rule(PRIVATE_RELEASE),
+    ("HEAD /v1/releases/{release_id}/points", "path:release_id"): Rule(PRIVATE_RELEASE),
+    ("GET /v1/keys", "none"): Rule(OPEN),
+    ("GET /v1/audit-log", "query:actor"): Rule(OVERSEE, _query(actor="key_id")),
+    ("GET /v1/audit-log", "query:target"): Rule(OVERSEE, _query(target="dataset_id")),
+    ("GET /v1/audit-log", "query:cursor"): Rule(OVERSEE, _above("aud")),
+    ("GET /health/live", "none"): Rule(OPEN),
+    ("GET /health/ready", "none"): Rule(OPEN),
+    ("GET /metrics", "none"): Rule(OVERSEE | {"auditor": 403}),
+}

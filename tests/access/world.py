@@ -1,0 +1,75 @@
+"""Two tenants: one that has something of everything, and callers of every kind who may see none of it."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import httpx
+
+from app.db import now
+from tests.factories import rows
+from tests.factories.datasets import everything
+from tests.factories.worker import House
+
+SECRETS = ("canary-dataset", "canary-population", "canary-description", "canary-key")
+"""Words that only the tenant who has everything, and those who oversee all, may ever be shown."""
+IDEMPOTENCY_KEY = "canary-idempotency"
+MADE_UP = {
+    "dataset_id": "ds_01jd0000000000000000000000",
+    "job_id": "job_01jd0000000000000000000000",
+    "ended_job_id": "job_01jd0000000000000000000000",
+    "release_id": "rel_01jd0000000000000000000000",
+    "key_id": "key_01jd0000000000000000000000",
+}
+
+
+@dataclass
+class World:
+    """``theirs`` maps every kind of id to the tenant's; ``callers`` are those who ask for it."""
+
+    house: House
+    client: httpx.Client
+    theirs: dict[str, str]
+    callers: dict[str, rows.Key | None]
+
+    def call(self, caller: str, method: str, path: str, **options: Any) -> httpx.Response:
+        key = self.callers[caller]
+        headers = ({} if key is None else key.headers) | options.pop("headers", {})
+        return self.client.request(method, path, headers=headers, **options)
+
+    def state(self) -> tuple[dict[str, list[str]], list[str]]:
+        """All rows of all tables and the names of all files; what is noted about calls aside."""
+        tables, files = everything(self.house.database, self.house.services.store)
+        return {name: found for name, found in tables.items() if not name.startswith("audit_")}, files
+
+
+def make_world(house: House, client: httpx.Client) -> World:
+    """A tenant with a dataset (shared with its own analyst), jobs that run and that ended, and a private release."""
+    with house.database.write() as tx:
+        tenant, helper = (rows.api_key(tx, role, name="canary-key") for role in ("owner", "analyst"))
+        ended = {
+            "revoked": rows.api_key(tx, "owner", revoked_at=now()),
+            "expired": rows.api_key(tx, "owner", expires_at=now() - timedelta(seconds=1)),
+        }
+        callers = {role: rows.api_key(tx, role) for role in ("admin", "auditor", "owner", "analyst")}
+        other = rows.api_key(tx, "admin")
+    dataset = house.ready_dataset(
+        tenant,
+        shared_with=(helper.id,),
+        name="canary-dataset",
+        description="canary-description",
+        population="canary-population",
+        releases_public=False,
+    )
+    house.run(done := house.job(dataset, tenant))
+    release = house.read(done).release_id
+    assert release is not None
+    theirs = {
+        "dataset_id": dataset,
+        "job_id": house.job(dataset, tenant),
+        "ended_job_id": done,
+        "release_id": release,
+        "key_id": tenant.id,
+    }
+    known: dict[str, rows.Key | None] = {"nobody": None, **ended, **callers, "tenant": tenant, "administrator": other}
+    return World(house, client, theirs, known)
