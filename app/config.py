@@ -28,7 +28,7 @@ class Settings(BaseSettings):
     database_url: str = Field(default_factory=lambda data: f"sqlite:///{data['data_dir'] / 'corevault.sqlite3'}")
     """SQLAlchemy URL; ``postgresql+psycopg://…`` in production."""
     broker_url: str = "filesystem://"
-    """Celery broker; ``redis://…`` in production. The filesystem broker keeps its messages below ``data_dir``."""
+    """Celery broker; ``redis://…`` or ``amqp://…`` in production. The filesystem one keeps messages in ``data_dir``."""
     storage_url: str = Field(default_factory=lambda data: (data["data_dir"] / "storage").as_uri())
     """Where sealed objects lie: ``file:///absolute/path``."""
     keys_dir: Folder = _below("keys")
@@ -51,6 +51,8 @@ class Settings(BaseSettings):
     """How often a worker renews its lease."""
     sweep_seconds: Seconds = 1.0
     """How often runs that were lost are looked for."""
+    run_limit_scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    """Stretches the limits of time and memory that follow from a run's plan, for machines that are unusually slow."""
     worker_processes: Count = 1
     """Runs that one worker carries through at the same time."""
     partitions: Annotated[int, Field(ge=1, le=64)] = 1

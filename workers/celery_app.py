@@ -1,5 +1,6 @@
 """The worker's composition root: what the settings name, as a Celery application and as collaborators of its tasks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from celery import Celery
@@ -16,8 +17,9 @@ from app.vault.signing import Signer
 from app.vault.stores import open_store
 from workers.enclave import Limits, OpeningKey
 from workers.ingestion import Ingestion
+from workers.limits import confined
 from workers.partitions import Helper, Sharing
-from workers.runner import Pace, Runner
+from workers.runner import Bounds, Pace, Runner
 from workers.sweeper import Sweeper
 from workers.tables import EnclaveTables
 
@@ -46,8 +48,10 @@ def make_celery(settings: Settings) -> Celery:
     return celery
 
 
-def make_workshop(settings: Settings) -> Workshop:
+def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
     """Collaborators that open the vault: only ever made in a process of the pool.
+
+    ``stopping`` says whether the worker is being stopped.
 
     Raises:
         VaultError: for missing or damaged key files, or a storage URL that is not supported.
@@ -59,6 +63,7 @@ def make_workshop(settings: Settings) -> Workshop:
     store = open_store(settings.storage_url)
     opening_key = OpeningKey(keys.opening_key)
     pace = Pace(settings.lease_seconds, settings.heartbeat_seconds)
+    bounds = Bounds(settings.run_limit_scale, confined, stopping)
     publisher = Publisher(store, Signer(keys.release_seed))
     tables = EnclaveTables(store, opening_key)
     queue = CeleryQueue(settings.broker_url, settings.data_dir)
@@ -69,8 +74,17 @@ def make_workshop(settings: Settings) -> Workshop:
         decoded_bytes=settings.max_decoded_bytes,
     )
     return Workshop(
-        runner=Runner(database, ledger, lifecycle, publisher=publisher, tables=tables, sharing=sharing, pace=pace),
-        ingestion=Ingestion(database, ledger, store, opening_key, limits, pace),
+        runner=Runner(
+            database,
+            ledger,
+            lifecycle,
+            publisher=publisher,
+            tables=tables,
+            sharing=sharing,
+            pace=pace,
+            bounds=bounds,
+        ),
+        ingestion=Ingestion(database, ledger, store, opening_key, limits, pace, stopping),
         helper=Helper(database, ledger, store, opening_key, tables),
     )
 

@@ -26,6 +26,7 @@ class Ingestion:
     opening_key: OpeningKey
     limits: Limits
     pace: Pace
+    stopping: Callable[[], bool] = lambda: False
 
     def run(self, content_id: str) -> None:
         """Ingest the content if it is there to be taken; returns however it ends."""
@@ -76,6 +77,9 @@ class Ingestion:
     def _beat(self, held: ingestion.Claim) -> Callable[[Stage, int], Hold]:
         def beat(_: Stage, __: int) -> Hold:
             with self.database.write() as tx:
+                if self.stopping():  # others may begin anew at once; should this worker finish before, that counts
+                    ingestion.release(tx, held, counted=False)
+                    return Hold.HANDED_OVER
                 return Hold.HELD if ingestion.heartbeat(tx, held) else Hold.LOST
 
         return beat

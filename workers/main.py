@@ -21,11 +21,13 @@ from app.config import Settings, invalid_names
 from app.errors import CorevaultError
 from app.http.logs import configure_logs
 from workers.celery_app import Workshop, make_celery, make_sweeper, make_workshop
-from workers.process import die_with_parent, forbid_core_dumps
+from workers.process import StopSign, die_with_parent, forbid_core_dumps
 from workers.tasks import register
 
+FINISH_SECONDS = 5.0
+"""How long a worker that was asked to stop lets its runs go on, before they are handed over."""
 STOP_SECONDS = 10.0
-"""How long a worker that was asked to stop lets its runs go on."""
+"""How long it takes at most to stop; runs that have not reached another step by then are lost to their lease."""
 
 _workshops: dict[int, Workshop] = {}
 
@@ -49,12 +51,13 @@ def _work(settings: Settings) -> None:
 
     def start_child(**_: Any) -> None:
         die_with_parent(parent)
-        _workshops[os.getpid()] = make_workshop(settings)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # whoever stops a whole group means the first process
+        _workshops[os.getpid()] = make_workshop(settings, sign.is_up)
 
     def leave(**_: Any) -> None:
-        threading.Thread(target=_leave, args=(sweeper, stop), name="leave", daemon=True).start()
+        threading.Thread(target=_leave, args=(sweeper, stop, sign), name="leave", daemon=True).start()
 
-    stop = threading.Event()
+    stop, sign = threading.Event(), StopSign()
     sweeper = threading.Thread(
         target=make_sweeper(settings).run, args=(settings.sweep_seconds, stop), name="sweeper", daemon=True
     )
@@ -81,10 +84,13 @@ def _ready(**_: Any) -> None:
     structlog.get_logger().info("worker ready")
 
 
-def _leave(sweeper: threading.Thread, stop: threading.Event) -> None:
+def _leave(sweeper: threading.Thread, stop: threading.Event, sign: StopSign) -> None:
     """End this process, and with it its children, as soon as nothing is under way; what then is, is taken up again."""
-    deadline = time.monotonic() + STOP_SECONDS
+    started = time.monotonic()
+    deadline = started + STOP_SECONDS
     while state.reserved_requests and time.monotonic() < deadline:
+        if time.monotonic() > started + FINISH_SECONDS:
+            sign.put_up()
         time.sleep(0.05)
     stop.set()
     sweeper.join(deadline + 1 - time.monotonic())

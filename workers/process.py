@@ -1,12 +1,26 @@
-"""What a worker process owes to the machine: no core dumps, no orphans."""
+"""What a worker process owes to the machine: no core dumps, no orphans, and word of a stop."""
 
 import ctypes
+import mmap
 import os
 import resource
 import signal
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
+
+
+class StopSign:
+    """Put up by a worker's first process, seen at once by all that were forked from it."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, 1)
+
+    def put_up(self) -> None:
+        self._page[0] = 1
+
+    def is_up(self) -> bool:
+        return self._page[0] == 1
 
 
 def forbid_core_dumps() -> None:

@@ -1,17 +1,23 @@
 """Carries a job through: claim, open, run, publish and settle. Whoever dies on the way leaves nothing behind.
 
-Only the loss of the process lets an attempt be repeated (the sweeper does, once the lease has run out). An exception
-after opening is final: the job has failed and is charged, and nobody learns more than that.
+Only the loss of the process lets an attempt be repeated: the sweeper sees to it once the lease has run out, or a worker
+that is being stopped hands its job over. An exception after opening is final, and so is a run that takes more time or
+memory than its plan explains: the job has failed and is charged, and nobody learns more than that.
 """
 
+import os
+import signal
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import structlog
 
+from app import crashpoints
 from app.datasets.models import Dataset
 from app.db import Database, WriteSession
 from app.errors import Internal
+from app.inference.protocol import Pseudocoreset
 from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, accounted
 from app.jobs.models import Job
 from app.ledger import Ledger
@@ -22,6 +28,7 @@ from app.releases.statement import Standing
 from workers.assignments import Assignment, Tables, assignment
 from workers.computation import EnclaveFault, compute
 from workers.heartbeat import Heartbeat, Stopped
+from workers.limits import RunLimits, run_limits
 from workers.partitions import Sharing
 
 
@@ -31,6 +38,21 @@ class Pace:
 
     lease_seconds: float = 10.0
     heartbeat_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What ends a run from outside of its plan.
+
+    Attributes:
+        scale: of the limits that follow from the plan.
+        confined: holds this process to the hard ones.
+        stopping: whether this worker is being stopped.
+    """
+
+    scale: float = 1.0
+    confined: Callable[[RunLimits], AbstractContextManager[None]] = lambda _: nullcontext()
+    stopping: Callable[[], bool] = lambda: False
 
 
 class Runner:
@@ -46,6 +68,7 @@ class Runner:
         tables: Tables,
         sharing: Sharing,
         pace: Pace,
+        bounds: Bounds | None = None,
     ) -> None:
         self._database = database
         self._ledger = ledger
@@ -54,6 +77,7 @@ class Runner:
         self._tables = tables
         self._sharing = sharing
         self._pace = pace
+        self._bounds = bounds or Bounds()
 
     def run(self, job_id: str) -> None:
         """Carry the job through if it is there to be taken; returns however it ends."""
@@ -64,7 +88,7 @@ class Runner:
         log = structlog.get_logger().bind(job_id=job_id, attempt=claim.attempt)
         log.info("job claimed")
         try:
-            with Heartbeat(self._beat(claim), self._pace.heartbeat_seconds, self._pace.lease_seconds) as heartbeat:
+            with self.heartbeat(claim) as heartbeat:
                 self._carry_through(claim, heartbeat)
         except Stopped as stopped:
             self._stop(claim, stopped.hold)
@@ -73,7 +97,13 @@ class Runner:
             self._fail(claim, faulty=isinstance(error, EnclaveFault))
             log.error("job failed", code=str(JobError.RUN_FAILED))
         else:
+            crashpoints.reach("after-publish")
             log.info("job succeeded")
+
+    def heartbeat(self, claim: Claim) -> Heartbeat:
+        """What keeps the claim alive while the run goes on."""
+        pace = self._pace
+        return Heartbeat(self._beat(claim), pace.heartbeat_seconds, pace.lease_seconds, self._bounds.stopping)
 
     def _carry_through(self, claim: Claim, heartbeat: Heartbeat) -> None:
         self._clear(claim)
@@ -81,15 +111,36 @@ class Runner:
         if assignment.accounted:
             with self._database.write() as tx:
                 self._ledger.checkpoint(tx, assignment.run.dataset_id)
+        crashpoints.reach("after-open")
+        limits = run_limits(assignment.run.plan, assignment.run.facts, self._bounds.scale)
+        heartbeat.limit(limits, lambda: self._die(claim))
+        with self._bounds.confined(limits):
+            points, executed = self._compute(assignment, heartbeat)
+            if executed != assignment.run.plan.events:
+                raise Internal
+            heartbeat.enter(Stage.PUBLISHING)
+            draft = self._publisher.store(assignment.run, claim.fencing_token, points)
+        crashpoints.reach("before-publish")
+        self._publish(assignment, draft, executed)
+
+    def _compute(self, assignment: Assignment, heartbeat: Heartbeat) -> tuple[Pseudocoreset, tuple[PrivacyEvent, ...]]:
+        def on_step(done: int) -> None:
+            crashpoints.reach("mid-iteration")
+            heartbeat.step(done)
+
         heartbeat.enter(Stage.RUNNING)
         run = assignment.run
         with self._tables(assignment) as rows, self._sharing.shared(assignment, rows) as summation:
-            points, executed = compute(run.plan, run.facts, rows, heartbeat.step, summation)
-        if executed != assignment.run.plan.events:
-            raise Internal
-        heartbeat.enter(Stage.PUBLISHING)
-        draft = self._publisher.store(assignment.run, claim.fencing_token, points)
-        self._publish(assignment, draft, executed)
+            return compute(run.plan, run.facts, rows, on_step, summation)
+
+    def _die(self, claim: Claim) -> None:
+        """End a run that is over its hard limits, in its heartbeat's thread: the run itself cannot be asked."""
+        structlog.get_logger().error("job over its hard limits", job_id=claim.job_id, attempt=claim.attempt)
+        try:
+            with self._database.write() as tx:
+                self._lifecycle.fail(tx, claim, JobError.RUN_FAILED)
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def _clear(self, claim: Claim) -> None:
         """Destroy what earlier attempts may have stored before they died."""
@@ -128,6 +179,9 @@ class Runner:
             with self._database.write() as tx:
                 self._lifecycle.cancelled(tx, claim)
         self._discard_unpublished(claim)
+        if hold is Hold.HANDED_OVER:
+            with self._database.write() as tx:
+                self._lifecycle.hand_over(tx, claim)
 
     def _fail(self, claim: Claim, *, faulty: bool) -> None:
         """End the job; a fault that may have followed from rows also freezes the account."""

@@ -18,7 +18,7 @@ from sqlalchemy import or_, update
 from sqlalchemy.exc import IntegrityError
 
 from app.datasets import disposal, ingestion
-from app.db import Database, WriteSession, now
+from app.db import Database, WriteSession, moment, now
 from app.jobs import repository
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job, WorkerLease
@@ -34,6 +34,8 @@ SHORTEST_WAIT = timedelta(seconds=10)
 LONGEST_WAIT = timedelta(seconds=60)
 UNFINISHED_SECONDS = 24 * 3600.0
 RARELY_SECONDS = 600.0
+LATEST = timedelta(minutes=30)
+"""How long after a job's end a worker that does not know of it may still store something."""
 
 FORKING = threading.Lock()
 os.register_at_fork(before=FORKING.acquire, after_in_parent=FORKING.release, after_in_child=FORKING.release)
@@ -48,7 +50,7 @@ class Sweeper:
         self._queue = queue
         self._store = store
         self._holder = secrets.token_hex(16)
-        self._renew_at = now()
+        self._renew_at = time.monotonic()
         self._rare_at = time.monotonic()
 
     def run(self, every_seconds: float, stop: threading.Event) -> None:
@@ -78,23 +80,23 @@ class Sweeper:
                 step()
 
     def _lead(self) -> bool:
-        moment = now()
-        if moment < self._renew_at:
+        started = time.monotonic()
+        if started < self._renew_at:
             return True
         with self._database.write() as tx:
             held = _take_lease(tx, self._holder)
         if held:
-            self._renew_at = moment + LEASE - RENEW_BEFORE
+            self._renew_at = started + (LEASE - RENEW_BEFORE).total_seconds()
         return held
 
     def _release(self) -> None:
         with self._database.write() as tx:
             mine = update(WorkerLease).where(WorkerLease.name == LEASE_NAME, WorkerLease.holder == self._holder)
-            tx.execute(mine.values(until=now()))
+            tx.execute(mine.values(until=moment(tx)))
 
     def _recover(self) -> None:
         with self._database.read() as session:
-            job_ids = repository.expired(session, now())
+            job_ids = self._lifecycle.lost(session)
         self._end(job_ids, self._lifecycle.recover)
 
     def _destroy_attempts(self, job_id: str) -> None:
@@ -115,9 +117,10 @@ class Sweeper:
 
     def _remind(self) -> None:
         """The longer a job waits, the rarer its reminders: behind a long queue its message is most likely there."""
-        moment = now()
+        at = now()
         with self._database.read() as session:
-            waiting = [job for job in repository.waiting(session, moment - SHORTEST_WAIT) if _is_due(job)]
+            found = repository.waiting(session, at - SHORTEST_WAIT, at + SHORTEST_WAIT)
+            waiting = [job for job in found if _is_due(job)]
         for job in waiting:
             with self._database.write() as tx:
                 self._lifecycle.remind(tx, job.id, job.queued_at)
@@ -148,10 +151,13 @@ class Sweeper:
     def _end_of_jobs(self) -> None:
         """Once more for jobs that ended lately: a worker that died then, or came too late, has left what it stored."""
         with self._database.read() as session:
-            job_ids = repository.ended_since(session, now() - 3 * timedelta(seconds=RARELY_SECONDS))
-        for job_id in job_ids:
+            ended = repository.untidied(session)
+        for job in ended:
             with _going_on("attempts"):
-                self._destroy_attempts(job_id)
+                self._destroy_attempts(job.id)
+                if job.ended_at is None or abs(now() - job.ended_at) > LATEST:
+                    with self._database.write() as tx:
+                        repository.change(tx, job.id, tidied=True)
 
 
 @contextmanager
@@ -164,13 +170,13 @@ def _going_on(step: str) -> Iterator[None]:
 
 
 def _take_lease(tx: WriteSession, holder: str) -> bool:
-    """Renew the lease, or take it over once it has run out."""
-    moment = now()
-    free = or_(WorkerLease.holder == holder, WorkerLease.until < moment)
+    """Renew the lease, or take it over once it has run out (or lies further ahead than it could by this clock)."""
+    at = moment(tx)
+    free = or_(WorkerLease.holder == holder, WorkerLease.until < at, WorkerLease.until > at + 2 * LEASE)
     taken = (
         update(WorkerLease)
         .where(WorkerLease.name == LEASE_NAME, free)
-        .values(holder=holder, until=moment + LEASE)
+        .values(holder=holder, until=at + LEASE)
         .returning(WorkerLease.name)
     )
     if tx.execute(taken, execution_options={"synchronize_session": False}).one_or_none() is not None:
@@ -179,12 +185,13 @@ def _take_lease(tx: WriteSession, holder: str) -> bool:
         return False
     try:
         with tx.begin_nested():
-            tx.add(WorkerLease(name=LEASE_NAME, holder=holder, until=moment + LEASE))
+            tx.add(WorkerLease(name=LEASE_NAME, holder=holder, until=at + LEASE))
     except IntegrityError:
         return False
     return True
 
 
 def _is_due(job: Job) -> bool:
+    """By this machine's clock, set back or not: a reminder too many does no harm."""
     patience = min(LONGEST_WAIT, max(SHORTEST_WAIT, (job.queued_at - job.created_at) / 2))
-    return now() - job.queued_at >= patience
+    return abs(now() - job.queued_at) >= patience

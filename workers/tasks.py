@@ -1,5 +1,9 @@
-"""The tasks: an id comes in, nothing goes out. Names and arguments never change in one step: messages are in flight."""
+"""The tasks: an id comes in, nothing goes out. Names and arguments never change in one step: messages are in flight.
 
+Whoever reaches the broker can send anything. A message is worth no more than the id in it, which must look like one.
+"""
+
+import re
 from collections.abc import Callable
 
 import structlog
@@ -8,22 +12,25 @@ from celery import Celery
 from app.queue import INGEST_CONTENT, RUN_JOB, SUM_PARTITION
 from workers.celery_app import Workshop
 
+_IDENTIFIER = re.compile(r"[a-z]{1,8}_[0-9a-z]{1,64}(:[0-9]{1,9}){0,3}")
+
 
 def register(celery: Celery, workshop: Callable[[], Workshop]) -> None:
     """Make ``celery`` answer the tasks with this process's workshop."""
+    _register(celery, RUN_JOB, lambda: workshop().runner.run)
+    _register(celery, INGEST_CONTENT, lambda: workshop().ingestion.run)
+    _register(celery, SUM_PARTITION, lambda: workshop().helper.run)
 
-    def run_job(job_id: str) -> None:
-        _guarded(RUN_JOB, lambda: workshop().runner.run(job_id))
 
-    def ingest_content(content_id: str) -> None:
-        _guarded(INGEST_CONTENT, lambda: workshop().ingestion.run(content_id))
+def _register(celery: Celery, name: str, found: Callable[[], Callable[[str], None]]) -> None:
+    def task(*arguments: object, **named: object) -> None:
+        match arguments:
+            case (str(identifier),) if not named and _IDENTIFIER.fullmatch(identifier):
+                _guarded(name, lambda: found()(identifier))
+            case _:
+                structlog.get_logger().warning("message ignored", task=name)
 
-    def sum_partition(part_id: str) -> None:
-        _guarded(SUM_PARTITION, lambda: workshop().helper.run(part_id))
-
-    celery.task(run_job, name=RUN_JOB)
-    celery.task(ingest_content, name=INGEST_CONTENT)
-    celery.task(sum_partition, name=SUM_PARTITION)
+    celery.task(task, name=name, typing=False, shared=False)
 
 
 def _guarded(task: str, run: Callable[[], None]) -> None:

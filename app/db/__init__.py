@@ -2,6 +2,7 @@
 
 from app.db.background import BackgroundWriter, Write
 from app.db.base import Base, UtcDateTime, new_id, now
+from app.db.clock import moment
 from app.db.engine import make_engine
 from app.db.session import Database, ReadSession, WriteSession
 
@@ -14,6 +15,7 @@ __all__ = [
     "Write",
     "WriteSession",
     "make_engine",
+    "moment",
     "new_id",
     "now",
 ]

@@ -1,13 +1,17 @@
 """The life of a job: claimed, opened, kept alive, and ended exactly once.
 
 API and worker share these rules. ``queued`` -> ``running`` -> ``succeeded`` | ``failed`` | ``cancelled``; an attempt
-whose worker has died goes back to ``queued``. A claim sets a lease and raises the fencing token; whoever comes back
-with an older token has lost the job and changes nothing. Ending a job and closing its reservation are one
-transaction: voided if the data was never opened, settled otherwise.
+whose worker has died, or hands it over because it is being stopped, goes back to ``queued``. A claim sets a lease and
+raises the fencing token; whoever comes back with an older token has lost the job and changes nothing. Ending a job and
+closing its reservation are one transaction: voided if the data was never opened, settled otherwise.
+
+Leases go by the database's clock. A clock that is set back would leave a dead worker's lease in the future, so one that
+reaches further than any that could be granted now has run out as well.
 
 Locks are taken in one order everywhere: dataset, account, job.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,9 +19,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, func, literal
 
+from app import crashpoints
 from app.datasets import ingestion
 from app.datasets import repository as datasets
-from app.db import UtcDateTime, WriteSession, now
+from app.db import ReadSession, UtcDateTime, WriteSession, moment, now
 from app.errors import Internal, NotFound
 from app.inference import plans
 from app.jobs import repository
@@ -28,6 +33,9 @@ from app.queue import RUN_JOB, TaskQueue
 
 LEASE_SECONDS = 10.0
 MAX_ATTEMPTS = 3
+"""How often a job may lose its worker."""
+MAX_HANDOVERS = 10
+"""How often it may be handed over without that being counted, so that every job ends."""
 
 
 class JobError(StrEnum):
@@ -53,6 +61,7 @@ class Hold(StrEnum):
 
     HELD = "held"
     CANCELLED = "cancelled"
+    HANDED_OVER = "handed_over"  # the worker is being stopped
     LOST = "lost"
 
 
@@ -80,7 +89,12 @@ class Lifecycle:
 
     def enqueue(self, tx: WriteSession, job_id: str) -> None:
         """Send the job's id once ``tx`` is durable."""
-        tx.after_commit(lambda: self._queue.send(RUN_JOB, job_id))
+
+        def send() -> None:
+            crashpoints.reach("before-queueing")
+            self._queue.send(RUN_JOB, job_id)
+
+        tx.after_commit(send)
 
     def claim(self, tx: WriteSession, job_id: str) -> Claim | None:
         """Take a queued job; None if another delivery has it, it has ended, or it may not run any more.
@@ -88,20 +102,20 @@ class Lifecycle:
         One UPDATE: a second one of the same row would make PostgreSQL check its foreign keys, and so lock the dataset
         after the job.
         """
-        moment = now()
+        at = moment(tx)
         taken = repository.change(
             tx,
             job_id,
             Job.status == "queued",
-            Job.attempts < MAX_ATTEMPTS,
+            Job.attempts - Job.handovers < MAX_ATTEMPTS,
             Job.cancel_requested.is_(False),
             status="running",
             stage=Stage.PREPARING,
             steps_done=0,
             attempts=Job.attempts + 1,
             fencing_token=Job.fencing_token + 1,
-            lease_until=moment + self._lease,
-            started_at=func.coalesce(Job.started_at, literal(moment, UtcDateTime())),
+            lease_until=at + self._lease,
+            started_at=func.coalesce(Job.started_at, literal(at, UtcDateTime())),
         )
         job = repository.get(tx, job_id) if taken else None
         return None if job is None else Claim(job.id, job.fencing_token, job.attempts)
@@ -114,7 +128,7 @@ class Lifecycle:
         job = self._lock(tx, claim.job_id)
         if self._ends_with_dataset(tx, job, claim):
             return None
-        if not repository.change(tx, job.id, *_fence(claim), lease_until=now() + self._lease):
+        if not repository.change(tx, job.id, *_fence(claim), lease_until=moment(tx) + self._lease):
             return None
         if job.content_id is None:
             content = ingestion.pin(tx, job.dataset_id)
@@ -127,7 +141,7 @@ class Lifecycle:
 
     def heartbeat(self, tx: WriteSession, claim: Claim, *, stage: Stage, steps_done: int) -> Hold:
         """Extend the lease and note the planned steps done."""
-        values = {"lease_until": now() + self._lease, "stage": stage, "steps_done": steps_done}
+        values = {"lease_until": moment(tx) + self._lease, "stage": stage, "steps_done": steps_done}
         if not repository.change(tx, claim.job_id, *_fence(claim), **values):
             return Hold.LOST
         job = repository.get(tx, claim.job_id)
@@ -187,20 +201,37 @@ class Lifecycle:
     def recover(self, tx: WriteSession, job_id: str) -> None:
         """Queue a job again whose worker has died, or end it: cancelled, or interrupted once too often."""
         job = self._lock(tx, job_id)
-        lost = (Job.status == "running", Job.lease_until < now())
+        lost = (Job.status == "running", repository.lapsed(moment(tx), self._lease))
         if job.cancel_requested:
             self._end(tx, job, *lost, status="cancelled")
-        elif job.attempts >= MAX_ATTEMPTS:
+        elif job.attempts - job.handovers >= MAX_ATTEMPTS:
             self._end(tx, job, *lost, status="failed", error_code=JobError.INTERRUPTED)
-        elif repository.change(
-            tx, job_id, *lost, status="queued", stage=Stage.QUEUED, lease_until=None, queued_at=now()
-        ):
-            self.enqueue(tx, job_id)
+        else:
+            self._requeue(tx, job_id, *lost)
+
+    def lost(self, session: ReadSession) -> Sequence[str]:
+        """Ids of the jobs that :meth:`recover` is for."""
+        return repository.expired(session, moment(session), self._lease)
+
+    def hand_over(self, tx: WriteSession, claim: Claim) -> bool:
+        """Queue the attempt's job again at once, because its worker is being stopped; False if it cannot be.
+
+        Then the lease runs out, and the attempt counts as lost.
+        """
+        conditions = (*_fence(claim), Job.handovers < MAX_HANDOVERS, Job.cancel_requested.is_(False))
+        return self._requeue(tx, claim.job_id, *conditions, handovers=Job.handovers + 1)
 
     def remind(self, tx: WriteSession, job_id: str, queued_at: datetime) -> None:
         """Send a waiting job's id again: its message may be lost."""
         if repository.change(tx, job_id, Job.status == "queued", Job.queued_at == queued_at, queued_at=now()):
             self.enqueue(tx, job_id)
+
+    def _requeue(self, tx: WriteSession, job_id: str, *conditions: ColumnElement[bool], **values: Any) -> bool:
+        back = {"status": "queued", "stage": Stage.QUEUED, "lease_until": None, "queued_at": now(), "steps_done": 0}
+        if not repository.change(tx, job_id, *conditions, **back, **values):
+            return False
+        self.enqueue(tx, job_id)
+        return True
 
     def _lock(self, tx: WriteSession, job_id: str) -> Job:
         """The job as it is once nobody else can change its dataset or account."""

@@ -27,6 +27,7 @@ class Job(Base):
     release_id: Mapped[str | None]
     content_id: Mapped[str | None] = mapped_column(ForeignKey("contents.id"))  # pinned at the first claim
     attempts: Mapped[int] = mapped_column(default=0)
+    handovers: Mapped[int] = mapped_column(default=0)  # attempts that a worker gave up on being stopped
     fencing_token: Mapped[int] = mapped_column(default=0)
     lease_until: Mapped[datetime | None]
     cancel_requested: Mapped[bool] = mapped_column(default=False)
@@ -34,6 +35,7 @@ class Job(Base):
     queued_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
+    tidied: Mapped[bool] = mapped_column(default=False, index=True)  # nothing is left of its attempts, for good
     request_id: Mapped[str | None]  # of the call that submitted it
     trace: Mapped[str | None]  # W3C trace context of that call, where it is traced
 

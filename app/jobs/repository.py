@@ -1,7 +1,7 @@
 """Queries over jobs. Every change of state is one conditional UPDATE: whoever it does not match has lost."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, exists, or_, select, update
@@ -52,19 +52,25 @@ def unended(session: ReadSession, dataset_id: str) -> Sequence[str]:
     return session.scalars(select(Job.id).where(Job.dataset_id == dataset_id, Job.status.not_in(ENDED))).all()
 
 
-def ended_since(session: ReadSession, moment: datetime) -> Sequence[str]:
-    """Ids of jobs that ended after ``moment``."""
-    return session.scalars(select(Job.id).where(Job.ended_at > moment)).all()
+def untidied(session: ReadSession) -> Sequence[Job]:
+    """Jobs that have ended, of whose attempts something may be left."""
+    return session.scalars(select(Job).where(Job.tidied.is_(False), Job.status.in_(ENDED))).all()
 
 
-def expired(session: ReadSession, moment: datetime) -> Sequence[str]:
-    """Ids of running jobs whose worker has been silent for longer than its lease."""
-    return session.scalars(select(Job.id).where(Job.status == "running", Job.lease_until < moment)).all()
+def lapsed(moment: datetime, lease: timedelta) -> ColumnElement[bool]:
+    """Whether a lease has run out, or was granted before the clock was set back. Live ones are renewed in time."""
+    return or_(Job.lease_until < moment, Job.lease_until > moment + 2 * lease)
 
 
-def waiting(session: ReadSession, since: datetime) -> Sequence[Job]:
-    """Jobs that were queued before ``since`` and that nobody has claimed."""
-    return session.scalars(select(Job).where(Job.status == "queued", Job.queued_at < since)).all()
+def expired(session: ReadSession, moment: datetime, lease: timedelta) -> Sequence[str]:
+    """Ids of running jobs whose worker has been silent for longer than its ``lease``."""
+    return session.scalars(select(Job.id).where(Job.status == "running", lapsed(moment, lease))).all()
+
+
+def waiting(session: ReadSession, since: datetime, until: datetime) -> Sequence[Job]:
+    """Jobs that nobody has claimed and that were queued before ``since`` (or after ``until``, by another clock)."""
+    elsewhen = or_(Job.queued_at < since, Job.queued_at > until)
+    return session.scalars(select(Job).where(Job.status == "queued", elsewhen)).all()
 
 
 def orphaned(session: ReadSession) -> Sequence[str]:

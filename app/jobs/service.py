@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from app import crashpoints
 from app.auth.caller import Caller
 from app.context import current, seen
 from app.datasets import access
@@ -93,7 +94,9 @@ def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Calle
     priced = price(tx, ledger, caller, body)
     job = _new_job(priced, caller, body)
     if priced.dataset.sensitivity == "private":
+        crashpoints.reach("before-reserve")
         preview = ledger.reserve(tx, priced.dataset.id, job.id, charge_of(priced.plan))
+        crashpoints.reach("after-reserve")
         job.cost_epsilon, job.cost_delta = preview.cost_epsilon, preview.cost_delta
     tx.add(job)
     tx.flush()

@@ -43,9 +43,12 @@ class Channel(filesystem.Channel):
                 message.rename(taken)
             except FileNotFoundError:
                 continue  # another worker was faster
-            payload = json.loads(taken.read_text())
-            taken.unlink()
-            return payload
+            try:
+                return json.loads(taken.read_text())
+            except ValueError:
+                continue  # not of our writing: it is gone, and that is all
+            finally:
+                taken.unlink()
         raise Empty
 
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:

@@ -25,6 +25,7 @@ def celery_settings(broker_url: str, data_dir: Path) -> dict[str, Any]:
         "broker_transport": "app.queue.files:Transport" if local else None,
         "broker_transport_options": folder_options(data_dir) if local else {},
         "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
         "result_backend": None,
         "task_ignore_result": True,
         "task_default_queue": TASKS_QUEUE,
@@ -32,6 +33,7 @@ def celery_settings(broker_url: str, data_dir: Path) -> dict[str, Any]:
         "task_serializer": "json",
         "accept_content": ["json"],
         "worker_prefetch_multiplier": 1,
+        "worker_enable_prefetch_count_reduction": False,
         "worker_enable_remote_control": False,
         "worker_send_task_events": False,
         "worker_hijack_root_logger": False,
@@ -46,7 +48,7 @@ class CeleryQueue:
         self._celery = Celery("corevault", set_as_current=False, fixups=[])
         self._celery.conf.update(celery_settings(broker_url, data_dir))
         self._celery.conf.broker_connection_timeout = _CONNECT_SECONDS
-        if not broker_url.startswith(FILESYSTEM):
+        if broker_url.startswith(("redis", "rediss")):
             timeouts = {"socket_connect_timeout": _CONNECT_SECONDS, "socket_timeout": _CONNECT_SECONDS}
             self._celery.conf.broker_transport_options = timeouts
 

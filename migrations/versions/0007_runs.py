@@ -1,7 +1,10 @@
-"""TODO runs.
+"""Runs: how often a job was handed over, and whether anything of its attempts may be left.
 
 Revises: 0006
 """
+
+import sqlalchemy as sa
+from alembic import op
 
 revision = "0007"
 down_revision = "0006"
@@ -10,8 +13,14 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """To come."""
+    with op.batch_alter_table("jobs") as jobs:
+        jobs.add_column(sa.Column("handovers", sa.Integer(), nullable=False, server_default="0"))
+        jobs.add_column(sa.Column("tidied", sa.Boolean(), nullable=False, server_default=sa.false()))
+        jobs.create_index("ix_jobs_tidied", ["tidied"])
 
 
 def downgrade() -> None:
-    """To come."""
+    with op.batch_alter_table("jobs") as jobs:
+        jobs.drop_index("ix_jobs_tidied")
+        jobs.drop_column("tidied")
+        jobs.drop_column("handovers")

@@ -36,7 +36,7 @@ from workers.enclave import Limits as EnclaveLimits
 from workers.enclave import OpeningKey
 from workers.ingestion import Ingestion
 from workers.partitions import Helper, Sharing
-from workers.runner import Pace, Runner
+from workers.runner import Bounds, Pace, Runner
 from workers.sweeper import Sweeper
 from workers.tables import EnclaveTables
 
@@ -112,6 +112,7 @@ class House:
         *,
         parts: int = 1,
         queue: TaskQueue | None = None,
+        bounds: Bounds | None = None,
     ) -> Runner:
         """A worker of its own, with ``tables`` instead of the enclave's where given; splits queries into ``parts``."""
         key = OpeningKey(self.keys.opening_key)
@@ -125,6 +126,7 @@ class House:
             tables=tables or opening,
             sharing=sharing,
             pace=pace or Pace(),
+            bounds=bounds,
         )
 
     def helper(self, tables: Callable[[Assignment], AbstractContextManager[RowSource]] | None = None) -> Helper:

@@ -44,6 +44,17 @@ def test_a_group_is_a_message_an_identifier(tmp_path: Path) -> None:
     assert list((tmp_path / "broker" / "messages").iterdir()) == []
 
 
+def test_what_is_no_message_is_passed_over(tmp_path: Path) -> None:
+    queue = CeleryQueue("filesystem://", tmp_path)
+    queue.send(RUN_JOB, "job_1")
+    queue.close()
+    messages = tmp_path / "broker" / "messages"
+    (messages / f"0.{TASKS_QUEUE}.msg").write_bytes(b"\x80\x04canary")
+    (messages / f"1.{TASKS_QUEUE}.msg").write_text("{")
+    assert _receive(tmp_path, 1) == [(RUN_JOB, ["job_1"])]
+    assert list(messages.glob("*.taken")) == []
+
+
 def test_the_brokers_folders_are_the_users_own(tmp_path: Path) -> None:
     celery_settings("filesystem://", tmp_path)
     folders = [tmp_path / "broker", *(tmp_path / "broker").iterdir()]

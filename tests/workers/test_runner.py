@@ -26,7 +26,6 @@ from tests.factories.worker import House, MemoryRows, memory_tables
 from workers import runner as runner_module
 from workers.assignments import Assignment
 from workers.computation import compute
-from workers.heartbeat import Heartbeat
 
 CANARY = "canary-8417.25"
 
@@ -309,7 +308,7 @@ def test_an_attempt_that_is_overtaken_leaves_the_job_to_its_successor(
     house.runner(interfering(overtaken)).run(job_id)
     assert (house.read(job_id).status, house.charge(job_id)) == ("running", "opened")
     assert (releases(house), stored(house.services.store)) == ([], [])
-    with Heartbeat(successor._beat(claims[0]), 2.0, 10.0) as heartbeat:
+    with successor.heartbeat(claims[0]) as heartbeat:
         successor._carry_through(claims[0], heartbeat)
     assert (house.read(job_id).status, len(releases(house))) == ("succeeded", 1)
     assert kinds(house, dataset_id).count("settled") == 1

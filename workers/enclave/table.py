@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from app import crashpoints
 from app.errors import DependencyUnavailable
 from app.inference.protocol import PRESENT
 from app.vault.envelope import content_context, unwrap_key
@@ -93,6 +94,7 @@ class StoredTable:
 
     def _piece(self, group: int, places: NDArray[np.int64]) -> Arrays:
         """The rows at ``places`` of a group: where these are consecutive, the decoded ones themselves, not a copy."""
+        crashpoints.reach("mid-gather")
         decoded = self._group(group)
         consecutive = len(places) > 0 and int(places[-1]) - int(places[0]) + 1 == len(places)
         taken = slice(int(places[0]), int(places[-1]) + 1) if consecutive else places
