@@ -73,8 +73,14 @@ class StateConflict(CorevaultError):
 
 
 class OffsetMismatch(CorevaultError):
+    """``offset`` is where the upload continues."""
+
     code = "offset_mismatch"
     default = "The upload continues at another offset; see the Upload-Offset header."
+
+    def __init__(self, detail: str | None = None, offset: int = 0) -> None:
+        super().__init__(detail, offset=offset)
+        self.headers = {"Upload-Offset": str(offset)}
 
 
 class BudgetExceeded(CorevaultError):

@@ -18,6 +18,7 @@ from app.budgets.endpoints import router as budgets_router
 from app.catalogue.endpoints import router as catalogue_router
 from app.config import Settings
 from app.datasets.endpoints import router as datasets_router
+from app.datasets.uploads.endpoints import router as uploads_router
 from app.db import BackgroundWriter, Database, WriteSession, make_engine
 from app.errors import CorevaultError, DependencyUnavailable
 from app.health.endpoints import router as health_router
@@ -45,6 +46,7 @@ from app.vault.stores import open_store
 ROUTERS: tuple[APIRouter, ...] = (
     auth_router,
     datasets_router,
+    uploads_router,
     budgets_router,
     catalogue_router,
     jobs_router,

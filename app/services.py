@@ -30,6 +30,9 @@ class Limits:
 
     upload_bytes: int
     slots: int
+    part_bytes: int = 1 << 30
+    parts: int = 10_000
+    open_uploads: int = 16
 
 
 @dataclass(frozen=True, slots=True)

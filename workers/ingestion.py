@@ -41,8 +41,9 @@ class Ingestion:
 
     def _ingest(self, held: ingestion.Claim) -> Outcome:
         upload = Upload(
-            object_name=held.upload_object,
-            upload_id=held.content_id,
+            parts=held.original,
+            digest_box=held.sealed_digest,
+            content_id=held.content_id,
             media_type=held.media_type,
             owner_id=held.owner_id,
             dataset_id=held.dataset_id,

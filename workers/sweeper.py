@@ -74,6 +74,7 @@ class Sweeper:
             ("orphaned", self._abandon),
             ("contents", self._contents),
             ("disposal", self._dispose),
+            ("uploads", self._lapse),
             ("unfinished", self._unfinished),
         ):
             with _going_on(name):
@@ -140,6 +141,10 @@ class Sweeper:
     def _dispose(self) -> None:
         with self._database.write() as tx:
             disposal.dispose_unneeded(tx, self._store, lambda content_id: repository.pinned(tx, content_id))
+
+    def _lapse(self) -> None:
+        with self._database.write() as tx:
+            disposal.dispose_lapsed(tx, self._store)
 
     def _unfinished(self) -> None:
         if time.monotonic() >= self._rare_at:

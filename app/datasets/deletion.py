@@ -6,6 +6,7 @@ from typing import Any
 from app.auth.caller import Caller
 from app.datasets import access, repository
 from app.datasets.models import Content, Dataset
+from app.datasets.uploads import repository as uploads
 from app.db import WriteSession, now
 from app.errors import DependencyUnavailable, Internal
 from app.services import Services
@@ -39,7 +40,7 @@ def delete(tx: WriteSession, services: Services, caller: Caller, dataset_id: str
     if dataset.sensitivity == "private":
         services.ledger.dataset_deleted(tx, dataset_id)
     receipt = dataset.deletion_receipt = services.signer.sign(_statement(dataset, contents))
-    _destroy_after_commit(tx, services, contents)
+    _destroy_after_commit(tx, services, contents, _end_uploads(tx, dataset_id))
     return receipt
 
 
@@ -58,12 +59,23 @@ def _statement(dataset: Dataset, contents: list[Content]) -> dict[str, Any]:
     }
 
 
-def _destroy_after_commit(tx: WriteSession, services: Services, contents: list[Content]) -> None:
+def _end_uploads(tx: WriteSession, dataset_id: str) -> list[str]:
+    """Ends what is under way; the ids of the contents that it was sealed for."""
+    open_uploads = uploads.of_dataset(tx, dataset_id)
+    for upload in open_uploads:
+        upload.status = "ended"
+    return [upload.content_id for upload in open_uploads]
+
+
+def _destroy_after_commit(tx: WriteSession, services: Services, contents: list[Content], ended: list[str]) -> None:
     """Objects, and what is left of the keys in the database's log. What cannot be done now, the sweep does.
 
     The objects' names stay in the rows for that.
     """
-    objects = [name for content in contents for name in (content.upload_object, content.table_object) if name]
+    parts = uploads.objects(tx, [content.id for content in contents] + ended)
+    tables = [content.table_object for content in contents if content.table_object is not None]
+    kept = (part.object_name for part in parts if part.number is not None)  # one that arrives is given up by itself
+    objects = [*kept, *tables]
 
     def destroy() -> None:
         with suppress(DependencyUnavailable):

@@ -1,4 +1,5 @@
-"""Bytes that nothing needs any more: sealed originals of ended contents, tables of superseded and deleted ones.
+"""Bytes that nothing needs any more: sealed originals of ended contents, parts of uploads that lapsed, tables of
+superseded and deleted contents.
 
 The names stay in the rows until the bytes are gone, so whatever crashes in between is finished by the next sweep.
 """
@@ -10,10 +11,13 @@ from sqlalchemy.orm import aliased
 
 from app.datasets import repository
 from app.datasets.models import Content, Dataset
-from app.db import WriteSession
+from app.datasets.uploads import repository as uploads
+from app.datasets.uploads.models import UploadPart
+from app.db import WriteSession, now
 from app.vault.store import ObjectStore
 
 BATCH = 20
+MOST_PARTS = 500  # that one sweep destroys of one content: the rest are the next one's
 
 
 def dispose_unneeded(tx: WriteSession, store: ObjectStore, pinned: Callable[[str], bool]) -> None:
@@ -25,11 +29,12 @@ def dispose_unneeded(tx: WriteSession, store: ObjectStore, pinned: Callable[[str
     superseded = exists().where(
         newer.dataset_id == Content.dataset_id, newer.status == "ready", newer.version > Content.version
     )
-    original = and_(Content.upload_object.is_not(None), or_(Content.status != "received", gone))
+    stored = exists().where(UploadPart.content_id == Content.id)
+    original = and_(stored, or_(Content.status != "received", gone))
     table = and_(Content.table_object.is_not(None), or_(superseded, gone))
     needless = select(Content, Dataset).join(Dataset).where(or_(original, table)).order_by(Content.id).limit(BATCH)
     for content, dataset in tx.execute(needless).all():
-        _destroy_original(store, content)
+        _destroy_parts(tx, store, content.id)
         if content.table_object is not None and _destroyable(tx, content, dataset, pinned):
             _destroy_table(store, content)
 
@@ -42,10 +47,28 @@ def _destroyable(tx: WriteSession, content: Content, dataset: Dataset, pinned: C
     return in_force is not None and in_force.version > content.version and not pinned(content.id)
 
 
-def _destroy_original(store: ObjectStore, content: Content) -> None:
-    if content.upload_object is not None:
-        store.delete(content.upload_object)
-        content.upload_object = None
+def dispose_lapsed(tx: WriteSession, store: ObjectStore) -> None:
+    """End uploads that were given up, have expired, or belong to a deleted dataset, with all that is stored for them.
+
+    What became a content is the content's.
+    """
+    moment = now()
+    for upload in uploads.lapsed(tx, moment, BATCH):
+        if upload.status == "complete":
+            tx.delete(upload)
+        elif upload.lease_until is not None and upload.lease_until > moment:
+            upload.status = "ended"  # its part notices, and goes first
+        elif _destroy_parts(tx, store, upload.content_id):
+            tx.delete(upload)
+
+
+def _destroy_parts(tx: WriteSession, store: ObjectStore, content_id: str) -> bool:
+    """Whether nothing is left."""
+    parts = uploads.objects(tx, [content_id], MOST_PARTS)
+    for part in parts:
+        store.delete(part.object_name)
+        tx.delete(part)
+    return len(parts) < MOST_PARTS
 
 
 def _destroy_table(store: ObjectStore, content: Content) -> None:

@@ -1,14 +1,10 @@
 """``/v1/datasets``."""
 
-from typing import Any
-
-from fastapi import Request
 from fastapi.responses import JSONResponse
-from starlette.concurrency import run_in_threadpool
 
 from app.audit.journal import record
 from app.auth.caller import AnyCaller, Owner
-from app.datasets import access, deletion, repository, service, upload
+from app.datasets import access, deletion, repository, service
 from app.datasets.schemas import DatasetBody, DatasetDetail, DatasetPatch, DatasetView, DeletionReceipt
 from app.datasets.views import detail, view, views
 from app.http.idempotency import Answer, Idempotent, idempotent
@@ -20,30 +16,6 @@ from app.services import Shared
 Shown = DatasetDetail | DatasetView
 router = api_router("/v1/datasets", "datasets", "unauthenticated", "dependency_unavailable")
 _OWN = ("forbidden", "not_found", "state_conflict")
-_FILES = {
-    upload.CSV: "age,hours,sex,income_gt_50k\r\n39,40,Male,0\r\n50,13,Female,1\r\n",
-    upload.PARQUET: "PAR1…",
-    upload.ARROW: "ARROW…",
-}
-_RAW_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "description": "The file, as it is. CSV is UTF-8 with a header; columns come in any order.",
-        "content": {
-            media_type: {"schema": {"type": "string", "contentMediaType": media_type}, "example": example}
-            for media_type, example in sorted(_FILES.items())
-        },
-    },
-    "parameters": [
-        {
-            "name": "Content-Digest",
-            "in": "header",
-            "description": "RFC 9530, with a sha-256 digest; a body with another one is not kept.",
-            "schema": {"type": "string"},
-            "example": "sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:",
-        }
-    ],
-}
 
 
 @router.post(
@@ -97,23 +69,3 @@ def delete_dataset(services: Shared, caller: Owner, dataset_id: str) -> Deletion
         receipt = deletion.delete(tx, services, caller, dataset_id)
         record(tx)
         return DeletionReceipt.model_validate(receipt)
-
-
-@router.put(
-    "/{dataset_id}/content",
-    status_code=202,
-    openapi_extra=_RAW_BODY,
-    responses=problem_responses(
-        *_OWN,
-        "invalid_request",
-        "content_too_large",
-        "unsupported_media_type",
-        "digest_mismatch",
-        "dependency_unavailable",
-    ),
-)
-async def put_content(request: Request, services: Shared, caller: Owner, dataset_id: str) -> DatasetDetail:
-    """Upload a content as a raw body stream; an older one stays in force until this one is ready."""
-    await run_in_threadpool(upload.check_receivable, services, caller, dataset_id)
-    announced = upload.announced(request.headers, services.limits.upload_bytes)
-    return await upload.receive(upload.Reception(services, caller, dataset_id, announced), request.stream())

@@ -14,11 +14,14 @@ from sqlalchemy import ColumnElement, or_, select, update
 from app.datasets import repository
 from app.datasets.facts import declared_facts
 from app.datasets.models import Content, Dataset
+from app.datasets.uploads import repository as uploads
+from app.datasets.uploads.models import bound_to
 from app.db import WriteSession, now
 from app.errors import Internal
 from app.inference.protocol import DeclaredFacts
 from app.ledger import Ledger
 from app.queue import INGEST_CONTENT, TaskQueue
+from app.vault.envelope import SealedPart
 
 LEASE_SECONDS = 10.0
 MAX_ATTEMPTS = 3
@@ -49,14 +52,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All that an ingestion needs, and the token that fences it. The upload's chunks are bound to ``content_id``."""
+    """All that an ingestion needs, and the token that fences it."""
 
     content_id: str
     dataset_id: str
     owner_id: str
     version: int
     media_type: str
-    upload_object: str
+    original: tuple[SealedPart, ...]
+    sealed_digest: bytes | None  # of the whole, in a box sealed to the worker
     sealed_key: bytes  # the dataset's key in a box sealed to the worker
     facts: DeclaredFacts
     fencing_token: int
@@ -95,7 +99,8 @@ def _claimed(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
     content = tx.get_one(Content, content_id, populate_existing=True)
     dataset = tx.get_one(Dataset, content.dataset_id)
     key = repository.data_key(tx, dataset.id)
-    if key is None or content.upload_object is None:
+    kept = uploads.parts(tx, content_id)
+    if key is None or [part.number for part in kept] != list(range(content.parts)):
         raise Internal
     return Claim(
         content_id=content.id,
@@ -103,7 +108,8 @@ def _claimed(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
         owner_id=dataset.owner_id,
         version=content.version,
         media_type=content.media_type,
-        upload_object=content.upload_object,
+        original=tuple(SealedPart(part.object_name, bound_to(content_id, place)) for place, part in enumerate(kept)),
+        sealed_digest=content.sealed_digest,
         sealed_key=key.sealed_key,
         facts=declared_facts(dataset),
         fencing_token=content.fencing_token,

@@ -49,7 +49,8 @@ class Content(Base):
     status: Mapped[str]
     rejection: Mapped[str | None]
     media_type: Mapped[str]
-    upload_object: Mapped[str | None]  # the sealed original; destroyed after ingestion
+    parts: Mapped[int] = mapped_column(default=1)  # of the sealed original; destroyed after ingestion
+    sealed_digest: Mapped[bytes | None]  # of the whole, where it was announced, in a box that only the worker opens
     table_object: Mapped[str | None]  # the encrypted columnar table
     wrapped_key: Mapped[bytes | None]  # the content's key under the dataset's key
     received_at: Mapped[datetime]

@@ -7,7 +7,6 @@ import re
 from app.errors import InvalidRequest
 
 _MEMBER = re.compile(r"\s*([a-z*][a-z0-9_.*-]*)=:([A-Za-z0-9+/=]*):\s*", re.ASCII)
-_BAD = "The header Content-Digest has the form 'sha-256=:<base64 of 32 bytes>:'."
 
 
 def sha256_of_header(header: str) -> bytes:
@@ -16,14 +15,24 @@ def sha256_of_header(header: str) -> bytes:
     Raises:
         InvalidRequest: for another form, and where no SHA-256 is among them.
     """
+    return _sha256("", "The header Content-Digest", header)
+
+
+def sha256_of_member(pointer: str, value: str) -> bytes:
+    """The same for a body's member of the same form."""
+    return _sha256(pointer, "A digest", value)
+
+
+def _sha256(pointer: str, what: str, header: str) -> bytes:
+    bad = f"{what} has the form 'sha-256=:<base64 of 32 bytes>:'."
     matches = [_MEMBER.fullmatch(member) for member in header.split(",")]
     found = {match[1]: match[2] for match in matches if match is not None}
     try:
         digest = base64.b64decode(found["sha-256"], validate=True)
     except (KeyError, binascii.Error):
-        raise InvalidRequest.at("", _BAD) from None
+        raise InvalidRequest.at(pointer, bad) from None
     if None in matches or len(digest) != 32:
-        raise InvalidRequest.at("", _BAD)
+        raise InvalidRequest.at(pointer, bad)
     return digest
 
 

@@ -10,6 +10,7 @@ What opens a box lives in ``workers.enclave.keys``; this module only closes them
 
 import hashlib
 import secrets
+from dataclasses import dataclass
 
 from nacl.bindings import (
     crypto_aead_xchacha20poly1305_ietf_decrypt,
@@ -30,6 +31,14 @@ CONTEXT_BYTES = 32
 SEALED_BOX_BYTES = 48  # the ephemeral public key and the tag
 BOX_BYTES = SEALED_BOX_BYTES + KEY_BYTES + CONTEXT_BYTES
 HEADER_BYTES = len(MAGIC) + BOX_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class SealedPart:
+    """A part of a sealed upload, and what its chunks are bound to."""
+
+    object_name: str
+    bound_to: str
 
 
 def new_key() -> bytes:
@@ -78,6 +87,11 @@ def open_chunk(key: bytes, upload_id: str, index: int, sealed: bytes, *, last: b
     """
     nonce, associated = _chunk_frame(upload_id, index, last)
     return _opened(sealed, associated, nonce, key)
+
+
+def digest_context(content_id: str) -> bytes:
+    """What the announced digest of a content is bound to in its box."""
+    return key_context("digest", content_id)
 
 
 def content_context(dataset_id: str, version: int) -> bytes:

@@ -17,6 +17,19 @@ from app.vault.envelope import (
 from app.vault.errors import VaultError
 
 
+def plaintext_size(sealed_bytes: int) -> int:
+    """Bytes of plaintext in a sealed object of so many bytes.
+
+    Raises:
+        VaultError: no sealed object has that size.
+    """
+    body = sealed_bytes - HEADER_BYTES
+    chunks = -(-body // SEALED_CHUNK_BYTES)
+    if chunks < 1 or (chunks > 1 and body % SEALED_CHUNK_BYTES == TAG_BYTES):
+        raise VaultError
+    return body - chunks * TAG_BYTES
+
+
 def read_key_box(source: BinaryIO) -> bytes:
     """The box with the upload's key, from the header.
 
@@ -54,11 +67,8 @@ class SealedReader(io.RawIOBase):
         self._cached_chunks = cached_chunks
         self._cache: OrderedDict[int, bytes] = OrderedDict()
         self._position = 0
-        body = source.seek(0, io.SEEK_END) - HEADER_BYTES
-        self._chunks = -(-body // SEALED_CHUNK_BYTES)
-        self.size = body - self._chunks * TAG_BYTES
-        if self._chunks < 1 or (self._chunks > 1 and body % SEALED_CHUNK_BYTES == TAG_BYTES):
-            raise VaultError
+        self.size = plaintext_size(source.seek(0, io.SEEK_END))
+        self._chunks = max(1, -(-self.size // CHUNK_BYTES))
         self._chunk(self._chunks - 1)
 
     def readable(self) -> bool:

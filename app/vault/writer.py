@@ -1,7 +1,7 @@
 """Seals an upload as it arrives: one chunk in memory, nothing in the clear on disk."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from app.errors import ContentTooLarge
 from app.vault.envelope import CHUNK_BYTES, new_key, seal_chunk, upload_header
@@ -10,11 +10,10 @@ from app.vault.store import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class SealedUpload:
-    """A published upload. ``sha256`` of the plaintext is for comparing with Content-Digest only: never store it."""
+    """A published object, and the bytes of plaintext in it."""
 
     name: str
     size: int
-    sha256: bytes = field(repr=False)
 
 
 class UploadWriter:
@@ -25,9 +24,12 @@ class UploadWriter:
         sealing_key: the worker's public key (32 bytes).
         upload_id: what the chunks are bound to; the reader must name the same.
         max_bytes: the largest plaintext that is accepted.
+        name: the object's, where the caller must know it beforehand.
     """
 
-    def __init__(self, store: ObjectStore, sealing_key: bytes, upload_id: str, max_bytes: int) -> None:
+    def __init__(
+        self, store: ObjectStore, sealing_key: bytes, upload_id: str, max_bytes: int, name: str | None = None
+    ) -> None:
         self._upload_id = upload_id
         self._max_bytes = max_bytes
         self._key = new_key()
@@ -36,8 +38,18 @@ class UploadWriter:
         self._index = 0
         self._size = 0
         header = upload_header(self._key, upload_id, sealing_key)
-        self._target = store.create()
+        self._target = store.create(name)
         self._guarded_write(header)
+
+    @property
+    def sha256(self) -> bytes:
+        """Of the plaintext so far; for comparing with Content-Digest only: never store it."""
+        return self._digest.digest()
+
+    @property
+    def size(self) -> int:
+        """Bytes of plaintext so far."""
+        return self._size
 
     def write(self, data: bytes) -> None:
         """Take the next bytes of the body, of any length.
@@ -71,7 +83,7 @@ class UploadWriter:
         except BaseException:
             self.abort()
             raise
-        return SealedUpload(name, self._size, self._digest.digest())
+        return SealedUpload(name, self._size)
 
     def abort(self) -> None:
         """Leave nothing behind; harmless after :meth:`finish`."""

@@ -6,6 +6,7 @@ import pytest
 
 from app.datasets.disposal import dispose_unneeded
 from app.datasets.models import Content, Dataset
+from app.datasets.uploads import repository as uploads
 from app.db import Database, now
 from app.errors import DependencyUnavailable
 from app.services import Services
@@ -26,9 +27,13 @@ def new_object(services: Services) -> str:
 
 def content(services: Services, dataset_id: str, version: int, status: str, *, table: bool = True) -> str:
     """A content whose sealed original and table lie in the store."""
-    objects = {"upload_object": new_object(services), "table_object": new_object(services) if table else None}
+    stored_table = new_object(services) if table else None
     with services.database.write() as tx:
-        return rows.content(tx, dataset_id, version=version, status=status, **objects).id
+        original = [new_object(services)]
+        made = rows.content(
+            tx, dataset_id, version=version, status=status, original=original, table_object=stored_table
+        )
+        return made.id
 
 
 def dispose(services: Services, pinned: Collection[str] = ()) -> None:
@@ -40,9 +45,10 @@ def kept(services: Services, content_id: str) -> tuple[bool, bool]:
     """Whether original and table of the content are still there; rows and store must agree."""
     with services.database.read() as session:
         found = session.get_one(Content, content_id)
+        original = [part.object_name for part in uploads.objects(session, [content_id])]
     names = set(stored(services.store))
-    assert {name for name in (found.upload_object, found.table_object) if name} <= names
-    return found.upload_object is not None, found.table_object is not None
+    assert {name for name in (*original, found.table_object) if name} <= names
+    return bool(original), found.table_object is not None
 
 
 def test_an_original_lives_until_its_ingestion_ends(services: Services, dataset_id: str) -> None:
@@ -93,6 +99,6 @@ def test_what_a_crash_leaves_half_done_is_finished_by_the_next_sweep(
         with pytest.raises(DependencyUnavailable):
             dispose(services)
     with services.database.read() as session:
-        assert session.get_one(Content, content_id).upload_object is not None
+        assert uploads.objects(session, [content_id]) != []
     dispose(services)
     assert kept(services, content_id) == (False, False)

@@ -1,5 +1,6 @@
 """The life of a received content: one worker at a time, one end, and the old content in force until then."""
 
+import secrets
 from datetime import timedelta
 from typing import Any
 
@@ -43,7 +44,7 @@ def private_dataset(tx: WriteSession, ledger: Ledger, owner: rows.Key) -> str:
 
 def received(database: Database, dataset_id: str, version: int = 1, **fields: Any) -> str:
     with database.write() as tx:
-        defaults = {"status": "received", "upload_object": f"{version:032x}", "table_object": None, "ended_at": None}
+        defaults = {"status": "received", "original": [secrets.token_hex(16)], "table_object": None, "ended_at": None}
         return rows.content(tx, dataset_id, version=version, **(defaults | fields)).id
 
 

@@ -11,8 +11,9 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message
 
-from app.datasets import upload
 from app.datasets.models import Content
+from app.datasets.uploads import announcements, arrival, endpoints, service
+from app.datasets.uploads.parts import Part
 from app.db import Database, now
 from app.queue import INGEST_CONTENT
 from app.services import Services
@@ -110,12 +111,13 @@ def test_a_body_that_is_refused_leaves_nothing(
 )
 def test_a_refused_kind_of_table_hears_what_is_taken(client: httpx.Client, owner: rows.Key, media_type: str) -> None:
     refused = put(client, owner, declared(client, owner)["id"], Content_Type=media_type)
-    assert all(taken in problem(refused, 415, "unsupported_media_type")["detail"] for taken in upload.MEDIA_TYPES)
+    detail = problem(refused, 415, "unsupported_media_type")["detail"]
+    assert all(taken in detail for taken in announcements.MEDIA_TYPES)
 
 
 @pytest.mark.parametrize(
     "media_type",
-    ["text/csv; charset=UTF-8", 'Text/CSV; header="present"', upload.PARQUET, upload.ARROW],
+    ["text/csv; charset=UTF-8", 'Text/CSV; header="present"', announcements.PARQUET, announcements.ARROW],
 )
 def test_the_three_kinds_of_table_are_taken(client: httpx.Client, owner: rows.Key, media_type: str) -> None:
     dataset = declared(client, owner)
@@ -162,13 +164,14 @@ def test_a_dataset_that_is_deleted_while_its_content_arrives_keeps_nothing(
     client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = declared(client, owner)
-    receivable = upload.check_receivable
+    claim = endpoints._claim_whole
 
-    def check_then_delete(services: Services, caller: Any, dataset_id: str) -> None:
-        receivable(services, caller, dataset_id)
-        assert client.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
+    def claim_then_delete(*arguments: Any) -> Part:
+        part = claim(*arguments)
+        assert client.delete(f"/v1/datasets/{dataset['id']}", headers=owner.headers).status_code == 200
+        return part
 
-    monkeypatch.setattr(upload, "check_receivable", check_then_delete)
+    monkeypatch.setattr(endpoints, "_claim_whole", claim_then_delete)
     problem(put(client, owner, dataset["id"]), 409, "state_conflict")
     assert stored(services.store) == []
 
@@ -182,7 +185,7 @@ def test_a_record_that_cannot_be_written_leaves_no_object(
     def fail(*_: object) -> None:
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr(upload, "_record", fail)
+    monkeypatch.setattr(service, "complete", fail)
     refused = problem(put(client, owner, dataset["id"]), 500, "internal")
     assert "disk full" not in str(refused)
     assert everything(services.database, services.store) == before
@@ -231,7 +234,7 @@ def test_a_body_is_gathered_into_pieces_of_bounded_size() -> None:
             yield bytes(65_536)
 
     async def sizes() -> list[int]:
-        return [len(piece) async for piece in upload._pieces(arriving())]
+        return [len(piece) async for piece in arrival._pieces(arriving())]
 
     found = anyio.run(sizes)
     assert sum(found) == 100 * 65_536

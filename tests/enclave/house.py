@@ -13,7 +13,7 @@ import numpy as np
 from nacl.public import PrivateKey
 
 from app.inference.protocol import Column, DeclaredFacts
-from app.vault.envelope import seal_new_dataset_key
+from app.vault.envelope import SealedPart, seal_new_dataset_key
 from app.vault.local_store import LocalStore
 from app.vault.writer import UploadWriter
 from workers.enclave import Ingested, Limits, OpeningKey, Outcome, StoredTable, Upload, ingest, layout, open_table
@@ -112,7 +112,7 @@ class Vault:
         with UploadWriter(self.store, self.sealing_key, "ct_1", 1 << 40) as writer:
             writer.write(data)
             name = writer.finish().name
-        return Upload(name, "ct_1", media_type, "key_owner", "ds_1", 1, self.dataset_box)
+        return Upload("ct_1", (SealedPart(name, "ct_1"),), media_type, "key_owner", "ds_1", 1, self.dataset_box)
 
     def ingest(
         self,

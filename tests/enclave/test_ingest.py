@@ -107,29 +107,29 @@ def test_what_exhausts_its_caps_is_too_large(vault: Vault, limits: Limits) -> No
 def test_an_altered_upload_is_never_parsed(vault: Vault) -> None:
     """Authenticated in full before a parser sees a byte; it is no fault of the file as the owner sent it."""
     upload = vault.receive(DATA)
-    path = next(path for path in vault.root.rglob(upload.object_name))
+    path = next(path for path in vault.root.rglob(upload.parts[0].object_name))
     altered = bytearray(path.read_bytes())
     altered[-1] ^= 1
     path.write_bytes(altered)
     assert vault.ingest(upload) == Failed(transient=False)
-    assert set(vault.files()) == {upload.object_name}
+    assert set(vault.files()) == {upload.parts[0].object_name}
 
 
 def test_uploads_and_keys_of_others_do_not_open(vault: Vault) -> None:
     upload = vault.receive(DATA)
     with pytest.raises(VaultError):
-        vault.ingest(replace(upload, upload_id="ct_2"))
+        vault.ingest(replace(upload, parts=(replace(upload.parts[0], bound_to="ct_2"),)))
     with pytest.raises(VaultError):
         vault.ingest(replace(upload, dataset_id="ds_2"))
     with pytest.raises(ObjectMissing):
-        vault.ingest(replace(upload, object_name="0" * 32))
-    assert set(vault.files()) == {upload.object_name}
+        vault.ingest(replace(upload, parts=(replace(upload.parts[0], object_name="0" * 32),)))
+    assert set(vault.files()) == {upload.parts[0].object_name}
 
 
 def test_a_child_that_takes_too_long_is_ended(vault: Vault) -> None:
     upload = vault.receive(DATA)
     assert vault.ingest(upload, limits=Limits(timeout_seconds=0.001)) == Failed(transient=False)
-    assert set(vault.files()) == {upload.object_name}
+    assert set(vault.files()) == {upload.parts[0].object_name}
 
 
 READY = '{"verdict": "ready", "fingerprint": "' + "0" * 64 + '"}'
@@ -169,7 +169,7 @@ def test_w3_only_the_closed_list_is_believed_and_nothing_stays(
     upload = vault.receive(DATA)
     monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
     assert vault.ingest(upload) == outcome
-    assert set(vault.files()) == {upload.object_name, "corevault-ingest"}
+    assert set(vault.files()) == {upload.parts[0].object_name, "corevault-ingest"}
 
 
 def test_a_full_store_is_worth_another_try(vault: Vault) -> None:
@@ -202,7 +202,7 @@ def test_the_child_runs_in_an_empty_environment_with_its_keys_in_neither_argumen
     monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
     vault.ingest(vault.receive(DATA))
     arguments, environment, told = seen.read_bytes().split(b"|", 2)
-    assert b"upload_key" in told
+    assert b"content_key" in told
     assert b"do-not-inherit" not in environment
     assert len(arguments.strip(b"\0").split(b"\0")) == 2
 

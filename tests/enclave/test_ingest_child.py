@@ -22,7 +22,7 @@ from app.vault.reader import read_key_box
 from app.vault.store import new_name
 from tests.enclave.house import ARROW, CSV, PARQUET, Vault
 from workers.enclave.faults import REASONS
-from workers.enclave.instructions import Instructions
+from workers.enclave.instructions import Instructions, Part
 
 CHILD = Path(sys.executable).with_name("corevault-ingest")
 X = Column("x", "real", 0.0, 1.0)
@@ -31,13 +31,13 @@ WORD = Column("x", "categorical", categories=("a",))
 
 def instructions(vault: Vault, data: bytes, media_type: str, column: Column = X) -> Instructions:
     upload = vault.receive(data, media_type)
-    with vault.store.open(upload.object_name) as sealed:
+    (sealed_part,) = upload.parts
+    with vault.store.open(sealed_part.object_name) as sealed:
         key = vault.opening_key.upload_key(read_key_box(sealed), "ct_1")
     return Instructions(
         parent=os.getpid(),
         storage_url=vault.store.url,
-        upload_object=upload.object_name,
-        upload_id="ct_1",
+        parts=(Part(sealed_part.object_name, "ct_1", len(data), key),),
         media_type=media_type,
         table_object=new_name(),
         dataset_id="ds_1",
@@ -49,7 +49,7 @@ def instructions(vault: Vault, data: bytes, media_type: str, column: Column = X)
         cpu_seconds=20,
         rows=10**6,
         decoded_bytes=256 << 20,
-        upload_key=key,
+        expected_sha256=None,
         content_key=new_key(),
         fingerprint_key=new_key(),
     )
@@ -67,7 +67,7 @@ def test_reasons_are_those_that_owners_are_told() -> None:
 def test_instructions_survive_their_journey_and_show_no_key(vault: Vault) -> None:
     told = replace(instructions(vault, b"", CSV), columns=(X, WORD, Column("b", "binary", impute=True)))
     assert Instructions.from_json(told.to_json()) == told
-    for key in (told.upload_key, told.content_key, told.fingerprint_key):
+    for key in (told.parts[0].key, told.content_key, told.fingerprint_key):
         assert repr(key) not in repr(told)
 
 
@@ -141,7 +141,7 @@ def test_w3_hostile_files_get_a_verdict_of_the_closed_list(
     assert verdict["verdict"] == "rejected"
     assert set(verdict) == {"verdict", "reason"}
     assert verdict["reason"] in reasons & REASONS
-    assert set(vault.files()) == {told.upload_object}
+    assert set(vault.files()) == {told.parts[0].object_name}
 
 
 @pytest.mark.parametrize("told", ["", "{}", "[]", '{"parent": 1}', "\0", "x" * 100_000])
@@ -152,20 +152,21 @@ def test_without_sensible_instructions_it_fails_silently(told: str) -> None:
 def test_keys_that_do_not_fit_fail_without_a_reason(vault: Vault) -> None:
     told = instructions(vault, b"x\n1\n", CSV)
     for wrong in (
-        replace(told, upload_key=new_key()),
-        replace(told, upload_id="ct_2"),
-        replace(told, upload_object="0" * 32),
+        replace(told, parts=(replace(told.parts[0], key=new_key()),)),
+        replace(told, parts=(replace(told.parts[0], bound_to="ct_2"),)),
+        replace(told, parts=(replace(told.parts[0], object_name="0" * 32),)),
+        replace(told, parts=(replace(told.parts[0], size=told.parts[0].size + 1),)),
         replace(told, media_type="text/plain"),
         replace(told, parent=1),
     ):
         assert answer(wrong.to_json()) == (b'{"verdict": "failed"}', b"", 0)
-        assert set(vault.files()) == {told.upload_object}
+        assert set(vault.files()) == {told.parts[0].object_name}
 
 
 def test_it_dies_with_its_parent_and_dumps_nothing(vault: Vault) -> None:
     """W10: a killed worker leaves no child that still holds keys; a crash leaves no core with rows in it."""
     told = instructions(vault, b"x\n1\n", CSV)
-    path = next(path for path in vault.root.rglob(told.upload_object))
+    path = next(path for path in vault.root.rglob(told.parts[0].object_name))
     path.unlink()
     os.mkfifo(path)  # whoever opens it waits: the child is confined by then
     code = (

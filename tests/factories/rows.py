@@ -1,5 +1,6 @@
 """Row builders: every argument has a default, so that a test names only what it is about."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from app.auth.models import ApiKey
 from app.auth.secrets import new_secret
 from app.datasets.models import Content, Dataset, DatasetShare
+from app.datasets.uploads.models import UploadPart
 from app.db import WriteSession, new_id, now
 from app.jobs.models import Job
 from app.releases.models import Release
@@ -86,8 +88,8 @@ def dataset(tx: WriteSession, owner_id: str, *, shared_with: tuple[str, ...] = (
     return row
 
 
-def content(tx: WriteSession, dataset_id: str, **fields: Any) -> Content:
-    """A content that is ready (nothing is stored under its names)."""
+def content(tx: WriteSession, dataset_id: str, *, original: Sequence[str] = (), **fields: Any) -> Content:
+    """A content that is ready, with the objects of its sealed original (nothing is stored under its names)."""
     defaults: dict[str, Any] = {
         "id": new_id("ct"),
         "dataset_id": dataset_id,
@@ -95,7 +97,8 @@ def content(tx: WriteSession, dataset_id: str, **fields: Any) -> Content:
         "status": "ready",
         "rejection": None,
         "media_type": "text/csv",
-        "upload_object": None,
+        "parts": len(original),
+        "sealed_digest": None,
         "table_object": "tables/none",
         "wrapped_key": b"",
         "received_at": now(),
@@ -105,6 +108,7 @@ def content(tx: WriteSession, dataset_id: str, **fields: Any) -> Content:
     }
     row = Content(**(defaults | fields))
     tx.add(row)
+    tx.add_all(UploadPart(object_name=name, content_id=row.id, number=place) for place, name in enumerate(original))
     tx.flush()
     return row
 

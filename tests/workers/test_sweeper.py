@@ -100,7 +100,7 @@ def test_lost_ingestions_are_sent_again(house: House, owner: rows.Key) -> None:
     dataset_id = house.ready_dataset(owner)
     with house.database.write() as tx:
         content = rows.content(
-            tx, dataset_id, version=2, status="received", upload_object="2" * 32, queued_at=now() - timedelta(hours=1)
+            tx, dataset_id, version=2, status="received", original=["2" * 32], queued_at=now() - timedelta(hours=1)
         )
     house.sweeper.sweep()
     assert (INGEST_CONTENT, content.id) in house.queue.sent

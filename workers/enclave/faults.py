@@ -2,7 +2,9 @@
 
 from typing import Literal, get_args
 
-Reason = Literal["malformed", "empty", "missing_column", "unknown_column", "too_large", "too_many_units"]
+Reason = Literal[
+    "malformed", "empty", "missing_column", "unknown_column", "too_large", "too_many_units", "digest_mismatch"
+]
 REASONS: frozenset[str] = frozenset(get_args(Reason))
 
 

@@ -6,16 +6,17 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from app.inference.protocol import DeclaredFacts
-from app.vault.envelope import content_context, new_key, wrap_key
-from app.vault.reader import read_key_box
+from app.vault.envelope import SealedPart, content_context, new_key, wrap_key
+from app.vault.reader import plaintext_size, read_key_box
 from app.vault.store import ObjectStore, new_name
 from workers.enclave.faults import REASONS, Reason
-from workers.enclave.instructions import Instructions
+from workers.enclave.instructions import Instructions, Part
 from workers.enclave.keys import OpeningKey
 
 ANSWER_BYTES = 4096  # read once the child has ended: it cannot fill our memory
@@ -38,13 +39,14 @@ class Limits:
 class Upload:
     """A received content."""
 
-    object_name: str
-    upload_id: str  # what the API's writer bound the chunks to
+    content_id: str
+    parts: Sequence[SealedPart]
     media_type: str
     owner_id: str
     dataset_id: str
     version: int
     dataset_box: bytes  # the dataset's key in its box
+    digest_box: bytes | None = None  # the digest that was announced of the whole, in its box
     public: bool = False  # whether the dataset is
 
 
@@ -91,14 +93,12 @@ def ingest(
         VaultError: if the upload's or the dataset's key does not open.
         DependencyUnavailable: the store is away.
     """
+    box = upload.digest_box
     dataset_key = opening_key.dataset_key(upload.dataset_box, upload.dataset_id, public=upload.public)
-    with store.open(upload.object_name) as sealed:
-        upload_key = opening_key.upload_key(read_key_box(sealed), upload.upload_id)
     instructions = Instructions(
         parent=os.getpid(),
         storage_url=store.url,
-        upload_object=upload.object_name,
-        upload_id=upload.upload_id,
+        parts=tuple(_opened(store, opening_key, part) for part in upload.parts),
         media_type=upload.media_type,
         table_object=new_name(),
         dataset_id=upload.dataset_id,
@@ -110,11 +110,18 @@ def ingest(
         cpu_seconds=limits.cpu_seconds,
         rows=limits.rows,
         decoded_bytes=limits.decoded_bytes,
-        upload_key=upload_key,
+        expected_sha256=None if box is None else opening_key.digest(box, upload.content_id),
         content_key=new_key(),
         fingerprint_key=opening_key.fingerprint_key(upload.owner_id),
     )
     return _carry_out(store, instructions, dataset_key, limits.timeout_seconds)
+
+
+def _opened(store: ObjectStore, opening_key: OpeningKey, part: SealedPart) -> Part:
+    """What the child needs of a part: its key, not what opens the box with it."""
+    with store.open(part.object_name) as sealed:
+        key = opening_key.upload_key(read_key_box(sealed), part.bound_to)
+        return Part(part.object_name, part.bound_to, plaintext_size(sealed.seek(0, os.SEEK_END)), key)
 
 
 def _carry_out(store: ObjectStore, instructions: Instructions, dataset_key: bytes, timeout_seconds: float) -> Outcome:

@@ -5,21 +5,23 @@ the file ends in ``failed``, without a word about it.
 """
 
 import hashlib
+import hmac
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from app.errors import DependencyUnavailable
+from app.vault.joined import JoinedReader
 from app.vault.reader import SealedReader
 from app.vault.store import ObjectStore
 from app.vault.stores import open_store
 from workers.enclave.faults import FileFault
 from workers.enclave.grouping import Grouping
-from workers.enclave.instructions import Instructions
+from workers.enclave.instructions import Instructions, Part
 from workers.enclave.keys import fingerprint
 from workers.enclave.parse import Values, parse, parse_by_unit
 from workers.enclave.sandbox import confine
@@ -60,13 +62,15 @@ def _verdict(text: str) -> dict[str, Any]:
 
 def _ingest(instructions: Instructions) -> str:
     store = open_store(instructions.storage_url)
-    sealed = store.open(instructions.upload_object)
     keys = TableKeys(instructions.content_key, instructions.dataset_id, instructions.version)
     with (
-        SealedReader(sealed, instructions.upload_key, instructions.upload_id, cached_chunks=4) as upload,
+        _plaintext(store, instructions.parts) as upload,
         store.create(instructions.table_object) as target,
     ):
         digest = _digest(upload)
+        expected = instructions.expected_sha256
+        if expected is not None and not hmac.compare_digest(expected, digest):
+            raise FileFault("digest_mismatch")
         table = TableWriter(target, keys, instructions.layout)
         for batch in _batches(upload, instructions, store):
             table.append(batch)
@@ -75,7 +79,15 @@ def _ingest(instructions: Instructions) -> str:
     return fingerprint(instructions.fingerprint_key, digest)
 
 
-def _batches(upload: SealedReader, told: Instructions, store: ObjectStore) -> Iterator[Values]:
+def _plaintext(store: ObjectStore, parts: Sequence[Part]) -> JoinedReader:
+    def open_part(number: int) -> SealedReader:
+        part = parts[number]
+        return SealedReader(store.open(part.object_name), part.key, part.bound_to, cached_chunks=4)
+
+    return JoinedReader([part.size for part in parts], open_part)
+
+
+def _batches(upload: JoinedReader, told: Instructions, store: ObjectStore) -> Iterator[Values]:
     """The table's rows in their order."""
     layout, caps = told.layout, Caps(told.rows, told.decoded_bytes)
     if layout.unit is None:
@@ -88,7 +100,7 @@ def _batches(upload: SealedReader, told: Instructions, store: ObjectStore) -> It
         yield from grouping.rows()
 
 
-def _digest(upload: SealedReader) -> bytes:
+def _digest(upload: JoinedReader) -> bytes:
     """SHA-256 of the plaintext; reading it all first also authenticates it all, before any parser sees a byte."""
     digest = hashlib.sha256()
     while piece := upload.read(HASH_BYTES):

@@ -11,13 +11,22 @@ from workers.enclave.table_format import Layout, layout
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A sealed part of the upload, what its chunks are bound to, and its plaintext's size."""
+
+    object_name: str
+    bound_to: str
+    size: int
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Instructions:
     """One ingestion, with keys of this content only: the opening key stays with the worker."""
 
     parent: int
     storage_url: str
-    upload_object: str
-    upload_id: str
+    parts: tuple[Part, ...]
     media_type: str
     table_object: str
     dataset_id: str
@@ -29,7 +38,7 @@ class Instructions:
     cpu_seconds: int
     rows: int
     decoded_bytes: int
-    upload_key: bytes = field(repr=False)
+    expected_sha256: bytes | None = field(repr=False)
     content_key: bytes = field(repr=False)
     fingerprint_key: bytes = field(repr=False)
 
@@ -48,9 +57,16 @@ class Instructions:
             ValueError, TypeError, KeyError: for anything else.
         """
         members: dict[str, Any] = json.loads(text)
-        for name in ("upload_key", "content_key", "fingerprint_key"):
-            members[name] = base64.b64decode(members[name], validate=True)
+        for name in ("content_key", "fingerprint_key"):
+            members[name] = _bytes(members[name])
+        if members["expected_sha256"] is not None:
+            members["expected_sha256"] = _bytes(members["expected_sha256"])
+        members["parts"] = tuple(Part(**{**part, "key": _bytes(part["key"])}) for part in members["parts"])
         members["columns"] = tuple(
             Column(**{**column, "categories": tuple(column["categories"])}) for column in members["columns"]
         )
         return cls(**members)
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)

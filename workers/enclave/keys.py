@@ -6,7 +6,7 @@ import hmac
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, SealedBox
 
-from app.vault.envelope import CONTEXT_BYTES, KEY_BYTES, dataset_context, key_context
+from app.vault.envelope import CONTEXT_BYTES, KEY_BYTES, dataset_context, digest_context, key_context
 from app.vault.errors import VaultError
 
 
@@ -29,6 +29,10 @@ class OpeningKey:
             VaultError: for an altered box, one sealed to another key, or one of another upload or purpose.
         """
         return self._open(box, key_context("upload", upload_id))
+
+    def digest(self, box: bytes, content_id: str) -> bytes:
+        """The SHA-256 digest that was announced of a content; raises as :meth:`upload_key`."""
+        return self._open(box, digest_context(content_id))
 
     def dataset_key(self, box: bytes, dataset_id: str, *, public: bool = False) -> bytes:
         """The key of a dataset; raises as :meth:`upload_key`, also for a private one that is said to be public."""

@@ -1,0 +1,53 @@
+"""Queries over uploads and their parts."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import delete, func, or_, select
+
+from app.datasets.models import Dataset
+from app.datasets.uploads.models import Upload, UploadPart
+from app.db import ReadSession, WriteSession
+
+
+def get(session: ReadSession, upload_id: str) -> Upload | None:
+    return session.get(Upload, upload_id)
+
+
+def lock(tx: WriteSession, upload_id: str) -> Upload | None:
+    """The upload, locked until the transaction ends; lock its dataset first."""
+    query = select(Upload).where(Upload.id == upload_id).with_for_update()
+    return tx.scalars(query.execution_options(populate_existing=True)).one_or_none()
+
+
+def count_open(session: ReadSession, owner_id: str, moment: datetime) -> int:
+    """How many uploads the owner has under way."""
+    under_way = (Upload.owner_id == owner_id, Upload.status == "open", Upload.expires_at > moment)
+    return session.scalar(select(func.count()).select_from(Upload).where(*under_way)) or 0
+
+
+def parts(session: ReadSession, content_id: str) -> Sequence[UploadPart]:
+    """The parts of a content in their order."""
+    kept = select(UploadPart).where(UploadPart.content_id == content_id, UploadPart.number.is_not(None))
+    return session.scalars(kept.order_by(UploadPart.number)).all()
+
+
+def objects(session: ReadSession, content_ids: Sequence[str], limit: int | None = None) -> Sequence[UploadPart]:
+    """Whatever is stored for contents, kept or still arriving."""
+    return session.scalars(select(UploadPart).where(UploadPart.content_id.in_(content_ids)).limit(limit)).all()
+
+
+def forget_object(tx: WriteSession, object_name: str) -> None:
+    tx.execute(delete(UploadPart).where(UploadPart.object_name == object_name))
+
+
+def of_dataset(session: ReadSession, dataset_id: str) -> Sequence[Upload]:
+    """The uploads of a dataset that have not ended."""
+    return session.scalars(select(Upload).where(Upload.dataset_id == dataset_id, Upload.status == "open")).all()
+
+
+def lapsed(session: ReadSession, moment: datetime, limit: int) -> Sequence[Upload]:
+    """Uploads that ended, have expired, or belong to a deleted dataset."""
+    gone = Upload.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_not(None)))
+    over = or_(Upload.status == "ended", Upload.expires_at < moment, gone)
+    return session.scalars(select(Upload).where(over).order_by(Upload.id).limit(limit)).all()

@@ -1,0 +1,130 @@
+"""Rules of uploads: who begins one, when it lapses, and how it becomes a content."""
+
+from datetime import datetime, timedelta
+
+from app.auth.caller import Caller
+from app.datasets import access, ingestion
+from app.datasets import repository as datasets
+from app.datasets.models import Content, Dataset
+from app.datasets.uploads import repository
+from app.datasets.uploads.models import Upload
+from app.db import ReadSession, WriteSession, new_id, now
+from app.errors import ContentTooLarge, NotFound, OffsetMismatch, StateConflict
+from app.services import Services
+from app.vault.envelope import digest_context, seal_key
+
+LIFETIME = timedelta(hours=24)
+GONE = "The upload has ended or expired; begin a new one."
+
+
+def begin(
+    tx: WriteSession,
+    services: Services,
+    caller: Caller,
+    dataset_id: str,
+    media_type: str,
+    *,
+    length: int | None = None,
+    sha256: bytes | None = None,
+) -> Upload:
+    """A new upload to a dataset of the caller's. ``sha256`` of the whole is for the worker's eyes only (W3).
+
+    Raises:
+        Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`.
+        StateConflict: the caller has too many uploads under way.
+        ContentTooLarge: the announced length is beyond the limit.
+    """
+    dataset = access.changeable(tx, caller, dataset_id)
+    moment = now()
+    if length is not None and length > services.limits.upload_bytes:
+        raise ContentTooLarge
+    if repository.count_open(tx, caller.id, moment) >= services.limits.open_uploads:
+        raise StateConflict("Too many of your uploads are under way; complete or delete one first.")
+    content_id = new_id("ct")
+    box = None if sha256 is None else seal_key(sha256, digest_context(content_id), services.sealing_key)
+    upload = Upload(
+        id=new_id("up"),
+        dataset_id=dataset.id,
+        owner_id=caller.id,
+        content_id=content_id,
+        media_type=media_type,
+        length=length,
+        sealed_digest=box,
+        lease_until=None,
+        created_at=moment,
+        expires_at=moment + LIFETIME,
+    )
+    tx.add(upload)
+    tx.flush()
+    return upload
+
+
+def find(session: ReadSession, caller: Caller, dataset_id: str, upload_id: str) -> Upload:
+    """The caller's upload, open or complete.
+
+    Raises:
+        Forbidden, NotFound: as :func:`app.datasets.access.owned`, and for an upload that ended or expired.
+    """
+    access.owned(session, caller, dataset_id)
+    return _alive(repository.get(session, upload_id), dataset_id, now())
+
+
+def locked(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> tuple[Dataset, Upload]:
+    """The caller's upload to a dataset that is not deleted, both locked; raises as :func:`find`, and StateConflict."""
+    dataset = access.changeable(tx, caller, dataset_id)
+    return dataset, _alive(repository.lock(tx, upload_id), dataset_id, now())
+
+
+def _alive(upload: Upload | None, dataset_id: str, moment: datetime) -> Upload:
+    if upload is None or upload.dataset_id != dataset_id or upload.status == "ended" or upload.expires_at < moment:
+        raise NotFound(GONE)
+    return upload
+
+
+def end(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> Upload:
+    """Give the upload up; what is stored for it goes with the next sweep at the latest.
+
+    Raises:
+        StateConflict: it is a content already.
+    """
+    _, upload = locked(tx, caller, dataset_id, upload_id)
+    if upload.status == "complete":
+        raise StateConflict("The upload is complete, and its parts are the dataset's content now.")
+    upload.status = "ended"
+    return upload
+
+
+def complete(tx: WriteSession, services: Services, dataset: Dataset, upload: Upload) -> None:
+    """Make the kept parts of a locked upload the next content of its locked dataset; twice is once.
+
+    Raises:
+        OffsetMismatch: fewer bytes are kept than were announced.
+        StateConflict: a part is still arriving.
+    """
+    if upload.status == "complete":
+        return
+    if upload.length is not None and upload.received != upload.length:
+        raise OffsetMismatch("Fewer bytes are kept than this upload announced; send the rest first.", upload.received)
+    if upload.lease_until is not None and upload.lease_until > now():
+        raise StateConflict("A part of this upload is still arriving; complete it afterwards.")
+    upload.status, upload.lease_until = "complete", None
+    moment = now()
+    content = Content(
+        id=upload.content_id,
+        dataset_id=dataset.id,
+        version=datasets.next_version(tx, dataset.id),
+        status="received",
+        rejection=None,
+        media_type=upload.media_type,
+        parts=upload.parts,
+        sealed_digest=upload.sealed_digest,
+        table_object=None,
+        wrapped_key=None,
+        received_at=moment,
+        ended_at=None,
+        lease_until=None,
+        queued_at=moment,
+    )
+    tx.add(content)
+    tx.flush()
+    ingestion.send_after_commit(tx, services.queue, content.id)

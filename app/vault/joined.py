@@ -1,0 +1,80 @@
+"""Sealed parts as the one file that they were cut from. Only the enclave may import this."""
+
+import io
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from app.vault.errors import VaultError
+from app.vault.reader import SealedReader
+
+OPEN_PARTS = 4
+
+
+class JoinedReader(io.RawIOBase):
+    """The plaintext of parts, one after the other; a few of them are open at a time.
+
+    Args:
+        sizes: bytes of plaintext in each part.
+        open_part: opens the part of that number.
+
+    Raises:
+        VaultError: while reading, for any part that does not authenticate or has another size.
+    """
+
+    def __init__(self, sizes: Sequence[int], open_part: Callable[[int], SealedReader]) -> None:
+        super().__init__()
+        self._sizes = sizes
+        self._starts = [0, *accumulate(sizes)]
+        self._open_part = open_part
+        self._open: OrderedDict[int, SealedReader] = OrderedDict()
+        self._position = 0
+        self.size = self._starts[-1]
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
+        if base + offset < 0:
+            raise ValueError("a position is not negative")
+        self._position = base + offset
+        return self._position
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; ours are written to
+        """Fills the whole buffer unless the plaintext ends first."""
+        target = memoryview(buffer).cast("B")
+        filled = 0
+        while filled < len(target) and self._position < self.size:
+            number = bisect_right(self._starts, self._position) - 1
+            part = self._part(number)
+            part.seek(self._position - self._starts[number])
+            read = part.readinto(target[filled : filled + self._starts[number + 1] - self._position])
+            filled += read
+            self._position += read
+        return filled
+
+    def close(self) -> None:
+        for part in self._open.values():
+            part.close()
+        self._open.clear()
+        super().close()
+
+    def _part(self, number: int) -> SealedReader:
+        if number not in self._open:
+            if len(self._open) == OPEN_PARTS:
+                self._open.popitem(last=False)[1].close()
+            opened = self._open_part(number)
+            if opened.size != self._sizes[number]:
+                opened.close()
+                raise VaultError
+            self._open[number] = opened
+        self._open.move_to_end(number)
+        return self._open[number]

@@ -1,0 +1,327 @@
+"""``/v1/datasets/{id}/uploads``: parts in their order, until they are a content."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from app.datasets.models import Content
+from app.datasets.uploads.models import Upload, UploadPart
+from app.db import Database, now
+from app.main import create_app
+from app.queue import INGEST_CONTENT
+from app.services import Services
+from tests.datasets.test_uploading import digest
+from tests.factories import rows
+from tests.factories.datasets import Check, declared, everything, problem, stored
+from tests.factories.queue import RecordingQueue
+from tests.factories.transport import AppTransport
+from tests.factories.uploads import TABLE, Address, change, complete, offset_of, send, sent, sweep
+
+
+def test_parts_become_one_content(
+    client: httpx.Client, database: Database, queue: RecordingQueue, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    address = begun(length=len(TABLE), digest=digest(TABLE))
+    assert sent(client, owner, address, TABLE[:10], TABLE[10:11], TABLE[11:]) == len(TABLE)
+    answer = complete(client, owner, address)
+    assert answer.status_code == 202
+    assert answer.json()["content"] == {"version": 1, "status": "received", "rejection": None}
+    with database.read() as session:
+        content = session.query(Content).one()
+    assert (content.media_type, content.parts) == ("text/csv", 3)
+    assert queue.sent == [(INGEST_CONTENT, content.id)]
+
+
+def test_what_is_begun_is_described(client: httpx.Client, owner: rows.Key, begun: Callable[..., Address]) -> None:
+    address = begun(length=7)
+    shown = client.get(address, headers=owner.headers)
+    body = shown.json()
+    assert (body["media_type"], body["length"], body["offset"]) == ("text/csv", 7, 0)
+    assert address.endswith(body["id"])
+    assert shown.headers["upload-length"] == "7"
+    assert client.head(begun(), headers=owner.headers).headers.get("upload-length") is None
+
+
+def test_to_complete_twice_is_to_complete_once(
+    client: httpx.Client, database: Database, queue: RecordingQueue, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    """W10: an answer that got lost is asked for again, with a key or without."""
+    address = begun()
+    sent(client, owner, address, TABLE)
+    answers = [complete(client, owner, address, **headers) for headers in ({}, {}, {"Idempotency-Key": "k"})]
+    answers.append(complete(client, owner, address, **{"Idempotency-Key": "k"}))
+    assert [answer.status_code for answer in answers] == [202] * 4
+    assert len(queue.sent) == 1
+    with database.read() as session:
+        assert session.query(Content).count() == 1
+    problem(send(client, owner, address, len(TABLE)), 409, "state_conflict")
+    problem(client.delete(address, headers=owner.headers), 409, "state_conflict")
+    assert offset_of(client, owner, address) == len(TABLE)
+
+
+def test_to_begin_twice_under_one_key_is_to_begin_once(
+    client: httpx.Client, database: Database, owner: rows.Key, dataset_id: str
+) -> None:
+    def begin(media_type: str) -> httpx.Response:
+        headers = owner.headers | {"Idempotency-Key": "k"}
+        return client.post(f"/v1/datasets/{dataset_id}/uploads", json={"media_type": media_type}, headers=headers)
+
+    assert begin("text/csv").headers["location"] == begin("text/csv").headers["location"]
+    problem(begin("application/vnd.apache.parquet"), 409, "idempotency_conflict")
+    with database.read() as session:
+        assert session.query(Upload).count() == 1
+
+
+def test_a_part_goes_where_the_last_one_ended(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    address = begun()
+    sent(client, owner, address, b"abc")
+    before = everything(services.database, services.store)
+    for offset in (0, 2, 4, 10**17):
+        answer = send(client, owner, address, offset)
+        assert problem(answer, 409, "offset_mismatch")["offset"] == 3
+        assert answer.headers["upload-offset"] == "3"
+    assert everything(services.database, services.store) == before
+
+
+@pytest.mark.parametrize("offset", ["", "-1", "+3", "3.0", "0x3", "٣", "9" * 30, "3, 3", " "])
+def test_an_offset_is_a_whole_number(
+    client: httpx.Client, owner: rows.Key, begun: Callable[..., Address], offset: str
+) -> None:
+    headers = [*owner.headers.items(), ("Upload-Offset", offset.encode())]
+    problem(client.patch(begun(), content=b"x", headers=headers), 422, "invalid_request")  # type: ignore[arg-type]
+
+
+def test_an_offset_is_needed_once(client: httpx.Client, owner: rows.Key, begun: Callable[..., Address]) -> None:
+    address = begun()
+    problem(client.patch(address, content=b"x", headers=owner.headers), 422, "invalid_request")
+    twice = [*owner.headers.items(), ("Upload-Offset", "0"), ("Upload-Offset", "0")]
+    problem(client.patch(address, content=b"x", headers=twice), 422, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        ({"Content_Digest": digest(b"another part")}, 422, "digest_mismatch"),
+        ({"Content_Digest": "sha-256=:AAAA:"}, 422, "invalid_request"),
+        ({"Content_Encoding": "gzip"}, 415, "unsupported_media_type"),
+        ({"Content_Range": "bytes 3-4/5"}, 422, "invalid_request"),
+    ],
+)
+def test_a_part_that_is_refused_leaves_nothing(
+    client: httpx.Client,
+    services: Services,
+    owner: rows.Key,
+    begun: Callable[..., Address],
+    headers: dict[str, str],
+    status: int,
+    code: str,
+) -> None:
+    address = begun()
+    sent(client, owner, address, b"abc")
+    before = stored(services.store)
+    problem(send(client, owner, address, 3, **headers), status, code)
+    assert stored(services.store) == before
+    assert sent(client, owner, address, TABLE) == 3 + len(TABLE)  # at once: no lease is left behind
+
+
+def test_a_right_digest_of_a_part_is_accepted(
+    client: httpx.Client, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    assert send(client, owner, begun(), 0, TABLE, Content_Digest=digest(TABLE)).status_code == 204
+
+
+def test_an_empty_part_changes_nothing(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    address = begun()
+    sent(client, owner, address, b"abc")
+    before = stored(services.store)
+    assert sent(client, owner, address, b"", b"") == 3
+    assert stored(services.store) == before
+
+
+def test_no_more_bytes_than_announced_or_allowed(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    def streamed(size: int) -> Iterator[bytes]:
+        yield bytes(size)
+
+    announced, unknown = begun(length=5), begun()
+    sent(client, owner, announced, b"abc")
+    half = services.limits.upload_bytes // 2 + 1
+    sent(client, owner, unknown, bytes(half))
+    before = stored(services.store)
+    for body in (b"def", streamed(3)):
+        problem(send(client, owner, announced, 3, body), 413, "content_too_large")
+    for body in (bytes(half), streamed(half)):
+        problem(send(client, owner, unknown, half, body), 413, "content_too_large")
+    assert stored(services.store) == before
+    assert sent(client, owner, announced, b"de") == 5
+
+
+def test_parts_are_neither_too_large_nor_too_many(services: Services, owner: rows.Key) -> None:
+    limits = dataclasses.replace(services.limits, part_bytes=4, parts=2)
+    app = create_app(dataclasses.replace(services, limits=limits), metrics=False)
+    with httpx.Client(transport=AppTransport(app), base_url="http://corevault.test") as client:
+        created = client.post(
+            f"/v1/datasets/{declared(client, owner)['id']}/uploads",
+            json={"media_type": "text/csv"},
+            headers=owner.headers,
+        )
+        assert created.json()["max_part_bytes"] == 4
+        address = created.headers["location"]
+        problem(send(client, owner, address, 0, b"12345"), 413, "content_too_large")
+        sent(client, owner, address, b"1234", b"1234")
+        problem(send(client, owner, address, 8, b"1"), 413, "content_too_large")
+
+
+@pytest.mark.parametrize(
+    ("announced", "status", "code"),
+    [
+        ({"media_type": "application/json"}, 415, "unsupported_media_type"),
+        ({"media_type": "text/csv; charset=latin-1"}, 415, "unsupported_media_type"),
+        ({"media_type": ""}, 415, "unsupported_media_type"),
+        ({"media_type": 3}, 422, "invalid_request"),
+        ({}, 422, "invalid_request"),
+        ({"length": -1}, 422, "invalid_request"),
+        ({"length": "3"}, 422, "invalid_request"),
+        ({"length": 2**20 + 1}, 413, "content_too_large"),
+        ({"length": 2**52}, 413, "content_too_large"),
+        ({"digest": "sha-256=:AAAA:"}, 422, "invalid_request"),
+        ({"digest": "0" * 64}, 422, "invalid_request"),
+        ({"rows": 3}, 422, "invalid_request"),
+    ],
+)
+def test_what_is_announced_is_checked(
+    client: httpx.Client,
+    services: Services,
+    owner: rows.Key,
+    dataset_id: str,
+    announced: dict[str, Any],
+    status: int,
+    code: str,
+) -> None:
+    before = everything(services.database, services.store)
+    body = announced if announced in ({}, {"media_type": ""}) else {"media_type": "text/csv"} | announced
+    answer = client.post(f"/v1/datasets/{dataset_id}/uploads", json=body, headers=owner.headers)
+    assert "AAAA" not in str(problem(answer, status, code))
+    assert everything(services.database, services.store) == before
+
+
+def test_it_is_complete_once_all_is_there(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    address = begun(length=5)
+    sent(client, owner, address, b"abc")
+    answer = complete(client, owner, address)
+    assert problem(answer, 409, "offset_mismatch")["offset"] == 3
+    assert answer.headers["upload-offset"] == "3"
+    sent(client, owner, address, b"de")
+    assert complete(client, owner, address).status_code == 202
+
+
+def test_an_upload_that_is_given_up_leaves_nothing(
+    client: httpx.Client, services: Services, owner: rows.Key, dataset_id: str, begun: Callable[..., Address]
+) -> None:
+    before = everything(services.database, services.store)
+    address = begun()
+    sent(client, owner, address, b"abc", b"def")
+    assert client.delete(address, headers=owner.headers).status_code == 204
+    for answer in (
+        client.get(address, headers=owner.headers),
+        send(client, owner, address, 6),
+        complete(client, owner, address),
+        client.delete(address, headers=owner.headers),
+    ):
+        problem(answer, 404, "not_found")
+    sweep(services)
+    assert everything(services.database, services.store) == before
+
+
+def test_an_upload_expires_after_a_day(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    before = everything(services.database, services.store)
+    address = begun()
+    sent(client, owner, address, b"abc")
+    with services.database.read() as session:
+        upload = session.query(Upload).one()
+    assert upload.expires_at - upload.created_at == timedelta(hours=24)
+    sweep(services)
+    assert offset_of(client, owner, address) == 3
+    change(services, expires_at=now() - timedelta(seconds=1))
+    problem(send(client, owner, address, 3), 404, "not_found")
+    sweep(services)
+    assert everything(services.database, services.store) == before
+
+
+def test_what_became_a_content_outlives_its_upload(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    address = begun()
+    sent(client, owner, address, b"abc", b"def")
+    complete(client, owner, address)
+    objects = stored(services.store)
+    change(services, expires_at=now() - timedelta(seconds=1))
+    sweep(services)
+    assert stored(services.store) == objects
+    with services.database.read() as session:
+        assert (session.query(Upload).count(), session.query(UploadPart).count()) == (0, 2)
+
+
+def test_a_deleted_dataset_takes_its_uploads_with_it(
+    client: httpx.Client, services: Services, owner: rows.Key, dataset_id: str, begun: Callable[..., Address]
+) -> None:
+    address, whole = begun(), begun()
+    sent(client, owner, address, b"abc")
+    sent(client, owner, whole, b"abc")
+    complete(client, owner, whole)
+    assert client.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
+    assert stored(services.store) == []
+    problem(send(client, owner, address, 3), 409, "state_conflict")
+    sweep(services)
+    with services.database.read() as session:
+        assert session.query(Upload).filter_by(status="open").count() == 0
+
+
+def test_only_so_many_uploads_are_under_way(
+    client: httpx.Client, services: Services, owner: rows.Key, dataset_id: str, begun: Callable[..., Address]
+) -> None:
+    addresses = [begun() for _ in range(services.limits.open_uploads)]
+    path, body = f"/v1/datasets/{dataset_id}/uploads", {"media_type": "text/csv"}
+    problem(client.post(path, json=body, headers=owner.headers), 409, "state_conflict")
+    assert client.delete(addresses[0], headers=owner.headers).status_code == 204
+    assert client.post(path, json=body, headers=owner.headers).status_code == 201
+
+
+def test_only_its_owner_uploads(client: httpx.Client, begun: Callable[..., Address], only_its_owner_may: Check) -> None:
+    elsewhere = begun().rpartition("/")[2]
+    calls: tuple[Callable[[rows.Key, str], httpx.Response], ...] = (
+        lambda key, place: client.post(place, json={"media_type": "text/csv"}, headers=key.headers),
+        lambda key, place: client.get(f"{place}/{elsewhere}", headers=key.headers),
+        lambda key, place: client.patch(f"{place}/{elsewhere}", content=b"x", headers=key.headers),
+        lambda key, place: client.delete(f"{place}/{elsewhere}", headers=key.headers),
+        lambda key, place: client.post(f"{place}/{elsewhere}/complete", headers=key.headers),
+    )
+    for call in calls:
+        only_its_owner_may(lambda key, dataset_id, call=call: call(key, f"/v1/datasets/{dataset_id}/uploads"))  # type: ignore[misc]
+
+
+def test_an_upload_is_found_under_its_own_dataset_only(
+    client: httpx.Client, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    upload_id, other = begun().rpartition("/")[2], declared(client, owner)["id"]
+    address = f"/v1/datasets/{other}/uploads/{upload_id}"
+    for answer in (
+        client.get(address, headers=owner.headers),
+        send(client, owner, address, 0),
+        complete(client, owner, address),
+        client.delete(address, headers=owner.headers),
+    ):
+        problem(answer, 404, "not_found")

@@ -1,0 +1,221 @@
+"""Parts that are cut off, overtaken, or lost with their process: kept whole or not at all."""
+
+import dataclasses
+import secrets
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from nacl.public import PrivateKey, SealedBox
+
+from app.datasets.models import Dataset
+from app.datasets.uploads import parts
+from app.datasets.uploads.models import Upload
+from app.db import Database, now
+from app.errors import DependencyUnavailable
+from app.main import create_app
+from app.services import Services
+from tests.datasets.test_uploading import digest
+from tests.factories import rows
+from tests.factories.datasets import declared, everything, problem, stored
+from tests.factories.transport import AppTransport
+from tests.factories.uploads import TABLE, Address, change, complete, offset_of, send, sent, sweep
+
+
+def test_it_survives_a_restart_and_any_process_goes_on(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    """W10: all that is known of an upload is in the database and in the store."""
+    address = begun(length=len(TABLE))
+    offset = sent(client, owner, address, TABLE[:100])
+    other = create_app(dataclasses.replace(services), metrics=False)
+    with httpx.Client(transport=AppTransport(other), base_url="http://corevault.test") as elsewhere:
+        assert offset_of(elsewhere, owner, address) == offset
+        sent(elsewhere, owner, address, TABLE[offset:])
+    assert complete(client, owner, address).status_code == 202
+
+
+def test_of_parts_at_the_same_time_one_is_kept(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    """W10: whoever holds the lease; the others are told to look again."""
+    address = begun()
+    bodies = [bytes([number]) * 200_000 for number in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda body: send(client, owner, address, 0, body), bodies))
+    refused = [answer for answer in answers if answer.status_code != 204]
+    assert len(refused) == 5
+    assert {answer.json()["code"] for answer in refused} <= {"state_conflict", "offset_mismatch"}
+    assert offset_of(client, owner, address) == 200_000
+    assert len(stored(services.store)) == 1
+
+
+@pytest.fixture
+def while_a_part_arrives(
+    services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Callable[[httpx.Client], None]], httpx.Client]]:
+    """A client whose next part does something else just before its bytes are published."""
+    application = create_app(services, metrics=False)
+    with httpx.Client(transport=AppTransport(application), base_url="http://corevault.test") as meanwhile:
+
+        def arrange(act: Callable[[httpx.Client], None]) -> httpx.Client:
+            publish = parts.Part.publish
+
+            def act_then_publish(part: parts.Part, writer: Any) -> int:
+                monkeypatch.setattr(parts.Part, "publish", publish)
+                act(meanwhile)
+                return publish(part, writer)
+
+            monkeypatch.setattr(parts.Part, "publish", act_then_publish)
+            return meanwhile
+
+        yield arrange
+
+
+def test_while_a_part_arrives_there_is_no_other_and_no_end(
+    client: httpx.Client,
+    owner: rows.Key,
+    begun: Callable[..., Address],
+    while_a_part_arrives: Callable[[Callable[[httpx.Client], None]], httpx.Client],
+) -> None:
+    address = begun()
+
+    def rival(meanwhile: httpx.Client) -> None:
+        problem(send(meanwhile, owner, address, 0, b"rival"), 409, "state_conflict")
+        problem(complete(meanwhile, owner, address), 409, "state_conflict")
+
+    while_a_part_arrives(rival)
+    assert sent(client, owner, address, b"abc") == 3
+
+
+def test_a_part_whose_lease_ran_out_is_overtaken(
+    client: httpx.Client,
+    services: Services,
+    owner: rows.Key,
+    begun: Callable[..., Address],
+    while_a_part_arrives: Callable[[Callable[[httpx.Client], None]], httpx.Client],
+) -> None:
+    """W10: what a slow request brings after another has gone on is not kept."""
+    address = begun()
+
+    def overtake(meanwhile: httpx.Client) -> None:
+        change(services, lease_until=now() - timedelta(seconds=1))
+        sent(meanwhile, owner, address, b"rival")
+
+    while_a_part_arrives(overtake)
+    problem(send(client, owner, address, 0, b"abc"), 409, "state_conflict")
+    assert offset_of(client, owner, address) == 5
+    assert len(stored(services.store)) == 1
+
+
+@pytest.mark.parametrize("end", ["upload", "dataset"])
+def test_what_ends_while_a_part_arrives_keeps_nothing_of_it(
+    client: httpx.Client,
+    services: Services,
+    owner: rows.Key,
+    dataset_id: str,
+    begun: Callable[..., Address],
+    while_a_part_arrives: Callable[[Callable[[httpx.Client], None]], httpx.Client],
+    end: str,
+) -> None:
+    address = begun()
+    ended = address if end == "upload" else f"/v1/datasets/{dataset_id}"
+
+    def delete(meanwhile: httpx.Client) -> None:
+        assert meanwhile.delete(ended, headers=owner.headers).is_success
+
+    while_a_part_arrives(delete)
+    problem(send(client, owner, address, 0, b"abc"), 409, "state_conflict")
+    sweep(services)
+    assert stored(services.store) == []
+
+
+def test_a_store_that_is_full_is_unavailable_and_the_upload_goes_on_later(
+    client: httpx.Client,
+    services: Services,
+    owner: rows.Key,
+    begun: Callable[..., Address],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = begun()
+    sent(client, owner, address, b"abc")
+    before = stored(services.store)
+
+    def full(*_: object) -> None:
+        raise DependencyUnavailable
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parts.UploadWriter, "finish", full)
+        answer = send(client, owner, address, 3)
+    problem(answer, 503, "dependency_unavailable")
+    assert int(answer.headers["retry-after"]) > 0
+    assert stored(services.store) == before
+    assert sent(client, owner, address, TABLE) == 3 + len(TABLE)
+
+
+@pytest.mark.parametrize("moment", ["claimed", "published"])
+def test_what_a_crashed_process_leaves_is_found(
+    client: httpx.Client,
+    services: Services,
+    owner: rows.Key,
+    begun: Callable[..., Address],
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+) -> None:
+    """W10: an object's name is durable before its first byte; the upload goes on once the lease has run out."""
+    before = everything(services.database, services.store)
+    address = begun()
+
+    def crash(*_: object) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parts.Part, "give_up", lambda _: None)
+        patch.setattr(parts.Part, "writer" if moment == "claimed" else "keep", crash)
+        problem(send(client, owner, address, 0), 500, "internal")
+    problem(send(client, owner, address, 0), 409, "state_conflict")
+    change(services, lease_until=now() - timedelta(seconds=1))
+    assert sent(client, owner, address, TABLE) == len(TABLE)
+    change(services, expires_at=now() - timedelta(seconds=1))
+    sweep(services)
+    assert everything(services.database, services.store) == before
+
+
+def test_w3_nothing_of_a_part_or_a_digest_is_found_in_the_clear(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    address = begun(length=len(TABLE), digest=digest(TABLE))
+    sent(client, owner, address, TABLE)
+    complete(client, owner, address)
+    tables, names = everything(services.database, services.store)
+    text = repr(tables) + repr(names) + client.get(address, headers=owner.headers).text
+    sealed = b"".join(
+        path.read_bytes() for path in Path(httpx.URL(services.store.url).path).rglob("*") if path.is_file()
+    )
+    assert b"20,40,Male" not in sealed
+    for secret in ("20,40,Male", digest(TABLE)[9:20]):
+        assert secret not in text
+
+
+def test_w1_the_announced_digest_is_for_the_worker_alone(
+    services: Services, owner: rows.Key, database: Database
+) -> None:
+    secret = PrivateKey(secrets.token_bytes(32))
+    worker = dataclasses.replace(services, sealing_key=bytes(secret.public_key))
+    with httpx.Client(
+        transport=AppTransport(create_app(worker, metrics=False)), base_url="http://corevault.test"
+    ) as client:
+        place = f"/v1/datasets/{declared(client, owner)['id']}/uploads"
+        body = {"media_type": "text/csv", "digest": digest(TABLE)}
+        assert client.post(place, json=body, headers=owner.headers).status_code == 201
+    with database.read() as session:
+        box = session.query(Upload).one().sealed_digest
+    assert box is not None
+    opened = bytes(SealedBox(secret).decrypt(box))[:32]
+    assert digest(TABLE) == f"sha-256=:{__import__('base64').b64encode(opened).decode()}:"
+    with database.read() as session:
+        assert session.query(Dataset).one().deleted_at is None

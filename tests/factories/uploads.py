@@ -1,0 +1,54 @@
+"""Uploads in parts over HTTP."""
+
+from typing import Any
+
+import httpx
+
+from app.datasets.disposal import dispose_lapsed
+from app.datasets.uploads.models import Upload
+from app.services import Services
+from tests.factories.rows import Key
+
+Address = str
+TABLE = b"age,hours,sex,income_gt_50k\n" + b"20,40,Male,1\n" * 50
+
+
+def send(
+    client: httpx.Client, key: Key, address: Address, offset: int | str, body: Any = TABLE, **headers: str
+) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return client.patch(address, content=body, headers=key.headers | {"Upload-Offset": str(offset)} | named)
+
+
+def offset_of(client: httpx.Client, key: Key, address: Address) -> int:
+    answer = client.head(address, headers=key.headers)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["cache-control"] == "no-store"
+    return int(answer.headers["upload-offset"])
+
+
+def sent(client: httpx.Client, key: Key, address: Address, *bodies: bytes) -> int:
+    """The offset after some parts."""
+    offset = offset_of(client, key, address)
+    for body in bodies:
+        answer = send(client, key, address, offset, body)
+        assert (answer.status_code, answer.content) == (204, b""), answer.text
+        offset += len(body)
+        assert answer.headers["upload-offset"] == str(offset)
+    return offset
+
+
+def complete(client: httpx.Client, key: Key, address: Address, **headers: str) -> httpx.Response:
+    return client.post(f"{address}/complete", headers=key.headers | headers)
+
+
+def sweep(services: Services) -> None:
+    with services.database.write() as tx:
+        dispose_lapsed(tx, services.store)
+
+
+def change(services: Services, **values: Any) -> None:
+    with services.database.write() as tx:
+        upload = tx.query(Upload).one()
+        for name, value in values.items():
+            setattr(upload, name, value)
