@@ -5,8 +5,9 @@ from typing import Any
 import httpx
 
 from app.datasets.disposal import dispose_lapsed
-from app.datasets.uploads.models import Upload
+from app.datasets.uploads.models import Upload, UploadPart
 from app.services import Services
+from tests.factories.datasets import stored
 from tests.factories.rows import Key
 
 Address = str
@@ -52,3 +53,10 @@ def change(services: Services, **values: Any) -> None:
         upload = tx.query(Upload).one()
         for name, value in values.items():
             setattr(upload, name, value)
+
+
+def left(services: Services) -> tuple[list[str], list[str], list[str]]:
+    """Uploads, parts and objects that there are."""
+    with services.database.read() as session:
+        uploads = [upload.id for upload in session.query(Upload)]
+        return uploads, [part.object_name for part in session.query(UploadPart)], stored(services.store)
