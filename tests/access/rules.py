@@ -79,6 +79,20 @@ def _csv(_: World, __: Mapping[str, str]) -> dict[str, Any]:
     return {"content": b"age\n1\n", "headers": {"Content-Type": "text/csv"}}
 
 
+def _part(_: World, __: Mapping[str, str]) -> dict[str, Any]:
+    return {"content": b"age\n1\n", "headers": {"Upload-Offset": "0"}}
+
+
+_ANNOUNCED = _json(lambda _, __: {"media_type": "text/csv"})
+_OF_UPLOADS: Mapping[str, Options] = {
+    "POST /v1/datasets/{dataset_id}/uploads": _ANNOUNCED,
+    "GET /v1/datasets/{dataset_id}/uploads/{upload_id}": _nothing,
+    "PATCH /v1/datasets/{dataset_id}/uploads/{upload_id}": _part,
+    "DELETE /v1/datasets/{dataset_id}/uploads/{upload_id}": _nothing,
+    "POST /v1/datasets/{dataset_id}/uploads/{upload_id}/complete": _nothing,
+}
+
+
 def _everyone(world: World, _: Mapping[str, str]) -> dict[str, Any]:
     return {"shared_with": [key.id for key in world.callers.values() if key is not None]}
 
@@ -105,6 +119,14 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("PATCH /v1/datasets/{dataset_id}", "body:shared_with"): Rule(OWN, _json(_everyone)),
     ("DELETE /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(OWN),
     ("PUT /v1/datasets/{dataset_id}/content", "path:dataset_id"): Rule(OWN, _csv),
+    **{
+        (operation, f"path:{name}"): Rule(OWN, options)
+        for operation, options in _OF_UPLOADS.items()
+        for name in ("dataset_id", "upload_id")
+        if f"{{{name}}}" in operation
+    },
+    ("POST /v1/datasets/{dataset_id}/uploads", "header:idempotency-key"): Rule(OWN, _repeated(_ANNOUNCED)),
+    ("POST /v1/datasets/{dataset_id}/uploads/{upload_id}/complete", "header:idempotency-key"): Rule(OWN, _repeated()),
     ("GET /v1/datasets/{dataset_id}/budget", "path:dataset_id"): Rule(READ),
     ("PUT /v1/datasets/{dataset_id}/budget", "path:dataset_id"): Rule(OWN, _json(lambda _, __: {"epsilon": 1.0})),
     ("GET /v1/datasets/{dataset_id}/ledger", "path:dataset_id"): Rule(READ_LEDGER),

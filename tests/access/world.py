@@ -20,6 +20,7 @@ MADE_UP = {
     "ended_job_id": "job_01jd0000000000000000000000",
     "release_id": "rel_01jd0000000000000000000000",
     "key_id": "key_01jd0000000000000000000000",
+    "upload_id": "up_01jd0000000000000000000000",
 }
 
 
@@ -41,6 +42,12 @@ class World:
         """All rows of all tables and the names of all files; what is noted about calls aside."""
         tables, files = everything(self.house.database, self.house.services.store)
         return {name: found for name, found in tables.items() if not name.startswith("audit_")}, files
+
+
+def _upload(client: httpx.Client, tenant: rows.Key, dataset_id: str) -> str:
+    place = f"/v1/datasets/{dataset_id}/uploads"
+    answer = client.post(place, json={"media_type": "text/csv"}, headers=tenant.headers)
+    return str(answer.json()["id"])
 
 
 def make_world(house: House, client: httpx.Client) -> World:
@@ -70,6 +77,7 @@ def make_world(house: House, client: httpx.Client) -> World:
         "ended_job_id": done,
         "release_id": release,
         "key_id": tenant.id,
+        "upload_id": _upload(client, tenant, dataset),
     }
     known: dict[str, rows.Key | None] = {"nobody": None, **ended, **callers, "tenant": tenant, "administrator": other}
     return World(house, client, theirs, known)

@@ -19,6 +19,7 @@ from app.db import Database, now
 from app.errors import DependencyUnavailable
 from app.main import create_app
 from app.services import Services
+from app.vault.writer import UploadWriter
 from tests.datasets.test_uploading import digest
 from tests.factories import rows
 from tests.factories.datasets import declared, everything, problem, stored
@@ -149,7 +150,7 @@ def test_a_store_that_is_full_is_unavailable_and_the_upload_goes_on_later(
         raise DependencyUnavailable
 
     with monkeypatch.context() as patch:
-        patch.setattr(parts.UploadWriter, "finish", full)
+        patch.setattr(UploadWriter, "finish", full)
         answer = send(client, owner, address, 3)
     problem(answer, 503, "dependency_unavailable")
     assert int(answer.headers["retry-after"]) > 0
