@@ -22,6 +22,7 @@ from app.datasets.uploads.endpoints import router as uploads_router
 from app.db import BackgroundWriter, Database, WriteSession, make_engine
 from app.errors import CorevaultError, DependencyUnavailable
 from app.health.endpoints import router as health_router
+from app.health.gauges import Gauges
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
 from app.http.edge import Edge, Exchange
@@ -58,7 +59,7 @@ ROUTERS: tuple[APIRouter, ...] = (
 
 def create_app(services: Services, *, metrics: bool = True) -> FastAPI:
     """The ASGI application on top of ``services``; the ledger is verified when it starts up."""
-    measured = Metrics() if metrics else None
+    measured = Metrics(Gauges(services.database)) if metrics else None
     keeper = Keeper(services.database, services.signer)
     observers: tuple[Callable[[Exchange], None], ...] = (log_exchange, keeper.observe)
     if measured is not None:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.registry import Collector
 
 from app.http.edge import Exchange
 
@@ -12,8 +13,11 @@ _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 class Metrics:
     """Label values come from the code (templates, methods, statuses), so that no caller can add a series."""
 
-    def __init__(self) -> None:
+    def __init__(self, *collectors: Collector) -> None:
+        """``collectors`` are asked at every scrape."""
         self._registry = CollectorRegistry()
+        for collector in collectors:
+            self._registry.register(collector)
         self._requests = Counter(
             "corevault_http_requests",
             "Requests that were answered.",

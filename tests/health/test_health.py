@@ -1,6 +1,5 @@
 """Health and metrics: what an operator may ask, and what a stranger may not."""
 
-import shutil
 from pathlib import Path
 
 import httpx
@@ -55,7 +54,7 @@ def test_a_database_that_is_away_is_not_ready(tmp_path: Path, queue: RecordingQu
 
 
 def test_a_store_that_takes_nothing_is_not_ready(application: FastAPI, tmp_path: Path) -> None:
-    shutil.rmtree(tmp_path / "storage")
+    (tmp_path / "storage").write_text("a file where the folder would be")
     _unready(_get(application, "/health/ready"))
 
 
