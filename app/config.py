@@ -3,15 +3,23 @@
 What is not set lies below the data directory, so that one folder is a whole installation.
 """
 
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+def _listed(value: object) -> object:
+    return tuple(filter(None, (name.strip() for name in value.split(",")))) if isinstance(value, str) else value
+
 
 Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+Networks = Annotated[Names, AfterValidator(lambda networks: tuple(str(ip_network(each)) for each in networks))]
 
 
 def _below(*names: str) -> Any:
@@ -66,6 +74,19 @@ class Settings(BaseSettings):
     """PEM file with the certificate's private key."""
     behind_tls: bool = False
     """A proxy in front of the API speaks TLS: allows a bind to other than loopback without a certificate."""
+    allowed_hosts: Names = ()
+    """Names that the API is called by, comma-separated; loopback and the address it is reached at always are."""
+    trusted_proxies: Networks = ()
+    """Networks of proxies whose ``X-Forwarded-For`` is believed, comma-separated; for limits by address."""
+    requests_per_window: Count = 100
+    """Requests that one key may send in a window, also all at once."""
+    request_window_seconds: Count = 1
+    """Length of that window, which moves."""
+    failed_sign_ins_per_minute: Count = 120
+    """Credentials that are none which one address may send; after that they are answered 429."""
+    least_body_bytes_per_second: Annotated[int, Field(ge=0)] = 2**16
+    """A body that is slower, on average over ``least_body_rate_seconds`` of waiting for it, is ended; 0: never."""
+    least_body_rate_seconds: Seconds = 30.0
     metrics: bool = True
     """Whether ``/metrics`` answers."""
     log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = "info"
@@ -86,4 +107,6 @@ def invalid_names(error: ValidationError) -> str:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -25,11 +25,15 @@ from app.health.endpoints import router as health_router
 from app.health.gauges import Gauges
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
+from app.http.addresses import AllowedHosts, TrustedProxies
 from app.http.edge import Edge, Exchange
 from app.http.logs import log_exchange
 from app.http.openapi import describe
+from app.http.pace import BodyPace, LeastRate
 from app.http.problems import on_domain_error, on_invalid_input, on_router_error
+from app.http.rates import RateLimits
 from app.http.verbs import Verbs, on_method_not_allowed
+from app.http.windows import Rate, open_windows
 from app.jobs.endpoints import router as jobs_router
 from app.jobs.lifecycle import Lifecycle
 from app.ledger import Ledger
@@ -57,7 +61,13 @@ ROUTERS: tuple[APIRouter, ...] = (
 )
 
 
-def create_app(services: Services, *, metrics: bool = True) -> FastAPI:
+def create_app(
+    services: Services,
+    *,
+    metrics: bool = True,
+    hosts: AllowedHosts | None = None,
+    least_rate: LeastRate | None = None,
+) -> FastAPI:
     """The ASGI application on top of ``services``; the ledger is verified when it starts up."""
     measured = Metrics(Gauges(services.database)) if metrics else None
     keeper = Keeper(services.database, services.signer)
@@ -79,7 +89,8 @@ def create_app(services: Services, *, metrics: bool = True) -> FastAPI:
     remembered = PublicReleases()
     app.user_middleware.extend(
         [
-            Middleware(Edge, observers=observers),
+            Middleware(Edge, observers=observers, hosts=hosts),
+            Middleware(BodyPace, least=least_rate),
             Middleware(Verbs, routes=app.routes),
             Middleware(PublicReads, releases=remembered, read=partial(_whole, services.store)),
         ]
@@ -140,6 +151,12 @@ def build_services(settings: Settings) -> Services:
         ),
         limits=Limits(upload_bytes=settings.max_upload_bytes, slots=settings.max_rows),
         on_dataset_deleted=Lifecycle(ledger, queue).dataset_deleted,
+        rates=RateLimits(
+            open_windows(settings.broker_url),
+            requests=Rate(settings.requests_per_window, settings.request_window_seconds),
+            failed_sign_ins=Rate(settings.failed_sign_ins_per_minute, 60),
+            proxies=TrustedProxies.of(settings.trusted_proxies),
+        ),
         background=BackgroundWriter(database),
     )
 

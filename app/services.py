@@ -10,6 +10,7 @@ from app.db import BackgroundWriter, Database, Write, WriteSession
 from app.queue import TaskQueue
 
 if TYPE_CHECKING:
+    from app.http.rates import RateLimits
     from app.ledger import Ledger
     from app.vault.signing import Signer
     from app.vault.store import ObjectStore
@@ -50,6 +51,7 @@ class Services:
     limits: Limits
     on_dataset_deleted: Callable[[WriteSession, str], None] = lambda _, __: None
     """What features above datasets do in the transaction that deletes one (end its jobs)."""
+    rates: "RateLimits | None" = None
     background: BackgroundWriter | None = None
 
     def soon(self, name: str, write: Write) -> None:

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends
+from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from app.auth.service import Keys
 from app.context import acting
 from app.db import now
 from app.errors import Forbidden, Unauthenticated
-from app.services import Shared
+from app.services import Services, Shared
 
 _bearer = HTTPBearer(auto_error=False, bearerFormat="cv_…", description="An API key.")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -26,10 +26,27 @@ class Caller:
     name: str
 
 
-def optional_caller(services: Shared, credentials: Credentials) -> Caller | None:
-    """The caller, or None where no key was sent; a key that was sent must be valid."""
+def optional_caller(request: Request, services: Shared, credentials: Credentials) -> Caller | None:
+    """The caller, or None where no key was sent; a key that was sent must be valid, and not come too often.
+
+    Raises:
+        Unauthenticated, RateLimited
+    """
     if credentials is None:
         return None
+    rates = services.rates
+    try:
+        caller = _identified(services, credentials)
+    except Unauthenticated:
+        if rates is not None:
+            rates.failed_sign_in(request.scope)
+        raise
+    if rates is not None:
+        request.state.response_headers = rates.request(caller.id)
+    return caller
+
+
+def _identified(services: Services, credentials: HTTPAuthorizationCredentials) -> Caller:
     keys, text = Keys(services.identity_key), credentials.credentials
     with services.database.read() as session:
         key = keys.authenticate(session, text)

@@ -8,7 +8,9 @@ from types import FrameType
 import uvicorn
 
 from app.config import Settings
+from app.http.addresses import AllowedHosts
 from app.http.logs import configure_logs
+from app.http.pace import LeastRate
 from app.main import build_services, create_app
 
 _GRACE_SECONDS = 5
@@ -19,7 +21,12 @@ def serve(settings: Settings, listener: socket.socket) -> None:
     configure_logs(settings.log_level)
     services = build_services(settings)
     config = uvicorn.Config(
-        create_app(services, metrics=settings.metrics),
+        create_app(
+            services,
+            metrics=settings.metrics,
+            hosts=AllowedHosts.of(settings.allowed_hosts),
+            least_rate=_least_rate(settings),
+        ),
         http="httptools",
         ws="none",
         lifespan="on",
@@ -34,6 +41,11 @@ def serve(settings: Settings, listener: socket.socket) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)  # the server raises the signal again once it has closed everything
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def _least_rate(settings: Settings) -> LeastRate | None:
+    rate = settings.least_body_bytes_per_second
+    return LeastRate(rate, settings.least_body_rate_seconds) if rate else None
 
 
 def _leave(_: int, __: FrameType | None) -> None:

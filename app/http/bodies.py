@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
 
 from app.errors import ContentTooLarge, CorevaultError, InvalidRequest, UnsupportedMediaType
+from app.http.pace import TooSlow
 from app.http.pointers import body_faults, member_names
 from app.http.strict_json import parse, residual_faults
 
@@ -45,11 +46,15 @@ class JsonRequest(Request):
 
     async def _bounded(self) -> bytes:
         chunks = bytearray()
-        async for chunk in self.stream():
-            chunks += chunk
-            if len(chunks) > BODY_BYTES:
-                self.state.unreadable_body = ContentTooLarge()
-                break
+        try:
+            async for chunk in self.stream():
+                chunks += chunk
+                if len(chunks) > BODY_BYTES:
+                    self.state.unreadable_body = ContentTooLarge()
+                    break
+        except TooSlow as error:
+            self.state.unreadable_body = error
+            return b""
         if chunks and not is_json(self.headers.get("content-type", "")):
             self.state.unreadable_body = UnsupportedMediaType("Send the body as application/json.")
         return bytes(chunks)

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import structlog
 from fastapi.routing import APIRoute
@@ -18,8 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import context
 from app.context import RequestContext
 from app.db import new_id
-from app.errors import CorevaultError, DependencyUnavailable, Internal, NotFound, UnsupportedMediaType
+from app.errors import CorevaultError, DependencyUnavailable, Internal, InvalidRequest, NotFound, UnsupportedMediaType
+from app.http.addresses import AllowedHosts
 from app.http.problems import problem
+
+_WRONG_HOST: Final = (
+    "This server does not go by the name in the Host header; its operator sets COREVAULT_ALLOWED_HOSTS."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +44,16 @@ class ResponseAborted(Exception):
 class Edge:
     """Wraps the whole application."""
 
-    def __init__(self, app: ASGIApp, observers: tuple[Callable[[Exchange], None], ...] = ()) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        observers: tuple[Callable[[Exchange], None], ...] = (),
+        hosts: AllowedHosts | None = None,
+    ) -> None:
+        """``hosts`` None: whatever name this server is called by (in front of no browser, as in tests)."""
         self._app = app
         self._observers = observers
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -56,7 +69,9 @@ class Edge:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                headers.update(scope["state"].get("response_headers", {}))
             await send(message)
 
         try:
@@ -71,11 +86,22 @@ class Edge:
             context.leave(token)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = _refusal(scope)
+        refusal = self._refusal(scope)
         if refusal is None:
             await self._app(scope, receive, send)
         else:
             await problem(refusal, scope["state"]["request_id"])(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> CorevaultError | None:
+        """What no route of ours ever accepts."""
+        if self._hosts is not None and not self._hosts.admits(scope):
+            return InvalidRequest.at("", _WRONG_HOST)
+        if "\0" in scope["path"]:
+            return NotFound()
+        codings = ",".join(Headers(scope=scope).getlist("content-encoding"))
+        if any(coding.strip().lower() not in {"", "identity"} for coding in codings.split(",")):
+            return UnsupportedMediaType("Send the body without Content-Encoding.")
+        return None
 
     def _observe(self, scope: Scope, request: RequestContext, status: int, seconds: float) -> None:
         route = scope.get("route")
@@ -83,16 +109,6 @@ class Edge:
             request.route = route.path_format
         for observe in self._observers:
             observe(Exchange(request, status, seconds))
-
-
-def _refusal(scope: Scope) -> CorevaultError | None:
-    """What no route of ours ever accepts."""
-    if "\0" in scope["path"]:
-        return NotFound()
-    codings = ",".join(Headers(scope=scope).getlist("content-encoding"))
-    if any(coding.strip().lower() not in {"", "identity"} for coding in codings.split(",")):
-        return UnsupportedMediaType("Send the body without Content-Encoding.")
-    return None
 
 
 def _blame(error: Exception) -> CorevaultError:

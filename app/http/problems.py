@@ -59,7 +59,7 @@ def problem(error: CorevaultError, request_id: str, headers: Mapping[str, str] |
     if status == 401:
         extra["WWW-Authenticate"] = "Bearer"
     if status in {429, 503}:
-        extra["Retry-After"] = str(RETRY_AFTER_SECONDS)
+        extra.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
     return JSONResponse(document(error, request_id), status, {"Cache-Control": "no-store"} | extra, MEDIA_TYPE)
 
 
@@ -82,4 +82,4 @@ async def on_invalid_input(request: Request, error: Exception) -> JSONResponse:
     """A body that could not be read or does not validate, or a parameter that does not."""
     assert isinstance(error, RequestValidationError)
     refusal = unreadable_body(request) or InvalidRequest(faults=parameter_faults(error.errors()))
-    return problem(refusal, request_id(request))
+    return problem(refusal, request_id(request), getattr(refusal, "headers", None))

@@ -28,7 +28,14 @@ def test_every_setting_is_an_environment_variable(monkeypatch: pytest.MonkeyPatc
 
 
 def test_children_read_the_same_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path, tls_cert=tmp_path / "c.pem", tls_key=tmp_path / "k.pem", metrics=False)
+    settings = Settings(
+        data_dir=tmp_path,
+        tls_cert=tmp_path / "c.pem",
+        tls_key=tmp_path / "k.pem",
+        metrics=False,
+        allowed_hosts=("vault.example", "::1"),
+        trusted_proxies=("10.0.0.0/8",),
+    )
     for name, value in settings.environment().items():
         monkeypatch.setenv(name, value)
     assert Settings() == settings
@@ -36,9 +43,23 @@ def test_children_read_the_same_settings(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("MAX_EPSILON", "inf"), ("MAX_EPSILON", "0"), ("MAX_ROWS", "-1"), ("LEASE_SECONDS", "nan"), ("LOG_LEVEL", "all")],
+    [
+        ("MAX_EPSILON", "inf"),
+        ("MAX_EPSILON", "0"),
+        ("MAX_ROWS", "-1"),
+        ("LEASE_SECONDS", "nan"),
+        ("LOG_LEVEL", "all"),
+        ("TRUSTED_PROXIES", "proxy.example"),
+    ],
 )
 def test_settings_without_a_meaning_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"COREVAULT_{name}", value)
     with pytest.raises(ValidationError):
         Settings()
+
+
+def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COREVAULT_ALLOWED_HOSTS", "vault.example, 10.1.2.3 ,")
+    assert Settings().allowed_hosts == ("vault.example", "10.1.2.3")
+    monkeypatch.setenv("COREVAULT_ALLOWED_HOSTS", "")
+    assert Settings().allowed_hosts == ()
