@@ -1,5 +1,6 @@
 """An upload's way into the vault, as the worker carries it: once, whatever is repeated, lost or refused."""
 
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -7,9 +8,13 @@ import pytest
 from sqlalchemy import update
 
 from app.datasets.models import Content, Dataset
+from app.datasets.uploads.models import UploadPart
 from app.errors import DependencyUnavailable
+from app.vault.errors import VaultError
+from tests.datasets.test_uploading import digest
 from tests.factories import rows
 from tests.factories.datasets import declared, public_declaration, stored, uploaded
+from tests.factories.uploads import complete, sent
 from tests.factories.worker import House, job_body
 from workers import ingestion as module
 from workers.enclave import Failed, Outcome, ingest
@@ -104,3 +109,61 @@ def test_a_dataset_that_is_deleted_meanwhile_keeps_nothing(
     monkeypatch.setattr(module, "ingest", overtaken)
     house.ingestion().run(content_id)
     assert stored(house.services.store) == []
+
+
+def in_parts(api: httpx.Client, owner: rows.Key, bodies: list[bytes], **announced: Any) -> str:
+    """The id of a dataset whose upload in parts is complete."""
+    dataset_id: str = declared(api, owner, slots=100)["id"]
+    place = f"/v1/datasets/{dataset_id}/uploads"
+    begun = api.post(place, json={"media_type": "text/csv"} | announced, headers=owner.headers)
+    sent(api, owner, begun.headers["location"], *bodies)
+    assert complete(api, owner, begun.headers["location"]).status_code == 202
+    return dataset_id
+
+
+def shown(api: httpx.Client, owner: rows.Key, dataset_id: str) -> dict[str, Any]:
+    content: dict[str, Any] = api.get(f"/v1/datasets/{dataset_id}", headers=owner.headers).json()["content"]
+    return content
+
+
+@pytest.mark.parametrize("cuts", [(), (5,), (5, 5, 28, 29, 40)])
+def test_parts_are_read_as_the_whole(house: House, api: httpx.Client, owner: rows.Key, cuts: tuple[int, ...]) -> None:
+    bounds = [0, *cuts, len(TABLE)]
+    bodies = [TABLE[start:end] for start, end in pairwise(bounds)]
+    dataset_id = in_parts(api, owner, bodies, digest=digest(TABLE), length=len(TABLE))
+    house.work()
+    assert shown(api, owner, dataset_id) == {"version": 1, "status": "ready", "rejection": None}
+    house.sweeper.sweep()
+    assert len(stored(house.services.store)) == 1
+    whole = declared(api, owner, slots=100)["id"]  # another population, the same bytes
+    uploaded(api, owner, whole, TABLE)
+    house.work()
+    assert shown(api, owner, whole)["rejection"] == "duplicate_content"
+
+
+def test_another_digest_of_the_whole_rejects_the_content(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    dataset_id = in_parts(api, owner, [TABLE[:9], TABLE[9:]], digest=digest(TABLE + b"x"))
+    house.work()
+    assert shown(api, owner, dataset_id) == {"version": 1, "status": "rejected", "rejection": "digest_mismatch"}
+
+
+def test_an_upload_of_no_bytes_is_empty(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    dataset_id = in_parts(api, owner, [])
+    house.work()
+    assert shown(api, owner, dataset_id)["rejection"] == "empty"
+
+
+def test_w1_parts_that_were_exchanged_are_never_read(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    """W1: whoever alters the database, but has no key, has no other bytes read in their place."""
+    dataset_id = in_parts(api, owner, [TABLE[:28], TABLE[28:42], TABLE[42:]])
+    with house.database.write() as tx:
+        first, second = tx.query(UploadPart).filter(UploadPart.number > 0).order_by(UploadPart.number)
+        first.number = None
+        tx.flush()
+        second.number = 1
+        tx.flush()
+        first.number = 2
+        (content,) = tx.query(Content)
+    with pytest.raises(VaultError):
+        house.ingestion().run(content.id)
+    assert shown(api, owner, dataset_id)["status"] == "received"
