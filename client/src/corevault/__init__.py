@@ -37,6 +37,7 @@ from corevault.errors import (
     Unauthenticated,
     UnexpectedReply,
     UnsupportedMediaType,
+    UploadInterrupted,
     VerificationError,
     WaitTimeout,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "UnexpectedReply",
     "UnsupportedMediaType",
     "UntrustedRelease",
+    "UploadInterrupted",
     "VerificationError",
     "WaitTimeout",
     "binary",

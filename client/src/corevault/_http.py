@@ -70,6 +70,19 @@ class Http:
         request = self._client.build_request("PUT", path, content=chunks, headers=dict(headers))
         return decode(self.send(request, repeatable=False))
 
+    @property
+    def repeats(self) -> bool:
+        """Whether failed calls are repeated at all."""
+        return self._policy.max_retries > 0
+
+    def patch_bytes(self, path: str, content: bytes, headers: Mapping[str, str]) -> None:
+        """PATCHes a body; once, since only the caller knows what became of it."""
+        self.send(self._client.build_request("PATCH", path, content=content, headers=dict(headers)), repeatable=False)
+
+    def head(self, path: str) -> httpx.Headers:
+        """The headers of a HEAD."""
+        return self.send(self._client.build_request("HEAD", path), repeatable=True).headers
+
     def fetch(self, path: str, params: Params, accept: str) -> httpx.Response:
         """A GET whose body is not JSON, read whole."""
         headers = {"Accept": accept}

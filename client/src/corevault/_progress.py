@@ -1,6 +1,6 @@
 """Progress bars; silent unless asked for. They show planned steps and own bytes, nothing of rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -19,8 +19,12 @@ def _silent(done: float, stage: str = "", /) -> None:
 
 
 @contextmanager
-def bytes_bar(shown: bool, label: str, total: int | None) -> Iterator[Report]:
-    """A bar for an upload; ``total`` None pulses."""
+def bytes_bar(shown: bool | Callable[[int], None], label: str, total: int | None) -> Iterator[Report]:
+    """A bar for an upload, or a function to tell of its bytes; ``total`` None pulses."""
+    if callable(shown):
+        tell = shown
+        yield lambda done, _="", /: tell(int(done))
+        return
     if not shown:
         yield _silent
         return

@@ -22,7 +22,7 @@ class RetryPolicy:
 
     def after_silence(self, attempt: int) -> float | None:
         """Seconds to wait after a failed connection on attempt 0, 1, …; None: give up."""
-        return None if attempt >= self.max_retries else _back_off(attempt)
+        return None if attempt >= self.max_retries else back_off(attempt)
 
     def after_error(self, attempt: int, error: ApiError) -> float | None:
         """Seconds to wait after an error answer; None: give up.
@@ -35,11 +35,12 @@ class RetryPolicy:
         if not isinstance(error, RateLimited | DependencyUnavailable | IdempotencyInProgress):
             return None
         if error.retry_after is None:
-            return _back_off(attempt)
+            return back_off(attempt)
         return error.retry_after if error.retry_after <= _PATIENCE_SECONDS else None
 
 
-def _back_off(attempt: int) -> float:
+def back_off(attempt: int) -> float:
+    """Seconds to wait before repetition 0, 1, …."""
     ceiling = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0**attempt)
     return ceiling * (0.5 + 0.5 * secrets.randbelow(1001) / 1000)
 

@@ -10,6 +10,7 @@
     ``MethodNotAllowedOnPrivateData``, ``DigestMismatch``, ``RateLimited``, ``DependencyUnavailable``,
     ``Internal``. A code that this version does not know stays an ``ApiError``.
   - ``ConnectionFailed``: no answer came, after all retries.
+  - ``UploadInterrupted``: an upload in parts broke off; it can be resumed.
   - ``UnexpectedReply``: an answer came that is not what the contract says.
   - ``ContentRejected``, ``JobFailed``, ``WaitTimeout``: what a wait can end with.
   - ``VerificationError``: a release is not what its certificate says.
@@ -32,6 +33,18 @@ class CorevaultError(Exception):
 
 class ConnectionFailed(CorevaultError):
     """The server could not be reached, or the connection broke; the cause is chained."""
+
+
+class UploadInterrupted(CorevaultError):
+    """An upload broke off and could not be resumed for now; the cause is chained.
+
+    ``datasets.resume(dataset_id, upload_id, source)`` goes on from ``offset``, for a day.
+    """
+
+    def __init__(self, upload_id: str, offset: int) -> None:
+        super().__init__(f"The upload {upload_id} broke off after {offset} bytes; resume it with datasets.resume.")
+        self.upload_id = upload_id
+        self.offset = offset
 
 
 class UnexpectedReply(CorevaultError):

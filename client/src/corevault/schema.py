@@ -6,7 +6,12 @@ question allows, never from the rows, since what they say about the rows is not 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from corevault._check import TableCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +79,14 @@ class Schema:
     def to_json(self) -> list[dict[str, Any]]:
         """The columns as the HTTP contract has them."""
         return [column.to_json() for column in self.columns]
+
+    def check(self, frame: "pd.DataFrame") -> "TableCheck":
+        """What would become of a table's cells, found here: nothing is sent anywhere.
+
+        Nobody can tell once the table is in the vault: a column whose cells are coded otherwise than declared
+        (``M`` for ``Male``) makes every row null, silently. What you see here comes from the rows: do not mend
+        the declaration by it, unless it is plainly a mistake.
+        """
+        from corevault._check import check_table  # noqa: PLC0415  (pandas is an optional extra)
+
+        return check_table(self.columns, frame)

@@ -1,10 +1,10 @@
 """``client.datasets``: declare, upload, watch, delete."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from corevault import _upload
+from corevault import _resumable, _upload
 from corevault._http import Http, segment
 from corevault._progress import Report, bytes_bar
 from corevault.errors import ContentRejected, WaitTimeout
@@ -97,18 +97,41 @@ class Datasets:
         source: "str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | pd.DataFrame",
         *,
         media_type: str | None = None,
-        progress: bool = False,
+        progress: bool | Callable[[int], None] = False,
+        resumable: bool | None = None,
     ) -> Dataset:
         """Streams a table into the vault: a path, bytes, a binary file, a DataFrame or chunks of bytes.
 
         Never held whole; where the source can be read twice, a digest goes with it. The server answers once
-        the bytes are sealed: ``wait_until_ready`` tells what became of them. Never repeated by the SDK.
+        the bytes are sealed: ``wait_until_ready`` tells what became of them. ``progress`` shows a bar, or is
+        called with the number of bytes that were sent.
+
+        ``resumable`` None: what is known to be large goes in parts, which are sent again where the connection
+        breaks; the rest goes in one request, which is never repeated. Raises ``UploadInterrupted`` where the
+        server stays away.
         """
         upload = _upload.prepare(source, media_type)
+        large = upload.length is not None and upload.length >= _resumable.LARGE_BYTES
         with bytes_bar(progress, "Uploading", upload.length) as report:
+            if large if resumable is None else resumable:
+                upload_id = _resumable.begin(self._http, dataset_id, upload)
+                return Dataset.from_json(_resumable.send(self._http, dataset_id, upload_id, upload, report))
             chunks = _counted(upload.chunks(), report)
             path = f"/v1/datasets/{segment(dataset_id)}/content"
             return Dataset.from_json(self._http.put_stream(path, chunks, upload.headers()))
+
+    def resume(
+        self,
+        dataset_id: str,
+        upload_id: str,
+        source: "str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | pd.DataFrame",
+        *,
+        progress: bool | Callable[[int], None] = False,
+    ) -> Dataset:
+        """Goes on with an upload that was interrupted, from the same source as before."""
+        upload = _upload.prepare(source, _upload.CSV)
+        with bytes_bar(progress, "Uploading", upload.length) as report:
+            return Dataset.from_json(_resumable.send(self._http, dataset_id, upload_id, upload, report))
 
     def wait_until_ready(
         self, dataset_id: str, *, timeout_seconds: float = 600.0, poll_seconds: float = 0.25
