@@ -57,11 +57,12 @@ def questions() -> Table:
     x[:, -1] = 1
     rows, present = x * rng.choice([-1, 1], (ROWS, 1)).astype(np.float32), np.ones(ROWS, dtype=bool)
     theta, transform = 0.5 * rng.standard_normal(WIDTH), np.eye(WIDTH)
+    deviations = 0.1 * rng.standard_normal((DRAWS // 2, WIDTH))
     table = Table(title=f"One question, {ROWS:,} rows x {WIDTH} columns: milliseconds")
     for name in ("kind", "values", "question", "product", "ratio"):
         table.add_column(name, justify="right")
     for question in (
-        PotentialSum(theta + 0.1 * rng.standard_normal((DRAWS, WIDTH)), 1.0),
+        PotentialSum(np.concatenate([theta + deviations, theta - deviations]), 1.0, antithetic=True),
         BoundedScoreSum(theta, transform, 1.0),
         ClippedScoreSum(theta, transform, 1.0),
         InformationSum(theta, transform, 1.0),

@@ -77,7 +77,8 @@ def asked(kind: str) -> Question:
     width = FEATURES + 1
     theta = 0.5 * rng.standard_normal(width)
     if kind == "potential_sum":
-        return PotentialSum(theta + 0.1 * rng.standard_normal((DRAWS, width)), CLIP)
+        deviations = 0.1 * rng.standard_normal((DRAWS // 2, width))
+        return PotentialSum(np.concatenate([theta + deviations, theta - deviations]), CLIP, antithetic=True)
     return BoundedScoreSum(theta, np.eye(width), CLIP)
 
 

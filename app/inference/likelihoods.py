@@ -20,15 +20,28 @@ class Expansion:
     information: Array64
 
 
+class Unpaired:
+    """For models whose potentials at antithetic pairs of draws have nothing in common that is worth its while."""
+
+    __slots__ = ()
+
+    def paired_losses(self: "Model", rows: Array32, centre: Array32, deviations: Array32, out: Array32) -> Array32:
+        """As :meth:`Model.paired_losses`."""
+        draws = np.concatenate((centre + deviations, centre - deviations))
+        losses: Array32 = np.negative(self.log_likelihood(rows, draws, out=out), out=out)
+        return losses
+
+
 class Model(Protocol):
     """A likelihood of a design row of p coordinates (and its target), with a parameter ``theta`` in R^D.
 
     ``rows`` are whatever :meth:`fold` makes of design rows and targets, ``(n, row_width)``; a row of zeros is null: its
     log-likelihood does not depend on ``theta``. Log-likelihoods leave out what does not depend on ``theta``.
 
-    Row zone: :meth:`log_likelihood` in single precision, :meth:`scores`, :meth:`bounded_scores` and
-    :meth:`information_factors` see private rows. They take and give float32, are total (whatever the values, no error,
-    no warning, the shape stays), and reach no subnormal number, which would take longer.
+    Row zone: :meth:`log_likelihood` in single precision, :meth:`paired_losses`, :meth:`scores`,
+    :meth:`bounded_scores` and :meth:`information_factors` see private rows. They take and give float32, are total
+    (whatever the values, no error, no warning, the shape stays), and reach no subnormal number, which would take
+    longer.
     """
 
     @property
@@ -61,6 +74,12 @@ class Model(Protocol):
 
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Potentials ``(n, S)`` of ``rows`` at ``draws`` ``(S, D)``, written to ``out`` where given."""
+
+    def paired_losses(self, rows: Array32, centre: Array32, deviations: Array32, out: Array32) -> Array32:
+        """Negative potentials ``(n, S)`` at ``centre + deviations``, then ``centre - deviations``, written to ``out``.
+
+        Each row's are known up to a constant. ``centre`` is ``(D,)``, ``deviations`` ``(S / 2, D)``. Row zone.
+        """
 
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]

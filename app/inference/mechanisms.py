@@ -21,9 +21,6 @@ MAX_SCALE = 1e9
 _LOSS = 2.0**-22
 """What a sum of squares in single precision may lack, as a share for each value; four times the bound."""
 
-_EXACT_VALUES = 1 << 15
-"""Values that are converted to double precision together: they stay in the cache, and their sums far below 2**53."""
-
 _MAX_SUM = 1 << 61
 
 
@@ -93,7 +90,7 @@ def clip_to_grid(values: Array32, present: NDArray[np.bool_], clip: float) -> Ar
     Every row ``k`` of the result holds integers with ``sum(k**2) <= K**2`` exactly: rows are clipped a little inside
     the ball, and a row that is outside of it after rounding all the same is zeroed. So is a row that is not finite; an
     absent one is scaled by zero, which takes no other time than a present one, so that durations do not count the
-    absent. Total: never raises, never warns.
+    absent. Total: never raises, never warns. Rows may lie in memory one after the other, or their values may (order F).
 
     The comparison is made in single precision, in which the S squares and their sum lose a share of at most
     ``S 2**-24 / (1 - S 2**-24)`` in any order (Higham, *Accuracy and Stability of Numerical Algorithms*, 2002, section
@@ -102,13 +99,18 @@ def clip_to_grid(values: Array32, present: NDArray[np.bool_], clip: float) -> Ar
     length = values.shape[1]
     with np.errstate(all="ignore"):
         radius = GRID * (1 - _margin(length)) - math.sqrt(length) / 2
-        norm = np.sqrt(np.vecdot(values, values))
-        scale = np.minimum(radius / norm, GRID / clip) * present
+        scale = np.minimum(radius / np.sqrt(_squares(values)), GRID / clip) * present
         values *= scale.astype(np.float32)[:, None]
         np.rint(values, out=values)
-        within = np.vecdot(values, values) <= np.float32((1 - length * _LOSS) * float(GRID) ** 2)
+        within = _squares(values) <= np.float32((1 - length * _LOSS) * float(GRID) ** 2)
         values[~within] = 0
     return values
+
+
+def _squares(values: Array32) -> Array32:
+    """Squared norms ``(n,)``, each found by the same steps wherever its row lies."""
+    found: Array32 = np.einsum("ij,ij->i", values, values)
+    return found
 
 
 def _margin(length: int) -> float:
@@ -140,10 +142,6 @@ def factors_to_grid(factors: Array32, present: NDArray[np.bool_], bound: float) 
 
 
 def exact_sum(contributions: Array32) -> Integers:
-    """Column sums ``(S,)`` of integer contributions up to K, exact: partial sums in float64 stay below 2**53."""
-    total = np.zeros(contributions.shape[1], dtype=np.int64)
-    size = max(1, _EXACT_VALUES // len(total))
-    for start in range(0, len(contributions), size):
-        part = contributions[start : start + size].astype(np.float64)
-        total += (np.ones(len(part)) @ part).astype(np.int64)
-    return total
+    """Column sums ``(S,)`` of integer contributions ``(n, S)`` up to K, exact: float64 holds them for n below 2**29."""
+    total: Array64 = np.einsum("ij->j", contributions, dtype=np.float64)
+    return total.astype(np.int64)

@@ -171,6 +171,15 @@ class ModelConformance(ABC):
         assert np.all(np.isfinite(double))
         np.testing.assert_allclose(single, np.maximum(double, self.least_single), rtol=1e-4, atol=1e-4)
 
+    def test_losses_of_pairs_are_potentials_with_the_other_sign_up_to_a_constant_a_row(self) -> None:
+        rng, model = np.random.default_rng(2), self.model()
+        rows, centre, deviations = self.rows(rng), self.theta(rng), 0.3 * self.draws(rng)
+        expected = -model.log_likelihood(rows, np.concatenate((centre + deviations, centre - deviations)))
+        x, c, h = (each.astype(np.float32) for each in (rows, centre, deviations))
+        for out in (np.empty_like(expected, dtype=np.float32), np.empty_like(expected.T, dtype=np.float32).T):
+            difference = model.paired_losses(x, c, h, out) - expected
+            np.testing.assert_allclose(difference - difference[:, :1], 0, atol=1e-4)
+
     def test_a_null_row_says_nothing(self) -> None:
         rng, model = np.random.default_rng(3), self.model()
         null, theta = np.zeros((1, model.row_width)), self.theta(rng)

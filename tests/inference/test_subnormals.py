@@ -10,24 +10,37 @@ from app.inference.questions import moments
 from app.inference.questions.moments import LengthHistogram, MomentSum
 
 
-def test_no_row_reaches_a_subnormal_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """W14: every exponential of every activation is a normal number."""
-    exponentials: list[np.ndarray] = []
+@pytest.mark.parametrize("paired", [False, True], ids=["single", "paired"])
+def test_no_row_reaches_a_subnormal_number(monkeypatch: pytest.MonkeyPatch, paired: bool) -> None:
+    """W14: every exponential of every activation is a normal number, and so are inverses and logarithms."""
+    made: list[np.ndarray] = []
 
     class Recording:
         def __getattr__(self, name: str) -> object:
             return getattr(np, name)
 
-        def exp(self, values: np.ndarray, out: np.ndarray) -> np.ndarray:
-            exponentials.append(np.exp(values, out=out).copy())
-            return out
+        def record(self, values: np.ndarray) -> None:
+            made.append(values.copy())
+
+        def exp(self, values: np.ndarray, out: np.ndarray) -> None:
+            self.record(np.exp(values, out=out))
+
+        def reciprocal(self, values: np.ndarray, out: np.ndarray) -> None:
+            self.record(np.reciprocal(values, out=out))
+
+        def log(self, values: np.ndarray, out: np.ndarray) -> None:
+            self.record(values)
+            np.log(values, out=out)
 
     monkeypatch.setattr(logistic, "np", Recording())
-    activations = np.linspace(-400, 400, 100_001, dtype=np.float32)[:, None]
-    LogisticRegression(1).log_likelihood(activations, np.ones((1, 1), dtype=np.float32))
-    (found,) = exponentials
-    assert found.min() >= np.finfo(np.float32).tiny
-    assert np.all(np.isfinite(found))
+    activations, one = np.linspace(-400, 400, 100_001, dtype=np.float32)[:, None], np.ones((1, 1), dtype=np.float32)
+    if paired:
+        out = np.empty((len(activations), 2), dtype=np.float32)
+        LogisticRegression(1).paired_losses(activations, one[0], one, out)
+    else:
+        LogisticRegression(1).log_likelihood(activations, one)
+    assert len(made) == (3 if paired else 2)
+    assert all(np.all(np.isfinite(found)) and found.min() >= np.finfo(np.float32).tiny for found in made)
 
 
 @pytest.mark.parametrize("cut", [0.3, 2.7, 40.0])

@@ -190,7 +190,7 @@ class DpPsvi:
         u, y, points, single = (each.astype(np.float32) for each in (state.u, state.y, rows, draws))
         potentials = centred_potentials(setup.model, points, single)
         clip = _clip(potentials)
-        data = oracle.ask(PotentialSum(draws, clip)) / setup.sampling_rate
+        data = oracle.ask(PotentialSum(draws, clip, antithetic=len(draws) % 2 == 0)) / setup.sampling_rate
         by_weight, by_point, by_target = psvi_gradients(
             setup.model, u, y, weights, single, potentials=potentials, data=data
         )

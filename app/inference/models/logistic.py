@@ -18,6 +18,9 @@ from app.inference.protocol import Array32, Array64, Expansion
 _BOUNDS: dict[type, float] = {np.float32: 80.0, np.float64: 700.0}
 """Activations beyond count as these."""
 
+_PAIR_BOUND = 40.0
+"""The same where an activation is a sum of two."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogisticRegression(Labels):
@@ -37,6 +40,23 @@ class LogisticRegression(Labels):
         values += 1
         np.log(values, out=values)
         return np.negative(values, out=values)
+
+    @np.errstate(all="ignore")
+    def paired_losses(self, rows: Array32, centre: Array32, deviations: Array32, out: Array32) -> Array32:
+        """``c - log sigmoid(c + h) = log(exp(c) + exp(-h))`` and likewise for ``-h``: half of the exponentials.
+
+        ``c`` and ``h`` are bounded so that nothing overflows and nothing is subnormal (W14). Where ``c`` is large, and
+        so the potential small, the error is one rounding of ``c``.
+        """
+        pairs = len(deviations)
+        values = np.matmul(np.concatenate((-deviations, centre[None])), rows.T)
+        np.clip(values, -_PAIR_BOUND, _PAIR_BOUND, out=values)
+        np.exp(values, out=values)
+        np.add(values[:pairs], values[pairs], out=out[:, :pairs].T)
+        np.reciprocal(values[:pairs], out=values[:pairs])
+        np.add(values[:pairs], values[pairs], out=out[:, pairs:].T)
+        np.log(out, out=out)
+        return out
 
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from app.inference.likelihoods import Unpaired
 from app.inference.models.bounded import ACTIVATION, SHRINK, lengths
 from app.inference.models.definition import Family
 from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
@@ -24,7 +25,7 @@ _ACTIVATION: Final = ACTIVATION / 2
 
 
 @dataclass(frozen=True, slots=True)
-class MultinomialLogistic:
+class MultinomialLogistic(Unpaired):
     """The model for a design of ``width`` columns and the declared ``classes``."""
 
     width: int
@@ -68,18 +69,18 @@ class MultinomialLogistic:
         return chosen.astype(y.dtype)
 
     def _activations(self, x: NDArray[Any], draws: NDArray[Any], bound: float) -> Iterator[NDArray[Any]]:
-        """``x'theta_k`` within the bound, ``(n, S)``, class by class."""
+        """``x'theta_k`` within the bound, ``(n, S)``, draw after draw in memory, class by class."""
         for k in range(self.predictors):
-            values = x @ draws[:, k * self.width : (k + 1) * self.width].T
+            values = (draws[:, k * self.width : (k + 1) * self.width] @ x.T).T
             yield np.clip(values, -bound, bound, out=values)
 
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """``x'theta_y - log(1 + sum_k exp(x'theta_k))``, shape ``(n, S)``."""
         chosen = self._chosen(rows[:, -1])
-        total = np.ones((len(rows), len(draws)), dtype=rows.dtype)
-        own = np.zeros_like(total) if out is None else out
+        own = np.empty((len(draws), len(rows)), dtype=rows.dtype).T if out is None else out
         own[...] = 0
+        total = np.ones_like(own)
         for k, values in enumerate(self._activations(self.features(rows), draws, _BOUNDS[rows.dtype.type])):
             own += chosen[:, k, None] * values
             total += np.exp(values, out=values)

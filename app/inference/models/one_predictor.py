@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.inference.likelihoods import Unpaired
+
 
 @dataclass(frozen=True, slots=True)
-class OnePredictor:
+class OnePredictor(Unpaired):
     """A coefficient for each of the design's ``width`` columns, and nothing else."""
 
     width: int

@@ -14,9 +14,8 @@ MOST_ROWS = 2048
 _TILE = 64
 """Rows that products are computed in: in whole tiles, a row is rounded alike wherever it lies."""
 
-_MOST_VALUES = 1 << 15
-"""Values that are worked on together at most, unless a tile has more: 128 KiB stay in the cache, and a small batch is
-not filled up with many null rows."""
+_MOST_VALUES = 1 << 17
+"""Values that are worked on together at most, unless a tile has more: 512 KiB stay in the cache."""
 
 
 def power_of_two(n: int) -> int:
@@ -33,9 +32,10 @@ def block_units(length: int, rows_per_unit: int) -> int:
     return power_of_two(rows // rows_per_unit)
 
 
-def block_rows(length: int, rows_per_unit: int) -> int:
-    """Rows that are worked on together: those of :func:`block_units`, and null rows that fill the last tile."""
-    return -(-block_units(length, rows_per_unit) * rows_per_unit // _TILE) * _TILE
+def block_rows(units: int, rows_per_unit: int) -> int:
+    """Rows of a block for so many units: null rows fill a power of two of units, and its last tile."""
+    filled = 1 << (units - 1).bit_length()
+    return -(-filled * rows_per_unit // _TILE) * _TILE
 
 
 def check_array(array: Array64, shape: tuple[int, ...], name: str) -> None:
@@ -47,15 +47,16 @@ def check_array(array: Array64, shape: tuple[int, ...], name: str) -> None:
 def unit_blocks(
     rows: Array32, present: NDArray[np.bool_], rows_per_unit: int, length: int
 ) -> Iterator[tuple[Array32, NDArray[np.bool_]]]:
-    """Consecutive rows, :func:`block_units` together, and their presence.
+    """Consecutive rows, at most :func:`block_units` together, and their presence.
 
-    Every block has :func:`block_rows` rows, null ones behind those that have a presence. Single precision may round a
-    row otherwise in another shape or in the last, incomplete tile; so a row's contribution is the same bit for bit
+    Blocks have the :func:`block_rows` of their units, null rows behind those that have a presence: whole tiles. Single
+    precision may round a row otherwise in the last, incomplete tile; so a row's contribution is the same bit for bit
     wherever it lies, and who else is in the table moves rows about without changing what they contribute (W5).
     """
-    size, whole = block_units(length, rows_per_unit) * rows_per_unit, block_rows(length, rows_per_unit)
+    size = block_units(length, rows_per_unit) * rows_per_unit
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
+        whole = block_rows(-(-len(block) // rows_per_unit), rows_per_unit)
         if len(block) < whole:
             block = np.concatenate([block, np.zeros((whole - len(block), rows.shape[1]), dtype=rows.dtype)])
         yield block, present[start : start + size]

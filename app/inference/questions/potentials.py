@@ -1,23 +1,31 @@
 """Clipped sums of centred potentials (Bayesian Pseudocoresets, 2020, Eq. 6)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 from app.inference.design import Design
-from app.inference.mechanisms import GRID, admissible_clip
+from app.inference.mechanisms import GRID, BadQuestion, admissible_clip
 from app.inference.protocol import Array32, Array64, Integers, Model
-from app.inference.questions.blocks import block_rows, check_array, clipped_sum
+from app.inference.questions.blocks import check_array, clipped_sum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PotentialSum:
-    """``sum_b clip_C(G(x_b))``: log-likelihoods at ``draws`` ``(S, D)``, centred over the draws; answer ``(S,)``."""
+    """``sum_b clip_C(G(x_b))``: log-likelihoods at ``draws`` ``(S, D)``, centred over the draws; answer ``(S,)``.
+
+    ``antithetic`` draws come in pairs around a centre that is theirs in common: half of them first, then their partners
+    in the same order, up to rounding. What clipping and rounding make of a vector does not depend on its sign, so
+    losses are summed.
+    """
 
     draws: Array64
     clip: float
+    antithetic: bool = False
     kind: ClassVar[str] = "potential_sum"
 
     @property
@@ -26,24 +34,27 @@ class PotentialSum:
         return len(self.draws)
 
     def check(self, model: Model, design: Design) -> None:
-        """Raise BadQuestion unless draws and clip are finite and the draws parameters of ``model``."""
+        """Raise BadQuestion unless draws and clip are finite, the draws parameters of ``model``, and pairs complete."""
         check_array(self.draws, (self.length, model.dimension), "draws")
+        if self.antithetic and self.length % 2:
+            raise BadQuestion("antithetic draws come in pairs")
         admissible_clip(self.clip)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """As :meth:`app.inference.protocol.Question.sum`."""
-        with np.errstate(all="ignore"):
-            draws = self.draws.astype(np.float32)
-        buffer = np.empty((block_rows(self.length, rows_per_unit), self.length), dtype=np.float32)
-        mean = np.full(len(draws), 1 / len(draws), dtype=np.float32)
+        losses, clip = _losses(model, self.draws, antithetic=self.antithetic), admissible_clip(self.clip)
+        ones = np.ones(self.length, dtype=np.float32)
+        mean, buffer = ones / self.length, np.empty(0, dtype=np.float32)
 
         def centred(block: Array32) -> Array32:
-            potentials: Array32 = model.log_likelihood(block, draws, out=buffer)
-            potentials -= (potentials @ mean)[:, None]
-            return potentials
+            nonlocal buffer
+            size = len(block) * self.length
+            if len(buffer) < size:
+                buffer = np.empty(size, dtype=np.float32)
+            values = losses(block, buffer[:size].reshape(self.length, -1).T)
+            return np.asarray(blas.sger(-1, values @ mean, ones, a=values, overwrite_a=1))
 
-        clip = admissible_clip(self.clip)
-        return clipped_sum(centred, rows, present, rows_per_unit, length=self.length, clip=clip)
+        return -clipped_sum(centred, rows, present, rows_per_unit, length=self.length, clip=clip)
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every draw."""
@@ -52,3 +63,15 @@ class PotentialSum:
     def answer(self, noised: Integers) -> Array64:
         """``(S,)``, in nats."""
         return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
+
+
+def _losses(model: Model, draws: Array64, *, antithetic: bool) -> Callable[[Array32, Array32], Array32]:
+    """How to write the losses of rows, each up to a constant, into an array ``(n, S)`` that lies draw after draw."""
+    with np.errstate(all="ignore"):
+        if antithetic:
+            half = len(draws) // 2
+            centre, deviations = draws[0] + draws[half], draws[:half] - draws[half:]
+            pairs = (0.5 * centre).astype(np.float32), (0.5 * deviations).astype(np.float32)
+            return lambda rows, out: model.paired_losses(rows, *pairs, out)
+        single = draws.astype(np.float32)
+    return lambda rows, out: np.negative(model.log_likelihood(rows, single, out=out), out=out)
