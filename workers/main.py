@@ -17,6 +17,7 @@ from celery.exceptions import SecurityWarning
 from celery.worker import state
 from pydantic import ValidationError
 
+from app import tracing
 from app.config import Settings, invalid_names
 from app.errors import CorevaultError
 from app.http.logs import configure_logs
@@ -52,6 +53,7 @@ def _work(settings: Settings) -> None:
     def start_child(**_: Any) -> None:
         die_with_parent(parent)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # whoever stops a whole group means the first process
+        tracing.configure(settings.otlp_endpoint, "corevault-worker")  # not before the fork: it starts a thread
         _workshops[os.getpid()] = make_workshop(settings, sign.is_up)
 
     def leave(**_: Any) -> None:

@@ -25,6 +25,7 @@ from app.privacy.events import PrivacyEvent
 from app.releases import repository as releases
 from app.releases.publication import Draft, Publisher
 from app.releases.statement import Standing
+from app.tracing import span
 from workers.assignments import Assignment, Tables, assignment
 from workers.computation import EnclaveFault, compute
 from workers.heartbeat import Heartbeat, Stopped
@@ -85,7 +86,11 @@ class Runner:
             claim = self._lifecycle.claim(tx, job_id)
         if claim is None:
             return
-        log = structlog.get_logger().bind(job_id=job_id, attempt=claim.attempt)
+        with span("job", claim.trace, job_id=job_id, attempt=claim.attempt, request_id=claim.request_id):
+            self._run(claim)
+
+    def _run(self, claim: Claim) -> None:
+        log = structlog.get_logger().bind(job_id=claim.job_id, attempt=claim.attempt, request_id=claim.request_id)
         log.info("job claimed")
         try:
             with self.heartbeat(claim) as heartbeat:
@@ -130,7 +135,7 @@ class Runner:
 
         heartbeat.enter(Stage.RUNNING)
         run = assignment.run
-        with self._tables(assignment) as rows, self._sharing.shared(assignment, rows) as summation:
+        with span("job.run"), self._tables(assignment) as rows, self._sharing.shared(assignment, rows) as summation:
             return compute(run.plan, run.facts, rows, on_step, summation)
 
     def _die(self, claim: Claim) -> None:
@@ -150,7 +155,7 @@ class Runner:
 
     def _open(self, claim: Claim) -> Assignment:
         """Past this transaction the job is charged, come what may."""
-        with self._database.write() as tx:
+        with span("job.open"), self._database.write() as tx:
             job = self._lifecycle.open(tx, claim)
             opened = None if job is None else assignment(tx, claim, job)
         if opened is None:
@@ -160,7 +165,7 @@ class Runner:
     def _publish(self, assignment: Assignment, draft: Draft, executed: tuple[PrivacyEvent, ...]) -> None:
         """Settle, publish and finish in one transaction."""
         claim, dataset_id = assignment.claim, assignment.run.dataset_id
-        with self._database.write() as tx:
+        with span("job.publish"), self._database.write() as tx:
             hold = self._lifecycle.settle(tx, claim, executed)
             if hold is Hold.HELD:
                 public = tx.get_one(Dataset, dataset_id).releases_public

@@ -80,7 +80,7 @@ def _jobs(session: ReadSession) -> Iterator[Metric]:
     running = select(Job.stage, func.count()).where(Job.status == "running").group_by(Job.stage)
     stages = {str(stage): 0.0 for stage in Stage} | {stage: float(count) for stage, count in session.execute(running)}
     yield _family("jobs_running", "Running jobs by stage.", "stage", stages)
-    lost = session.scalar(select(func.sum(Job.attempts - 1)).where(Job.attempts > 1)) or 0
+    lost = session.scalar(select(func.sum(Job.attempts - Job.handovers - 1)).where(Job.attempts > 1)) or 0
     yield _counter("job_attempts_lost", "Attempts whose worker was lost and that were made again.", lost)
     oldest = session.scalar(select(func.min(Job.lease_until)).where(Job.status == "running"))
     yield _gauge("job_lease_overdue_seconds", "How far the stalest heartbeat is beyond its lease.", _age(oldest))

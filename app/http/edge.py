@@ -22,6 +22,7 @@ from app.db import new_id
 from app.errors import CorevaultError, DependencyUnavailable, Internal, InvalidRequest, NotFound, UnsupportedMediaType
 from app.http.addresses import AllowedHosts
 from app.http.problems import problem
+from app.tracing import span
 
 _WRONG_HOST: Final = (
     "This server does not go by the name in the Host header; its operator sets COREVAULT_ALLOWED_HOSTS."
@@ -75,14 +76,21 @@ class Edge:
             await send(message)
 
         try:
-            await self._answer(scope, receive, stamped)
-        except Exception as error:  # noqa: BLE001  (the edge is where every failure ends)
-            log_failure(error, request_id)
-            if status:
-                raise ResponseAborted from None
-            await problem(_blame(error), request_id)(scope, receive, stamped)
+            with span("request") as traced:
+                try:
+                    await self._answer(scope, receive, stamped)
+                except Exception as error:  # noqa: BLE001  (the edge is where every failure ends)
+                    log_failure(error, request_id)
+                    if status:
+                        raise ResponseAborted from None
+                    await problem(_blame(error), request_id)(scope, receive, stamped)
+                finally:
+                    _name(scope, request)
+                    traced.name = request.action
+                    traced.tell(request_id=request_id, status=status, code=request.code)
         finally:
-            self._observe(scope, request, status, time.perf_counter() - started)
+            for observe in self._observers:
+                observe(Exchange(request, status, time.perf_counter() - started))
             context.leave(token)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,12 +111,12 @@ class Edge:
             return UnsupportedMediaType("Send the body without Content-Encoding.")
         return None
 
-    def _observe(self, scope: Scope, request: RequestContext, status: int, seconds: float) -> None:
-        route = scope.get("route")
-        if request.route == context.UNMATCHED and isinstance(route, APIRoute):  # refused before it was reached
-            request.route = route.path_format
-        for observe in self._observers:
-            observe(Exchange(request, status, seconds))
+
+def _name(scope: Scope, request: RequestContext) -> None:
+    """Give a request that was refused before its route was reached the template of it all the same."""
+    route = scope.get("route")
+    if request.route == context.UNMATCHED and isinstance(route, APIRoute):
+        request.route = route.path_format
 
 
 def _blame(error: Exception) -> CorevaultError:

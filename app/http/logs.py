@@ -2,9 +2,12 @@
 
 import logging
 import sys
+from typing import Any
 
 import structlog
+from structlog.typing import EventDict
 
+from app.context import current
 from app.http.edge import Exchange
 
 
@@ -19,11 +22,18 @@ class _LevelAndKindOnly(logging.Formatter):
         return str(renderer(None, "", stamped))
 
 
+def _add_request_id(_: Any, __: str, event: EventDict) -> EventDict:
+    """Name the request that is being answered in every line that is written meanwhile."""
+    request = current()
+    return event if request is None else {"request_id": request.request_id, **event}
+
+
 def configure_logs(level: str) -> None:
     """Make structlog write one JSON object a line to stderr, and reduce libraries' records to origin and kind."""
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
+            _add_request_id,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(),

@@ -72,6 +72,8 @@ class Claim:
     job_id: str
     fencing_token: int
     attempt: int
+    request_id: str | None = None  # of the call that submitted it
+    trace: str | None = None  # the trace context of that call
 
 
 def accounted(job: Job) -> bool:
@@ -118,7 +120,7 @@ class Lifecycle:
             started_at=func.coalesce(Job.started_at, literal(at, UtcDateTime())),
         )
         job = repository.get(tx, job_id) if taken else None
-        return None if job is None else Claim(job.id, job.fencing_token, job.attempts)
+        return None if job is None else Claim(job.id, job.fencing_token, job.attempts, job.request_id, job.trace)
 
     def open(self, tx: WriteSession, claim: Claim) -> Job | None:
         """The point of no return: pin the content and mark the reservation opened. None if the job is lost.

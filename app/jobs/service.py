@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app import crashpoints
+from app import crashpoints, tracing
 from app.auth.caller import Caller
 from app.context import current, seen
 from app.datasets import access
@@ -23,6 +23,7 @@ from app.jobs.schemas import Cost, JobBody, QuoteSize, QuoteView
 from app.jobs.views import mechanism_view
 from app.ledger import Ledger
 from app.ledger.charge import Charge
+from app.tracing import span
 
 RUNNERS = frozenset({"owner", "analyst"})
 _NOISE = NoiseCache()
@@ -95,7 +96,8 @@ def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Calle
     job = _new_job(priced, caller, body)
     if priced.dataset.sensitivity == "private":
         crashpoints.reach("before-reserve")
-        preview = ledger.reserve(tx, priced.dataset.id, job.id, charge_of(priced.plan))
+        with span("ledger.reserve", job_id=job.id):
+            preview = ledger.reserve(tx, priced.dataset.id, job.id, charge_of(priced.plan))
         crashpoints.reach("after-reserve")
         job.cost_epsilon, job.cost_delta = preview.cost_epsilon, preview.cost_delta
     tx.add(job)
@@ -184,4 +186,5 @@ def _new_job(priced: Priced, caller: Caller, body: JobBody) -> Job:
         created_at=at,
         queued_at=at,
         request_id=None if (request := current()) is None else request.request_id,
+        trace=tracing.context(),
     )

@@ -9,6 +9,7 @@ from celery import Celery, group
 
 from app.queue import TASKS_QUEUE
 from app.queue.files import folder_options
+from app.tracing import span
 
 FILESYSTEM: Final = "filesystem://"
 _CONNECT_SECONDS: Final = 2.0
@@ -63,7 +64,8 @@ class CeleryQueue:
 
     def _send(self, task: str, attempt: Callable[[], object]) -> None:
         try:
-            attempt()
+            with span("queue.send", task=task):
+                attempt()
         except Exception as error:  # noqa: BLE001  (every broker library fails in its own classes)
             structlog.get_logger().warning("message not sent", task=task, kind=type(error).__name__)
 

@@ -76,6 +76,21 @@ def _content(world: World) -> httpx.Response:
     )
 
 
+def _begin(world: World) -> httpx.Response:
+    body = {"media_type": "text/csv"}
+    return world.call("POST", f"/v1/datasets/{_dataset(world).json()['id']}/uploads", world.owner, json=body)
+
+
+def _send(world: World, address: str) -> httpx.Response:
+    return world.call("PATCH", address, world.owner, content=TABLE, headers={"Upload-Offset": "0"})
+
+
+def _complete(world: World) -> httpx.Response:
+    address = _begin(world).headers["Location"]
+    assert _send(world, address).status_code == 204
+    return world.call("POST", f"{address}/complete", world.owner)
+
+
 SUCCESSES: dict[str, Call] = {
     "POST /v1/api-keys": _create_key,
     "POST /v1/api-keys/{key_id}/rotate": lambda w: w.call("POST", f"/v1/api-keys/{_new_key(w)}/rotate", w.admin),
@@ -89,6 +104,12 @@ SUCCESSES: dict[str, Call] = {
     "PUT /v1/datasets/{dataset_id}/budget": lambda w: w.call(
         "PUT", f"/v1/datasets/{w.dataset}/budget", w.owner, json={"epsilon": 1.5}
     ),
+    "POST /v1/datasets/{dataset_id}/uploads": _begin,
+    "PATCH /v1/datasets/{dataset_id}/uploads/{upload_id}": lambda w: _send(w, _begin(w).headers["Location"]),
+    "DELETE /v1/datasets/{dataset_id}/uploads/{upload_id}": lambda w: w.call(
+        "DELETE", _begin(w).headers["Location"], w.owner
+    ),
+    "POST /v1/datasets/{dataset_id}/uploads/{upload_id}/complete": _complete,
     "POST /v1/jobs": _job,
     "POST /v1/jobs/{job_id}/cancel": _cancel,
 }
@@ -148,7 +169,7 @@ def test_a_change_that_is_rolled_back_leaves_none(world: World, action: str, mon
 @pytest.mark.parametrize("action", [*SUCCESSES, *READS_BY_POST])
 def test_a_refusal_leaves_exactly_one_entry(world: World, admin: rows.Key, action: str) -> None:
     method, _, template = action.partition(" ")
-    path = template.format(key_id="key_none", dataset_id="ds_none", job_id="job_none")
+    path = template.format(key_id="key_none", dataset_id="ds_none", job_id="job_none", upload_id="up_none")
     with world.house.database.write() as tx:
         auditor = rows.api_key(tx, "auditor")
     before = {entry.id for entry in world.entries()}
