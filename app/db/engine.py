@@ -1,12 +1,22 @@
 """Engines: SQLite tuned for one durable folder, PostgreSQL as it comes."""
 
+import math
+import time
 from contextlib import closing
 from sqlite3 import Connection as SqliteConnection
 from sqlite3 import OperationalError
+from typing import Any
 
+from psycopg import Connection as PsycopgConnection
+from psycopg import Error as PsycopgError
 from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+CONNECTIONS = 10
+TIMEOUTS_MS = {"lock_timeout": 15_000, "statement_timeout": 60_000, "idle_in_transaction_session_timeout": 60_000}
+POOL_TIMEOUT_SECONDS, CONNECT_TIMEOUT_SECONDS = 15, 5
+PING_AFTER_SECONDS = 2.0
 BUSY_TIMEOUT_MS = 30_000
 LOG_TIMEOUT_MS = 1_000
 _PRAGMAS = (
@@ -18,18 +28,51 @@ _PRAGMAS = (
 )
 
 
-def make_engine(url: str) -> Engine:
+def make_engine(url: str, connections: int = CONNECTIONS) -> Engine:
     """An engine whose write transactions start with ``BEGIN IMMEDIATE`` on SQLite.
 
     A deferred transaction that reads first and writes later fails at once under contention
     (SQLite cannot upgrade a stale snapshot); an immediate one queues.
+
+    On PostgreSQL a process keeps at most ``connections``; who finds none free waits.
     """
     if not url.startswith("sqlite"):
-        return create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+        return _postgresql(url, connections)
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _postgresql(url: str, connections: int) -> Engine:
+    """Nothing waits for ever: not for a lock, not for a statement, nor a lock for a client that fell silent."""
+    limits = " ".join(f"-c {name}={milliseconds}" for name, milliseconds in TIMEOUTS_MS.items())
+    engine = create_engine(
+        url,
+        isolation_level="READ COMMITTED",
+        pool_size=connections,
+        max_overflow=0,
+        pool_timeout=POOL_TIMEOUT_SECONDS,
+        connect_args={"options": limits, "connect_timeout": CONNECT_TIMEOUT_SECONDS, "prepare_threshold": 2},
+    )
+    event.listen(engine, "checkin", _note_time)
+    event.listen(engine, "checkout", _ping_if_idle)
+    return engine
+
+
+def _note_time(_: Any, record: ConnectionPoolEntry) -> None:
+    record.info["used_at"] = time.monotonic()
+
+
+def _ping_if_idle(connection: PsycopgConnection[Any], record: ConnectionPoolEntry, _: Any) -> None:
+    """A connection that was used just now needs no question of its own; one that lay about may be dead."""
+    if time.monotonic() - record.info.get("used_at", math.inf) < PING_AFTER_SECONDS:
+        return
+    try:
+        connection.execute("SELECT 1")
+        connection.rollback()
+    except PsycopgError as error:
+        raise DisconnectionError from error
 
 
 def _prepare_sqlite(connection: SqliteConnection, _: ConnectionPoolEntry) -> None:

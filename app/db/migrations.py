@@ -1,5 +1,7 @@
 """Running migrations from code: no ini file, no second way to find the database."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 from alembic import command
@@ -14,13 +16,31 @@ _ADVISORY_LOCK = 0x636F7265  # any constant: two servers that start together mig
 
 def upgrade(engine: Engine) -> None:
     """Bring the database to the newest revision, in one transaction; a no-op when it is there already."""
+    with _migrating(engine) as config:
+        command.upgrade(config, "head")
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Take the database back to ``revision``, in one transaction."""
+    with _migrating(engine) as config:
+        command.downgrade(config, revision)
+
+
+@contextmanager
+def _migrating(engine: Engine) -> Iterator[Config]:
+    """One migrator at a time. The second waits for the first, however long it takes; for tables nobody waits long,
+
+    because whoever comes after a migration that waits for a table waits with it.
+    """
     with engine.execution_options(corevault_writes=True).begin() as connection:
         if connection.dialect.name == "postgresql":
-            connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"))
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})"))
+            connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"))
         config = configuration()
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        yield config
 
 
 def at_head(engine: Engine) -> bool:

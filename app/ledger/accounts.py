@@ -8,22 +8,22 @@ from sqlalchemy import select
 
 from app.db import WriteSession, new_id, now
 from app.errors import InvalidRequest, StateConflict
+from app.ledger import admission, chain, snapshot
 from app.ledger import book as books
-from app.ledger import snapshot
 from app.ledger.balance import ACCOUNT_OPENED, Balance, Happening, Share, apply
 from app.ledger.chain import GENESIS, Head
 from app.ledger.charge import distance_allowance
 from app.ledger.meter import Meter, Pot, filter_pot, total_pot
 from app.ledger.models import Account, LedgerDataset
+from app.ledger.scribe import Scribe
 from app.privacy.accounting import ORDERS
 from app.privacy.filter import design
 from app.privacy.relation import Relation
-from app.vault.signing import Signer
 
 
 def open_account(
     tx: WriteSession,
-    signer: Signer,
+    scribe: Scribe,
     max_epsilon: float,
     *,
     owner_id: str,
@@ -50,10 +50,10 @@ def open_account(
         account_id = new_id("acc")
         share = Share(slots, None)
         balance = _fresh_balance(owner_id, population, facts, pot, {dataset_id: share})
-        _insert(tx, signer, account_id, dataset_id, balance)
+        _insert(tx, scribe, account_id, dataset_id, balance)
     else:
         account_id = known
-        _join(tx, signer, account_id, dataset_id, unit=facts, share=Share(slots, pot))
+        _join(tx, scribe, account_id, dataset_id, unit=facts, share=Share(slots, pot))
     tx.add(LedgerDataset(dataset_id=dataset_id, account_id=account_id, refused=0))
     tx.flush()
 
@@ -96,19 +96,22 @@ def _fresh_balance(
     )
 
 
-def _insert(tx: WriteSession, signer: Signer, account_id: str, dataset_id: str, balance: Balance) -> None:
+def _insert(tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, balance: Balance) -> None:
     account = Account(id=account_id, owner_id=balance.owner_id, population=balance.population, frozen_at=None)
     happening = Happening(1, ACCOUNT_OPENED, dataset_id, None, {"balance": balance.to_json()})
-    books.extend(tx, account, Head(0, GENESIS, None), happening, balance=apply(None, happening), at=now())
-    snapshot.take(signer, account, 0)
-    tx.add(account)
+    balance = apply(None, happening)
+    entry = chain.link(account_id, Head(0, GENESIS, None), happening, now(), admission.composed(balance))
+    account.sequence, account.head_hash, account.balance = 1, entry.entry_hash, balance.to_json()
+    account.epsilon_used, account.epsilon_limit = entry.epsilon_after, balance.total.epsilon
+    snapshot.take(scribe.signer, account, 0)
+    tx.add_all((entry, account))
 
 
 def _join(
-    tx: WriteSession, signer: Signer, account_id: str, dataset_id: str, *, unit: Mapping[str, Any], share: Share
+    tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, *, unit: Mapping[str, Any], share: Share
 ) -> None:
     any_dataset = tx.scalars(select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)).first()
-    book = books.open_book(tx, signer, any_dataset or dataset_id)
+    book = books.open_book(tx, scribe, any_dataset or dataset_id)
     cap = share.cap
     assert cap is not None
     same = (cap.delta, unit, Relation.ZERO_OUT) == (book.balance.total.delta, book.balance.unit, book.balance.relation)

@@ -1,6 +1,7 @@
 """Whether a charge fits: integers only. It goes to the first tranche that has room, and every cap must have room."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from app.ledger.balance import Balance
 from app.ledger.charge import Charge, Pinned, amounts, check_priced, distance_units
@@ -72,7 +73,10 @@ def composed(balance: Balance, extra: tuple[int, ...] | None = None) -> float:
 
 def at_limit(balance: Balance, vector: tuple[int, ...]) -> float:
     """The epsilon of any vector over the account's orders, at the account's delta."""
-    return epsilon(tuple(add(0, amount) for amount in vector), balance.total.delta, balance.total.orders)
+    return epsilon(tuple([add(0, amount) for amount in vector]), balance.total.delta, balance.total.orders)
+
+
+_cost = lru_cache(maxsize=1024)(epsilon)
 
 
 def _price(balance: Balance, dataset_id: str, charge: Charge) -> Pinned:
@@ -85,7 +89,7 @@ def _price(balance: Balance, dataset_id: str, charge: Charge) -> Pinned:
 
 def _preview(balance: Balance, priced: Pinned, count: int) -> Preview:
     return Preview(
-        cost_epsilon=at_limit(balance, priced.amounts),
+        cost_epsilon=_cost(priced.amounts, balance.total.delta, balance.total.orders),
         cost_delta=balance.total.delta,
         affordable=count > 0,
         epsilon_after=composed(balance, priced.amounts),

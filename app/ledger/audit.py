@@ -9,7 +9,7 @@ from app.db import ReadSession, WriteSession
 from app.ledger import book as books
 from app.ledger import chain, checkpoints, snapshot
 from app.ledger.balance import FROZEN, RESERVED, Balance
-from app.ledger.chain import GENESIS, Head, Mismatch
+from app.ledger.chain import GENESIS, Head, Link, Mismatch
 from app.ledger.encoding import digest
 from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset, Reservation
 from app.vault.signing import Signer
@@ -47,12 +47,14 @@ class _Trail:
     points: dict[int, tuple[str, str]] = field(default_factory=dict)
     frozen_at: object = None
     within: bool = True
+    used: float = 0.0
 
-    def pass_by(self, entry: Entry, balance: Balance) -> None:
+    def pass_by(self, entry: Link, balance: Balance) -> None:
         if entry.job_id is not None:
             self.jobs[entry.job_id] = (entry.kind, entry.dataset_id, entry.sequence)
         if entry.kind == RESERVED:
             self.within = self.within and balance.holds(entry.dataset_id)
+        self.used = entry.epsilon_after
         if entry.kind == FROZEN:
             self.frozen_at = entry.at
         if entry.sequence in self.wanted:
@@ -63,7 +65,7 @@ def _holds(session: ReadSession, signer: Signer, account: Account) -> bool:
     """Replays the chain from its first entry, then compares all that was derived from it."""
     marks = session.scalars(select(Checkpoint).where(Checkpoint.account_id == account.id)).all()
     try:
-        snapshot.recompute(session, signer, account)
+        snapshot.verified(session, signer, account)
         taken = snapshot.taken_at(account)
         trail = _Trail(frozenset({taken, *(mark.account_sequence for mark in marks)}))
         balance = _replayed(session, account, trail)
@@ -76,6 +78,7 @@ def _holds(session: ReadSession, signer: Signer, account: Account) -> bool:
         and marked
         and trail.points.get(taken) == kept
         and account.frozen_at == trail.frozen_at
+        and (account.epsilon_used, account.epsilon_limit) == (trail.used, balance.total.epsilon)
         and balance.to_json() == account.balance
         and _jobs(session, account.id) == trail.jobs
         and _datasets(session, account.id) == set(balance.datasets)

@@ -12,6 +12,11 @@ from app.ledger.meter import Meter, Pot
 OPENED, RESERVED, SETTLED, VOIDED = "opened", "reserved", "settled", "voided"
 ACCOUNT_OPENED, LIMIT_CHANGED, FROZEN = "account_opened", "limit_changed", "frozen"
 CONTENT_REPLACED, DATASET_DELETED = "content_replaced", "dataset_deleted"
+STATES = (RESERVED, OPENED, SETTLED, VOIDED)
+KINDS = (
+    *(ACCOUNT_OPENED, RESERVED, OPENED, SETTLED, VOIDED, LIMIT_CHANGED),
+    *(CONTENT_REPLACED, DATASET_DELETED, FROZEN),
+)
 _MOVES = {RESERVED: (0, 1), OPENED: (1, -1), VOIDED: (0, -1)}
 
 

@@ -2,76 +2,90 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, bindparam, func, select
 
 from app.db import ReadSession, WriteSession, now
 from app.errors import NotFound, StateConflict
-from app.ledger import admission, chain, snapshot
+from app.ledger import admission, chain, rows, snapshot
 from app.ledger.balance import FROZEN, Balance, Happening, apply
 from app.ledger.chain import Head, Mismatch
 from app.ledger.encoding import digest
+from app.ledger.memory import Remembered
 from app.ledger.models import Account, Entry, LedgerDataset
-from app.vault.signing import Signer
+from app.ledger.scribe import Scribe
 
+_BY_ID = select(Account).where(Account.id == bindparam("identifier")).with_for_update(of=Account)
+_OF_DATASET = (
+    select(Account)
+    .join(LedgerDataset, LedgerDataset.account_id == Account.id)
+    .where(LedgerDataset.dataset_id == bindparam("identifier"))
+    .with_for_update(of=Account)
+)
 FROZEN_DETAIL = "The account is frozen because its ledger does not hold, or a run broke its rules; ask the operator."
 
 
 @dataclass(slots=True)
 class Book:
-    """``balance`` is what the entries add up to, not what was cached."""
+    """``balance`` is what the entries add up to, not what was cached; ``checkpoint`` the account's newest."""
 
     tx: WriteSession
-    signer: Signer
+    scribe: Scribe
     account: Account
     balance: Balance
+    checkpoint: int
 
-    def append(self, kind: str, dataset_id: str, body: Mapping[str, Any], job_id: str | None = None) -> Entry:
-        """Extend the chain by one entry and cache the balance that follows from it."""
-        happening = Happening(self.account.sequence + 1, kind, dataset_id, job_id, body)
-        head = Head(self.account.sequence, self.account.head_hash, self.balance)
+    def append(
+        self,
+        kind: str,
+        dataset_id: str,
+        body: Mapping[str, Any],
+        job_id: str | None = None,
+        *,
+        job: str | None = None,
+        epsilon_after: float | None = None,
+    ) -> None:
+        """Extend the chain by one entry and cache the balance that follows; ``job`` as in :class:`rows.Step`.
+
+        ``epsilon_after``: where the caller knows what :func:`app.ledger.admission.composed` will say.
+        """
+        account = self.account
+        happening = Happening(account.sequence + 1, kind, dataset_id, job_id, body)
+        head = Head(account.sequence, account.head_hash, self.balance)
         self.balance = apply(self.balance, happening)
-        entry = extend(self.tx, self.account, head, happening, balance=self.balance, at=now())
-        if self.account.sequence - snapshot.taken_at(self.account) >= snapshot.REPLAYED_AT_MOST:
-            snapshot.take(self.signer, self.account, snapshot.checkpoint_of(self.account))
-        return entry
+        if epsilon_after is None:
+            epsilon_after = admission.composed(self.balance)
+        entry = chain.link(account.id, head, happening, now(), epsilon_after)
+        rows.write(self.tx, account, rows.Step(entry, self.balance.to_json(), job))
+        if account.sequence % snapshot.REPLAYED_AT_MOST == 0:
+            snapshot.take(self.scribe.signer, account, self.checkpoint)
+        self.remember()
+
+    def remember(self) -> None:
+        """Start from here next time, once this is durable."""
+        head = Head(self.account.sequence, self.account.head_hash, self.balance)
+        seen = Remembered(head, self.account.balance, self.checkpoint)
+        self.tx.after_commit(partial(self.scribe.memory.remember, self.account.id, seen))
 
 
-def extend(
-    tx: WriteSession,
-    account: Account,
-    head: Head,
-    happening: Happening,
-    *,
-    balance: Balance,
-    at: datetime,
-) -> Entry:
-    """Write the entry and the account's new head."""
-    entry = chain.link(account.id, head, happening, at, admission.composed(balance))
-    account.sequence, account.head_hash, account.balance = entry.sequence, entry.entry_hash, balance.to_json()
-    tx.add(entry)
-    return entry
-
-
-def open_book(tx: WriteSession, signer: Signer, dataset_id: str) -> Book:
+def open_book(tx: WriteSession, scribe: Scribe, dataset_id: str) -> Book:
     """Lock the dataset's account and recompute its balance.
 
     Raises:
         NotFound: the dataset has no account.
         StateConflict: the account is frozen, or is now, because something does not hold.
     """
-    book = _checked(tx, signer, locked(tx, dataset_id), dataset_id)
+    book = _checked(tx, scribe, locked(tx, dataset_id), dataset_id)
     if book is None or book.balance.frozen:
         raise StateConflict(FROZEN_DETAIL)
     return book
 
 
-def open_sound(tx: WriteSession, signer: Signer, dataset_id: str) -> Book | None:
+def open_sound(tx: WriteSession, scribe: Scribe, dataset_id: str) -> Book | None:
     """Like :func:`open_book` for what must go on: None (and frozen) if the account does not hold."""
-    return _checked(tx, signer, locked(tx, dataset_id), dataset_id)
+    return _checked(tx, scribe, locked(tx, dataset_id), dataset_id)
 
 
 def locked(tx: WriteSession, dataset_id: str) -> Account:
@@ -80,16 +94,19 @@ def locked(tx: WriteSession, dataset_id: str) -> Account:
     Raises:
         NotFound: the dataset has no account.
     """
-    account_id = tx.scalar(select(LedgerDataset.account_id).where(LedgerDataset.dataset_id == dataset_id))
-    account = lock_account(tx, account_id) if account_id else None
+    account = _locking(tx, _OF_DATASET, dataset_id)
     if account is None:
         raise NotFound
     return account
 
 
 def lock_account(tx: WriteSession, account_id: str) -> Account | None:
-    query = select(Account).where(Account.id == account_id).with_for_update()
-    return tx.scalars(query.execution_options(populate_existing=True)).one_or_none()
+    return _locking(tx, _BY_ID, account_id)
+
+
+def _locking(tx: WriteSession, query: Select[Account], identifier: str) -> Account | None:
+    """What is locked is read again once the lock is there; the snapshot only when it is asked for, under the lock."""
+    return tx.scalars(query, {"identifier": identifier}, execution_options={"populate_existing": True}).one_or_none()
 
 
 def cached(session: ReadSession, dataset_id: str) -> Account:
@@ -129,20 +146,23 @@ def freeze(tx: WriteSession, account: Account, dataset_id: str) -> None:
     try:
         balance = Balance.from_json(account.balance)
         head = Head(account.sequence, account.head_hash, balance)
-        extend(tx, account, head, happening, balance=apply(balance, happening), at=account.frozen_at)
+        after = apply(balance, happening)
+        entry = chain.link(account.id, head, happening, account.frozen_at, admission.composed(after))
+        rows.write(tx, account, rows.Step(entry, after.to_json()))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
         return
 
 
-def _checked(tx: WriteSession, signer: Signer, account: Account, dataset_id: str) -> Book | None:
+def _checked(tx: WriteSession, scribe: Scribe, account: Account, dataset_id: str) -> Book | None:
     try:
-        balance = snapshot.recompute(tx, signer, account)
-        if dataset_id not in balance.datasets:
+        seen = snapshot.recompute(tx, scribe, account)
+        balance = seen.head.balance
+        if balance is None or dataset_id not in balance.datasets:
             raise Mismatch
     except Mismatch:
         condemn(tx, account, dataset_id)
         return None
-    return Book(tx, signer, account, balance)
+    return Book(tx, scribe, account, balance, seen.checkpoint)
 
 
 def condemn(tx: WriteSession, account: Account, dataset_id: str) -> None:

@@ -1,19 +1,31 @@
 """An account's chain: each entry holds the hash of the one before, so that none can change or vanish unnoticed."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from rfc8785 import CanonicalizationError
-from sqlalchemy import select
+from sqlalchemy import Row, and_, bindparam, func, select
 
 from app.db import ReadSession
 from app.ledger.balance import Balance, Happening, apply
 from app.ledger.encoding import digest, instant
-from app.ledger.models import Entry
+from app.ledger.models import Checkpoint, Entry
 
 GENESIS = "0" * 64
+_ENTRIES = Entry.metadata.tables[Entry.__tablename__]
+_NEWEST = (
+    select(func.max(Checkpoint.sequence).label("newest"))
+    .where(Checkpoint.account_id == bindparam("of_account"))
+    .subquery()
+)
+_BEHIND = and_(_ENTRIES.c.account_id == bindparam("of_account"), _ENTRIES.c.sequence > bindparam("behind"))
+_TAIL = (
+    select(_NEWEST.c.newest, *_ENTRIES.c)
+    .select_from(_NEWEST.outerjoin(_ENTRIES, _BEHIND))
+    .order_by(_ENTRIES.c.sequence)
+)
 
 
 class Mismatch(Exception):
@@ -29,7 +41,11 @@ class Head:
     balance: Balance | None
 
 
-def entry_hash(entry: Entry) -> str:
+Link = Entry | Row[Any]
+"""An entry, or the row of one."""
+
+
+def entry_hash(entry: Link) -> str:
     """SHA-256 over everything that the entry says, the previous hash included."""
     return _hash(
         entry.account_id, entry.at, _happening(entry), epsilon_after=entry.epsilon_after, previous=entry.previous_hash
@@ -52,7 +68,7 @@ def link(account_id: str, head: Head, happening: Happening, at: datetime, epsilo
     )
 
 
-def replay(head: Head, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Head]]:
+def replay(head: Head, entries: Iterable[Link]) -> Iterator[tuple[Link, Head]]:
     """Each entry, checked against the one before, and the head after it.
 
     Raises:
@@ -73,13 +89,19 @@ def replay(head: Head, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Head]]
         yield entry, head
 
 
-def after(session: ReadSession, account_id: str, sequence: int) -> Iterable[Entry]:
+def after(session: ReadSession, account_id: str, sequence: int) -> Iterable[Link]:
     """The account's entries behind ``sequence``, oldest first."""
-    query = select(Entry).where(Entry.account_id == account_id, Entry.sequence > sequence).order_by(Entry.sequence)
-    return session.scalars(query.execution_options(populate_existing=True, yield_per=256))
+    query = select(*_ENTRIES.c).where(_ENTRIES.c.account_id == account_id, _ENTRIES.c.sequence > sequence)
+    return session.execute(query.order_by(_ENTRIES.c.sequence).execution_options(yield_per=256))
 
 
-def _happening(entry: Entry) -> Happening:
+def tail(session: ReadSession, account_id: str, sequence: int) -> tuple[int, Sequence[Link]]:
+    """The account's newest checkpoint (0 if none), and its entries behind ``sequence``: in one round trip."""
+    found = session.connection().execute(_TAIL, {"of_account": account_id, "behind": sequence}).all()
+    return found[0].newest or 0, found if found[0].sequence is not None else ()
+
+
+def _happening(entry: Link) -> Happening:
     return Happening(entry.sequence, entry.kind, entry.dataset_id, entry.job_id, entry.body)
 
 

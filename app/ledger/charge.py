@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from app.errors import Internal, InvalidRequest, MethodNotAllowedOnPrivateData
@@ -61,7 +62,8 @@ class Pinned:
         )
 
 
-def amounts(charge: Charge, orders: Sequence[float]) -> tuple[int, ...]:
+@lru_cache(maxsize=4096)
+def amounts(charge: Charge, orders: tuple[float, ...]) -> tuple[int, ...]:
     """The Renyi vector of ``charge`` at ``orders``.
 
     Raises:
@@ -89,6 +91,7 @@ def check_priced(vector: Sequence[int]) -> None:
         raise InvalidRequest.at("/privacy", "the noise is so small that the job has no finite price")
 
 
+@lru_cache(maxsize=1024)
 def distance_units(charge: Charge) -> int:
     """The distance between the discrete noise and the continuous one that is priced, rounded up.
 

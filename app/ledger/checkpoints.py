@@ -40,11 +40,13 @@ def append(book: Book) -> CheckpointRef:
         previous_hash=last.checkpoint_hash if last else GENESIS,
     )
     row.checkpoint_hash = digest(_statement(row))
-    signed = book.signer.sign(_signed(row))
+    signed = book.scribe.signer.sign(_signed(row))
     row.signature, row.key_id = signed["signature"], signed["key_id"]
     tx.add(row)
-    snapshot.take(book.signer, account, row.sequence)
+    snapshot.take(book.scribe.signer, account, row.sequence)
     tx.flush()
+    book.checkpoint = row.sequence
+    book.remember()
     return CheckpointRef(row.sequence, row.checkpoint_hash, row.account_sequence, row.account_head)
 
 

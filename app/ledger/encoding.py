@@ -1,11 +1,15 @@
 """One way to write things down, so that a hash means the same everywhere: RFC 8785 canonical JSON and SHA-256."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Any
 
 import rfc8785
+
+_EXACT = 2**53 - 1
 
 
 def digest(document: Mapping[str, Any]) -> str:
@@ -14,12 +18,42 @@ def digest(document: Mapping[str, Any]) -> str:
     Raises:
         rfc8785.CanonicalizationError: for what JSON cannot say, such as NaN.
     """
-    return hashlib.sha256(rfc8785.dumps(dict(document))).hexdigest()
+    return hashlib.sha256(canonical(dict(document))).hexdigest()
 
 
-def pack(numbers: Iterable[float]) -> str:
+def canonical(document: Any) -> bytes:
+    """RFC 8785's form of ``document``, as :func:`rfc8785.dumps` has it, in a fraction of the time.
+
+    Most of what the ledger writes down is long strings, which need a scan only; what is rare is left to the library.
+
+    Raises:
+        rfc8785.CanonicalizationError: for what JSON cannot say.
+    """
+    try:
+        return _text(document).encode()
+    except UnicodeEncodeError:
+        return rfc8785.dumps(document)
+
+
+def _text(value: Any) -> str:
+    if type(value) is str:
+        return encode_basestring(value)
+    if type(value) is int and -_EXACT <= value <= _EXACT:
+        return repr(value)
+    if type(value) is dict and all(type(name) is str and name.isascii() for name in value):
+        return "{" + ",".join([f"{encode_basestring(name)}:{_text(value[name])}" for name in sorted(value)]) + "}"
+    if type(value) in {list, tuple}:
+        return "[" + ",".join(map(_text, value)) + "]"
+    return rfc8785.dumps(value).decode()
+
+
+def pack(numbers: Sequence[float]) -> str:
     """Numbers in decimal, separated by spaces: JSON's integers end at 2**53, and one string hashes quickly."""
     return " ".join(map(repr, numbers))
+
+
+packed_once = lru_cache(maxsize=1024)(pack)
+"""For tuples that stay as they are: orders, weights, bounds."""
 
 
 def unpack(text: str) -> tuple[int, ...]:

@@ -13,12 +13,12 @@ from app.ledger.book import Book
 from app.ledger.charge import distance_allowance
 from app.ledger.encoding import pack
 from app.ledger.meter import Pot, filter_pot, total_bounds
+from app.ledger.scribe import Scribe
 from app.privacy.filter import Filter
-from app.vault.signing import Signer
 
 
 def change_limit(
-    tx: WriteSession, signer: Signer, max_epsilon: float, dataset_id: str, *, epsilon: float, delta: float | None
+    tx: WriteSession, scribe: Scribe, max_epsilon: float, dataset_id: str, *, epsilon: float, delta: float | None
 ) -> None:
     """Set the dataset's limit to ``epsilon`` in total.
 
@@ -29,7 +29,7 @@ def change_limit(
         InvalidRequest: at ``/epsilon`` or ``/delta``.
         StateConflict: less than what is spent and reserved, or the account is frozen.
     """
-    book = books.open_book(tx, signer, dataset_id)
+    book = books.open_book(tx, scribe, dataset_id)
     check_epsilon(epsilon, max_epsilon, "/epsilon")
     cap = book.balance.datasets[dataset_id].cap
     if cap is not None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import add, sub
 from typing import Any
 
-from app.ledger.encoding import pack, unpack, unpack_floats
+from app.ledger.encoding import pack, packed_once, unpack, unpack_floats
 from app.privacy.accounting import INFINITE
 from app.privacy.filter import Filter
 
@@ -22,11 +23,11 @@ class Meter:
 
     @property
     def used(self) -> tuple[int, ...]:
-        return tuple(map(sum, zip(self.spent, self.reserved, strict=True)))
+        return tuple(map(add, self.spent, self.reserved))
 
     @property
     def slack(self) -> tuple[int, ...]:
-        return tuple(bound - used for bound, used in zip(self.bounds, self.used, strict=True))
+        return tuple(map(sub, self.bounds, self.used))
 
     @property
     def holds(self) -> bool:
@@ -36,25 +37,29 @@ class Meter:
     def room(self, each: Sequence[int]) -> int:
         """How many charges of ``each`` (all positive) still fit."""
         pairs = zip(self.slack, each, strict=True)
-        return max((slack // amount for slack, amount in pairs if slack > 0), default=0)
+        return max([slack // amount for slack, amount in pairs if slack > 0], default=0)
 
     def moved(self, each: Sequence[int], *, spent: int, reserved: int) -> "Meter":
         """With ``each`` added ``spent`` and ``reserved`` times (-1, 0 or 1)."""
-        after = replace(
-            self,
-            spent=tuple(total + spent * amount for total, amount in zip(self.spent, each, strict=True)),
-            reserved=tuple(total + reserved * amount for total, amount in zip(self.reserved, each, strict=True)),
-        )
+        if len(each) != len(self.bounds):
+            raise ValueError("there is one amount for each bound")
+        after = replace(self, spent=_moved(self.spent, each, spent), reserved=_moved(self.reserved, each, reserved))
         if min(after.spent) < 0 or min(after.reserved) < 0:
             raise ValueError("a meter never falls below zero")
         return after
 
     def to_json(self) -> dict[str, Any]:
-        return {"bounds": pack(self.bounds), "spent": pack(self.spent), "reserved": pack(self.reserved)}
+        return {"bounds": packed_once(self.bounds), "spent": pack(self.spent), "reserved": pack(self.reserved)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Meter":
         return cls(unpack(document["bounds"]), unpack(document["spent"]), unpack(document["reserved"]))
+
+
+def _moved(before: tuple[int, ...], each: Sequence[int], times: int) -> tuple[int, ...]:
+    if times == 0:
+        return before
+    return tuple(map(add if times > 0 else sub, before, each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,12 @@ class Pot:
 
     def to_json(self) -> dict[str, Any]:
         facts = {"epsilon": self.epsilon, "delta": self.delta}
-        return {**facts, "orders": pack(self.orders), "weights": pack(self.weights), **self.meter.to_json()}
+        return {
+            **facts,
+            "orders": packed_once(self.orders),
+            "weights": packed_once(self.weights),
+            **self.meter.to_json(),
+        }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Pot":

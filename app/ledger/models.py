@@ -6,17 +6,22 @@ What happened lies in the entries; an account's ``balance`` is what they add up 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import UniqueConstraint
+from sqlalchemy import CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Base
+from app.ledger.balance import KINDS, STATES
 
 
 class Account(Base):
     """One per (owner, population), never deleted: the head of its chain and the cached balance."""
 
     __tablename__ = "ledger_accounts"
-    __table_args__ = (UniqueConstraint("owner_id", "population"),)
+    __table_args__ = (
+        UniqueConstraint("owner_id", "population"),
+        CheckConstraint("sequence > 0", "sequence"),
+        CheckConstraint("epsilon_used >= 0 AND epsilon_used <= epsilon_limit + 1e-9", "within"),
+    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     owner_id: Mapped[str]
@@ -24,7 +29,11 @@ class Account(Base):
     sequence: Mapped[int]
     head_hash: Mapped[str]
     balance: Mapped[dict[str, Any]]
-    snapshot: Mapped[dict[str, Any]]  # a signed earlier balance, from which the cached one is recomputed
+    snapshot: Mapped[dict[str, Any]] = mapped_column(
+        deferred=True
+    )  # a signed earlier balance, from which the cached one is recomputed
+    epsilon_used: Mapped[float]  # of all that is settled, opened and reserved, and of which limit: for the database
+    epsilon_limit: Mapped[float]
     frozen_at: Mapped[datetime | None]
 
 
@@ -32,6 +41,7 @@ class LedgerDataset(Base):
     """Which account a dataset draws on (its cap is part of the balance), and how often it was refused."""
 
     __tablename__ = "ledger_datasets"
+    __table_args__ = (CheckConstraint("refused >= 0", "refused"),)
 
     dataset_id: Mapped[str] = mapped_column(primary_key=True)
     account_id: Mapped[str] = mapped_column(index=True)
@@ -42,6 +52,10 @@ class Reservation(Base):
     """An index into the chain: reserved -> opened -> settled, or reserved -> voided."""
 
     __tablename__ = "ledger_reservations"
+    __table_args__ = (
+        CheckConstraint("sequence > 0", "sequence"),
+        CheckConstraint(f"state IN {STATES}", "state"),
+    )
 
     job_id: Mapped[str] = mapped_column(primary_key=True)
     account_id: Mapped[str] = mapped_column(index=True)
@@ -54,6 +68,11 @@ class Entry(Base):
     """One link of an account's chain."""
 
     __tablename__ = "ledger_entries"
+    __table_args__ = (
+        CheckConstraint("sequence > 0", "sequence"),
+        CheckConstraint(f"kind IN {KINDS}", "kind"),
+        CheckConstraint("epsilon_after >= 0", "epsilon_after"),
+    )
 
     account_id: Mapped[str] = mapped_column(primary_key=True)
     sequence: Mapped[int] = mapped_column(primary_key=True)
@@ -71,6 +90,7 @@ class Checkpoint(Base):
     """The global signed chain over account heads."""
 
     __tablename__ = "ledger_checkpoints"
+    __table_args__ = (CheckConstraint("sequence > 0 AND account_sequence > 0", "sequence"),)
 
     sequence: Mapped[int] = mapped_column(primary_key=True)
     at: Mapped[datetime]

@@ -14,6 +14,7 @@ from app.ledger.balance import CONTENT_REPLACED, DATASET_DELETED
 from app.ledger.charge import Charge
 from app.ledger.checkpoints import CheckpointRef
 from app.ledger.models import LedgerDataset
+from app.ledger.scribe import Scribe
 from app.ledger.views import Budget, Guarantee, LedgerEntry
 from app.privacy.events import PrivacyEvent
 from app.vault.signing import Signer
@@ -32,6 +33,7 @@ class Ledger:
     def __init__(self, signer: Signer, max_epsilon: float) -> None:
         self.signer = signer
         self.max_epsilon = max_epsilon
+        self._scribe = Scribe(signer)
 
     def open_account(
         self,
@@ -48,7 +50,7 @@ class Ledger:
         """See :func:`app.ledger.accounts.open_account`."""
         accounts.open_account(
             tx,
-            self.signer,
+            self._scribe,
             self.max_epsilon,
             owner_id=owner_id,
             population=population,
@@ -61,7 +63,7 @@ class Ledger:
 
     def change_limit(self, tx: WriteSession, dataset_id: str, epsilon: float, delta: float | None) -> None:
         """See :func:`app.ledger.limits.change_limit`."""
-        limits.change_limit(tx, self.signer, self.max_epsilon, dataset_id, epsilon=epsilon, delta=delta)
+        limits.change_limit(tx, self._scribe, self.max_epsilon, dataset_id, epsilon=epsilon, delta=delta)
 
     def lock(self, tx: WriteSession, dataset_id: str) -> None:
         """Hold the account still until the transaction ends, to calibrate against it."""
@@ -83,19 +85,19 @@ class Ledger:
 
     def reserve(self, tx: WriteSession, dataset_id: str, job_id: str, charge: Charge) -> Preview:
         """See :func:`app.ledger.transfers.reserve`."""
-        return transfers.reserve(tx, self.signer, dataset_id, job_id, charge)
+        return transfers.reserve(tx, self._scribe, dataset_id, job_id, charge)
 
     def open(self, tx: WriteSession, job_id: str, planned: Sequence[PrivacyEvent], dataset_id: str) -> None:
         """See :func:`app.ledger.transfers.open_reservation`."""
-        transfers.open_reservation(tx, self.signer, job_id, planned, dataset_id)
+        transfers.open_reservation(tx, self._scribe, job_id, planned, dataset_id)
 
     def settle(self, tx: WriteSession, job_id: str, executed: tuple[PrivacyEvent, ...]) -> None:
         """See :func:`app.ledger.transfers.settle`."""
-        transfers.settle(tx, self.signer, job_id, executed)
+        transfers.settle(tx, self._scribe, job_id, executed)
 
     def void(self, tx: WriteSession, job_id: str) -> None:
         """See :func:`app.ledger.transfers.void`."""
-        transfers.void(tx, self.signer, job_id)
+        transfers.void(tx, self._scribe, job_id)
 
     def state(self, session: ReadSession, job_id: str) -> str:
         """See :func:`app.ledger.transfers.state`."""
@@ -113,7 +115,7 @@ class Ledger:
 
     def checkpoint(self, tx: WriteSession, dataset_id: str) -> CheckpointRef:
         """Sign the account's head into the global chain: before every unseal and at every publication."""
-        return checkpoints.append(books.open_book(tx, self.signer, dataset_id))
+        return checkpoints.append(books.open_book(tx, self._scribe, dataset_id))
 
     def content_replaced(self, tx: WriteSession, dataset_id: str, version: int) -> None:
         """Note that another content of the same people is in force; the account goes on."""
@@ -156,6 +158,6 @@ class Ledger:
         return audit.verify_and_freeze(tx, self.signer)
 
     def _note(self, tx: WriteSession, dataset_id: str, kind: str, body: Mapping[str, Any]) -> None:
-        book = books.open_sound(tx, self.signer, dataset_id)
+        book = books.open_sound(tx, self._scribe, dataset_id)
         if book is not None:
             book.append(kind, dataset_id, body)

@@ -4,18 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from rfc8785 import CanonicalizationError
-from sqlalchemy import func, select
 
 from app.db import ReadSession
 from app.ledger import chain
 from app.ledger.balance import Balance
 from app.ledger.chain import Head, Mismatch
 from app.ledger.encoding import digest
-from app.ledger.models import Account, Checkpoint
+from app.ledger.memory import Memory, Remembered
+from app.ledger.models import Account
+from app.ledger.scribe import Scribe
 from app.vault.signing import Signer
 
 _MEMBERS = 6
-REPLAYED_AT_MOST = 8
+REPLAYED_AT_MOST = 32
 """A new snapshot is taken when so many entries lie behind the last one."""
 
 
@@ -32,26 +33,56 @@ def take(signer: Signer, account: Account, checkpoint: int) -> None:
     }
 
 
-def recompute(session: ReadSession, signer: Signer, account: Account) -> Balance:
-    """The balance from the last snapshot and the entries behind it.
+def recompute(session: ReadSession, scribe: Scribe, account: Account) -> Remembered:
+    """Head and balance, from what this process verified before or else the last snapshot, and the entries since.
 
     Raises:
         Mismatch: if the snapshot, an entry, the head or the cached balance does not hold, or a checkpoint is newer
             than what the account remembers (its rows were rolled back).
     """
+    seen = _continued(session, scribe.memory, account) or verified(session, scribe.signer, account)
+    scribe.memory.remember(account.id, seen)
+    return seen
+
+
+def verified(session: ReadSession, signer: Signer, account: Account) -> Remembered:
+    """The account's head and balance, from the last snapshot.
+
+    Raises:
+        Mismatch: as :func:`recompute`.
+    """
     head = _trusted(signer, account)
-    for _, reached in chain.replay(head, chain.after(session, account.id, head.sequence)):
+    return _reached(session, account, Remembered(head, account.snapshot["balance"], checkpoint_of(account)))
+
+
+def _continued(session: ReadSession, memory: Memory, account: Account) -> Remembered | None:
+    """None if the account does not continue what is remembered; then the snapshot has to say what holds."""
+    known = memory.recall(account.id)
+    if known is None:
+        return None
+    try:
+        return _reached(session, account, known)
+    except Mismatch:
+        memory.forget(account.id)
+        return None
+
+
+def _reached(session: ReadSession, account: Account, start: Remembered) -> Remembered:
+    newest, entries = chain.tail(session, account.id, start.head.sequence)
+    head = start.head
+    for _, reached in chain.replay(head, entries):
         head = reached
-    if (head.sequence, head.entry_hash) != (account.sequence, account.head_hash) or head.balance is None:
+    balance = head.balance
+    if (head.sequence, head.entry_hash) != (account.sequence, account.head_hash) or balance is None:
         raise Mismatch
-    if head.balance.to_json() != account.balance or head.balance.frozen != (account.frozen_at is not None):
+    stored = balance.to_json() if entries else start.stored
+    if stored != account.balance or balance.frozen != (account.frozen_at is not None):
         raise Mismatch
-    if (head.balance.owner_id, head.balance.population) != (account.owner_id, account.population):
+    if (balance.owner_id, balance.population) != (account.owner_id, account.population):
         raise Mismatch
-    newest = session.scalar(select(func.max(Checkpoint.sequence)).where(Checkpoint.account_id == account.id))
-    if (newest or 0) != checkpoint_of(account):
+    if newest != start.checkpoint:
         raise Mismatch
-    return head.balance
+    return Remembered(head, stored, newest)
 
 
 def taken_at(account: Account) -> int:

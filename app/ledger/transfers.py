@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sqlalchemy.orm.attributes import set_committed_value
+
 from app.db import ReadSession, WriteSession
 from app.errors import BudgetExceeded, NotFound, StateConflict
-from app.ledger import admission
+from app.ledger import admission, rows
 from app.ledger import book as books
 from app.ledger.admission import Preview
 from app.ledger.balance import OPENED, RESERVED, SETTLED, VOIDED
@@ -14,20 +16,20 @@ from app.ledger.chain import entry_hash
 from app.ledger.charge import Charge
 from app.ledger.encoding import digest
 from app.ledger.models import Entry, Reservation
+from app.ledger.scribe import Scribe
 from app.privacy.events import PrivacyEvent, flatten, from_json, merge, to_json
-from app.vault.signing import Signer
 
 
-def reserve(tx: WriteSession, signer: Signer, dataset_id: str, job_id: str, charge: Charge) -> Preview:
+def reserve(tx: WriteSession, scribe: Scribe, dataset_id: str, job_id: str, charge: Charge) -> Preview:
     """Admit the charge and reserve it, or refuse it and change nothing.
 
     Raises:
         BudgetExceeded: it does not fit.
         StateConflict: the account is frozen, or the job has a reservation already.
     """
-    book = books.open_book(tx, signer, dataset_id)
-    if tx.get(Reservation, job_id) is not None:
-        raise StateConflict("The job has its reservation already.")
+    book = books.open_book(tx, scribe, dataset_id)
+    if job_id in book.balance.live:  # one that has ended is refused by the index, as it is written
+        raise StateConflict(rows.PLACED_ALREADY)
     decision = admission.decide(book.balance, dataset_id, charge)
     preview, pinned = decision.preview, decision.pinned
     if pinned is None:
@@ -40,23 +42,13 @@ def reserve(tx: WriteSession, signer: Signer, dataset_id: str, job_id: str, char
         "delta": preview.cost_delta,
         "charge": pinned.to_json(),
     }
-    entry = book.append(RESERVED, dataset_id, body, job_id)
+    book.append(RESERVED, dataset_id, body, job_id, job="placed", epsilon_after=preview.epsilon_after)
     assert book.balance.holds(dataset_id), "a reservation went beyond its limit"
-    tx.add(
-        Reservation(
-            job_id=job_id,
-            account_id=book.account.id,
-            dataset_id=dataset_id,
-            state=RESERVED,
-            sequence=entry.sequence,
-        )
-    )
-    tx.flush()
     return preview
 
 
 def open_reservation(
-    tx: WriteSession, signer: Signer, job_id: str, planned: Sequence[PrivacyEvent], dataset_id: str
+    tx: WriteSession, scribe: Scribe, job_id: str, planned: Sequence[PrivacyEvent], dataset_id: str
 ) -> None:
     """The point of no return; nothing changes if it was passed before.
 
@@ -68,7 +60,7 @@ def open_reservation(
     row = _row(tx, job_id)
     if dataset_id != row.dataset_id:
         raise StateConflict("The run's dataset is not the one that was reserved for.")
-    book = books.open_book(tx, signer, row.dataset_id)
+    book = books.open_book(tx, scribe, row.dataset_id)
     tx.refresh(row)
     if row.state not in {RESERVED, OPENED}:
         raise StateConflict("The job's reservation has ended.")
@@ -80,7 +72,7 @@ def open_reservation(
         _advance(book, row, OPENED, {"charge": body["charge"]})
 
 
-def settle(tx: WriteSession, signer: Signer, job_id: str, executed: tuple[PrivacyEvent, ...]) -> None:
+def settle(tx: WriteSession, scribe: Scribe, job_id: str, executed: tuple[PrivacyEvent, ...]) -> None:
     """End an opened job, once; what was reserved stays charged whatever ran.
 
     A failed run (``executed`` empty) must be able to end: on an account that does not hold, it stays opened, that is
@@ -90,7 +82,7 @@ def settle(tx: WriteSession, signer: Signer, job_id: str, executed: tuple[Privac
         StateConflict: the job is not open, more ran than was reserved, or a release would leave a frozen account.
     """
     row = _row(tx, job_id)
-    book = books.open_sound(tx, signer, row.dataset_id)
+    book = books.open_sound(tx, scribe, row.dataset_id)
     tx.refresh(row)
     if executed and (book is None or book.balance.frozen):
         raise StateConflict(books.FROZEN_DETAIL)
@@ -104,14 +96,14 @@ def settle(tx: WriteSession, signer: Signer, job_id: str, executed: tuple[Privac
     _advance(book, row, SETTLED, {"executed": [to_json(event) for event in executed]})
 
 
-def void(tx: WriteSession, signer: Signer, job_id: str) -> None:
+def void(tx: WriteSession, scribe: Scribe, job_id: str) -> None:
     """Give back a reservation that was never opened; nothing changes if it was voided before.
 
     Raises:
         StateConflict: it was opened.
     """
     row = _row(tx, job_id)
-    book = books.open_sound(tx, signer, row.dataset_id)
+    book = books.open_sound(tx, scribe, row.dataset_id)
     tx.refresh(row)
     if row.state not in {RESERVED, VOIDED}:
         raise StateConflict("The data was opened for this job, so its charge stays.")
@@ -145,9 +137,9 @@ def _row(session: ReadSession, job_id: str) -> Reservation:
 
 
 def _advance(book: Book, row: Reservation, kind: str, body: Mapping[str, Any]) -> None:
-    entry = book.append(kind, row.dataset_id, body, row.job_id)
-    row.state, row.sequence = kind, entry.sequence
-    book.tx.flush()
+    book.append(kind, row.dataset_id, body, row.job_id, job="moved")
+    set_committed_value(row, "state", kind)
+    set_committed_value(row, "sequence", book.account.sequence)
 
 
 def _reserved_body(book: Book, row: Reservation) -> Mapping[str, Any]:

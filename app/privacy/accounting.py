@@ -80,8 +80,8 @@ def epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDE
         raise ValueError("there is one amount for each order")
     if not any(amounts):
         return 0.0
-    usable = (pair for pair in zip(amounts, orders, strict=True) if pair[0] < INFINITE)
-    best = min((_convert(amount, order, composable(delta)) for amount, order in usable), default=math.inf)
+    terms = zip(amounts, _conversions(composable(delta), tuple(orders)), strict=True)
+    best = min((_convert(amount, *each) for amount, each in terms if amount < INFINITE), default=math.inf)
     return max(0.0, best)
 
 
@@ -95,10 +95,15 @@ def composable(delta: float) -> float:
     return delta * (1.0 - DISCRETISATION_SHARE)
 
 
-def _convert(amount: int, order: float, delta: float) -> float:
+@lru_cache(maxsize=256)
+def _conversions(delta: float, orders: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
+    """What is added and taken off when an amount is converted, for each order."""
+    return tuple((math.log1p(-1.0 / order), (math.log(delta) + math.log(order)) / (order - 1.0)) for order in orders)
+
+
+def _convert(amount: int, added: float, penalty: float) -> float:
     nats = math.ldexp(amount, -UNIT_BITS)
-    penalty = (math.log(delta) + math.log(order)) / (order - 1.0)
-    value = nats + math.log1p(-1.0 / order) - penalty
+    value = nats + added - penalty
     return math.nextafter(value + (nats + abs(penalty) + 1.0) * 1e-15, math.inf)
 
 

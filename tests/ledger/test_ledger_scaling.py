@@ -2,33 +2,37 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import pytest
 import sqlalchemy as sa
 
-from app.ledger.models import Entry
+from app.db import WriteSession
+from app.errors import StateConflict
+from app.ledger import Ledger, chain
+from app.ledger.chain import Link, entry_hash
 from app.ledger.snapshot import REPLAYED_AT_MOST
 from tests.ledger.support import Bench, gaussian
 
 
 @contextmanager
 def counted(bench: Bench) -> Iterator[dict[str, int]]:
-    """Statements sent and entries read meanwhile."""
+    """Statements sent and entries verified meanwhile."""
     seen = {"statements": 0, "entries": 0}
 
     def sent(*_: object) -> None:
         seen["statements"] += 1
 
-    def loaded(*_: object) -> None:
+    def hashed(entry: Link) -> str:
         seen["entries"] += 1
+        return entry_hash(entry)
 
     sa.event.listen(bench.database.engine, "before_cursor_execute", sent)
-    sa.event.listen(Entry, "load", loaded)
     try:
-        yield seen
+        with patch.object(chain, "entry_hash", hashed):
+            yield seen
     finally:
         sa.event.remove(bench.database.engine, "before_cursor_execute", sent)
-        sa.event.remove(Entry, "load", loaded)
 
 
 def cost_of_a_job(bench: Bench, job_id: str) -> tuple[int, int]:
@@ -48,9 +52,46 @@ def test_a_job_costs_the_same_after_a_long_history(bench: Bench) -> None:
     assert late == early
 
 
-@pytest.mark.parametrize("calls", [3, 40])
-def test_reservations_without_a_checkpoint_replay_a_bounded_tail(bench: Bench, calls: int) -> None:
-    for index in range(calls):
+def test_a_process_verifies_only_what_it_has_not_seen(bench: Bench) -> None:
+    """And one that has seen nothing, a bounded tail behind the newest snapshot."""
+    for index in range(REPLAYED_AT_MOST + 8):
         with counted(bench) as seen:
             bench.reserve(f"job_{index}", gaussian(200.0))
-        assert seen["entries"] <= REPLAYED_AT_MOST
+        assert seen["entries"] == 0
+        stranger = Bench(bench.database, Ledger(bench.ledger.signer, max_epsilon=20.0))
+        with counted(stranger) as seen:
+            stranger.change_limit(2.0)  # to what it is: locks and verifies, no more
+        newest = bench.budget().version
+        assert seen["entries"] == newest - max(1, newest - newest % REPLAYED_AT_MOST)
+    with counted(stranger) as seen:
+        stranger.reserve("job_last", gaussian(200.0))
+    assert seen["entries"] == 0
+
+
+def test_what_another_process_did_is_verified(bench: Bench) -> None:
+    """W11: a memory is continued, never believed over the chain."""
+    stranger = Bench(bench.database, Ledger(bench.ledger.signer, max_epsilon=20.0), bench.reserved)
+    bench.reserve("job_1", gaussian(200.0))
+    stranger.reserve("job_2", gaussian(200.0))
+    with counted(bench) as seen:
+        bench.reserve("job_3", gaussian(200.0))
+    assert seen["entries"] == 1
+    with bench.database.write() as tx:
+        tx.execute(sa.text("UPDATE ledger_accounts SET balance = '{}'"))
+    with pytest.raises(StateConflict):
+        stranger.reserve("job_4", gaussian(200.0))
+
+
+def test_what_was_rolled_back_is_not_remembered(bench: Bench) -> None:
+    def fail(tx: WriteSession) -> None:
+        bench.ledger.reserve(tx, "ds_a", "job_1", gaussian(200.0))
+        bench.ledger.checkpoint(tx, "ds_a")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bench.write(fail)
+    before = bench.budget()
+    bench.reserve("job_2", gaussian(100.0))
+    bench.checkpoint()
+    assert (before.version, bench.budget().version) == (1, 2)
+    assert bench.verify() == ()

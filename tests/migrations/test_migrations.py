@@ -44,6 +44,7 @@ def _insert(database: Database, table: str, verb: str = "INSERT") -> None:
     declared = Base.metadata.tables[table]
     plain: dict[type, object] = {sa.Integer: 1, sa.Double: 1.0, sa.JSON: {}, UtcDateTime: now()}
     values = {column.name: plain.get(type(column.type), "{}") for column in declared.columns}
+    values |= {"kind": "frozen"} if "kind" in values else {}
     with database.write() as tx:
         tx.execute(sa.insert(declared).prefix_with(verb.removeprefix("INSERT").strip()).values(values))
 

@@ -1,0 +1,46 @@
+"""What this process has verified before, so that it need not start from a signed snapshot at every call.
+
+A cache and no more: whatever does not continue what is remembered is verified from the snapshot.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from app.ledger.chain import Head
+
+REMEMBERED_ACCOUNTS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A verified head, how its balance is stored, and the account's newest checkpoint then."""
+
+    head: Head
+    stored: Mapping[str, Any]
+    checkpoint: int
+
+
+class Memory:
+    """The newest verified head of the accounts that were used last; shared by the threads of a process."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Remembered] = OrderedDict()
+        self._lock = Lock()
+
+    def recall(self, account_id: str) -> Remembered | None:
+        return self._known.get(account_id)
+
+    def remember(self, account_id: str, seen: Remembered) -> None:
+        with self._lock:
+            known = self._known.pop(account_id, None)
+            newer = known is None or (known.head.sequence, known.checkpoint) < (seen.head.sequence, seen.checkpoint)
+            self._known[account_id] = seen if newer or known is None else known
+            if len(self._known) > REMEMBERED_ACCOUNTS:
+                self._known.popitem(last=False)
+
+    def forget(self, account_id: str) -> None:
+        with self._lock:
+            self._known.pop(account_id, None)

@@ -1,0 +1,93 @@
+"""Writing an entry, the account's new head and the job's place in the index.
+
+The statements are built once. On PostgreSQL the three travel as one, because an account is locked meanwhile.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, insert, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm.attributes import set_committed_value
+
+from app.db import WriteSession
+from app.errors import Internal, StateConflict
+from app.ledger.models import Account, Entry, Reservation
+
+_ENTRIES, _ACCOUNTS, _RESERVATIONS = (
+    model.metadata.tables[model.__tablename__] for model in (Entry, Account, Reservation)
+)
+_ENTRY = insert(_ENTRIES).values({column.name: bindparam(f"entry_{column.name}") for column in _ENTRIES.columns})
+_HEAD = (
+    update(_ACCOUNTS)
+    .where(_ACCOUNTS.c.id == bindparam("entry_account_id"), _ACCOUNTS.c.sequence == bindparam("known_sequence"))
+    .values(
+        sequence=bindparam("entry_sequence"),
+        head_hash=bindparam("entry_entry_hash"),
+        balance=bindparam("new_balance", type_=_ACCOUNTS.c.balance.type),
+        epsilon_used=bindparam("entry_epsilon_after"),
+        epsilon_limit=bindparam("new_limit"),
+    )
+)
+_PLACED = insert(_RESERVATIONS).values(
+    job_id=bindparam("entry_job_id"),
+    account_id=bindparam("entry_account_id"),
+    dataset_id=bindparam("entry_dataset_id"),
+    state=bindparam("entry_kind"),
+    sequence=bindparam("entry_sequence"),
+)
+_MOVED = (
+    update(_RESERVATIONS)
+    .where(_RESERVATIONS.c.job_id == bindparam("entry_job_id"))
+    .values(state=bindparam("entry_kind"), sequence=bindparam("entry_sequence"))
+)
+_BEFORE = {None: (_ENTRY,), "placed": (_ENTRY, _PLACED), "moved": (_ENTRY, _MOVED)}
+_TOGETHER = {
+    job: _HEAD.add_cte(*(statement.cte(f"also_{number}") for number, statement in enumerate(statements)))
+    for job, statements in _BEFORE.items()
+}
+
+PLACED_ALREADY = "The job has its reservation already."
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``job``: whether the entry places its job in the index (``placed``), moves it there (``moved``), or neither."""
+
+    entry: Entry
+    balance: Mapping[str, Any]
+    job: str | None = None
+
+
+def write(tx: WriteSession, account: Account, step: Step) -> None:
+    """Extend the account's chain by an entry. The account is locked.
+
+    Raises:
+        StateConflict: the job that the entry places is in the index already.
+        Internal: the account moved although it was locked.
+    """
+    tx.flush()
+    values = {f"entry_{column.name}": getattr(step.entry, column.name) for column in _ENTRIES.columns}
+    limit = step.balance["total"]["epsilon"]
+    values |= {"known_sequence": account.sequence, "new_balance": step.balance, "new_limit": limit}
+    try:
+        moved = _execute(tx, step.job, values)
+    except IntegrityError as error:
+        if _RESERVATIONS.name in str(error.orig):
+            raise StateConflict(PLACED_ALREADY) from None
+        raise
+    if moved != 1:
+        raise Internal
+    head = {"sequence": step.entry.sequence, "head_hash": step.entry.entry_hash, "balance": step.balance}
+    for name, value in (head | {"epsilon_used": step.entry.epsilon_after, "epsilon_limit": limit}).items():
+        set_committed_value(account, name, value)
+
+
+def _execute(tx: WriteSession, job: str | None, values: Mapping[str, Any]) -> int:
+    connection = tx.connection()
+    if connection.dialect.name == "postgresql":
+        return connection.execute(_TOGETHER[job], values).rowcount
+    for statement in _BEFORE[job]:
+        connection.execute(statement, values)
+    return connection.execute(_HEAD, values).rowcount

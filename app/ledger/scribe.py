@@ -1,0 +1,14 @@
+"""What the ledger works with in one process: its key, and what it has verified before."""
+
+from dataclasses import dataclass, field
+
+from app.ledger.memory import Memory
+from app.vault.signing import Signer
+
+
+@dataclass(frozen=True, slots=True)
+class Scribe:
+    """Handed to everything that locks an account or signs."""
+
+    signer: Signer
+    memory: Memory = field(default_factory=Memory)
