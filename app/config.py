@@ -39,6 +39,9 @@ class Settings(BaseSettings):
     """Celery broker; ``redis://…`` or ``amqp://…`` in production. The filesystem one keeps messages in ``data_dir``."""
     storage_url: str = Field(default_factory=lambda data: (data["data_dir"] / "storage").as_uri())
     """Where sealed objects lie: ``file:///absolute/path``."""
+    mark_url: str = Field(default_factory=lambda data: (data["data_dir"] / "mark").as_uri())
+    """Where the ledger's high-water mark lies: ``file:///absolute/folder`` or ``s3://bucket/prefix``. In production a
+    volume or bucket that no restore of the database brings back; API and workers share it, workers write."""
     keys_dir: Folder = _below("keys")
     """Key files. The worker's folder holds all of them; the API needs none of the worker's secrets."""
 

@@ -36,7 +36,7 @@ from app.http.verbs import Verbs, on_method_not_allowed
 from app.http.windows import Rate, open_windows
 from app.jobs.endpoints import router as jobs_router
 from app.jobs.lifecycle import Lifecycle
-from app.ledger import Ledger
+from app.ledger import Ledger, Mark
 from app.queue.sender import CeleryQueue
 from app.releases.audit import freeze_unaccounted
 from app.releases.cache import PublicReleases
@@ -44,6 +44,7 @@ from app.releases.endpoints import router as releases_router
 from app.releases.reads import PublicReads
 from app.services import Limits, Services, VerificationKey
 from app.vault.keys import load_api_keys
+from app.vault.marks import open_marks
 from app.vault.signing import Signer, key_id
 from app.vault.store import ObjectStore
 from app.vault.stores import open_store
@@ -135,8 +136,9 @@ def build_services(settings: Settings) -> Services:
     """
     keys = load_api_keys(settings.keys_dir)
     signer = Signer(keys.ledger_seed)
-    ledger, queue = Ledger(signer, settings.max_epsilon), CeleryQueue(settings.broker_url, settings.data_dir)
-    database = Database(make_engine(settings.database_url))
+    mark = Mark(open_marks(settings.mark_url), signer)
+    ledger, queue = Ledger(signer, settings.max_epsilon, mark), CeleryQueue(settings.broker_url, settings.data_dir)
+    database = Database(make_engine(settings.database_url), mark.confirm)
     return Services(
         database=database,
         ledger=ledger,

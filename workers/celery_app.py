@@ -9,10 +9,11 @@ from app.auth import models as _auth_models  # noqa: F401  (other tables point t
 from app.config import Settings
 from app.db import Database, make_engine
 from app.jobs.lifecycle import Lifecycle
-from app.ledger import Ledger
+from app.ledger import Ledger, Mark
 from app.queue.sender import CeleryQueue, celery_settings
 from app.releases.publication import Publisher
-from app.vault.keys import load_worker_keys
+from app.vault.keys import WorkerKeys, load_worker_keys
+from app.vault.marks import open_marks
 from app.vault.signing import Signer
 from app.vault.stores import open_store
 from workers.enclave import Limits, OpeningKey
@@ -57,8 +58,7 @@ def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
         VaultError: for missing or damaged key files, or a storage URL that is not supported.
     """
     keys = load_worker_keys(settings.keys_dir)
-    database = Database(make_engine(settings.database_url))
-    ledger = Ledger(Signer(keys.ledger_seed), settings.max_epsilon)
+    database, ledger = _accounts(settings, keys)
     lifecycle = _lifecycle(settings, ledger)
     store = open_store(settings.storage_url)
     opening_key = OpeningKey(keys.opening_key)
@@ -91,13 +91,20 @@ def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
 
 def make_sweeper(settings: Settings) -> Sweeper:
     """The sweeper, with connections of its own."""
-    ledger = Ledger(Signer(load_worker_keys(settings.keys_dir).ledger_seed), settings.max_epsilon)
+    database, ledger = _accounts(settings, load_worker_keys(settings.keys_dir))
     return Sweeper(
-        Database(make_engine(settings.database_url)),
+        database,
         _lifecycle(settings, ledger),
         CeleryQueue(settings.broker_url, settings.data_dir),
         open_store(settings.storage_url),
     )
+
+
+def _accounts(settings: Settings, keys: WorkerKeys) -> tuple[Database, Ledger]:
+    """The database, which takes nothing while it is behind the ledger's mark, and the ledger."""
+    signer = Signer(keys.ledger_seed)
+    mark = Mark(open_marks(settings.mark_url), signer)
+    return Database(make_engine(settings.database_url), mark.confirm), Ledger(signer, settings.max_epsilon, mark)
 
 
 def _lifecycle(settings: Settings, ledger: Ledger) -> Lifecycle:

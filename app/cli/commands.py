@@ -87,6 +87,19 @@ def verify(
 
 
 @cli.command()
+def reconcile(
+    data_dir: DataDir = None,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="There never was a mark: begin one from the database as it is.")
+    ] = False,
+) -> None:
+    """Charge to a restored database what its high-water mark knows to be spent. Never refunds anything."""
+    with explained():
+        done = installation.reconcile(load_settings(data_dir=data_dir), adopt=adopt)
+    typer.echo("\n".join(f"{each.account_id}: {each.outcome}" for each in done) or "nothing to do")
+
+
+@cli.command()
 def admin_key(file: Path, data_dir: DataDir = None) -> None:
     """Create an admin key and write it to FILE, which must not exist."""
     with explained():

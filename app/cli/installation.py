@@ -15,7 +15,11 @@ from app.config import Settings
 from app.db import Database, make_engine
 from app.db.migrations import upgrade
 from app.errors import Unauthenticated
+from app.ledger import Ledger, Mark
+from app.ledger.reconciliation import Reconciled
 from app.vault import keys
+from app.vault.marks import open_marks
+from app.vault.signing import Signer
 
 API_KEY_FILES = (keys.SEALING, keys.LEDGER, keys.LEDGER_PUBLIC, keys.RELEASE_PUBLIC, keys.IDENTITY)
 
@@ -43,6 +47,18 @@ def migrate(settings: Settings) -> None:
         upgrade(engine)
     finally:
         engine.dispose()
+
+
+def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
+    """Bring the database up to its mark; see :func:`app.ledger.reconciliation.reconcile`."""
+    signer = Signer(keys.load_api_keys(settings.keys_dir).ledger_seed)
+    ledger = Ledger(signer, settings.max_epsilon, Mark(open_marks(settings.mark_url), signer))
+    database = Database(make_engine(settings.database_url))  # without a guard: this is what mends it
+    try:
+        with database.write() as tx:
+            return ledger.reconcile(tx, adopt=adopt)
+    finally:
+        database.dispose()
 
 
 def create_keys(settings: Settings) -> Path:

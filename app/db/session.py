@@ -38,10 +38,14 @@ class WriteSession(ReadSession):
 
 
 class Database:
-    """Hands out sessions on one engine."""
+    """Hands out sessions on one engine.
 
-    def __init__(self, engine: Engine) -> None:
+    ``guard`` is asked before anything is written, and raises where nothing may be.
+    """
+
+    def __init__(self, engine: Engine, guard: Callable[["Database"], None] | None = None) -> None:
         self.engine = engine
+        self._guard = guard
         self._writer = engine.execution_options(corevault_writes=True)
 
     @contextmanager
@@ -53,6 +57,8 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[WriteSession]:
         """One transaction: committed when the block ends, rolled back when it raises."""
+        if self._guard is not None:
+            self._guard(self)
         with WriteSession(self._writer, expire_on_commit=False) as session:
             try:
                 yield session

@@ -33,6 +33,7 @@ class Readiness:
             self._check_database()
         except SQLAlchemyError:
             raise DependencyUnavailable("The database does not answer.") from None
+        self._check_mark()
         self.verify_ledger()
         self._probe_store()
 
@@ -51,6 +52,14 @@ class Readiness:
             except SQLAlchemyError:
                 raise DependencyUnavailable("The ledger could not be verified.") from None
             self._verified = True
+
+    def _check_mark(self) -> None:
+        """Anew each time: the database under a running service may be swapped."""
+        try:
+            with self._services.database.read() as session:
+                self._services.ledger.check_mark(session)
+        except SQLAlchemyError:
+            raise DependencyUnavailable("The database does not answer.") from None
 
     def _check_database(self) -> None:
         if self._migrated:  # code and revision only part ways when this process is replaced

@@ -3,7 +3,8 @@
 from app.ledger.admission import Preview
 from app.ledger.charge import Charge
 from app.ledger.checkpoints import CheckpointRef
+from app.ledger.mark import Mark
 from app.ledger.service import Ledger
 from app.ledger.views import Budget, Guarantee, LedgerEntry
 
-__all__ = ["Budget", "Charge", "CheckpointRef", "Guarantee", "Ledger", "LedgerEntry", "Preview"]
+__all__ = ["Budget", "Charge", "CheckpointRef", "Guarantee", "Ledger", "LedgerEntry", "Mark", "Preview"]

@@ -50,7 +50,7 @@ def open_account(
         account_id = new_id("acc")
         share = Share(slots, None)
         balance = _fresh_balance(owner_id, population, facts, pot, {dataset_id: share})
-        _insert(tx, scribe, account_id, dataset_id, balance)
+        insert(tx, scribe, account_id, dataset_id, balance)
     else:
         account_id = known
         _join(tx, scribe, account_id, dataset_id, unit=facts, share=Share(slots, pot))
@@ -96,7 +96,8 @@ def _fresh_balance(
     )
 
 
-def _insert(tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, balance: Balance) -> None:
+def insert(tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, balance: Balance) -> Account:
+    """A new account with nothing spent."""
     account = Account(id=account_id, owner_id=balance.owner_id, population=balance.population, frozen_at=None)
     happening = Happening(1, ACCOUNT_OPENED, dataset_id, None, {"balance": balance.to_json()})
     balance = apply(None, happening)
@@ -105,6 +106,7 @@ def _insert(tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, 
     account.epsilon_used, account.epsilon_limit = entry.epsilon_after, balance.total.epsilon
     snapshot.take(scribe.signer, account, 0)
     tx.add_all((entry, account))
+    return account
 
 
 def _join(

@@ -14,6 +14,7 @@ from app.ledger.encoding import digest, instant
 from app.ledger.models import Checkpoint, Entry
 
 GENESIS = "0" * 64
+_PAGE = 256
 _ENTRIES = Entry.metadata.tables[Entry.__tablename__]
 _NEWEST = (
     select(func.max(Checkpoint.sequence).label("newest"))
@@ -89,10 +90,12 @@ def replay(head: Head, entries: Iterable[Link]) -> Iterator[tuple[Link, Head]]:
         yield entry, head
 
 
-def after(session: ReadSession, account_id: str, sequence: int) -> Iterable[Link]:
-    """The account's entries behind ``sequence``, oldest first."""
-    query = select(*_ENTRIES.c).where(_ENTRIES.c.account_id == account_id, _ENTRIES.c.sequence > sequence)
-    return session.execute(query.order_by(_ENTRIES.c.sequence).execution_options(yield_per=256))
+def after(session: ReadSession, account_id: str, sequence: int) -> Iterator[Link]:
+    """The account's entries behind ``sequence``, oldest first, some at a time."""
+    query = select(*_ENTRIES.c).where(_ENTRIES.c.account_id == account_id).order_by(_ENTRIES.c.sequence).limit(_PAGE)
+    while page := session.execute(query.where(_ENTRIES.c.sequence > sequence)).all():
+        yield from page
+        sequence = page[-1].sequence
 
 
 def tail(session: ReadSession, account_id: str, sequence: int) -> tuple[int, Sequence[Link]]:

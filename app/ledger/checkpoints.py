@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import select
 
-from app.db import ReadSession, now
+from app.db import ReadSession, WriteSession, now
 from app.ledger import snapshot
 from app.ledger.book import Book, serialise
 from app.ledger.chain import GENESIS
 from app.ledger.encoding import digest, instant
-from app.ledger.models import Checkpoint
+from app.ledger.models import Account, Checkpoint
+from app.ledger.scribe import Scribe
 from app.vault.signing import Signer
 
 
@@ -25,13 +27,34 @@ class CheckpointRef:
     account_head: str
 
 
-def append(book: Book) -> CheckpointRef:
-    """Sign the account's head into the global chain, and snapshot the balance that it stands for."""
+NAME = "ledger_checkpoints"
+
+
+def append(book: Book, above: int | None = None) -> CheckpointRef:
+    """Sign the account's head into the global chain, and snapshot the balance that it stands for.
+
+    ``above``: the newest mark's sequence (0 if there is none), when a database that lacks it is reconciled.
+
+    Raises:
+        DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
+    """
     tx, account = book.tx, book.account
-    serialise(tx, "ledger_checkpoints")
+    if above is None and book.scribe.mark is not None:
+        book.scribe.mark.check(tx)
+    row = note(tx, book.scribe, account, above or 0)
+    snapshot.take(book.scribe.signer, account, row.sequence)
+    tx.flush()
+    book.checkpoint = row.sequence
+    book.remember()
+    return CheckpointRef(row.sequence, row.checkpoint_hash, row.account_sequence, row.account_head)
+
+
+def note(tx: WriteSession, scribe: Scribe, account: Account, above: int) -> Checkpoint:
+    """The next checkpoint, of the account as it stands; the mark follows once it is durable."""
+    serialise(tx, NAME)
     last = tx.scalars(select(Checkpoint).order_by(Checkpoint.sequence.desc()).limit(1)).one_or_none()
     row = Checkpoint(
-        sequence=last.sequence + 1 if last else 1,
+        sequence=max(last.sequence if last else 0, above) + 1,
         at=now(),
         account_id=account.id,
         account_sequence=account.sequence,
@@ -40,14 +63,13 @@ def append(book: Book) -> CheckpointRef:
         previous_hash=last.checkpoint_hash if last else GENESIS,
     )
     row.checkpoint_hash = digest(_statement(row))
-    signed = book.scribe.signer.sign(_signed(row))
+    signed = scribe.signer.sign(_signed(row))
     row.signature, row.key_id = signed["signature"], signed["key_id"]
     tx.add(row)
-    snapshot.take(book.scribe.signer, account, row.sequence)
     tx.flush()
-    book.checkpoint = row.sequence
-    book.remember()
-    return CheckpointRef(row.sequence, row.checkpoint_hash, row.account_sequence, row.account_head)
+    if scribe.mark is not None:
+        tx.after_commit(partial(scribe.mark.advance, row, account.balance))
+    return row
 
 
 def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bool]]:
@@ -55,7 +77,7 @@ def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bo
     sequence, previous = 0, GENESIS
     query = select(Checkpoint).order_by(Checkpoint.sequence)
     for row in session.scalars(query.execution_options(populate_existing=True, yield_per=256)):
-        follows = row.sequence == sequence + 1 and row.previous_hash == previous
+        follows = row.sequence > sequence and row.previous_hash == previous  # a reconciliation leaves a gap
         signed = {"statement": _signed(row), "signature": row.signature, "key_id": row.key_id}
         yield row, follows and row.checkpoint_hash == digest(_statement(row)) and signer.ring.verify(signed)
         sequence, previous = row.sequence, row.checkpoint_hash

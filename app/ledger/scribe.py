@@ -1,7 +1,8 @@
-"""What the ledger works with in one process: its key, and what it has verified before."""
+"""What the ledger works with in one process: its key, its mark, and what it has verified before."""
 
 from dataclasses import dataclass, field
 
+from app.ledger.mark import Mark
 from app.ledger.memory import Memory
 from app.vault.signing import Signer
 
@@ -11,4 +12,6 @@ class Scribe:
     """Handed to everything that locks an account or signs."""
 
     signer: Signer
+    mark: Mark | None = None
+    """None where nobody keeps one, as in tools that only read."""
     memory: Memory = field(default_factory=Memory)

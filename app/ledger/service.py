@@ -6,14 +6,16 @@ from typing import Any
 from sqlalchemy import update
 
 from app.db import ReadSession, WriteSession
-from app.errors import NotFound
-from app.ledger import accounts, admission, audit, checkpoints, fingerprints, limits, transfers, views
+from app.errors import NotFound, StateConflict
+from app.ledger import accounts, admission, audit, checkpoints, fingerprints, limits, reconciliation, transfers, views
 from app.ledger import book as books
 from app.ledger.admission import Preview
 from app.ledger.balance import CONTENT_REPLACED, DATASET_DELETED
 from app.ledger.charge import Charge
 from app.ledger.checkpoints import CheckpointRef
+from app.ledger.mark import Mark
 from app.ledger.models import LedgerDataset
+from app.ledger.reconciliation import Reconciled
 from app.ledger.scribe import Scribe
 from app.ledger.views import Budget, Guarantee, LedgerEntry
 from app.privacy.events import PrivacyEvent
@@ -26,14 +28,15 @@ class Ledger:
     Args:
         signer: the ledger key; signs checkpoints and snapshots.
         max_epsilon: no account ever opens more than this.
+        mark: the high-water mark; None keeps none.
 
     A dataset without an account is ``NotFound``; a frozen account refuses with ``StateConflict``.
     """
 
-    def __init__(self, signer: Signer, max_epsilon: float) -> None:
+    def __init__(self, signer: Signer, max_epsilon: float, mark: Mark | None = None) -> None:
         self.signer = signer
         self.max_epsilon = max_epsilon
-        self._scribe = Scribe(signer)
+        self._scribe = Scribe(signer, mark)
 
     def open_account(
         self,
@@ -116,6 +119,21 @@ class Ledger:
     def checkpoint(self, tx: WriteSession, dataset_id: str) -> CheckpointRef:
         """Sign the account's head into the global chain: before every unseal and at every publication."""
         return checkpoints.append(books.open_book(tx, self._scribe, dataset_id))
+
+    def check_mark(self, session: ReadSession) -> None:
+        """See :meth:`app.ledger.mark.Mark.check`; nothing where no mark is kept."""
+        if self._scribe.mark is not None:
+            self._scribe.mark.check(session)
+
+    def reconcile(self, tx: WriteSession, *, adopt: bool) -> list[Reconciled]:
+        """See :func:`app.ledger.reconciliation.reconcile`.
+
+        Raises:
+            StateConflict: also where no mark is kept.
+        """
+        if self._scribe.mark is None:
+            raise StateConflict("No mark is kept here.")
+        return reconciliation.reconcile(tx, self._scribe, self._scribe.mark, adopt=adopt)
 
     def content_replaced(self, tx: WriteSession, dataset_id: str, version: int) -> None:
         """Note that another content of the same people is in force; the account goes on."""

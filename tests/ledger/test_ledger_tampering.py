@@ -82,8 +82,10 @@ def edit(bench: Bench, name: str, account_id: str, change: Callable[[Any], dict[
     query = sa.select(table).where(table.c[account_column(name)] == account_id)
     with bench.database.write() as tx:
         row = tx.execute(query.order_by(order.desc() if newest else order).limit(1)).one()
+        tx.execute(sa.text("PRAGMA ignore_check_constraints = ON"))  # an intruder asks no permission
         same = [column == getattr(row, column.name) for column in table.primary_key.columns]
         tx.execute(sa.update(table).where(*same).values(**change(row)))
+        tx.execute(sa.text("PRAGMA ignore_check_constraints = OFF"))
 
 
 def altered(value: Any) -> Any:

@@ -1,0 +1,108 @@
+"""The high-water mark: what the newest checkpoints said, where a restore of the database cannot reach.
+
+A mark is a checkpoint with the balance of its account, signed by the ledger key. It is put down after the checkpoint is
+durable and before anything follows from it. A database that lacks the newest mark's checkpoint is an older one, or
+another one: nothing is written to it until an operator has reconciled the two.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import exists, select
+
+from app.db import Database, ReadSession
+from app.errors import DependencyUnavailable
+from app.ledger.balance import Balance
+from app.ledger.models import Checkpoint
+from app.vault.errors import ObjectMissing
+from app.vault.marks import MarkName, Marks, newest, newest_each
+from app.vault.signing import Signer
+
+_KIND = "corevault.mark"
+BEHIND = (
+    "The database is older than its high-water mark, or another one: it was restored, or swapped. Nothing is written "
+    "to it until an operator has run 'corevaultd reconcile'."
+)
+MISSING = (
+    "The ledger has checkpoints, and the place of COREVAULT_MARK_URL has no mark. Bring the mark back; if there never "
+    "was one, run 'corevaultd reconcile --adopt'."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """An account as its newest mark has it."""
+
+    name: MarkName
+    balance: Balance
+
+
+class Mark:
+    """The mark as one process sees it.
+
+    ``confirmed`` is whether the database held all that the mark says when that was last looked at.
+    """
+
+    def __init__(self, marks: Marks, signer: Signer) -> None:
+        self._marks = marks
+        self._signer = signer
+        self.confirmed = False
+
+    def confirm(self, database: Database) -> None:
+        """See to it that ``database`` was found to hold what the mark says; looks if it was not yet.
+
+        Raises:
+            DependencyUnavailable: as :meth:`check`.
+        """
+        if not self.confirmed:
+            with database.read() as session:
+                self.check(session)
+
+    def check(self, session: ReadSession) -> None:
+        """Compare the database with the newest mark.
+
+        Raises:
+            DependencyUnavailable: the database is behind the mark, the mark is missing, or cannot be reached.
+        """
+        self.confirmed = False
+        top = newest(self._marks.names())
+        if top is None:
+            if session.scalar(select(exists().where(Checkpoint.sequence > 0))):
+                raise DependencyUnavailable(MISSING)
+        elif not contains(session, top):
+            raise DependencyUnavailable(BEHIND)
+        self.confirmed = True
+
+    def advance(self, row: Checkpoint, balance: Mapping[str, Any]) -> None:
+        """Put down a checkpoint that is durable.
+
+        Raises:
+            DependencyUnavailable: the place cannot be reached; then nothing may follow from the checkpoint.
+        """
+        name = MarkName(row.account_id, row.sequence, row.checkpoint_hash)
+        signed = self._signer.sign({"kind": _KIND, "name": str(name), "balance": balance})
+        self._marks.put(name, json.dumps(signed).encode())
+
+    def names(self) -> list[MarkName]:
+        """The newest mark of each account."""
+        return newest_each(self._marks.names())
+
+    def read(self, name: MarkName) -> State | None:
+        """What a mark says; None if it cannot be believed or read."""
+        try:
+            document: dict[str, Any] = json.loads(self._marks.read(name))
+            statement = document["statement"]
+            believed = self._signer.ring.verify(document)
+            if not believed or (statement["kind"], statement["name"]) != (_KIND, str(name)):
+                return None
+            return State(name, Balance.from_json(statement["balance"]))
+        except (ObjectMissing, ValueError, TypeError, KeyError, IndexError, AttributeError):
+            return None
+
+
+def contains(session: ReadSession, name: MarkName) -> bool:
+    """Whether the checkpoint that a mark stands for is in the database."""
+    there = exists().where(Checkpoint.sequence == name.sequence, Checkpoint.checkpoint_hash == name.digest)
+    return bool(session.scalar(select(there)))

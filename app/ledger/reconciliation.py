@@ -1,0 +1,177 @@
+"""Bringing a restored database up to its mark. Only ever charges: what the mark knows to be spent is spent again here.
+
+An account that lacks what its mark says is charged the difference, order by order. One that cannot be charged (its
+marks do not fit it, the charge does not fit its limit, a tranche is lost, it is not there any more) is frozen.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import select
+
+from app.db import WriteSession
+from app.errors import StateConflict
+from app.ledger import accounts, checkpoints
+from app.ledger import book as books
+from app.ledger.balance import OPENED, RESERVED, SETTLED, Balance, Happening, Share, apply
+from app.ledger.book import Book
+from app.ledger.charge import Pinned
+from app.ledger.mark import Mark, State, contains
+from app.ledger.meter import Meter, Pot
+from app.ledger.models import Account, LedgerDataset
+from app.ledger.scribe import Scribe
+from app.vault.marks import MarkName
+
+UNREADABLE = "The mark of an account that the database does not have cannot be read; bring it back."
+NO_MARK = "There is no mark. If it is lost, bring it back; if there never was one, say --adopt."
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What was done to an account: ``charged``, ``frozen``, or ``adopted`` (it had no mark before)."""
+
+    account_id: str
+    outcome: str
+
+
+def reconcile(tx: WriteSession, scribe: Scribe, mark: Mark, *, adopt: bool) -> list[Reconciled]:
+    """Charge, or freeze, every account whose mark is not in the database; then the mark is moved on.
+
+    Raises:
+        StateConflict: there is no mark and ``adopt`` does not say that there never was one, or a mark that is needed
+            cannot be read.
+    """
+    books.serialise(tx, checkpoints.NAME)
+    names = mark.names()
+    if not names:
+        if not adopt:
+            raise StateConflict(NO_MARK)
+        return list(_adopt(tx, scribe))
+    above = max(name.sequence for name in names)
+    missing = [name for name in names if not contains(tx, name)]
+    return [_reconcile(tx, scribe, name, mark.read(name), above) for name in missing]
+
+
+def _adopt(tx: WriteSession, scribe: Scribe) -> Iterator[Reconciled]:
+    for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
+        account, dataset_id = books.lock_account(tx, account_id), _any_dataset(tx, account_id)
+        book = books.open_sound(tx, scribe, dataset_id) if account is not None and dataset_id else None
+        if book is not None:
+            checkpoints.append(book, above=0)
+            yield Reconciled(account_id, "adopted")
+
+
+def _reconcile(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | None, above: int) -> Reconciled:
+    account = books.lock_account(tx, name.account)
+    if account is None:
+        account = _again(tx, scribe, name, state)
+    dataset_id = _any_dataset(tx, account.id) or ""
+    book = books.open_sound(tx, scribe, dataset_id)
+    charged = book is not None and state is not None and not book.balance.frozen and _charge(book, state)
+    if not charged:
+        books.freeze(tx, account, dataset_id)
+        book = books.open_sound(tx, scribe, dataset_id)
+    if book is not None:
+        checkpoints.append(book, above)
+    else:
+        checkpoints.note(tx, scribe, account, above)
+    return Reconciled(account.id, "charged" if charged else "frozen")
+
+
+def _charge(book: Book, state: State) -> bool:
+    """Whether all that the mark has and the account lacks could be charged to it."""
+    lost = list(_lost(book.balance, state.balance))
+    if not _comparable(book.balance, state.balance) or not _fits(book.balance, lost):
+        return False
+    for index, (dataset_id, pinned) in enumerate(lost):
+        job_id = f"lost_{state.name.sequence}_{index}_{book.account.id}"
+        charge = pinned.to_json()
+        book.append(
+            RESERVED, dataset_id, {"events": [], "mark": str(state.name), "charge": charge}, job_id, job="placed"
+        )
+        book.append(OPENED, dataset_id, {"charge": charge}, job_id, job="moved")
+        book.append(SETTLED, dataset_id, {"executed": []}, job_id, job="moved")
+    return True
+
+
+def _comparable(here: Balance, there: Balance) -> bool:
+    """Whether one balance can be behind the other: the same account, none of whose tranches was lost."""
+    same = (here.owner_id, here.population, here.total.orders) == (there.owner_id, there.population, there.total.orders)
+    orders = [[tranche.orders for tranche in balance.tranches] for balance in (here, there)]
+    return same and orders[0][: len(orders[1])] == orders[1]
+
+
+def _fits(balance: Balance, lost: Sequence[tuple[str, Pinned]]) -> bool:
+    for index, (dataset_id, pinned) in enumerate(lost):
+        happening = Happening(1, RESERVED, dataset_id, f"lost_{index}", {"charge": pinned.to_json()})
+        balance = apply(balance, happening)
+        if not balance.holds(dataset_id):
+            return False
+    return True
+
+
+def _lost(here: Balance, there: Balance) -> Iterator[tuple[str, Pinned]]:
+    """What is spent there and not here, as charges: of the account, of each further tranche, of each cap."""
+    opener = next(name for name, share in here.datasets.items() if share.cap is None)
+    of_account = _deficit(here.total.meter, there.total.meter), _deficit(here.distance, there.distance)[0]
+    nothing = (0,) * len(here.total.orders)
+    pairs = zip(here.tranches, there.tranches, strict=False)
+    for index, (pot, marked) in enumerate(pairs):
+        amounts, distance = of_account if index == 0 else (nothing, 0)
+        charge = Pinned(amounts, index, _deficit(pot.meter, marked.meter), (), distance)
+        if any((*charge.amounts, *charge.tranche_amounts, distance)):
+            yield opener, charge
+    for dataset_id, cap, marked in _caps(here, there):
+        first = (0,) * len(here.tranches[0].orders)
+        charge = Pinned(nothing, 0, first, _deficit(cap.meter, marked.meter), 0)
+        if any(charge.cap_amounts):
+            yield dataset_id, charge
+
+
+def _caps(here: Balance, there: Balance) -> Iterator[tuple[str, Pot, Pot]]:
+    for dataset_id, share in here.datasets.items():
+        marked = there.datasets.get(dataset_id)
+        if share.cap is not None and marked is not None and marked.cap is not None:
+            yield dataset_id, share.cap, marked.cap
+
+
+def _deficit(here: Meter, there: Meter) -> tuple[int, ...]:
+    """Reservations here do not count: they may yet be given back."""
+    return tuple(max(0, marked - spent) for marked, spent in zip(there.spent, here.spent, strict=True))
+
+
+def _again(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | None) -> Account:
+    """An account that the database has lost, as it was opened: so that nobody opens it afresh."""
+    if state is None:
+        raise StateConflict(UNREADABLE)
+    balance = state.balance
+    shares = {dataset_id: Share(share.slots, _emptied(share.cap)) for dataset_id, share in balance.datasets.items()}
+    fresh = replace(
+        balance,
+        total=_empty(balance.total),
+        tranches=tuple(map(_empty, balance.tranches)),
+        distance=Meter(balance.distance.bounds, (0,), (0,)),
+        datasets=shares,
+        live={},
+        settled=0,
+        frozen=False,
+    )
+    opener = next(dataset_id for dataset_id, share in shares.items() if share.cap is None)
+    account = accounts.insert(tx, scribe, name.account, opener, fresh)
+    tx.add_all(LedgerDataset(dataset_id=dataset_id, account_id=name.account, refused=0) for dataset_id in shares)
+    tx.flush()
+    return account
+
+
+def _empty(pot: Pot) -> Pot:
+    zeros = (0,) * len(pot.orders)
+    return replace(pot, meter=Meter(pot.meter.bounds, zeros, zeros))
+
+
+def _emptied(cap: Pot | None) -> Pot | None:
+    return None if cap is None else _empty(cap)
+
+
+def _any_dataset(tx: WriteSession, account_id: str) -> str | None:
+    query = select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)
+    return tx.scalars(query.order_by(LedgerDataset.dataset_id)).first()

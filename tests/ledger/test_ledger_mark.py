@@ -1,0 +1,270 @@
+"""The high-water mark: restoring an old backup cannot refund budget (W11)."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import sqlalchemy as sa
+
+from app.db import Database, make_engine
+from app.errors import BudgetExceeded, DependencyUnavailable, StateConflict
+from app.ledger import Ledger, Mark
+from app.ledger.reconciliation import Reconciled
+from app.vault.marks import open_marks
+from app.vault.signing import Signer
+from tests.factories import stack
+from tests.ledger.support import SEED, Bench, costing
+
+Restore = Callable[[], None]
+
+
+def guarded(database_url: str, mark_url: str) -> Bench:
+    """A process of its own: nothing remembered, its database behind a guard."""
+    mark = Mark(open_marks(mark_url), Signer(SEED))
+    database = Database(make_engine(database_url), mark.confirm)
+    return Bench(database, Ledger(Signer(SEED), max_epsilon=20.0, mark=mark))
+
+
+@pytest.fixture
+def mark_url(tmp_path: Path) -> str:
+    """A folder, or a prefix on the S3 server."""
+    storage = stack.fresh_storage(tmp_path / "elsewhere")
+    return storage.replace("&scratch", "?scratch").split("?scratch")[0] if storage.startswith("s3") else storage
+
+
+@pytest.fixture
+def running(database_url: str, mark_url: str) -> Iterator[Bench]:
+    """An installation with an account of (2, 1e-6), a twentieth of which is spent."""
+    bench = guarded(database_url, mark_url)
+    bench.open_account("ds_a")
+    bench.run("job_1", costing(0.1))
+    yield bench
+    bench.database.dispose()
+
+
+@pytest.fixture
+def backup(running: Bench, database_url: str, tmp_path: Path) -> Restore:
+    """A backup of now; calling it restores it, as an operator would."""
+    running.database.dispose()
+    if database_url.startswith("sqlite"):
+        path = Path(urlsplit(database_url).path)
+        shutil.copy(path, tmp_path / "backup.sqlite3")
+
+        def restore() -> None:
+            running.database.dispose()
+            for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+                name.unlink(missing_ok=True)
+            shutil.copy(tmp_path / "backup.sqlite3", path)
+
+        return restore
+    plain = database_url.replace("+psycopg", "")
+    dump = str(tmp_path / "backup.dump")
+    subprocess.run(["pg_dump", "-Fc", "-f", dump, plain], check=True)
+
+    def restore() -> None:
+        running.database.dispose()
+        subprocess.run(["pg_restore", "--clean", "--if-exists", "-d", plain, dump], check=True)
+
+    return restore
+
+
+def reconcile(database_url: str, mark_url: str, *, adopt: bool = False) -> list[Reconciled]:
+    mark = Mark(open_marks(mark_url), Signer(SEED))
+    database = Database(make_engine(database_url))
+    with database.write() as tx:
+        done = Ledger(Signer(SEED), max_epsilon=20.0, mark=mark).reconcile(tx, adopt=adopt)
+    database.dispose()
+    return done
+
+
+def test_a_mark_that_is_kept_changes_nothing(running: Bench, database_url: str, mark_url: str) -> None:
+    running.run("job_2", costing(0.5))
+    again = guarded(database_url, mark_url)
+    again.run("job_3", costing(0.5))
+    running.run("job_4", costing(0.2))
+    assert len(open_marks(mark_url).names()) == 1, "what is replaced is removed"
+    assert reconcile(database_url, mark_url) == []
+    again.database.dispose()
+
+
+def test_a_restored_backup_takes_nothing_until_it_is_charged(
+    running: Bench, backup: Restore, database_url: str, mark_url: str
+) -> None:
+    """W11: budget that was spent after the backup stays spent."""
+    running.run("job_2", costing(1.0))
+    running.reserve("job_3", costing(0.1))
+    before = running.budget()
+    backup()
+    restored = guarded(database_url, mark_url)
+    for call in (
+        lambda: restored.reserve("job_4", costing(1.85)),
+        lambda: restored.open_account("ds_b", population="others"),
+        restored.checkpoint,
+    ):
+        with pytest.raises(DependencyUnavailable, match="reconcile"):
+            call()
+    assert restored.budget().version < before.version, "it can be read"
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["charged"]
+    after = restored.budget()
+    assert after.spent.epsilon == pytest.approx(before.spent.epsilon, abs=1e-9)
+    assert after.spent.epsilon >= before.spent.epsilon
+    assert after.limit == before.limit
+    with pytest.raises(BudgetExceeded):
+        restored.reserve("job_4", costing(1.85))
+    restored.run("job_2", costing(0.3))
+    assert restored.verify() == ()
+    assert reconcile(database_url, mark_url) == []
+    restored.database.dispose()
+
+
+def test_a_running_service_notices_that_its_database_was_swapped(
+    running: Bench, backup: Restore, database_url: str, mark_url: str
+) -> None:
+    """W11, W8: nothing is unsealed on a database that lacks what this process has seen."""
+    running.run("job_2", costing(1.0))
+    backup()
+    running.reserve("job_3", costing(0.5))
+    running.open("job_3")
+    with pytest.raises(DependencyUnavailable, match="reconcile"):
+        running.checkpoint()
+    with pytest.raises(DependencyUnavailable, match="reconcile"):
+        running.reserve("job_4", costing(0.1))
+    reconcile(database_url, mark_url)
+    running.checkpoint()
+
+
+def test_another_past_of_the_same_length_is_noticed(
+    running: Bench, backup: Restore, database_url: str, mark_url: str
+) -> None:
+    """The same number of checkpoints, by jobs that cost less: the hash says that it is not the same past."""
+    running.run("job_2", costing(1.0))
+    spent = running.budget().spent
+    backup()
+    forked = Bench(Database(make_engine(database_url)), Ledger(Signer(SEED), max_epsilon=20.0))
+    forked.run("job_2", costing(0.05))
+    forked.database.dispose()
+    restored = guarded(database_url, mark_url)
+    with pytest.raises(DependencyUnavailable):
+        restored.reserve("job_3", costing(0.1))
+    reconcile(database_url, mark_url)
+    assert restored.budget().spent.epsilon >= spent.epsilon
+    restored.database.dispose()
+
+
+def test_reconciling_never_refunds(running: Bench, backup: Restore, database_url: str, mark_url: str) -> None:
+    """What the restored database itself has spent beyond the mark stays spent beside it."""
+    running.run("job_2", costing(0.05))
+    backup()
+    forked = Bench(Database(make_engine(database_url)), Ledger(Signer(SEED), max_epsilon=20.0))
+    forked.run("job_other", costing(1.0))
+    before = forked.budget().spent
+    forked.database.dispose()
+    reconcile(database_url, mark_url)
+    restored = guarded(database_url, mark_url)
+    assert restored.budget().spent.epsilon >= before.epsilon
+    assert restored.verify() == ()
+    restored.database.dispose()
+
+
+def test_a_charge_that_does_not_fit_freezes(running: Bench, backup: Restore, database_url: str, mark_url: str) -> None:
+    """The limit was raised after the backup, and spent: the tranche is lost, so nothing is known any more."""
+    running.change_limit(4.0, 1e-6)
+    running.run("job_2", costing(1.8))
+    running.run("job_3", costing(1.5))
+    backup()
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
+    restored = guarded(database_url, mark_url)
+    with pytest.raises(StateConflict):
+        restored.reserve("job_4", costing(0.01))
+    assert restored.verify() == ()
+    assert reconcile(database_url, mark_url) == []
+    restored.database.dispose()
+
+
+def test_an_account_that_was_lost_comes_back_spent(
+    running: Bench, backup: Restore, database_url: str, mark_url: str
+) -> None:
+    """Opened after the backup: nobody may open it afresh."""
+    running.open_account("ds_b", population="others", epsilon=1.0)
+    running.run("job_2", costing(0.8), "ds_b")
+    spent = running.budget("ds_b").spent
+    backup()
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["charged"]
+    restored = guarded(database_url, mark_url)
+    restored.open_account("ds_c", population="others", epsilon=1.0)
+    assert restored.budget("ds_c").spent.epsilon >= spent.epsilon
+    with pytest.raises(BudgetExceeded):
+        restored.reserve("job_3", costing(0.8), "ds_c")
+    assert restored.verify() == ()
+    restored.database.dispose()
+
+
+def test_a_cap_is_charged_with_its_account(running: Bench, backup: Restore, database_url: str, mark_url: str) -> None:
+    running.open_account("ds_b", epsilon=0.5)
+    running.checkpoint("ds_b")
+    backup_of_both = running.budget("ds_b").version
+    assert backup_of_both > 1
+    backup()
+    reconcile(database_url, mark_url)
+    assert guarded(database_url, mark_url).verify() == ()
+
+
+def test_a_missing_mark_is_no_fresh_start(running: Bench, database_url: str, mark_url: str, tmp_path: Path) -> None:
+    """W11: whoever removes the mark has refunded nothing."""
+    elsewhere = (tmp_path / "nothing here").as_uri()
+    for adopt in (False, True):
+        lost = guarded(database_url, elsewhere)
+        with pytest.raises(DependencyUnavailable, match="--adopt"):
+            lost.reserve("job_2", costing(0.1))
+        lost.database.dispose()
+        if not adopt:
+            with pytest.raises(StateConflict, match="--adopt"):
+                reconcile(database_url, elsewhere)
+    assert [each.outcome for each in reconcile(database_url, elsewhere, adopt=True)] == ["adopted"]
+    adopted = guarded(database_url, elsewhere)
+    adopted.run("job_2", costing(0.1))
+    adopted.database.dispose()
+
+
+def test_an_installation_begins_without_a_mark(database_url: str, mark_url: str) -> None:
+    bench = guarded(database_url, mark_url)
+    bench.open_account("ds_a")
+    bench.reserve("job_1", costing(0.1))
+    bench.database.dispose()
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"not json"])
+def test_a_mark_that_cannot_be_believed_freezes_its_account(
+    running: Bench, backup: Restore, database_url: str, mark_url: str, damage: bytes
+) -> None:
+    running.run("job_2", costing(1.0))
+    marks = open_marks(mark_url)
+    (name,) = marks.names()
+    backup()
+    marks.put(replace(name, sequence=name.sequence), damage)
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
+
+
+def test_a_mark_that_cannot_be_put_down_stops_what_follows(
+    running: Bench, database_url: str, mark_url: str, tmp_path: Path
+) -> None:
+    """W11: the effect comes after the mark, so that a charge which a restore forgets was never used."""
+    blocked = tmp_path / "a file"
+    blocked.touch()
+    bench = guarded(database_url, (blocked / "below").as_uri())
+    with pytest.raises(DependencyUnavailable):
+        bench.checkpoint()
+    bench.database.dispose()
+
+
+def test_what_lies_beside_marks_is_passed_over(running: Bench, mark_url: str, tmp_path: Path) -> None:
+    if mark_url.startswith("file"):
+        (Path(urlsplit(mark_url).path) / "README").write_text("not a mark")
+    running.run("job_2", costing(0.1))
+    with running.database.read() as session:
+        newest = session.scalar(sa.text("SELECT max(sequence) FROM ledger_checkpoints"))
+    assert [name.sequence for name in open_marks(mark_url).names()] == [newest]
