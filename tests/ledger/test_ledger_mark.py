@@ -53,23 +53,22 @@ def backup(running: Bench, database_url: str, tmp_path: Path) -> Restore:
     if database_url.startswith("sqlite"):
         path = Path(urlsplit(database_url).path)
         shutil.copy(path, tmp_path / "backup.sqlite3")
-
-        def restore() -> None:
-            running.database.dispose()
-            for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-                name.unlink(missing_ok=True)
-            shutil.copy(tmp_path / "backup.sqlite3", path)
-
-        return restore
-    plain = database_url.replace("+psycopg", "")
-    dump = str(tmp_path / "backup.dump")
+        return lambda: copy_back(running, path, tmp_path / "backup.sqlite3")
+    plain, dump = database_url.replace("+psycopg", ""), str(tmp_path / "backup.dump")
     subprocess.run(["pg_dump", "-Fc", "-f", dump, plain], check=True)
+    return lambda: dump_back(running, plain, dump)
 
-    def restore() -> None:
-        running.database.dispose()
-        subprocess.run(["pg_restore", "--clean", "--if-exists", "-d", plain, dump], check=True)
 
-    return restore
+def copy_back(running: Bench, path: Path, saved: Path) -> None:
+    running.database.dispose()
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    shutil.copy(saved, path)
+
+
+def dump_back(running: Bench, url: str, dump: str) -> None:
+    running.database.dispose()
+    subprocess.run(["pg_restore", "--clean", "--if-exists", "-d", url, dump], check=True)
 
 
 def reconcile(database_url: str, mark_url: str, *, adopt: bool = False) -> list[Reconciled]:
