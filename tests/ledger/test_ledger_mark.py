@@ -41,6 +41,7 @@ def running(database_url: str, mark_url: str) -> Iterator[Bench]:
     """An installation with an account of (2, 1e-6), a twentieth of which is spent."""
     bench = guarded(database_url, mark_url)
     bench.open_account("ds_a")
+    bench.open_account("ds_capped", epsilon=0.5)
     bench.run("job_1", costing(0.1))
     yield bench
     bench.database.dispose()
@@ -74,10 +75,11 @@ def dump_back(running: Bench, url: str, dump: str) -> None:
 def reconcile(database_url: str, mark_url: str, *, adopt: bool = False) -> list[Reconciled]:
     mark = Mark(open_marks(mark_url), Signer(SEED))
     database = Database(make_engine(database_url))
-    with database.write() as tx:
-        done = Ledger(Signer(SEED), max_epsilon=20.0, mark=mark).reconcile(tx, adopt=adopt)
-    database.dispose()
-    return done
+    try:
+        with database.write() as tx:
+            return Ledger(Signer(SEED), max_epsilon=20.0, mark=mark).reconcile(tx, adopt=adopt)
+    finally:
+        database.dispose()
 
 
 def test_a_mark_that_is_kept_changes_nothing(running: Bench, database_url: str, mark_url: str) -> None:
@@ -203,13 +205,15 @@ def test_an_account_that_was_lost_comes_back_spent(
 
 
 def test_a_cap_is_charged_with_its_account(running: Bench, backup: Restore, database_url: str, mark_url: str) -> None:
-    running.open_account("ds_b", epsilon=0.5)
-    running.checkpoint("ds_b")
-    backup_of_both = running.budget("ds_b").version
-    assert backup_of_both > 1
+    running.run("job_2", costing(0.45), "ds_capped")
     backup()
     reconcile(database_url, mark_url)
-    assert guarded(database_url, mark_url).verify() == ()
+    restored = guarded(database_url, mark_url)
+    with pytest.raises(BudgetExceeded):
+        restored.reserve("job_3", costing(0.45), "ds_capped")
+    restored.reserve("job_3", costing(0.45), "ds_a")
+    assert restored.verify() == ()
+    restored.database.dispose()
 
 
 def test_a_missing_mark_is_no_fresh_start(running: Bench, database_url: str, mark_url: str, tmp_path: Path) -> None:
