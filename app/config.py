@@ -15,11 +15,20 @@ def _listed(value: object) -> object:
     return tuple(filter(None, (name.strip() for name in value.split(",")))) if isinstance(value, str) else value
 
 
+def _mapped(pairs: tuple[str, ...]) -> tuple[str, ...]:
+    if any(pair.rpartition("=")[2] not in {"admin", "owner", "analyst", "auditor"} for pair in pairs):
+        raise ValueError("each entry is <value>=<role>")
+    return pairs
+
+
 Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 Networks = Annotated[Names, AfterValidator(lambda networks: tuple(str(ip_network(each)) for each in networks))]
+
+HttpsUrl = Annotated[str, Field(pattern=r"^https://\S+$")]
+Roles = Annotated[Names, AfterValidator(_mapped)]
 
 
 def _below(*names: str) -> Any:
@@ -87,6 +96,18 @@ class Settings(BaseSettings):
     """Length of that window, which moves."""
     failed_sign_ins_per_minute: Count = 120
     """Credentials that are none which one address may send; after that they are answered 429."""
+    oidc_issuer: HttpsUrl | None = None
+    """OpenID Connect: whose bearer tokens are taken beside API keys (needs the extra ``oidc``)."""
+    oidc_audience: str | None = None
+    """The name that tokens for this server carry in ``aud``."""
+    oidc_jwks_url: HttpsUrl | None = None
+    """Where the issuer's keys are, if not where its discovery document says."""
+    oidc_ca_file: Folder | None = None
+    """PEM file with the authorities that vouch for the issuer, instead of the system's."""
+    oidc_role_claim: str = "roles"
+    """Where a token says what its holder may be: names of members, with dots between."""
+    oidc_roles: Roles = ("admin=admin", "owner=owner", "analyst=analyst", "auditor=auditor")
+    """Values of that claim and our roles for them, comma-separated."""
     least_body_bytes_per_second: Annotated[int, Field(ge=0)] = 2**16
     """A body that is slower, on average over ``least_body_rate_seconds`` of waiting for it, is ended; 0: never."""
     least_body_rate_seconds: Seconds = 30.0

@@ -4,6 +4,7 @@ import base64
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -48,6 +49,9 @@ from app.vault.marks import open_marks
 from app.vault.signing import Signer, key_id
 from app.vault.store import ObjectStore
 from app.vault.stores import open_store
+
+if TYPE_CHECKING:
+    from app.oidc import TokenVerifier
 
 ROUTERS: tuple[APIRouter, ...] = (
     auth_router,
@@ -153,6 +157,7 @@ def build_services(settings: Settings) -> Services:
         ),
         limits=Limits(upload_bytes=settings.max_upload_bytes, slots=settings.max_rows),
         on_dataset_deleted=Lifecycle(ledger, queue).dataset_deleted,
+        tokens=_tokens(settings),
         rates=RateLimits(
             open_windows(settings.broker_url),
             requests=Rate(settings.requests_per_window, settings.request_window_seconds),
@@ -161,6 +166,24 @@ def build_services(settings: Settings) -> Services:
         ),
         background=BackgroundWriter(database),
     )
+
+
+def _tokens(settings: Settings) -> "TokenVerifier | None":
+    """
+    Raises:
+        CorevaultError: the settings of OpenID Connect are not complete, or its libraries are missing.
+    """
+    if settings.oidc_issuer is None:
+        return None
+    if settings.oidc_audience is None:
+        raise CorevaultError("COREVAULT_OIDC_ISSUER needs COREVAULT_OIDC_AUDIENCE: the name that tokens for us carry.")
+    try:
+        from app.oidc import Documents, Provider, ProviderKeys, TokenVerifier  # noqa: PLC0415  (an extra)
+    except ImportError:
+        raise CorevaultError("COREVAULT_OIDC_ISSUER needs the extra: pip install 'corevault-server[oidc]'") from None
+    keys = ProviderKeys(Documents(settings.oidc_ca_file), settings.oidc_issuer, settings.oidc_jwks_url)
+    roles = dict(pair.rsplit("=", 1) for pair in settings.oidc_roles)
+    return TokenVerifier(Provider(settings.oidc_issuer, settings.oidc_audience, settings.oidc_role_claim, roles), keys)
 
 
 def verification_key(public_key: str, use: str) -> VerificationKey:

@@ -12,6 +12,7 @@ from app.queue import TaskQueue
 if TYPE_CHECKING:
     from app.http.rates import RateLimits
     from app.ledger import Ledger
+    from app.oidc import TokenVerifier
     from app.vault.signing import Signer
     from app.vault.store import ObjectStore
 
@@ -51,6 +52,7 @@ class Services:
     limits: Limits
     on_dataset_deleted: Callable[[WriteSession, str], None] = lambda _, __: None
     """What features above datasets do in the transaction that deletes one (end its jobs)."""
+    tokens: "TokenVerifier | None" = None
     rates: "RateLimits | None" = None
     background: BackgroundWriter | None = None
 

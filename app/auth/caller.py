@@ -2,18 +2,26 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from app.auth import repository
+from app.auth.identities import identified
+from app.auth.secrets import START
 from app.auth.service import Keys
 from app.context import acting
 from app.db import now
 from app.errors import Forbidden, Unauthenticated
 from app.services import Services, Shared
 
-_bearer = HTTPBearer(auto_error=False, bearerFormat="cv_…", description="An API key.")
+_bearer = HTTPBearer(
+    auto_error=False,
+    bearerFormat="cv_…",
+    description="An API key, or a token of the sign-in service where one is set up.",
+)
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
@@ -36,7 +44,7 @@ def optional_caller(request: Request, services: Shared, credentials: Credentials
         return None
     rates = services.rates
     try:
-        caller = _identified(services, credentials)
+        caller = _identified(services, credentials.credentials)
     except Unauthenticated:
         if rates is not None:
             rates.failed_sign_in(request.scope)
@@ -46,14 +54,21 @@ def optional_caller(request: Request, services: Shared, credentials: Credentials
     return caller
 
 
-def _identified(services: Services, credentials: HTTPAuthorizationCredentials) -> Caller:
-    keys, text = Keys(services.identity_key), credentials.credentials
-    with services.database.read() as session:
-        key = keys.authenticate(session, text)
+def _identified(services: Services, text: str) -> Caller:
+    keys, tokens = Keys(services.identity_key), services.tokens
+    if tokens is not None and not text.startswith(START):
+        identity = tokens.verify(text)
+        key, role = identified(services.database, services.identity_key, identity), identity.role
+        if key.role != role:
+            services.soon(f"role of {key.id}", partial(repository.note_role, key_id=key.id, role=role))
+    else:
+        with services.database.read() as session:
+            key = keys.authenticate(session, text)
+        role = key.role
     acting(key.id)
     if (write := keys.note_use(key, text, now())) is not None:
         services.soon(f"use of {key.id}", write)
-    return Caller(key.id, key.role, key.name)
+    return Caller(key.id, role, key.name)
 
 
 def any_caller(caller: "MaybeCaller") -> Caller:

@@ -12,7 +12,17 @@ from app.db import ReadSession, WriteSession
 def candidates(session: ReadSession, prefix: str, plain_hash: str) -> Sequence[ApiKey]:
     """Keys of this prefix (few, mostly one), and the one that is still kept as this plain hash."""
     old = and_(ApiKey.prefix.is_(None), ApiKey.secret_hash == plain_hash)
-    return session.scalars(select(ApiKey).where(or_(ApiKey.prefix == prefix, old))).all()
+    return session.scalars(select(ApiKey).where(ApiKey.source == "key", or_(ApiKey.prefix == prefix, old))).all()
+
+
+def by_identity(session: ReadSession, digest: str) -> ApiKey | None:
+    """The row of a caller who signs in elsewhere, also one that was revoked."""
+    return session.scalar(select(ApiKey).where(ApiKey.source == "oidc", ApiKey.secret_hash == digest))
+
+
+def note_role(tx: WriteSession, key_id: str, role: str) -> None:
+    """Keep the role that a caller came with last, for those who look through the list."""
+    tx.execute(update(ApiKey).where(ApiKey.id == key_id).values(role=role))
 
 
 def note_use(tx: WriteSession, key_id: str, at: datetime) -> None:

@@ -72,13 +72,14 @@ class Keys:
     def note_use(self, key: ApiKey, text: str, at: datetime) -> Write | None:
         """What is to be written about a use of ``key`` at ``at`` with this secret, if anything."""
         fresh = key.last_used_at is not None and at - key.last_used_at < USE_NOTED_EVERY
-        if fresh and key.prefix is not None:
+        plain = key.source == "key" and key.prefix is None
+        if fresh and not plain:
             return None
-        secret, plain = parse(text), key.prefix is None
+        secret = parse(text) if plain else None
 
         def write(tx: WriteSession) -> None:
             repository.note_use(tx, key.id, at)
-            if plain and secret is not None:
+            if secret is not None:
                 keyed = secret.keyed_hash(self.identity_key)
                 repository.replace_plain_hash(tx, key.id, secret.plain_hash(), prefix=secret.prefix, keyed_hash=keyed)
 

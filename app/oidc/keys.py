@@ -1,0 +1,89 @@
+"""The provider's public keys, kept for an hour; a key that is not among them is looked for at most once a minute."""
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import structlog
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from jwt import PyJWK
+from jwt.exceptions import PyJWTError
+
+from app.errors import DependencyUnavailable
+from app.oidc.documents import AWAY, Documents
+
+ALGORITHMS: Final = frozenset({"RS256", "ES256", "EdDSA"})
+FRESH_SECONDS: Final = 3600.0
+PAUSE_SECONDS: Final = 60.0
+FIRST_PAUSE_SECONDS: Final = 1.0
+_LEAST_RSA_BITS: Final = 2048
+_DISCOVERY: Final = "/.well-known/openid-configuration"
+
+
+class ProviderKeys:
+    """Signing keys by their id. Threads share one; while one of them fetches, the others go on with what is there."""
+
+    def __init__(self, documents: Documents, issuer: str, jwks_url: str | None = None) -> None:
+        """Without ``jwks_url`` the issuer's discovery document names it."""
+        self._documents = documents
+        self._issuer = issuer
+        self._jwks_url = jwks_url
+        self._keys: Mapping[str, PyJWK] | None = None
+        self._fetched_at = self._tried_at = -float("inf")
+        self._fetching = threading.Lock()
+
+    def find(self, key_id: str) -> PyJWK | None:
+        """The key of this id, if the provider has it.
+
+        Raises:
+            DependencyUnavailable: the provider has never answered.
+        """
+        at = time.monotonic()
+        keys = self._keys
+        stale = keys is None or key_id not in keys or at - self._fetched_at > FRESH_SECONDS
+        if stale and at - self._tried_at >= (FIRST_PAUSE_SECONDS if keys is None else PAUSE_SECONDS):
+            self._refresh(wait=keys is None)
+        if self._keys is None:
+            raise DependencyUnavailable(AWAY)
+        return self._keys.get(key_id)
+
+    def _refresh(self, *, wait: bool) -> None:
+        """Fetch once, however many threads ask; what was fetched before stays in force if that fails."""
+        if not self._fetching.acquire(blocking=wait):
+            return
+        try:
+            if wait and self._keys is not None:  # another thread was faster
+                return
+            self._keys = self._fetch()
+            self._fetched_at = time.monotonic()
+        except DependencyUnavailable:
+            structlog.get_logger().warning("keys of the sign-in service not fetched")
+        finally:
+            self._tried_at = time.monotonic()
+            self._fetching.release()
+
+    def _fetch(self) -> Mapping[str, PyJWK]:
+        listed = self._documents.fetch(self._jwks_url or self._discovered()).get("keys")
+        if not isinstance(listed, list):
+            raise DependencyUnavailable
+        found = ((each.get("kid"), _signing_key(each)) for each in listed if isinstance(each, dict))
+        return {name: key for name, key in found if isinstance(name, str) and key is not None}
+
+    def _discovered(self) -> str:
+        document = self._documents.fetch(self._issuer.rstrip("/") + _DISCOVERY)
+        if document.get("issuer") != self._issuer:
+            raise DependencyUnavailable
+        return str(document.get("jwks_uri"))
+
+
+def _signing_key(described: dict[str, Any]) -> PyJWK | None:
+    """A key that one of our algorithms verifies with; None for any other."""
+    if described.get("use", "sig") != "sig" or described.get("kty") not in {"RSA", "EC", "OKP"}:
+        return None
+    try:
+        key = PyJWK(described)
+    except (PyJWTError, ValueError, TypeError, AttributeError, NotImplementedError):
+        return None
+    weak = isinstance(key.key, RSAPublicKey) and key.key.key_size < _LEAST_RSA_BITS
+    return None if weak or key.algorithm_name not in ALGORITHMS else key
