@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test test-services demo adult bench reads-bench quality papers private-table scaling out-of-core race lock format clean
+.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table scaling out-of-core race lock format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ test: $(INSTALLED) ## Every test that needs no server, on SQLite and local files
 
 test-services: $(INSTALLED) ## Every test on PostgreSQL, Redis and an S3 server, which it starts itself
 	$(BIN)/python -m tests.services $(BIN)/pytest -n 2 --dist loadfile
+
+contract: $(INSTALLED) ## Every operation of the OpenAPI document against the application, with EXAMPLES=200 calls for each role
+	EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/pytest tests/contract -q
 
 demo: $(INSTALLED) ## The main job, end to end, on real data
 	$(BIN)/python -m demo
