@@ -10,6 +10,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from app.vault.stores import below
+
 
 def _listed(value: object) -> object:
     return tuple(filter(None, (name.strip() for name in value.split(",")))) if isinstance(value, str) else value
@@ -35,6 +37,10 @@ def _below(*names: str) -> Any:
     return Field(default_factory=lambda data: data["data_dir"].joinpath(*names))
 
 
+def _area(name: str) -> Any:
+    return Field(default_factory=lambda data: below(data["storage_url"], name))
+
+
 class Settings(BaseSettings):
     """The settings of API and worker; see ``docs/operations.md`` for how they are used together."""
 
@@ -47,7 +53,19 @@ class Settings(BaseSettings):
     broker_url: str = "filesystem://"
     """Celery broker; ``redis://…`` or ``amqp://…`` in production. The filesystem one keeps messages in ``data_dir``."""
     storage_url: str = Field(default_factory=lambda data: (data["data_dir"] / "storage").as_uri())
-    """Where sealed objects lie: ``file:///absolute/path``."""
+    """Where the four areas lie that have no place of their own: ``file:///absolute/path`` or ``s3://bucket/prefix``."""
+    incoming_url: str = _area("incoming")
+    """Sealed uploads. The API writes, workers read and delete."""
+    released_url: str = _area("released")
+    """Representations of releases. Workers write, the API reads."""
+    wrapped_keys_url: str = _area("wrapped-keys")
+    """Datasets' keys in boxes that only workers open; never in one backup with the database."""
+    vault_url: str = _area("vault")
+    """Encrypted tables. Workers only."""
+    key_backup_days: Annotated[int, Field(ge=0)] = 0
+    """How long copies of the wrapped keys' area are kept elsewhere: deletion receipts state it."""
+    keep_superseded_days: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """How long a content is kept that a newer one has replaced and that no job reads."""
     mark_url: str = Field(default_factory=lambda data: (data["data_dir"] / "mark").as_uri())
     """Where the ledger's high-water mark lies: ``file:///absolute/folder`` or ``s3://bucket/prefix``. In production a
     volume or bucket that no restore of the database brings back; API and workers share it, workers write."""

@@ -44,11 +44,11 @@ from app.releases.cache import PublicReleases
 from app.releases.endpoints import router as releases_router
 from app.releases.reads import PublicReads
 from app.services import Limits, Services, VerificationKey
+from app.vault.areas import Areas
 from app.vault.keys import load_api_keys
 from app.vault.marks import open_marks
 from app.vault.signing import Signer, key_id
 from app.vault.store import ObjectStore
-from app.vault.stores import open_store
 
 if TYPE_CHECKING:
     from app.oidc import TokenVerifier
@@ -97,7 +97,7 @@ def create_app(
             Middleware(Edge, observers=observers, hosts=hosts),
             Middleware(BodyPace, least=least_rate),
             Middleware(Verbs, routes=app.routes),
-            Middleware(PublicReads, releases=remembered, read=partial(_whole, services.store)),
+            Middleware(PublicReads, releases=remembered, read=partial(_whole, services.areas.released)),
         ]
     )
     app.add_exception_handler(CorevaultError, on_domain_error)
@@ -146,7 +146,7 @@ def build_services(settings: Settings) -> Services:
     return Services(
         database=database,
         ledger=ledger,
-        store=open_store(settings.storage_url),
+        areas=Areas.at(settings.incoming_url, settings.released_url, settings.wrapped_keys_url),
         queue=queue,
         signer=signer,
         sealing_key=keys.sealing_key,
@@ -155,7 +155,11 @@ def build_services(settings: Settings) -> Services:
             verification_key(keys.ledger_public, "ledger"),
             verification_key(keys.release_public, "release"),
         ),
-        limits=Limits(upload_bytes=settings.max_upload_bytes, slots=settings.max_rows),
+        limits=Limits(
+            upload_bytes=settings.max_upload_bytes,
+            slots=settings.max_rows,
+            key_backup_days=settings.key_backup_days,
+        ),
         on_dataset_deleted=Lifecycle(ledger, queue).dataset_deleted,
         tokens=_tokens(settings),
         rates=RateLimits(

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from app.http.rates import RateLimits
     from app.ledger import Ledger
     from app.oidc import TokenVerifier
+    from app.vault.areas import Areas
     from app.vault.signing import Signer
-    from app.vault.store import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Limits:
     part_bytes: int = 1 << 30
     parts: int = 10_000
     open_uploads: int = 16
+    key_backup_days: int = 0  # not enforced here: what deletion receipts say of copies that others keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Services:
 
     database: Database
     ledger: "Ledger"
-    store: "ObjectStore"
+    areas: "Areas"
     queue: TaskQueue
     signer: "Signer"  # the ledger key: checkpoints and receipts
     sealing_key: bytes  # the worker's public key, pinned

@@ -94,8 +94,8 @@ def auditor(database: Database) -> rows.Key:
 
 
 @pytest.fixture
-def services(database: Database, queue: RecordingQueue, tmp_path: Path) -> Services:
-    return make_services(database, queue, tmp_path)
+def services(database: Database, queue: RecordingQueue, storage_url: str) -> Services:
+    return make_services(database, queue, storage_url)
 
 
 @pytest.fixture
@@ -125,20 +125,20 @@ def only_its_owner_may(
         dataset = declared(client, owner, shared_with=[analyst.id])
         with services.database.write() as tx:
             stranger = rows.api_key(tx, "owner")
-        before = everything(services.database, services.store)
+        before = everything(services.database, services.areas)
         for key in (analyst, admin, auditor):
             problem(call(key, dataset["id"]), 403, "forbidden")
         problem(call(stranger, dataset["id"]), 404, "not_found")
         problem(call(owner, "ds_01jd0000000000000000000000"), 404, "not_found")
-        assert everything(services.database, services.store) == before
+        assert everything(services.database, services.areas) == before
 
     return check
 
 
 @pytest.fixture
-def house(database: Database, tmp_path: Path) -> House:
+def house(database: Database, tmp_path: Path, storage_url: str) -> House:
     """A whole installation in this process: API and worker."""
-    return make_house(database, tmp_path)
+    return make_house(database, tmp_path, storage_url)
 
 
 @pytest.fixture

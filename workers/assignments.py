@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from app.datasets import repository as datasets
 from app.datasets.facts import declared_facts
 from app.datasets.models import Content, Dataset
 from app.db import ReadSession
@@ -35,16 +34,15 @@ Tables = Callable[[Assignment], AbstractContextManager[RowSource]]
 """Opens the pinned table of an assignment: the enclave's part."""
 
 
-def assignment(session: ReadSession, claim: Claim, job: Job) -> Assignment:
-    """What an attempt of an opened ``job`` runs on.
+def assignment(session: ReadSession, claim: Claim, job: Job, dataset_box: bytes) -> Assignment:
+    """What an attempt of an opened ``job`` runs on; ``dataset_box`` holds the key of its dataset.
 
     Raises:
-        Internal: for rows that cannot be: the content or its key is gone, or private data is said to be public.
+        Internal: for rows that cannot be: the content is gone, or private data is said to be public.
     """
     dataset = session.get_one(Dataset, job.dataset_id)
     content = session.get_one(Content, job.content_id)
-    key = datasets.data_key(session, dataset.id)
-    if key is None or content.table_object is None or content.wrapped_key is None:
+    if content.table_object is None or content.wrapped_key is None:
         raise Internal
     if accounted(job) != (dataset.sensitivity == "private"):
         raise Internal  # a row that says otherwise was altered: private data is never read without a reservation
@@ -59,4 +57,4 @@ def assignment(session: ReadSession, claim: Claim, job: Job) -> Assignment:
         plan=plans.from_json(job.plan),
         cost=cost,
     )
-    return Assignment(claim, run, content.table_object, content.wrapped_key, key.sealed_key)
+    return Assignment(claim, run, content.table_object, content.wrapped_key, dataset_box)

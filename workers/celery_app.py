@@ -2,20 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from celery import Celery
 
 from app.auth import models as _auth_models  # noqa: F401  (other tables point to the table of keys)
 from app.config import Settings
+from app.datasets.disposal import Disposal
 from app.db import Database, make_engine
 from app.jobs.lifecycle import Lifecycle
 from app.ledger import Ledger, Mark
 from app.queue.sender import CeleryQueue, celery_settings
 from app.releases.publication import Publisher
+from app.vault.areas import Areas, WorkerAreas
 from app.vault.keys import WorkerKeys, load_worker_keys
 from app.vault.marks import open_marks
 from app.vault.signing import Signer
-from app.vault.stores import open_store
 from workers.enclave import Limits, OpeningKey
 from workers.ingestion import Ingestion
 from workers.limits import confined
@@ -60,14 +62,14 @@ def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
     keys = load_worker_keys(settings.keys_dir)
     database, ledger = _accounts(settings, keys)
     lifecycle = _lifecycle(settings, ledger)
-    store = open_store(settings.storage_url)
+    areas = _areas(settings)
     opening_key = OpeningKey(keys.opening_key)
     pace = Pace(settings.lease_seconds, settings.heartbeat_seconds)
     bounds = Bounds(settings.run_limit_scale, confined, stopping)
-    publisher = Publisher(store, Signer(keys.release_seed))
-    tables = EnclaveTables(store, opening_key)
+    publisher = Publisher(areas.released, Signer(keys.release_seed))
+    tables = EnclaveTables(areas.vault, opening_key)
     queue = CeleryQueue(settings.broker_url, settings.data_dir)
-    sharing = Sharing(store, opening_key, queue, settings.partitions, settings.split_rows)
+    sharing = Sharing(areas.vault, opening_key, queue, settings.partitions, settings.split_rows)
     limits = Limits(
         memory_bytes=settings.ingest_memory_bytes,
         rows=settings.max_rows,
@@ -79,13 +81,14 @@ def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
             ledger,
             lifecycle,
             publisher=publisher,
+            keys=areas.keys,
             tables=tables,
             sharing=sharing,
             pace=pace,
             bounds=bounds,
         ),
-        ingestion=Ingestion(database, ledger, store, opening_key, limits, pace, stopping),
-        helper=Helper(database, ledger, store, opening_key, tables),
+        ingestion=Ingestion(database, ledger, areas, opening_key, limits, pace, stopping),
+        helper=Helper(database, ledger, areas, opening_key, tables),
     )
 
 
@@ -96,7 +99,7 @@ def make_sweeper(settings: Settings) -> Sweeper:
         database,
         _lifecycle(settings, ledger),
         CeleryQueue(settings.broker_url, settings.data_dir),
-        open_store(settings.storage_url),
+        Disposal(_areas(settings), timedelta(days=settings.keep_superseded_days)),
     )
 
 
@@ -105,6 +108,11 @@ def _accounts(settings: Settings, keys: WorkerKeys) -> tuple[Database, Ledger]:
     signer = Signer(keys.ledger_seed)
     mark = Mark(open_marks(settings.mark_url), signer)
     return Database(make_engine(settings.database_url), mark.confirm), Ledger(signer, settings.max_epsilon, mark)
+
+
+def _areas(settings: Settings) -> WorkerAreas:
+    shared = Areas.at(settings.incoming_url, settings.released_url, settings.wrapped_keys_url)
+    return WorkerAreas.with_vault(shared, settings.vault_url)
 
 
 def _lifecycle(settings: Settings, ledger: Ledger) -> Lifecycle:

@@ -10,7 +10,8 @@ from app.db import Database
 from app.errors import DependencyUnavailable
 from app.jobs.lifecycle import Hold, Stage
 from app.ledger import Ledger
-from app.vault.store import ObjectStore
+from app.vault.areas import WorkerAreas
+from app.vault.errors import ObjectMissing
 from workers.enclave import Failed, Ingested, Limits, OpeningKey, Outcome, Rejected, Upload, ingest
 from workers.heartbeat import Heartbeat
 from workers.runner import Pace
@@ -22,7 +23,7 @@ class Ingestion:
 
     database: Database
     ledger: Ledger
-    store: ObjectStore
+    areas: WorkerAreas
     opening_key: OpeningKey
     limits: Limits
     pace: Pace
@@ -40,6 +41,12 @@ class Ingestion:
         structlog.get_logger().info("content ingested", content_id=content_id)
 
     def _ingest(self, held: ingestion.Claim) -> Outcome:
+        try:
+            box = self.areas.keys.box(held.dataset_id)
+        except ObjectMissing:
+            return Failed(transient=False)
+        except DependencyUnavailable:
+            return Failed(transient=True)
         upload = Upload(
             parts=held.original,
             digest_box=held.sealed_digest,
@@ -48,11 +55,13 @@ class Ingestion:
             owner_id=held.owner_id,
             dataset_id=held.dataset_id,
             version=held.version,
-            dataset_box=held.sealed_key,
+            dataset_box=box,
             public=held.facts.sensitivity == "public",
         )
         try:
-            return ingest(self.store, self.opening_key, upload, held.facts, limits=self.limits)
+            return ingest(
+                self.areas.incoming, self.areas.vault, self.opening_key, upload, held.facts, limits=self.limits
+            )
         except DependencyUnavailable:
             return Failed(transient=True)
 
@@ -73,7 +82,7 @@ class Ingestion:
         with self.database.write() as tx:
             outcome = ingestion.mark_ready(tx, self.ledger, held, table)
         if outcome is not ingestion.Outcome.READY:
-            self.store.delete(ingested.table_object)
+            self.areas.vault.delete(ingested.table_object)
 
     def _beat(self, held: ingestion.Claim) -> Callable[[Stage, int], Hold]:
         def beat(_: Stage, __: int) -> Hold:

@@ -22,6 +22,7 @@ from app.jobs import repository as jobs
 from app.jobs.lifecycle import Claim, accounted
 from app.ledger import Ledger
 from app.queue import SUM_PARTITION, TaskQueue
+from app.vault.areas import WorkerAreas
 from app.vault.store import ObjectStore
 from workers.assignments import Assignment, Tables, assignment
 from workers.enclave import OpeningKey
@@ -135,11 +136,11 @@ class Helper:
     """Takes parts of other workers' queries. A message that comes twice, late or from nobody opens no table."""
 
     def __init__(
-        self, database: Database, ledger: Ledger, store: ObjectStore, opening_key: OpeningKey, tables: Tables
+        self, database: Database, ledger: Ledger, areas: WorkerAreas, opening_key: OpeningKey, tables: Tables
     ) -> None:
         self._database = database
         self._ledger = ledger
-        self._store = store
+        self._areas = areas
         self._opening_key = opening_key
         self._tables = tables
         self._memory = Memory(IDLE_SECONDS)
@@ -155,7 +156,7 @@ class Helper:
             return
         with self._database.read() as session:
             held = self._held(session, wanted)
-        exchange = Exchange(self._store, self._opening_key, wanted.job_id, wanted.token)
+        exchange = Exchange(self._areas.vault, self._opening_key, wanted.job_id, wanted.token)
         task = None if held is None else exchange.told(wanted.query)
         if held is None or task is None or wanted.part >= task.parts:
             return
@@ -172,7 +173,8 @@ class Helper:
             return None
         if not accounted(job) or self._ledger.state(session, job.id) != "opened":
             return None
-        return assignment(session, Claim(job.id, wanted.token, job.attempts), job)
+        box = self._areas.keys.box(job.dataset_id)
+        return assignment(session, Claim(job.id, wanted.token, job.attempts), job, box)
 
     def _sums(self, held: Assignment, task: Task, part: int) -> Integers | None:
         """The part's sums; None for a fault among the rows, which ends the job and freezes the account."""

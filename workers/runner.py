@@ -26,6 +26,8 @@ from app.releases import repository as releases
 from app.releases.publication import Draft, Publisher
 from app.releases.statement import Standing
 from app.tracing import span
+from app.vault.errors import ObjectMissing
+from app.vault.wrapped_keys import WrappedKeys
 from workers.assignments import Assignment, Tables, assignment
 from workers.computation import EnclaveFault, compute
 from workers.heartbeat import Heartbeat, Stopped
@@ -56,6 +58,10 @@ class Bounds:
     stopping: Callable[[], bool] = lambda: False
 
 
+class KeyDestroyed(Exception):
+    """The dataset was deleted, whatever the database says."""
+
+
 class Runner:
     """Runs jobs by id. A message that comes twice, late, or for an ended job does nothing."""
 
@@ -66,6 +72,7 @@ class Runner:
         lifecycle: Lifecycle,
         *,
         publisher: Publisher,
+        keys: WrappedKeys,
         tables: Tables,
         sharing: Sharing,
         pace: Pace,
@@ -75,6 +82,7 @@ class Runner:
         self._ledger = ledger
         self._lifecycle = lifecycle
         self._publisher = publisher
+        self._keys = keys
         self._tables = tables
         self._sharing = sharing
         self._pace = pace
@@ -98,6 +106,10 @@ class Runner:
         except Stopped as stopped:
             self._stop(claim, stopped.hold)
             log.info("job stopped", hold=str(stopped.hold))
+        except KeyDestroyed:
+            with self._database.write() as tx:
+                self._lifecycle.fail(tx, claim, JobError.DATASET_DELETED)
+            log.info("job failed", code=str(JobError.DATASET_DELETED))
         except Exception as error:  # noqa: BLE001  (a final failure, of which nothing but its code may be known)
             self._fail(claim, faulty=isinstance(error, EnclaveFault))
             log.error("job failed", code=str(JobError.RUN_FAILED))
@@ -155,12 +167,22 @@ class Runner:
 
     def _open(self, claim: Claim) -> Assignment:
         """Past this transaction the job is charged, come what may."""
+        box = self._dataset_box(claim)
         with span("job.open"), self._database.write() as tx:
             job = self._lifecycle.open(tx, claim)
-            opened = None if job is None else assignment(tx, claim, job)
+            opened = None if job is None else assignment(tx, claim, job, box)
         if opened is None:
             raise Stopped(Hold.LOST)
         return opened
+
+    def _dataset_box(self, claim: Claim) -> bytes:
+        """The key's box, before anything is charged; it is gone where an older database forgot of a deletion."""
+        with self._database.read() as session:
+            dataset_id = session.get_one(Job, claim.job_id).dataset_id
+        try:
+            return self._keys.box(dataset_id)
+        except ObjectMissing:
+            raise KeyDestroyed from None
 
     def _publish(self, assignment: Assignment, draft: Draft, executed: tuple[PrivacyEvent, ...]) -> None:
         """Settle, publish and finish in one transaction."""

@@ -17,14 +17,15 @@ import structlog
 from sqlalchemy import or_, update
 from sqlalchemy.exc import IntegrityError
 
-from app.datasets import disposal, ingestion
+from app.datasets import ingestion
+from app.datasets import repository as datasets
+from app.datasets.disposal import Disposal
 from app.db import Database, WriteSession, moment, now
 from app.jobs import repository
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job, WorkerLease
 from app.queue import TaskQueue
 from app.releases.publication import discard
-from app.vault.store import ObjectStore
 from workers.enclave.exchange import clear
 
 LEASE_NAME = "sweeper"
@@ -44,11 +45,12 @@ os.register_at_fork(before=FORKING.acquire, after_in_parent=FORKING.release, aft
 class Sweeper:
     """One sweep a second. An error ends a step of a sweep, never the sweeper."""
 
-    def __init__(self, database: Database, lifecycle: Lifecycle, queue: TaskQueue, store: ObjectStore) -> None:
+    def __init__(self, database: Database, lifecycle: Lifecycle, queue: TaskQueue, disposal: Disposal) -> None:
         self._database = database
         self._lifecycle = lifecycle
         self._queue = queue
-        self._store = store
+        self._disposal = disposal
+        self._areas = disposal.areas
         self._holder = secrets.token_hex(16)
         self._renew_at = time.monotonic()
         self._rare_at = time.monotonic()
@@ -107,9 +109,9 @@ class Sweeper:
         if job is None or job.status not in repository.ENDED:
             return
         for token in range(1, job.fencing_token + 1):
-            clear(self._store, job_id, token)
+            clear(self._areas.vault, job_id, token)
             if job.release_id is None:
-                discard(self._store, job_id, token)
+                discard(self._areas.released, job_id, token)
 
     def _abandon(self) -> None:
         with self._database.read() as session:
@@ -139,17 +141,21 @@ class Sweeper:
             ingestion.requeue_stale(tx, self._queue)
 
     def _dispose(self) -> None:
+        with self._database.read() as session:
+            half_deleted = datasets.half_deleted(session)
+        self._disposal.keys(half_deleted)
         with self._database.write() as tx:
-            disposal.dispose_unneeded(tx, self._store, lambda content_id: repository.pinned(tx, content_id))
+            self._disposal.contents(tx, lambda content_id: repository.pinned(tx, content_id))
 
     def _lapse(self) -> None:
         with self._database.write() as tx:
-            disposal.dispose_lapsed(tx, self._store)
+            self._disposal.lapsed(tx)
 
     def _unfinished(self) -> None:
         if time.monotonic() >= self._rare_at:
             self._rare_at = time.monotonic() + RARELY_SECONDS
-            self._store.delete_unfinished(UNFINISHED_SECONDS)
+            for area in self._areas.all:
+                area.delete_unfinished(UNFINISHED_SECONDS)
             self._database.forget()
             self._end_of_jobs()
 

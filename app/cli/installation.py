@@ -11,6 +11,7 @@ from sqlalchemy import make_url
 from app.audit.journal import record_command
 from app.auth.service import Keys
 from app.cli.failures import fail
+from app.cli.relocation import sort_into_areas
 from app.config import Settings
 from app.db import Database, make_engine
 from app.db.migrations import upgrade
@@ -20,6 +21,8 @@ from app.ledger.reconciliation import Reconciled
 from app.vault import keys
 from app.vault.marks import open_marks
 from app.vault.signing import Signer
+from app.vault.stores import open_store
+from app.vault.wrapped_keys import WrappedKeys
 
 API_KEY_FILES = (keys.SEALING, keys.LEDGER, keys.LEDGER_PUBLIC, keys.RELEASE_PUBLIC, keys.IDENTITY)
 
@@ -40,13 +43,15 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def migrate(settings: Settings) -> None:
-    """Bring the database to the newest revision."""
+    """Bring the database to the newest revision, and what an older version stored to where it belongs now."""
     _make_database_folder(settings.database_url)
-    engine = make_engine(settings.database_url)
+    database = Database(make_engine(settings.database_url))
     try:
-        upgrade(engine)
+        upgrade(database.engine, WrappedKeys(open_store(settings.wrapped_keys_url)).keep)
+        sort_into_areas(settings, database)
+        database.forget()
     finally:
-        engine.dispose()
+        database.dispose()
 
 
 def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:

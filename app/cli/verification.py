@@ -43,7 +43,7 @@ def verify(settings: Settings, *, storage: bool) -> Iterator[Finding]:
         store = None
         if storage:
             try:
-                store = open_store(settings.storage_url)
+                store = open_store(settings.released_url)
             except CorevaultError:
                 yield Finding("storage", "", "it does not answer; --no-storage leaves it out")
         with database.read() as session:

@@ -1,8 +1,13 @@
-"""Deleting a dataset: its data key is destroyed, its ledger stays, and the owner gets that in writing."""
+"""Deleting a dataset: its data key is destroyed, its ledger stays, and the owner gets that in writing.
+
+Three steps, each of which a repeated call or the sweep takes up where a crash has left it: the dataset is marked as
+deleted and its jobs end; its key is destroyed, outside of the database; only then is the receipt signed.
+"""
 
 from contextlib import suppress
 from typing import Any
 
+from app.audit.journal import record
 from app.auth.caller import Caller
 from app.datasets import access, repository
 from app.datasets.models import Content, Dataset
@@ -12,51 +17,53 @@ from app.errors import DependencyUnavailable, Internal
 from app.services import Services
 
 KIND = "corevault.dataset_deletion"
-BACKUP_HORIZON_DAYS = 0
 BACKUPS = (
-    "The service makes no backups, so its own horizon is 0 days. Copies that the operator made of database and store "
-    "before this moment are outside of this receipt; they hold sealed bytes until the operator expires them."
+    "The data key lay in an area of its own, outside of the backups of database and vault: copies of these, whenever "
+    "made, open no more. Copies of that area itself are kept elsewhere for backup_horizon_days at most, as the "
+    "operator has configured; until then the operator could still open what the vault held."
 )
 
 
-def delete(tx: WriteSession, services: Services, caller: Caller, dataset_id: str) -> dict[str, Any]:
+def delete(services: Services, caller: Caller, dataset_id: str) -> dict[str, Any]:
     """The signed receipt; a second call changes nothing and returns the same one.
 
     Raises:
         Forbidden, NotFound: as :func:`app.datasets.access.owned`.
+        DependencyUnavailable: the dataset is deleted, but its key could not be reached yet; call again.
     """
+    with services.database.write() as tx:
+        dataset = _locked(tx, caller, dataset_id)
+        record(tx)
+        if dataset.deletion_receipt is not None:
+            return dataset.deletion_receipt
+        if dataset.deleted_at is None:
+            _mark(tx, services, dataset)
+    services.areas.keys.destroy(dataset_id)
+    services.database.forget()
+    with services.database.write() as tx:
+        return _receipt(tx, services, _locked(tx, caller, dataset_id))
+
+
+def _locked(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
     access.owned(tx, caller, dataset_id)
     dataset = repository.lock(tx, dataset_id)
     if dataset is None:
         raise Internal
-    if dataset.deletion_receipt is not None:
-        return dataset.deletion_receipt
-    contents = repository.contents(tx, dataset_id)
-    services.on_dataset_deleted(tx, dataset_id)
-    repository.destroy_key(tx, dataset_id)
+    return dataset
+
+
+def _mark(tx: WriteSession, services: Services, dataset: Dataset) -> None:
+    """Nobody reads the dataset from here on; the names of its objects stay for who destroys them."""
+    services.on_dataset_deleted(tx, dataset.id)
+    contents = repository.contents(tx, dataset.id)
     for content in contents:
         content.wrapped_key = None
     dataset.deleted_at = dataset.updated_at = now()
     if dataset.sensitivity == "private":
-        services.ledger.dataset_deleted(tx, dataset_id)
-    receipt = dataset.deletion_receipt = services.signer.sign(_statement(dataset, contents))
-    _destroy_after_commit(tx, services, contents, _end_uploads(tx, dataset_id))
-    return receipt
-
-
-def _statement(dataset: Dataset, contents: list[Content]) -> dict[str, Any]:
-    assert dataset.deleted_at is not None
-    return {
-        "kind": KIND,
-        "dataset_id": dataset.id,
-        "population": dataset.population,
-        "deleted_at": dataset.deleted_at.isoformat().replace("+00:00", "Z"),
-        "key_destroyed": True,
-        "content_versions": [content.version for content in contents],
-        "ledger_kept": dataset.sensitivity == "private",
-        "backup_horizon_days": BACKUP_HORIZON_DAYS,
-        "backups": BACKUPS,
-    }
+        services.ledger.dataset_deleted(tx, dataset.id)
+    parts = uploads.objects(tx, [content.id for content in contents] + _end_uploads(tx, dataset.id))
+    names = [part.object_name for part in parts if part.number is not None]  # one that arrives is given up by itself
+    tx.after_commit(lambda: _destroy(services, names))
 
 
 def _end_uploads(tx: WriteSession, dataset_id: str) -> list[str]:
@@ -67,20 +74,30 @@ def _end_uploads(tx: WriteSession, dataset_id: str) -> list[str]:
     return [upload.content_id for upload in open_uploads]
 
 
-def _destroy_after_commit(tx: WriteSession, services: Services, contents: list[Content], ended: list[str]) -> None:
-    """Objects, and what is left of the keys in the database's log. What cannot be done now, the sweep does.
+def _destroy(services: Services, parts: list[str]) -> None:
+    """What the API can reach; the sweep destroys the rest, and this too where it fails."""
+    with suppress(DependencyUnavailable):
+        for name in parts:
+            services.areas.incoming.delete(name)
 
-    The objects' names stay in the rows for that.
-    """
-    parts = uploads.objects(tx, [content.id for content in contents] + ended)
-    tables = [content.table_object for content in contents if content.table_object is not None]
-    kept = (part.object_name for part in parts if part.number is not None)  # one that arrives is given up by itself
-    objects = [*kept, *tables]
 
-    def destroy() -> None:
-        with suppress(DependencyUnavailable):
-            for name in objects:
-                services.store.delete(name)
-        services.database.forget()
+def _receipt(tx: WriteSession, services: Services, dataset: Dataset) -> dict[str, Any]:
+    if dataset.deletion_receipt is None:
+        contents = repository.contents(tx, dataset.id)
+        dataset.deletion_receipt = services.signer.sign(_statement(dataset, contents, services.limits.key_backup_days))
+    return dataset.deletion_receipt
 
-    tx.after_commit(destroy)
+
+def _statement(dataset: Dataset, contents: list[Content], key_backup_days: int) -> dict[str, Any]:
+    assert dataset.deleted_at is not None
+    return {
+        "kind": KIND,
+        "dataset_id": dataset.id,
+        "population": dataset.population,
+        "deleted_at": dataset.deleted_at.isoformat().replace("+00:00", "Z"),
+        "key_destroyed": True,
+        "content_versions": [content.version for content in contents],
+        "ledger_kept": dataset.sensitivity == "private",
+        "backup_horizon_days": key_backup_days,
+        "backups": BACKUPS,
+    }

@@ -65,7 +65,4 @@ def change_dataset(services: Shared, caller: Owner, dataset_id: str, body: Datas
 @router.delete("/{dataset_id}", responses=problem_responses("forbidden", "not_found"))
 def delete_dataset(services: Shared, caller: Owner, dataset_id: str) -> DeletionReceipt:
     """Destroy the data key for good; the answer is a signed receipt, and the ledger stays."""
-    with services.database.write() as tx:
-        receipt = deletion.delete(tx, services, caller, dataset_id)
-        record(tx)
-        return DeletionReceipt.model_validate(receipt)
+    return DeletionReceipt.model_validate(deletion.delete(services, caller, dataset_id))

@@ -52,7 +52,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All that an ingestion needs, and the token that fences it."""
+    """What an ingestion needs (but the dataset's key), and the token that fences it."""
 
     content_id: str
     dataset_id: str
@@ -61,7 +61,6 @@ class Claim:
     media_type: str
     original: tuple[SealedPart, ...]
     sealed_digest: bytes | None  # of the whole, in a box sealed to the worker
-    sealed_key: bytes  # the dataset's key in a box sealed to the worker
     facts: DeclaredFacts
     fencing_token: int
     lease_seconds: float
@@ -98,9 +97,8 @@ def claim(tx: WriteSession, content_id: str, lease_seconds: float = LEASE_SECOND
 def _claimed(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
     content = tx.get_one(Content, content_id, populate_existing=True)
     dataset = tx.get_one(Dataset, content.dataset_id)
-    key = repository.data_key(tx, dataset.id)
     kept = uploads.parts(tx, content_id)
-    if key is None or [part.number for part in kept] != list(range(content.parts)):
+    if [part.number for part in kept] != list(range(content.parts)):
         raise Internal
     return Claim(
         content_id=content.id,
@@ -110,7 +108,6 @@ def _claimed(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
         media_type=content.media_type,
         original=tuple(SealedPart(part.object_name, bound_to(content_id, place)) for place, part in enumerate(kept)),
         sealed_digest=content.sealed_digest,
-        sealed_key=key.sealed_key,
         facts=declared_facts(dataset),
         fencing_token=content.fencing_token,
         lease_seconds=lease_seconds,

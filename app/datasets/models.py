@@ -1,4 +1,7 @@
-"""Datasets, whom they are shared with, their contents and the wrapped keys of those contents."""
+"""Datasets, whom they are shared with, their contents and the wrapped keys of those contents.
+
+What these keys are wrapped under lies outside of the database: see :mod:`app.vault.wrapped_keys`.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -59,12 +62,3 @@ class Content(Base):
     fencing_token: Mapped[int] = mapped_column(default=0)
     attempts: Mapped[int] = mapped_column(default=0)
     queued_at: Mapped[datetime]
-
-
-class DatasetKey(Base):
-    """The dataset's data key in a box sealed to the worker; deleting the row destroys the data."""
-
-    __tablename__ = "dataset_keys"
-
-    dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id"), primary_key=True)
-    sealed_key: Mapped[bytes]

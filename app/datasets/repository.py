@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from sqlalchemy import ColumnElement, delete, func, or_, select
+from sqlalchemy import ColumnElement, String, cast, delete, func, or_, select
 
-from app.datasets.models import Content, Dataset, DatasetKey, DatasetShare
+from app.datasets.models import Content, Dataset, DatasetShare
 from app.db import ReadSession, WriteSession
 
 
@@ -77,9 +77,7 @@ def next_version(tx: WriteSession, dataset_id: str) -> int:
     return (highest or 0) + 1
 
 
-def data_key(session: ReadSession, dataset_id: str) -> DatasetKey | None:
-    return session.get(DatasetKey, dataset_id)
-
-
-def destroy_key(tx: WriteSession, dataset_id: str) -> None:
-    tx.execute(delete(DatasetKey).where(DatasetKey.dataset_id == dataset_id))
+def half_deleted(session: ReadSession) -> Sequence[str]:
+    """Ids of deleted datasets whose key was not yet found to be destroyed: those without a receipt."""
+    receipt = func.coalesce(cast(Dataset.deletion_receipt, String), "null")  # an absent one is stored as JSON's null
+    return session.scalars(select(Dataset.id).where(Dataset.deleted_at.is_not(None), receipt == "null")).all()

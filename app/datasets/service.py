@@ -5,7 +5,7 @@ from typing import Any
 from app.auth import service as keys
 from app.auth.caller import Caller
 from app.datasets import access, declaration, repository
-from app.datasets.models import Dataset, DatasetKey
+from app.datasets.models import Dataset
 from app.datasets.schemas import BudgetBody, DatasetBody, DatasetPatch
 from app.db import ReadSession, WriteSession, new_id, now
 from app.errors import Fault, InvalidRequest
@@ -21,19 +21,26 @@ def declare(tx: WriteSession, services: Services, caller: Caller, body: DatasetB
     Raises:
         InvalidRequest: the declaration does not hold together, or names keys that do not exist.
         StateConflict: the population's account has another delta or unit.
+        DependencyUnavailable: the area of keys is away.
     """
     declaration.check(body, services.limits.slots)
     _check_keys(tx, body.shared_with)
     dataset = _row(caller, body)
     tx.add(dataset)
     tx.flush()
-    public = dataset.sensitivity == "public"
-    sealed_key = seal_new_dataset_key(dataset.id, services.sealing_key, public=public)
-    tx.add(DatasetKey(dataset_id=dataset.id, sealed_key=sealed_key))
     repository.replace_shares(tx, dataset.id, body.shared_with)
     if body.budget is not None:
         _open_account(tx, services, dataset, body.budget)
+    _keep_new_key(tx, services, dataset)
     return dataset
+
+
+def _keep_new_key(tx: WriteSession, services: Services, dataset: Dataset) -> None:
+    """The key comes before the commit, as a dataset without one would be of no use; a key without one harms nobody."""
+    keys, dataset_id = services.areas.keys, dataset.id
+    public = dataset.sensitivity == "public"
+    tx.after_rollback(lambda _: keys.destroy(dataset_id))
+    keys.keep(dataset_id, seal_new_dataset_key(dataset_id, services.sealing_key, public=public))
 
 
 def _row(caller: Caller, body: DatasetBody) -> Dataset:

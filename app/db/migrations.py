@@ -1,6 +1,6 @@
 """Running migrations from code: no ini file, no second way to find the database."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
@@ -14,9 +14,19 @@ LOCK_TIMEOUT_MS = 5_000
 _ADVISORY_LOCK = 0x636F7265  # any constant: two servers that start together migrate one after the other
 
 
-def upgrade(engine: Engine) -> None:
-    """Bring the database to the newest revision, in one transaction; a no-op when it is there already."""
+KeepKey = Callable[[str, bytes], None]
+"""Takes a dataset's id and the box with its key, and returns once that is durable."""
+
+
+def upgrade(engine: Engine, keep_key: KeepKey | None = None) -> None:
+    """Bring the database to the newest revision, in one transaction; a no-op when it is there already.
+
+    Args:
+        engine: the database's.
+        keep_key: what takes the keys that an older revision held; needed only if it did.
+    """
     with _migrating(engine) as config:
+        config.attributes["keep_key"] = keep_key
         command.upgrade(config, "head")
 
 

@@ -71,5 +71,5 @@ class Readiness:
             raise DependencyUnavailable("The database is not migrated; run 'corevaultd migrate'.")
 
     def _probe_store(self) -> None:
-        with self._services.store.create() as probe:  # never published: discarded at the end
+        with self._services.areas.incoming.create() as probe:  # never published: discarded at the end
             probe.write(b"\0")

@@ -117,7 +117,7 @@ Wished = Annotated[Wish, Depends(_wish)]
 def get_points(request: Request, services: Shared, release: Readable, wish: Wished) -> Response:
     """The points in the representation that ``Accept`` or ``format`` asks for; conditional and range requests."""
     reply = _remembered(request).remember(release).reply(wish)
-    content = b"" if reply.status == 304 else _read(services.store, reply)
+    content = b"" if reply.status == 304 else _read(services.areas.released, reply)
     return Response(content, reply.status, dict(reply.headers))
 
 

@@ -21,7 +21,10 @@ _GROUP_OF_DIRECTORY, _GROUP_OF_FILE = 0o2070, 0o060
 
 
 class LocalStore:
-    """Files below ``root``, whose folders are made once something is written to them."""
+    """Files below ``root``, which is made at once where that is allowed; its folders once something is written.
+
+    A root that is gone later (a disk that was unmounted) is a store that is away, not one that is empty.
+    """
 
     def __init__(self, root: Path) -> None:
         self.url = root.absolute().as_uri()
@@ -29,6 +32,8 @@ class LocalStore:
         self._objects = root / "objects"
         self._unfinished = root / "unfinished"
         self._notes = root / "notes"
+        with suppress(OSError):  # whoever may only read still starts
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def create(self, name: str | None = None) -> "LocalWriter":
         chosen = new_name() if name is None else name
@@ -85,7 +90,6 @@ class LocalStore:
 
     def _make(self, *folders: Path) -> int:
         """Make the folders, open to the group as far as the root is; the root's bits for its group."""
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         group = self._root.stat().st_mode & _GROUP_OF_DIRECTORY
         for folder in folders:
             for each in (folder.parent, folder):

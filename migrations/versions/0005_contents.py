@@ -1,4 +1,4 @@
-"""Contents are made of sealed parts; uploads that are under way are known before their first byte arrives.
+"""Contents are made of sealed parts, uploads are known before their first byte, and datasets' keys lie elsewhere.
 
 Revises: 0004
 """
@@ -13,6 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
+    _move_keys()
     op.create_table(
         "uploads",
         sa.Column("id", sa.String(), nullable=False),
@@ -54,7 +55,28 @@ def upgrade() -> None:
     op.drop_column("contents", "upload_object")
 
 
+def _move_keys() -> None:
+    """Hand each key to whoever migrates (``corevaultd migrate`` keeps them in their area), then drop the table.
+
+    No backup of the database must be able to bring the key of a deleted dataset back.
+    """
+    keep_key = op.get_context().config.attributes.get("keep_key")
+    boxes = op.get_bind().execute(sa.text("SELECT dataset_id, sealed_key FROM dataset_keys")).all()
+    if boxes and keep_key is None:
+        raise RuntimeError("This database holds keys that must be moved: run 'corevaultd migrate'.")
+    for dataset_id, box in boxes:
+        keep_key(dataset_id, bytes(box))
+    op.drop_table("dataset_keys")
+
+
 def downgrade() -> None:
+    op.create_table(
+        "dataset_keys",
+        sa.Column("dataset_id", sa.String(), nullable=False),
+        sa.Column("sealed_key", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["dataset_id"], ["datasets.id"], name=op.f("fk_dataset_keys_dataset_id")),
+        sa.PrimaryKeyConstraint("dataset_id", name=op.f("pk_dataset_keys")),
+    )
     op.add_column("contents", sa.Column("upload_object", sa.String(), nullable=True))
     op.execute(
         "UPDATE contents SET upload_object = (SELECT object_name FROM upload_parts "

@@ -40,7 +40,7 @@ class World:
 
     def state(self) -> tuple[dict[str, list[str]], list[str]]:
         """All rows of all tables and the names of all files; what is noted about calls aside."""
-        tables, files = everything(self.house.database, self.house.services.store)
+        tables, files = everything(self.house.database, self.house.areas)
         return {name: found for name, found in tables.items() if not name.startswith("audit_")}, files
 
 

@@ -121,10 +121,10 @@ def test_a_limit_that_is_refused_changes_nothing(
 ) -> None:
     """W9: a refusal leaves the account as it was."""
     dataset = declared(client, owner)
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     faults = problem(change(client, owner, dataset["id"], **limit), 422, "invalid_request")["errors"]
     assert [fault["pointer"] for fault in faults] == [pointer]
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 def test_only_its_owner_moves_a_limit(client: httpx.Client, only_its_owner_may: Check) -> None:

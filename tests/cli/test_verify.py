@@ -35,7 +35,7 @@ def verify(house: House, owner: rows.Key, admin: rows.Key, tmp_path: Path, monke
         for drop in tx.execute(text(TRIGGERS[house.database.engine.dialect.name])).scalars().all():
             tx.execute(text(drop))
     monkeypatch.setenv("COREVAULT_DATABASE_URL", house.database.engine.url.render_as_string(hide_password=False))
-    monkeypatch.setenv("COREVAULT_STORAGE_URL", house.services.store.url)
+    monkeypatch.setenv("COREVAULT_RELEASED_URL", house.areas.released.url)
 
     def run(*options: str) -> Result:
         return CliRunner().invoke(cli, ["verify", "--data-dir", str(tmp_path), *options])
@@ -113,9 +113,9 @@ def test_bytes_that_were_changed_or_lost_are_found(house: House, verify: Verify,
     with database.read() as session:
         document = session.scalar(text("SELECT representations FROM releases"))
     stored = (json.loads(document) if isinstance(document, str) else document)[name]
-    house.services.store.delete(stored["object"])
+    house.areas.released.delete(stored["object"])
     assert f"the representation {name} is missing" in verify().output
-    with house.services.store.create(stored["object"]) as writer:
+    with house.areas.released.create(stored["object"]) as writer:
         writer.write(b"other")
         writer.publish()
     assert f"the representation {name} has other bytes" in verify().output

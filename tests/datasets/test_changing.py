@@ -49,10 +49,10 @@ def test_a_change_that_is_refused_changes_nothing(
     client: httpx.Client, services: Services, owner: rows.Key, changes: dict[str, Any], pointer: str
 ) -> None:
     dataset = declared(client, owner)
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     faults = problem(patch(client, owner, dataset["id"], **changes), 422, "invalid_request")["errors"]
     assert [fault["pointer"] for fault in faults] == [pointer]
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 def test_only_its_owner_changes_a_dataset(client: httpx.Client, only_its_owner_may: Check) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
-from app.datasets.models import DatasetKey
 from app.db import Database
+from app.errors import DependencyUnavailable
 from app.services import Services
+from app.vault.wrapped_keys import WrappedKeys
 from tests.factories import rows
 from tests.factories.datasets import declaration, declared, everything, problem, public_declaration
 
@@ -26,11 +27,10 @@ def test_a_declaration_is_shown_as_it_was_made(client: httpx.Client, owner: rows
 
 
 def test_a_dataset_gets_a_key_of_its_own_and_an_account(
-    client: httpx.Client, database: Database, owner: rows.Key
+    client: httpx.Client, services: Services, owner: rows.Key
 ) -> None:
     first, second = declared(client, owner), declared(client, owner)
-    with database.read() as session:
-        sealed = {session.get_one(DatasetKey, each["id"]).sealed_key for each in (first, second)}
+    sealed = {services.areas.keys.box(each["id"]) for each in (first, second)}
     assert len(sealed) == 2
     budget = client.get(f"/v1/datasets/{first['id']}/budget", headers=owner.headers).json()
     assert (budget["limit"], budget["slots"]) == ({"epsilon": 2.0, "delta": 1e-6}, 33000)
@@ -45,10 +45,29 @@ def test_delta_defaults_to_a_millionth_or_to_what_the_slots_allow(
     assert shown["budget"] == {"epsilon": 1.0, "delta": pytest.approx(delta)}
 
 
+def test_a_dataset_without_a_key_is_not_declared(
+    client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The area of keys is away; neither a dataset nor an account stays behind, and the call can be repeated."""
+
+    def away(*_: object) -> None:
+        raise DependencyUnavailable
+
+    tables, names = everything(services.database, services.areas)
+    with monkeypatch.context() as patch:
+        patch.setattr(WrappedKeys, "keep", away)
+        problem(client.post("/v1/datasets", json=declaration(), headers=owner.headers), 503, "dependency_unavailable")
+    after, left = everything(services.database, services.areas)
+    for table in ("datasets", "ledger_accounts", "ledger_entries"):
+        assert after[table] == tables[table]
+    assert left == names
+    declared(client, owner)
+
+
 def test_public_data_has_no_account(client: httpx.Client, services: Services, owner: rows.Key) -> None:
     response = client.post("/v1/datasets", json=public_declaration(), headers=owner.headers)
     assert (response.status_code, response.json()["budget"]) == (201, None)
-    tables, _ = everything(services.database, services.store)
+    tables, _ = everything(services.database, services.areas)
     assert not any(found for name, found in tables.items() if name.startswith("ledger_"))
 
 
@@ -57,11 +76,11 @@ def test_a_repetition_under_one_idempotency_key_declares_once(
 ) -> None:
     headers = owner.headers | {"Idempotency-Key": "once"}
     first = client.post("/v1/datasets", json=declaration(), headers=headers)
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     second = client.post("/v1/datasets", json=declaration(), headers=headers)
     assert (second.status_code, second.json()) == (201, first.json())
     problem(client.post("/v1/datasets", json=declaration(slots=5), headers=headers), 409, "idempotency_conflict")
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 @pytest.mark.parametrize("role", ["admin", "analyst", "auditor"])
@@ -69,9 +88,9 @@ def test_only_owners_declare(
     client: httpx.Client, services: Services, role: str, request: pytest.FixtureRequest
 ) -> None:
     key: rows.Key = request.getfixturevalue(role)
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     problem(client.post("/v1/datasets", json=declaration(), headers=key.headers), 403, "forbidden")
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 @pytest.mark.parametrize(
@@ -112,32 +131,32 @@ def test_only_owners_declare(
 def test_what_is_refused_points_at_the_member_repeats_nothing_and_changes_nothing(
     client: httpx.Client, services: Services, owner: rows.Key, body: dict[str, Any], pointer: str
 ) -> None:
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     response = client.post("/v1/datasets", json=body, headers=owner.headers)
     faults = problem(response, 422, "invalid_request")["errors"]
     assert pointer in [fault["pointer"] for fault in faults]
     assert CANARY not in response.text
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 @pytest.mark.parametrize("number", ["NaN", "1e400", "-Infinity"])
 def test_numbers_beyond_json_are_refused(
     client: httpx.Client, services: Services, owner: rows.Key, number: str
 ) -> None:
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     raw = httpx.Request("POST", "http://x", json=declaration()).read().replace(b"2.0", number.encode())
     headers = owner.headers | {"Content-Type": "application/json"}
     problem(client.post("/v1/datasets", content=raw, headers=headers), 422, "invalid_request")
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 def test_one_population_has_one_delta(client: httpx.Client, services: Services, owner: rows.Key) -> None:
     declared(client, owner, population="people")
     declared(client, owner, population="people", budget={"epsilon": 1.0})
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     other = declaration(population="people", budget={"epsilon": 1.0, "delta": 1e-7})
     problem(client.post("/v1/datasets", json=other, headers=owner.headers), 409, "state_conflict")
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 def test_populations_are_their_owners_own(client: httpx.Client, database: Database, owner: rows.Key) -> None:

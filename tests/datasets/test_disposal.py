@@ -1,17 +1,56 @@
 """Bytes that nothing needs are destroyed; bytes that something needs are not."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from app.datasets.disposal import dispose_unneeded
+from app.datasets import repository
+from app.datasets.disposal import Disposal
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository as uploads
 from app.db import Database, now
 from app.errors import DependencyUnavailable
-from app.services import Services
+from app.vault.areas import WorkerAreas
+from app.vault.store import ObjectStore
 from tests.factories import rows
-from tests.factories.datasets import stored
+from tests.factories.datasets import entries, stored
+from tests.factories.services import worker_areas_at
+
+
+@dataclass(frozen=True)
+class House:
+    """A database and the areas that its rows speak of."""
+
+    database: Database
+    areas: WorkerAreas
+
+    def content(self, dataset_id: str, version: int, status: str, *, table: bool = True, **fields: Any) -> str:
+        """A content whose sealed original and table lie in their areas."""
+        original = [new_object(self.areas.incoming)]
+        fields["table_object"] = new_object(self.areas.vault) if table else None
+        with self.database.write() as tx:
+            return rows.content(tx, dataset_id, version=version, status=status, original=original, **fields).id
+
+    def dispose(self, pinned: Collection[str] = (), keep: timedelta = timedelta(0)) -> None:
+        with self.database.write() as tx:
+            Disposal(self.areas, keep).contents(tx, pinned.__contains__)
+
+    def kept(self, content_id: str) -> tuple[bool, bool]:
+        """Whether original and table of the content are still there; rows and areas must agree."""
+        with self.database.read() as session:
+            found = session.get_one(Content, content_id)
+            original = [part.object_name for part in uploads.objects(session, [content_id])]
+        names = set(stored(self.areas))
+        assert {name for name in (*original, found.table_object) if name} <= names
+        return bool(original), found.table_object is not None
+
+
+@pytest.fixture
+def house(database: Database, storage_url: str) -> House:
+    return House(database, worker_areas_at(storage_url))
 
 
 @pytest.fixture
@@ -20,85 +59,85 @@ def dataset_id(database: Database, owner: rows.Key) -> str:
         return rows.dataset(tx, owner.id).id
 
 
-def new_object(services: Services) -> str:
-    with services.store.create() as writer:
+def new_object(store: ObjectStore) -> str:
+    with store.create() as writer:
         return writer.publish()
 
 
-def content(services: Services, dataset_id: str, version: int, status: str, *, table: bool = True) -> str:
-    """A content whose sealed original and table lie in the store."""
-    stored_table = new_object(services) if table else None
-    with services.database.write() as tx:
-        original = [new_object(services)]
-        made = rows.content(
-            tx, dataset_id, version=version, status=status, original=original, table_object=stored_table
-        )
-        return made.id
+def test_an_original_lives_until_its_ingestion_ends(house: House, dataset_id: str) -> None:
+    waiting = house.content(dataset_id, 3, "received", table=False)
+    rejected = house.content(dataset_id, 2, "rejected", table=False)
+    ready = house.content(dataset_id, 1, "ready")
+    house.dispose()
+    assert house.kept(waiting) == (True, False)
+    assert house.kept(rejected) == (False, False)
+    assert house.kept(ready) == (False, True)
+    assert len(stored(house.areas)) == 2
 
 
-def dispose(services: Services, pinned: Collection[str] = ()) -> None:
-    with services.database.write() as tx:
-        dispose_unneeded(tx, services.store, pinned.__contains__)
-
-
-def kept(services: Services, content_id: str) -> tuple[bool, bool]:
-    """Whether original and table of the content are still there; rows and store must agree."""
-    with services.database.read() as session:
-        found = session.get_one(Content, content_id)
-        original = [part.object_name for part in uploads.objects(session, [content_id])]
-    names = set(stored(services.store))
-    assert {name for name in (*original, found.table_object) if name} <= names
-    return bool(original), found.table_object is not None
-
-
-def test_an_original_lives_until_its_ingestion_ends(services: Services, dataset_id: str) -> None:
-    waiting = content(services, dataset_id, 3, "received", table=False)
-    rejected = content(services, dataset_id, 2, "rejected", table=False)
-    ready = content(services, dataset_id, 1, "ready")
-    dispose(services)
-    assert kept(services, waiting) == (True, False)
-    assert kept(services, rejected) == (False, False)
-    assert kept(services, ready) == (False, True)
-    assert len(stored(services.store)) == 2
-
-
-def test_a_superseded_table_lives_until_no_job_pins_it(services: Services, dataset_id: str) -> None:
-    old, new = (content(services, dataset_id, version, "ready") for version in (1, 2))
-    content(services, dataset_id, 3, "rejected", table=False)
-    dispose(services, pinned=[old])
-    assert (kept(services, old), kept(services, new)) == ((False, True), (False, True))
-    dispose(services)
-    assert (kept(services, old), kept(services, new)) == ((False, False), (False, True))
-    with services.database.read() as session:
+def test_a_superseded_table_lives_until_no_job_pins_it(house: House, dataset_id: str) -> None:
+    old, new = (house.content(dataset_id, version, "ready") for version in (1, 2))
+    house.content(dataset_id, 3, "rejected", table=False)
+    house.dispose(pinned=[old])
+    assert (house.kept(old), house.kept(new)) == ((False, True), (False, True))
+    house.dispose()
+    assert (house.kept(old), house.kept(new)) == ((False, False), (False, True))
+    with house.database.read() as session:
         assert session.get_one(Content, old).wrapped_key is None
 
 
-def test_a_deleted_dataset_keeps_nothing_pinned_or_not(services: Services, dataset_id: str) -> None:
-    contents = [content(services, dataset_id, version, "ready") for version in (1, 2)]
-    contents.append(content(services, dataset_id, 3, "received", table=False))
-    with services.database.write() as tx:
+def test_a_superseded_table_is_kept_as_long_as_the_operator_says(house: House, dataset_id: str) -> None:
+    """Counted from the moment at which the newer one came into force, not from its own."""
+    long_ago = now() - timedelta(days=40)
+    old = house.content(dataset_id, 1, "ready", ended_at=long_ago)
+    house.content(dataset_id, 2, "ready", ended_at=now() - timedelta(days=5))
+    house.dispose(keep=timedelta(days=6))
+    assert house.kept(old) == (False, True)
+    house.dispose(keep=timedelta(days=4))
+    assert house.kept(old) == (False, False)
+
+
+def test_a_deleted_dataset_keeps_nothing_pinned_or_not(house: House, dataset_id: str) -> None:
+    contents = [house.content(dataset_id, version, "ready") for version in (1, 2)]
+    contents.append(house.content(dataset_id, 3, "received", table=False))
+    with house.database.write() as tx:
         tx.get_one(Dataset, dataset_id).deleted_at = now()
-    dispose(services, pinned=contents)
-    assert stored(services.store) == []
-    assert [kept(services, content_id) for content_id in contents] == [(False, False)] * 3
+    house.dispose(pinned=contents, keep=timedelta(days=100))
+    assert stored(house.areas) == []
+    assert [house.kept(content_id) for content_id in contents] == [(False, False)] * 3
+
+
+def test_keys_of_half_deleted_datasets_are_found_and_destroyed(house: House, dataset_id: str, owner: rows.Key) -> None:
+    """W10: a deletion whose process died between the mark and the key."""
+    with house.database.write() as tx:
+        other = rows.dataset(tx, owner.id).id
+        rows.dataset(tx, owner.id, deleted_at=now(), deletion_receipt={"statement": {}})
+        tx.get_one(Dataset, dataset_id).deleted_at = now()
+    for each in (dataset_id, other):
+        house.areas.keys.keep(each, each.encode())
+    with house.database.read() as session:
+        half_deleted = repository.half_deleted(session)
+    assert half_deleted == [dataset_id]
+    Disposal(house.areas).keys(half_deleted)
+    assert list(entries(house.areas.keys.store).values()) == [other.encode()]
 
 
 def test_what_a_crash_leaves_half_done_is_finished_by_the_next_sweep(
-    services: Services, dataset_id: str, monkeypatch: pytest.MonkeyPatch
+    house: House, dataset_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W10: names outlive bytes, never the other way round."""
-    content_id = content(services, dataset_id, 1, "rejected", table=False)
-    delete = type(services.store).delete
+    content_id = house.content(dataset_id, 1, "rejected", table=False)
+    delete = type(house.areas.incoming).delete
 
     def delete_then_fail(store: object, name: str) -> None:
         delete(store, name)  # type: ignore[arg-type]
         raise DependencyUnavailable
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(services.store), "delete", delete_then_fail)
+        patch.setattr(type(house.areas.incoming), "delete", delete_then_fail)
         with pytest.raises(DependencyUnavailable):
-            dispose(services)
-    with services.database.read() as session:
+            house.dispose()
+    with house.database.read() as session:
         assert uploads.objects(session, [content_id]) != []
-    dispose(services)
-    assert kept(services, content_id) == (False, False)
+    house.dispose()
+    assert house.kept(content_id) == (False, False)

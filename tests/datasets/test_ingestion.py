@@ -8,7 +8,7 @@ import pytest
 
 from app.datasets import ingestion, repository
 from app.datasets.ingestion import Claim, Outcome, Rejection, StoredTable
-from app.datasets.models import Content, DatasetKey
+from app.datasets.models import Content
 from app.db import Database, WriteSession, now
 from app.ledger import Ledger
 from app.queue import INGEST_CONTENT
@@ -28,7 +28,6 @@ def dataset_id(database: Database, services: Services, owner: rows.Key) -> str:
 
 def private_dataset(tx: WriteSession, ledger: Ledger, owner: rows.Key) -> str:
     dataset = rows.dataset(tx, owner.id)
-    tx.add(DatasetKey(dataset_id=dataset.id, sealed_key=b"sealed"))
     ledger.open_account(
         tx,
         owner_id=owner.id,
@@ -72,7 +71,7 @@ def kinds(database: Database, ledger: Ledger, dataset_id: str) -> list[str]:
 
 def test_a_claim_carries_what_an_ingestion_needs(database: Database, dataset_id: str, owner: rows.Key) -> None:
     held = claimed(database, received(database, dataset_id))
-    assert (held.dataset_id, held.owner_id, held.version, held.sealed_key) == (dataset_id, owner.id, 1, b"sealed")
+    assert (held.dataset_id, held.owner_id, held.version) == (dataset_id, owner.id, 1)
     assert [column.name for column in held.facts.columns] == [column["name"] for column in rows.COLUMNS]
     assert held.facts.columns[0].impute == 38
     assert held.facts.slots == 1_000
@@ -202,7 +201,6 @@ def test_identical_bytes_belong_to_one_population(
 def test_public_content_never_meets_the_ledger(database: Database, services: Services, owner: rows.Key) -> None:
     with database.write() as tx:
         dataset = rows.dataset(tx, owner.id, sensitivity="public")
-        tx.add(DatasetKey(dataset_id=dataset.id, sealed_key=b"sealed"))
         dataset_id = dataset.id
     for version in (1, 2):
         held = claimed(database, received(database, dataset_id, version))

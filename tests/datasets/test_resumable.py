@@ -81,12 +81,12 @@ def test_a_part_goes_where_the_last_one_ended(
 ) -> None:
     address = begun()
     sent(client, owner, address, b"abc")
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     for offset in (0, 2, 4, 10**17):
         answer = send(client, owner, address, offset)
         assert problem(answer, 409, "offset_mismatch")["offset"] == 3
         assert answer.headers["upload-offset"] == "3"
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 @pytest.mark.parametrize("offset", ["", "-1", "+3", "3.0", "0x3", "٣", "9" * 30, "3, 3", " "])
@@ -124,9 +124,9 @@ def test_a_part_that_is_refused_leaves_nothing(
 ) -> None:
     address = begun()
     sent(client, owner, address, b"abc")
-    before = stored(services.store)
+    before = stored(services.areas)
     problem(send(client, owner, address, 3, **headers), status, code)
-    assert stored(services.store) == before
+    assert stored(services.areas) == before
     assert sent(client, owner, address, TABLE) == 3 + len(TABLE)  # at once: no lease is left behind
 
 
@@ -141,9 +141,9 @@ def test_an_empty_part_changes_nothing(
 ) -> None:
     address = begun()
     sent(client, owner, address, b"abc")
-    before = stored(services.store)
+    before = stored(services.areas)
     assert sent(client, owner, address, b"", b"") == 3
-    assert stored(services.store) == before
+    assert stored(services.areas) == before
 
 
 def test_no_more_bytes_than_announced_or_allowed(
@@ -156,12 +156,12 @@ def test_no_more_bytes_than_announced_or_allowed(
     sent(client, owner, announced, b"abc")
     half = services.limits.upload_bytes // 2 + 1
     sent(client, owner, unknown, bytes(half))
-    before = stored(services.store)
+    before = stored(services.areas)
     for body in (b"def", streamed(3)):
         problem(send(client, owner, announced, 3, body), 413, "content_too_large")
     for body in (bytes(half), streamed(half)):
         problem(send(client, owner, unknown, half, body), 413, "content_too_large")
-    assert stored(services.store) == before
+    assert stored(services.areas) == before
     assert sent(client, owner, announced, b"de") == 5
 
 
@@ -207,11 +207,11 @@ def test_what_is_announced_is_checked(
     status: int,
     code: str,
 ) -> None:
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     body = announced if announced in ({}, {"media_type": ""}) else {"media_type": "text/csv"} | announced
     answer = client.post(f"/v1/datasets/{dataset_id}/uploads", json=body, headers=owner.headers)
     assert "AAAA" not in str(problem(answer, status, code))
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 def test_it_is_complete_once_all_is_there(
@@ -265,10 +265,10 @@ def test_what_became_a_content_outlives_its_upload(
     address = begun()
     sent(client, owner, address, b"abc", b"def")
     complete(client, owner, address)
-    objects = stored(services.store)
+    objects = stored(services.areas)
     change(services, expires_at=now() - timedelta(seconds=1))
     sweep(services)
-    assert stored(services.store) == objects
+    assert stored(services.areas) == objects
     with services.database.read() as session:
         assert (session.query(Upload).count(), session.query(UploadPart).count()) == (0, 2)
 
@@ -281,7 +281,7 @@ def test_a_deleted_dataset_takes_its_uploads_with_it(
     sent(client, owner, whole, b"abc")
     complete(client, owner, whole)
     assert client.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
-    assert stored(services.store) == []
+    assert stored(services.areas) == []
     problem(send(client, owner, address, 3), 409, "state_conflict")
     sweep(services)
     with services.database.read() as session:

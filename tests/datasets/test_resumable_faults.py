@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,7 +21,7 @@ from app.services import Services
 from app.vault.writer import UploadWriter
 from tests.datasets.test_uploading import digest
 from tests.factories import rows
-from tests.factories.datasets import declared, everything, problem, stored
+from tests.factories.datasets import declared, entries, everything, problem, stored
 from tests.factories.transport import AppTransport
 from tests.factories.uploads import TABLE, Address, change, complete, left, offset_of, send, sent, sweep
 
@@ -52,7 +51,7 @@ def test_of_parts_at_the_same_time_one_is_kept(
     assert len(refused) == 5
     assert {answer.json()["code"] for answer in refused} <= {"state_conflict", "offset_mismatch"}
     assert offset_of(client, owner, address) == 200_000
-    assert len(stored(services.store)) == 1
+    assert len(stored(services.areas)) == 1
 
 
 @pytest.fixture
@@ -110,7 +109,7 @@ def test_a_part_whose_lease_ran_out_is_overtaken(
     while_a_part_arrives(overtake)
     problem(send(client, owner, address, 0, b"abc"), 409, "state_conflict")
     assert offset_of(client, owner, address) == 5
-    assert len(stored(services.store)) == 1
+    assert len(stored(services.areas)) == 1
 
 
 @pytest.mark.parametrize("end", ["upload", "dataset"])
@@ -132,7 +131,7 @@ def test_what_ends_while_a_part_arrives_keeps_nothing_of_it(
     while_a_part_arrives(delete)
     problem(send(client, owner, address, 0, b"abc"), 409, "state_conflict")
     sweep(services)
-    assert stored(services.store) == []
+    assert stored(services.areas) == []
 
 
 def test_a_store_that_is_full_is_unavailable_and_the_upload_goes_on_later(
@@ -144,7 +143,7 @@ def test_a_store_that_is_full_is_unavailable_and_the_upload_goes_on_later(
 ) -> None:
     address = begun()
     sent(client, owner, address, b"abc")
-    before = stored(services.store)
+    before = stored(services.areas)
 
     def full(*_: object) -> None:
         raise DependencyUnavailable
@@ -154,7 +153,7 @@ def test_a_store_that_is_full_is_unavailable_and_the_upload_goes_on_later(
         answer = send(client, owner, address, 3)
     problem(answer, 503, "dependency_unavailable")
     assert int(answer.headers["retry-after"]) > 0
-    assert stored(services.store) == before
+    assert stored(services.areas) == before
     assert sent(client, owner, address, TABLE) == 3 + len(TABLE)
 
 
@@ -191,11 +190,9 @@ def test_w3_nothing_of_a_part_or_a_digest_is_found_in_the_clear(
     address = begun(length=len(TABLE), digest=digest(TABLE))
     sent(client, owner, address, TABLE)
     complete(client, owner, address)
-    tables, names = everything(services.database, services.store)
+    tables, names = everything(services.database, services.areas)
     text = repr(tables) + repr(names) + client.get(address, headers=owner.headers).text
-    sealed = b"".join(
-        path.read_bytes() for path in Path(httpx.URL(services.store.url).path).rglob("*") if path.is_file()
-    )
+    sealed = b"".join(entries(services.areas.incoming).values())
     assert b"20,40,Male" not in sealed
     for secret in ("20,40,Male", digest(TABLE)[9:20]):
         assert secret not in text

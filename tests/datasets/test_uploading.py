@@ -19,7 +19,7 @@ from app.queue import INGEST_CONTENT
 from app.services import Services
 from app.vault.envelope import CHUNK_BYTES
 from tests.factories import rows
-from tests.factories.datasets import CSV, Check, declared, everything, files, problem, stored, uploaded
+from tests.factories.datasets import CSV, Check, declared, entries, everything, problem, stored, uploaded
 from tests.factories.queue import RecordingQueue
 
 CANARY = b"canary-41f2e6-row"
@@ -64,9 +64,9 @@ def test_nothing_of_a_body_is_found_in_the_clear(
     dataset = declared(client, owner)
     shown = put(client, owner, dataset["id"])
     refused = put(client, owner, dataset["id"], Content_Digest=digest(b"other"))
-    tables, names = everything(services.database, services.store)
+    tables, names = everything(services.database, services.areas)
     text = shown.text + refused.text + repr(tables) + repr(names) + "".join(capfd.readouterr())
-    sealed = b"".join(path.read_bytes() for path in files(services.store))
+    sealed = b"".join(entries(services.areas.incoming).values())
     for canary in (CANARY, hashlib.sha256(TABLE).digest()):
         assert canary not in sealed
     for secret in (CANARY.decode(), hashlib.sha256(TABLE).hexdigest(), digest(TABLE)):
@@ -99,10 +99,10 @@ def test_a_body_that_is_refused_leaves_nothing(
     client: httpx.Client, services: Services, owner: rows.Key, headers: dict[str, str], status: int, code: str
 ) -> None:
     dataset = declared(client, owner)
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     refused = put(client, owner, dataset["id"], **headers)
     assert CANARY.decode() not in str(problem(refused, status, code))
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_body_beyond_the_limit_is_refused_by_its_length_and_by_counting(
     client: httpx.Client, services: Services, owner: rows.Key
 ) -> None:
     dataset = declared(client, owner)
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     piece = bytes(services.limits.upload_bytes // 2 + 1)
 
     def pieces() -> Iterator[bytes]:
@@ -137,7 +137,7 @@ def test_a_body_beyond_the_limit_is_refused_by_its_length_and_by_counting(
 
     for body in (piece * 2, pieces()):
         problem(put(client, owner, dataset["id"], body), 413, "content_too_large")
-        assert everything(services.database, services.store) == before
+        assert everything(services.database, services.areas) == before
 
 
 def test_the_largest_body_and_the_empty_one_are_received(
@@ -155,9 +155,9 @@ def test_only_its_owner_uploads(client: httpx.Client, only_its_owner_may: Check)
 def test_a_deleted_dataset_takes_no_content(client: httpx.Client, services: Services, owner: rows.Key) -> None:
     with services.database.write() as tx:
         dataset_id = rows.dataset(tx, owner.id, sensitivity="public", deleted_at=now()).id
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     problem(put(client, owner, dataset_id), 409, "state_conflict")
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 def test_a_dataset_that_is_deleted_while_its_content_arrives_keeps_nothing(
@@ -173,14 +173,14 @@ def test_a_dataset_that_is_deleted_while_its_content_arrives_keeps_nothing(
 
     monkeypatch.setattr(endpoints, "_claim_whole", claim_then_delete)
     problem(put(client, owner, dataset["id"]), 409, "state_conflict")
-    assert stored(services.store) == []
+    assert stored(services.areas) == []
 
 
 def test_a_record_that_cannot_be_written_leaves_no_object(
     client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = declared(client, owner)
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
 
     def fail(*_: object) -> None:
         raise RuntimeError("disk full")
@@ -188,14 +188,14 @@ def test_a_record_that_cannot_be_written_leaves_no_object(
     monkeypatch.setattr(service, "complete", fail)
     refused = problem(put(client, owner, dataset["id"]), 500, "internal")
     assert "disk full" not in str(refused)
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 def test_a_client_that_hangs_up_leaves_nothing(
     application: FastAPI, client: httpx.Client, services: Services, owner: rows.Key
 ) -> None:
     dataset = declared(client, owner)
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     arriving: Iterator[Message] = iter(
         [
             {"type": "http.request", "body": TABLE, "more_body": True},
@@ -225,7 +225,7 @@ def test_a_client_that_hangs_up_leaves_nothing(
         "client": ("127.0.0.1", 50_000),
     }
     anyio.run(application, scope, receive, send)
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before
 
 
 def test_a_body_is_gathered_into_pieces_of_bounded_size() -> None:

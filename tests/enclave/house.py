@@ -123,7 +123,7 @@ class Vault:
         unit: Mapping[str, Any] = ROW,
     ) -> Outcome:
         facts = DeclaredFacts(tuple(columns), slots, unit, "private")
-        return ingest(self.store, self.opening_key, upload, facts, limits=limits)
+        return ingest(self.store, self.store, self.opening_key, upload, facts, limits=limits)
 
     def open(
         self,

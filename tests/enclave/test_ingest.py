@@ -161,7 +161,7 @@ def test_w3_only_the_closed_list_is_believed_and_nothing_stays(
     script.write_text(
         f"#!{sys.executable}\nimport json, os, pathlib, signal, sys\n"
         "told = json.load(sys.stdin)\n"
-        "root = pathlib.Path(told['storage_url'].removeprefix('file://'))\n"
+        "root = pathlib.Path(told['vault_url'].removeprefix('file://'))\n"
         "(root / 'unfinished' / told['table_object']).write_bytes(b'half')\n"
         f"{behaviour}\n"
     )

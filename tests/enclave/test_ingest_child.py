@@ -36,7 +36,8 @@ def instructions(vault: Vault, data: bytes, media_type: str, column: Column = X)
         key = vault.opening_key.upload_key(read_key_box(sealed), "ct_1")
     return Instructions(
         parent=os.getpid(),
-        storage_url=vault.store.url,
+        incoming_url=vault.store.url,
+        vault_url=vault.store.url,
         parts=(Part(sealed_part.object_name, "ct_1", len(data), key),),
         media_type=media_type,
         table_object=new_name(),

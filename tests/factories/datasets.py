@@ -10,7 +10,9 @@ from sqlalchemy import select
 
 from app.datasets.schemas import EXAMPLE_DECLARATION
 from app.db import Base, Database
+from app.vault.areas import Areas, WorkerAreas
 from app.vault.local_store import LocalStore
+from app.vault.s3_store import S3Store
 from app.vault.store import ObjectStore
 from tests.factories.rows import Key
 
@@ -46,24 +48,29 @@ def uploaded(client: httpx.Client, owner: Key, dataset_id: str, content: bytes =
     return body
 
 
-def everything(database: Database, store: ObjectStore) -> tuple[dict[str, list[str]], list[str]]:
-    """All rows of all tables, and the names of all files in the store."""
+def everything(database: Database, areas: Areas) -> tuple[dict[str, list[str]], list[str]]:
+    """All rows of all tables, and the names of all that lies in the areas, keys included."""
     with database.read() as session:
         tables = {
             name: sorted(repr(tuple(row)) for row in session.execute(select(table)))
             for name, table in sorted(Base.metadata.tables.items())
         }
-    return tables, stored(store)
+    return tables, stored(areas) + sorted(entries(areas.keys.store))
 
 
-def stored(store: ObjectStore) -> list[str]:
-    """The names of all files in the store, published or not."""
-    return [path.name for path in files(store)]
+def stored(areas: Areas) -> list[str]:
+    """The names of all that lies in the areas, published or not; the datasets' keys aside."""
+    stores = [areas.incoming, areas.released, *([areas.vault] if isinstance(areas, WorkerAreas) else [])]
+    return sorted(path.rpartition("/")[2] for store in stores for path in entries(store))
 
 
-def files(store: ObjectStore) -> list[Path]:
+def entries(store: ObjectStore) -> dict[str, bytes]:
+    """All files or keys of a store by their paths, with what they hold."""
+    if isinstance(store, S3Store):
+        return {key: store._keys.read(key) for key, _ in store._keys.below("")}
     assert isinstance(store, LocalStore)
-    return sorted(path for path in Path(httpx.URL(store.url).path).rglob("*") if path.is_file())
+    root = Path(httpx.URL(store.url).path)
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def problem(response: httpx.Response, status: int, code: str) -> dict[str, Any]:

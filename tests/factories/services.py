@@ -1,7 +1,6 @@
 """The API's collaborators on test doubles of the outside and real code inside."""
 
 import secrets
-from pathlib import Path
 
 from nacl.public import PrivateKey
 
@@ -10,23 +9,33 @@ from app.jobs.lifecycle import Lifecycle
 from app.ledger import Ledger
 from app.queue import TaskQueue
 from app.services import Limits, Services, VerificationKey
+from app.vault.areas import Areas, WorkerAreas
 from app.vault.signing import Signer
-from app.vault.stores import open_store
+from app.vault.stores import below
 from tests.factories.rows import IDENTITY_KEY
 
 MAX_EPSILON = 20.0
 
 
+def areas_at(storage_url: str) -> Areas:
+    """The API's areas, in the places that settings give them by default."""
+    return Areas.at(*(below(storage_url, name) for name in ("incoming", "released", "wrapped-keys")))
+
+
+def worker_areas_at(storage_url: str) -> WorkerAreas:
+    return WorkerAreas.with_vault(areas_at(storage_url), below(storage_url, "vault"))
+
+
 def make_services(
-    database: Database, queue: TaskQueue, folder: Path, *, upload_bytes: int = 2**20, slots: int = 1_000_000
+    database: Database, queue: TaskQueue, storage_url: str, *, upload_bytes: int = 2**20, slots: int = 1_000_000
 ) -> Services:
-    """Services whose keys are new and whose store lies below ``folder``."""
+    """Services whose keys are new and whose areas lie at ``storage_url``."""
     ledger_signer, release_signer = Signer(secrets.token_bytes(32)), Signer(secrets.token_bytes(32))
     ledger = Ledger(ledger_signer, MAX_EPSILON)
     return Services(
         database=database,
         ledger=ledger,
-        store=open_store((folder / "storage").as_uri()),
+        areas=areas_at(storage_url),
         queue=queue,
         signer=ledger_signer,
         identity_key=IDENTITY_KEY,

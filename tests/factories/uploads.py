@@ -4,9 +4,10 @@ from typing import Any
 
 import httpx
 
-from app.datasets.disposal import dispose_lapsed
+from app.datasets.disposal import Disposal
 from app.datasets.uploads.models import Upload, UploadPart
 from app.services import Services
+from app.vault.areas import WorkerAreas
 from tests.factories.datasets import stored
 from tests.factories.rows import Key
 
@@ -45,7 +46,9 @@ def complete(client: httpx.Client, key: Key, address: Address, **headers: str) -
 
 def sweep(services: Services) -> None:
     with services.database.write() as tx:
-        dispose_lapsed(tx, services.store)
+        areas = services.areas
+        vault = areas.incoming  # nothing is asked of it
+        Disposal(WorkerAreas(areas.incoming, areas.released, areas.keys, vault)).lapsed(tx)
 
 
 def change(services: Services, **values: Any) -> None:
@@ -59,4 +62,4 @@ def left(services: Services) -> tuple[list[str], list[str], list[str]]:
     """Uploads, parts and objects that there are."""
     with services.database.read() as session:
         uploads = [upload.id for upload in session.query(Upload)]
-        return uploads, [part.object_name for part in session.query(UploadPart)], stored(services.store)
+        return uploads, [part.object_name for part in session.query(UploadPart)], stored(services.areas)

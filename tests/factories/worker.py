@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.auth.caller import Caller
-from app.datasets.models import DatasetKey
+from app.datasets.disposal import Disposal
 from app.db import Database
 from app.inference.protocol import RowSource
 from app.jobs import service
@@ -25,11 +25,12 @@ from app.main import create_app, verification_key
 from app.queue import INGEST_CONTENT, RUN_JOB, TaskQueue
 from app.releases.publication import Publisher
 from app.services import Limits, Services
+from app.vault.areas import WorkerAreas
 from app.vault.keys import WorkerKeys, create_keys, load_api_keys, load_worker_keys
 from app.vault.signing import Signer
-from app.vault.stores import open_store
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
+from tests.factories.services import areas_at, worker_areas_at
 from tests.factories.transport import AppTransport
 from workers.assignments import Assignment
 from workers.enclave import Limits as EnclaveLimits
@@ -85,6 +86,7 @@ class House:
     """API and worker over one database, one store and a queue that is emptied by hand."""
 
     services: Services
+    areas: WorkerAreas
     keys: WorkerKeys
     queue: RecordingQueue
 
@@ -116,13 +118,14 @@ class House:
     ) -> Runner:
         """A worker of its own, with ``tables`` instead of the enclave's where given; splits queries into ``parts``."""
         key = OpeningKey(self.keys.opening_key)
-        opening = EnclaveTables(self.services.store, key)
-        sharing = Sharing(self.services.store, key, queue or self.queue, parts, least_rows=1)
+        opening = EnclaveTables(self.areas.vault, key)
+        sharing = Sharing(self.areas.vault, key, queue or self.queue, parts, least_rows=1)
         return Runner(
             self.database,
             self.ledger,
             self.lifecycle,
-            publisher=Publisher(self.services.store, Signer(self.keys.release_seed)),
+            publisher=Publisher(self.areas.released, Signer(self.keys.release_seed)),
+            keys=self.areas.keys,
             tables=tables or opening,
             sharing=sharing,
             pace=pace or Pace(),
@@ -132,22 +135,22 @@ class House:
     def helper(self, tables: Callable[[Assignment], AbstractContextManager[RowSource]] | None = None) -> Helper:
         """Another worker, which takes parts of queries."""
         key = OpeningKey(self.keys.opening_key)
-        tables = tables or EnclaveTables(self.services.store, key)
-        return Helper(self.database, self.ledger, self.services.store, key, tables)
+        tables = tables or EnclaveTables(self.areas.vault, key)
+        return Helper(self.database, self.ledger, self.areas, key, tables)
 
     def ingestion(self) -> Ingestion:
         key = OpeningKey(self.keys.opening_key)
-        return Ingestion(self.database, self.ledger, self.services.store, key, EnclaveLimits(), Pace())
+        return Ingestion(self.database, self.ledger, self.areas, key, EnclaveLimits(), Pace())
 
     @cached_property
     def sweeper(self) -> Sweeper:
-        return Sweeper(self.database, self.lifecycle, self.queue, self.services.store)
+        return Sweeper(self.database, self.lifecycle, self.queue, Disposal(self.areas))
 
     def ready_dataset(self, owner: rows.Key, *, shared_with: tuple[str, ...] = (), **fields: Any) -> str:
         """The id of a dataset with a content in force, for runners on :func:`memory_tables`, and with its account."""
         with self.database.write() as tx:
             dataset = rows.dataset(tx, owner.id, shared_with=shared_with, slots=SLOTS, **fields)
-            tx.add(DatasetKey(dataset_id=dataset.id, sealed_key=b"sealed"))
+            self.areas.keys.keep(dataset.id, b"sealed")
             rows.content(tx, dataset.id, table_object="0" * 32, wrapped_key=b"wrapped")
             if dataset.sensitivity == "private":
                 self.ledger.open_account(
@@ -194,8 +197,9 @@ def job_body(dataset_id: str, **changes: Any) -> dict[str, Any]:
     return copy.deepcopy(JOB) | {"dataset_id": dataset_id} | changes
 
 
-def make_house(database: Database, folder: Path) -> House:
-    """A house with new keys below ``folder``."""
+def make_house(database: Database, folder: Path, storage_url: str | None = None) -> House:
+    """A house with new keys below ``folder``; contents lie there too unless a URL says otherwise."""
+    storage_url = storage_url or (folder / "storage").as_uri()
     create_keys(folder / "keys")
     api_keys, worker_keys = load_api_keys(folder / "keys"), load_worker_keys(folder / "keys")
     signer, queue = Signer(api_keys.ledger_seed), RecordingQueue()
@@ -203,7 +207,7 @@ def make_house(database: Database, folder: Path) -> House:
     services = Services(
         database=database,
         ledger=ledger,
-        store=open_store((folder / "storage").as_uri()),
+        areas=areas_at(storage_url),
         queue=queue,
         signer=signer,
         sealing_key=api_keys.sealing_key,
@@ -215,4 +219,4 @@ def make_house(database: Database, folder: Path) -> House:
         limits=Limits(upload_bytes=2**20, slots=1_000_000),
         on_dataset_deleted=Lifecycle(ledger, queue).dataset_deleted,
     )
-    return House(services, worker_keys, queue)
+    return House(services, worker_areas_at(storage_url), worker_keys, queue)

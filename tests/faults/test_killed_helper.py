@@ -20,7 +20,7 @@ from app.queue import SUM_PARTITION
 from app.queue.sender import CeleryQueue
 from app.releases.models import Release
 from tests.factories import rows
-from tests.factories.datasets import CSV, declared, files, stored
+from tests.factories.datasets import CSV, declared, entries, stored
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, job_body
 from tests.faults.test_killed_worker import children, start_worker, table, until
@@ -64,7 +64,7 @@ def busy(worker: "subprocess.Popen[bytes]", house: House) -> int | None:
     """A child of ``worker`` that is at work, once a part has been handed in, beside the task."""
     deadline = time.monotonic() + 1
     while time.monotonic() < deadline:
-        notes = [path for path in files(house.services.store) if path.parent.name == "notes"]
+        notes = [path for path in entries(house.areas.vault) if path.startswith("notes/")]
         at_work = [child for child in children(worker.pid) if _state(child) == "R"]
         if len(notes) > 1 and at_work:
             return at_work[0]
@@ -119,8 +119,8 @@ def test_a_helper_that_is_killed_with_a_part_in_its_hands_costs_time_only(
         kinds = [entry.kind for entry in house.ledger.entries(session, dataset_id, limit=100, before=None)]
         assert kinds[::-1] == ["account_opened", "reserved", "opened", "settled"]
         assert session.scalar(select(func.count()).select_from(Release)) == 1
-    house.services.store.delete_unfinished(-1)  # at most what the one that was killed had in its hands
-    assert len(stored(house.services.store)) == 5  # the table, and four representations
+    house.areas.vault.delete_unfinished(-1)  # at most what the one that was killed had in its hands
+    assert len(stored(house.areas)) == 5  # the table, and four representations
 
 
 def _end(worker: "subprocess.Popen[bytes]") -> None:

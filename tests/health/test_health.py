@@ -1,5 +1,6 @@
 """Health and metrics: what an operator may ask, and what a stranger may not."""
 
+import shutil
 from pathlib import Path
 
 import httpx
@@ -39,7 +40,7 @@ def _unready(answer: httpx.Response) -> None:
 
 def test_a_database_without_migrations_is_not_ready(tmp_path: Path, queue: RecordingQueue) -> None:
     database = Database(make_engine(f"sqlite:///{tmp_path / 'empty.sqlite3'}"))
-    application = create_app(make_services(database, queue, tmp_path))
+    application = create_app(make_services(database, queue, (tmp_path / "storage").as_uri()))
     _unready(_get(application, "/health/ready"))
     assert _get(application, "/health/live").status_code == 200
     database.dispose()
@@ -47,19 +48,26 @@ def test_a_database_without_migrations_is_not_ready(tmp_path: Path, queue: Recor
 
 def test_a_database_that_is_away_is_not_ready(tmp_path: Path, queue: RecordingQueue) -> None:
     database = Database(make_engine(f"sqlite:///{tmp_path / 'no' / 'folder.sqlite3'}"))
-    application = create_app(make_services(database, queue, tmp_path))
+    application = create_app(make_services(database, queue, (tmp_path / "storage").as_uri()))
     answer = _get(application, "/health/ready")
     _unready(answer)
     assert "folder.sqlite3" not in answer.text
 
 
-def test_a_store_that_takes_nothing_is_not_ready(application: FastAPI, tmp_path: Path) -> None:
+@pytest.fixture
+def on_disk(database: Database, queue: RecordingQueue, tmp_path: Path) -> FastAPI:
+    """The application with its areas in a folder."""
+    return create_app(make_services(database, queue, (tmp_path / "storage").as_uri()))
+
+
+def test_a_store_that_takes_nothing_is_not_ready(on_disk: FastAPI, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "storage")
     (tmp_path / "storage").write_text("a file where the folder would be")
-    _unready(_get(application, "/health/ready"))
+    _unready(_get(on_disk, "/health/ready"))
 
 
-def test_a_probe_leaves_nothing_in_the_store(application: FastAPI, tmp_path: Path) -> None:
-    assert _get(application, "/health/ready").status_code == 200
+def test_a_probe_leaves_nothing_in_the_store(on_disk: FastAPI, tmp_path: Path) -> None:
+    assert _get(on_disk, "/health/ready").status_code == 200
     assert [path for path in (tmp_path / "storage").rglob("*") if path.is_file()] == []
 
 

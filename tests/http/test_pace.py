@@ -113,7 +113,7 @@ def test_the_answer_says_so_closes_the_connection_and_nothing_is_kept(
     services: Services, client: httpx.Client, owner: rows.Key, kind: str
 ) -> None:
     dataset = declared(client, owner)["id"]
-    before = everything(services.database, services.store)
+    before = everything(services.database, services.areas)
     app = create_app(services, least_rate=LEAST)
     if kind == "upload":
         call, body = ("PUT", f"/v1/datasets/{dataset}/content", "text/csv"), b"age,hours,sex,income_gt_50k\r\n" * 40
@@ -124,4 +124,4 @@ def test_the_answer_says_so_closes_the_connection_and_nothing_is_kept(
     refused = _answer(app, method, path, owner.headers | {"Content-Type": media_type}, _client(pieces, 0.02))
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request"), refused.text
     assert refused.headers["Connection"] == "close"
-    assert everything(services.database, services.store) == before
+    assert everything(services.database, services.areas) == before

@@ -65,10 +65,10 @@ def test_a_call_that_is_refused_for_its_rate_changes_nothing(
 ) -> None:
     for _ in range(100):
         calls.get("/v1/me", headers=admin.headers)
-    before = everything(limited.database, limited.store)
+    before = everything(limited.database, limited.areas)
     body = {"name": "ward 7", "role": "owner"}
     problem(calls.post("/v1/api-keys", json=body, headers=admin.headers), 429, "rate_limited")
-    assert everything(limited.database, limited.store) == before
+    assert everything(limited.database, limited.areas) == before
 
 
 def test_sign_ins_that_fail_are_limited_by_address_and_valid_keys_are_not_held_up(

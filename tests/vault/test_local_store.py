@@ -57,7 +57,18 @@ def test_nothing_is_made_before_something_is_written(tmp_path: Path) -> None:
     """Whoever may only read an area starts although nobody has written to it yet."""
     store = LocalStore(tmp_path / "area")
     store.delete_unfinished(0)
-    assert not (tmp_path / "area").exists()
+    assert list((tmp_path / "area").iterdir()) == []
+
+
+def test_a_disk_that_was_unmounted_is_not_taken_for_an_empty_one(store: LocalStore, tmp_path: Path) -> None:
+    name = put(store, b"x")
+    (tmp_path / "store").rename(tmp_path / "elsewhere")
+    with pytest.raises(DependencyUnavailable):
+        store.create()
+    assert not (tmp_path / "store").exists()
+    (tmp_path / "elsewhere").rename(tmp_path / "store")
+    with store.open(name) as file:
+        assert file.read() == b"x"
 
 
 def test_leftovers_of_dead_writers_are_swept_and_live_ones_kept(store: LocalStore, tmp_path: Path) -> None:

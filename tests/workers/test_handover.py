@@ -33,7 +33,7 @@ def test_a_run_is_handed_over_and_nothing_is_counted(house: House, owner: rows.K
         assert house.queue.sent.pop() == (RUN_JOB, job_id)
     house.run(job_id)
     assert (house.read(job_id).status, house.charge(job_id)) == ("succeeded", "settled")
-    assert len(stored(house.services.store)) == 4
+    assert len(stored(house.areas)) == 4
 
 
 def test_handovers_are_bounded_so_that_every_job_ends(house: House, owner: rows.Key) -> None:

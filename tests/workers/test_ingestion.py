@@ -44,7 +44,7 @@ def test_a_content_is_put_in_force_once(house: House, api: httpx.Client, owner: 
     assert read(house, content_id).table_object == first.table_object
     assert api.get(f"/v1/datasets/{dataset_id}", headers=owner.headers).json()["status"] == "ready"
     house.sweeper.sweep()
-    assert stored(house.services.store) == [first.table_object]
+    assert stored(house.areas) == [first.table_object]
 
 
 @pytest.mark.parametrize(("sensitivity", "status"), [("public", "succeeded"), ("private", "failed")])
@@ -70,7 +70,7 @@ def test_a_faulty_file_is_rejected_by_its_code(house: House, api: httpx.Client, 
     house.ingestion().run(content_id)
     assert (read(house, content_id).status, read(house, content_id).rejection) == ("rejected", "missing_column")
     house.sweeper.sweep()
-    assert stored(house.services.store) == []
+    assert stored(house.areas) == []
 
 
 @pytest.mark.parametrize(("outcome", "attempts"), [(Failed(transient=True), 0), (Failed(transient=False), 1)])
@@ -108,7 +108,7 @@ def test_a_dataset_that_is_deleted_meanwhile_keeps_nothing(
 
     monkeypatch.setattr(module, "ingest", overtaken)
     house.ingestion().run(content_id)
-    assert stored(house.services.store) == []
+    assert stored(house.areas) == []
 
 
 def in_parts(api: httpx.Client, owner: rows.Key, bodies: list[bytes], **announced: Any) -> str:
@@ -134,7 +134,7 @@ def test_parts_are_read_as_the_whole(house: House, api: httpx.Client, owner: row
     house.work()
     assert shown(api, owner, dataset_id) == {"version": 1, "status": "ready", "rejection": None}
     house.sweeper.sweep()
-    assert len(stored(house.services.store)) == 1
+    assert len(stored(house.areas)) == 1
     whole = declared(api, owner, slots=100)["id"]  # another population, the same bytes
     uploaded(api, owner, whole, TABLE)
     house.work()

@@ -105,7 +105,7 @@ def test_helpers_take_every_part_but_the_last(house: House, owner: rows.Key) -> 
     assert np.array_equal(np.sort(np.concatenate([*mine, *theirs])), np.arange(SLOTS))
     assert min(map(np.min, mine)) == CHUNK * (CHUNKS * (PARTS - 1) // PARTS)
     assert len(releases(house)) == 1
-    assert len(stored(house.services.store)) == 4
+    assert len(stored(house.areas)) == 4
     assert kinds(house, dataset_id) == ["account_opened", "reserved", "opened", "settled"]
 
 
@@ -125,7 +125,7 @@ def test_small_queries_are_not_split(house: House, owner: rows.Key, parts: int, 
     """By slots, plan and settings, which are public."""
     crowd = Crowd(lambda _: None)
     runner = house.runner(memory_tables, parts=parts, queue=crowd)
-    runner._sharing = Sharing(house.services.store, OpeningKey(house.keys.opening_key), crowd, parts, least_rows)
+    runner._sharing = Sharing(house.areas.vault, OpeningKey(house.keys.opening_key), crowd, parts, least_rows)
     job_id = house.job(house.ready_dataset(owner), owner)
     runner.run(job_id)
     assert house.read(job_id).status == "succeeded"
@@ -160,7 +160,7 @@ def half(exchange: Exchange, house: House, task: Task, query: int, part: int, su
 
 
 def of_an_earlier_attempt(_: Exchange, house: House, task: Task, query: int, part: int, sums: Integers) -> None:
-    earlier = Exchange(house.services.store, OpeningKey(house.keys.opening_key), CLAIM.job_id, CLAIM.fencing_token - 1)
+    earlier = Exchange(house.areas.vault, OpeningKey(house.keys.opening_key), CLAIM.job_id, CLAIM.fencing_token - 1)
     earlier.hand_in(query, task, part, sums + 10**6)
 
 
@@ -204,7 +204,7 @@ def problem_of(house: House, owner: rows.Key) -> Problem:
 
 def shared_sum(house: House, problem: Problem, behave: Wrong, source: MemoryRows) -> Summation:
     key = OpeningKey(house.keys.opening_key)
-    exchange = Exchange(house.services.store, key, CLAIM.job_id, CLAIM.fencing_token)
+    exchange = Exchange(house.areas.vault, key, CLAIM.job_id, CLAIM.fencing_token)
 
     def act(identifiers: Sequence[str]) -> None:
         for identifier in identifiers:
@@ -215,7 +215,7 @@ def shared_sum(house: House, problem: Problem, behave: Wrong, source: MemoryRows
             sums = partial_sum(task.question, problem.model, problem.design, MemoryRows(), task.units(wanted.part))
             behave(exchange, house, task, wanted.query, wanted.part, sums)
 
-    sharing = Sharing(house.services.store, key, Crowd(act), PARTS, 1)
+    sharing = Sharing(house.areas.vault, key, Crowd(act), PARTS, 1)
     return SharedSum(sharing, CLAIM, exchange, problem, source)
 
 
@@ -277,7 +277,7 @@ def test_a_helpers_fault_among_the_rows_freezes_the_account(house: House, owner:
     house.runner(memory_tables, parts=PARTS, queue=crowd).run(job_id)
     assert (house.read(job_id).error_code, house.charge(job_id)) == ("run_failed", "settled")
     assert kinds(house, dataset_id)[-1] == "frozen"
-    assert stored(house.services.store) == []
+    assert stored(house.areas) == []
 
 
 @pytest.mark.parametrize("error", [DependencyUnavailable(), MemoryError()])
@@ -325,7 +325,7 @@ def test_w8_a_message_that_nobody_waits_for_opens_no_table(
         _lapsed(house, job_id, **changes)
     house.helper(watched(seen)).run(identifier.format(job_id))
     assert seen == []
-    assert len(stored(house.services.store)) == 1
+    assert len(stored(house.areas)) == 1
 
 
 def opened(house: House, owner: rows.Key) -> tuple[str, Exchange]:
@@ -337,7 +337,7 @@ def opened(house: House, owner: rows.Key) -> tuple[str, Exchange]:
     with house.database.write() as tx:
         house.lifecycle.open(tx, claim)
     key = OpeningKey(house.keys.opening_key)
-    return job_id, Exchange(house.services.store, key, job_id, 1)
+    return job_id, Exchange(house.areas.vault, key, job_id, 1)
 
 
 def test_a_message_that_somebody_waits_for_is_answered(house: House, owner: rows.Key) -> None:
@@ -356,7 +356,7 @@ def test_what_is_handed_in_too_late_is_withdrawn(house: House, owner: rows.Key) 
     """Who asked has gone on meanwhile: nothing stays behind."""
     job_id, exchange = opened(house, owner)
     exchange.tell(0, Task(QUESTION, range(SLOTS), [0, 512, SLOTS]))
-    sharing = Sharing(house.services.store, OpeningKey(house.keys.opening_key), house.queue, PARTS, 1)
+    sharing = Sharing(house.areas.vault, OpeningKey(house.keys.opening_key), house.queue, PARTS, 1)
 
     class Ending(MemoryRows):
         def gather(self, indices: NDArray[np.int64]) -> Any:
@@ -368,7 +368,7 @@ def test_what_is_handed_in_too_late_is_withdrawn(house: House, owner: rows.Key) 
         yield Ending()
 
     house.helper(tables).run(f"{job_id}:1:0:0")
-    assert stored(house.services.store) == []
+    assert stored(house.areas) == []
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
@@ -378,13 +378,13 @@ def test_w10_nothing_stays_of_workers_that_died_in_mid_query(house: House, owner
     task = Task(QUESTION, range(SLOTS), [0, 512, SLOTS])
     exchange.tell(3, task)
     exchange.hand_in(3, task, 0, np.zeros(7, np.int64))
-    assert len(stored(house.services.store)) == 2
+    assert len(stored(house.areas)) == 2
     _lapsed(house, job_id, attempts=attempts)
     lose_lease(house, job_id)
     if attempts == 1:
         house.runner(memory_tables, parts=PARTS, queue=Crowd(lambda _: None)).run(job_id)
     assert house.read(job_id).status == ("succeeded" if attempts == 1 else "failed")
-    assert len(stored(house.services.store)) == (4 if attempts == 1 else 0)
+    assert len(stored(house.areas)) == (4 if attempts == 1 else 0)
 
 
 def test_a_store_that_takes_no_task_costs_only_time(
@@ -409,4 +409,4 @@ def test_nothing_stays_of_a_job_that_ended_with_its_dataset(house: House, owner:
     assert seen == []
     house.sweeper._rare_at = 0.0
     house.sweeper.sweep()
-    assert stored(house.services.store) == []
+    assert stored(house.areas) == []

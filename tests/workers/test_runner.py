@@ -89,7 +89,7 @@ def test_a_job_ends_with_one_release_and_one_settled_charge(house: House, owner:
     assert kinds(house, dataset_id) == ["account_opened", "reserved", "opened", "settled"]
     assert release.job_id == job_id
     assert release.body["cost"] == {"epsilon": job.cost_epsilon, "delta": job.cost_delta}
-    assert len(stored(house.services.store)) == 4
+    assert len(stored(house.areas)) == 4
     with house.database.read() as session:
         assert house.ledger.contains_settled(session, job_id)
         assert house.ledger.verify(session) == ()
@@ -257,7 +257,7 @@ def test_a_lost_process_is_repeated_under_its_reservation(
     assert house.read(job_id).status == "succeeded"
     assert len(releases(house)) == 1
     assert kinds(house, dataset_id) == ["account_opened", "reserved", "opened", "settled"]
-    assert len(stored(house.services.store)) == 4
+    assert len(stored(house.areas)) == 4
 
 
 def test_a_job_that_takes_its_worker_down_three_times_is_interrupted_and_charged(house: House, owner: rows.Key) -> None:
@@ -285,7 +285,7 @@ def test_an_attempt_that_lost_its_lease_publishes_nothing(house: House, owner: r
     (release,) = releases(house)
     assert (house.read(job_id).status, house.read(job_id).release_id) == ("succeeded", release.id)
     assert kinds(house, dataset_id).count("settled") == 1
-    assert {each["object"] for each in release.representations.values()} == set(stored(house.services.store))
+    assert {each["object"] for each in release.representations.values()} == set(stored(house.areas))
 
 
 @pytest.mark.parametrize("error", [None, MemoryError()])
@@ -307,7 +307,7 @@ def test_an_attempt_that_is_overtaken_leaves_the_job_to_its_successor(
     claims: list[Any] = []
     house.runner(interfering(overtaken)).run(job_id)
     assert (house.read(job_id).status, house.charge(job_id)) == ("running", "opened")
-    assert (releases(house), stored(house.services.store)) == ([], [])
+    assert (releases(house), stored(house.areas)) == ([], [])
     with successor.heartbeat(claims[0]) as heartbeat:
         successor._carry_through(claims[0], heartbeat)
     assert (house.read(job_id).status, len(releases(house))) == ("succeeded", 1)
@@ -324,7 +324,7 @@ def test_an_attempt_that_lost_its_lease_and_fails_changes_nothing(house: House, 
 
     house.runner(interfering(overtaken)).run(job_id)
     assert house.read(job_id).status == "succeeded"
-    assert len(stored(house.services.store)) == 4
+    assert len(stored(house.areas)) == 4
 
 
 def test_cancelling_in_mid_run_charges_and_releases_nothing(house: House, owner: rows.Key) -> None:
@@ -337,7 +337,7 @@ def test_cancelling_in_mid_run_charges_and_releases_nothing(house: House, owner:
 
     house.runner(interfering(cancelled)).run(job_id)
     assert (house.read(job_id).status, house.charge(job_id)) == ("cancelled", "settled")
-    assert (releases(house), stored(house.services.store)) == ([], [])
+    assert (releases(house), stored(house.areas)) == ([], [])
 
 
 def test_deleting_the_dataset_in_mid_run_ends_the_job(house: House, owner: rows.Key) -> None:
@@ -355,7 +355,7 @@ def test_deleting_the_dataset_in_mid_run_ends_the_job(house: House, owner: rows.
         ("dataset_deleted", "settled"),
         ("dataset_deleted", "voided"),
     ]
-    assert (releases(house), stored(house.services.store)) == ([], [])
+    assert (releases(house), stored(house.areas)) == ([], [])
 
 
 def test_a_later_attempt_reads_the_content_that_the_first_one_pinned(house: House, owner: rows.Key) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from app.datasets.disposal import Disposal
 from app.datasets.models import Content, Dataset
 from app.db import now
 from app.jobs import repository
@@ -78,13 +79,13 @@ def test_an_abandoned_attempt_leaves_nothing_readable(
     monkeypatch.setattr(dying, "_publish", lambda *_: (_ for _ in ()).throw(SystemExit()))
     with pytest.raises(SystemExit):
         dying.run(job_id)
-    assert len(stored(house.services.store)) == 4
+    assert len(stored(house.areas)) == 4
     with house.database.write() as tx:
         changes: dict[str, Any] = {"attempts": MAX_ATTEMPTS} if end == "interrupted" else {"cancel_requested": True}
         repository.change(tx, job_id, lease_until=now() - timedelta(seconds=1), **changes)
     house.sweeper.sweep()
     assert house.read(job_id).status == ("failed" if end == "interrupted" else "cancelled")
-    assert stored(house.services.store) == []
+    assert stored(house.areas) == []
 
 
 def test_jobs_of_a_deleted_dataset_end(house: House, owner: rows.Key) -> None:
@@ -130,7 +131,7 @@ def test_superseded_tables_are_destroyed_unless_a_job_holds_them(house: House, o
 
 def test_one_sweeper_at_a_time_and_the_next_takes_over(house: House, owner: rows.Key) -> None:
     def another() -> Sweeper:
-        return Sweeper(house.database, house.lifecycle, house.queue, house.services.store)
+        return Sweeper(house.database, house.lifecycle, house.queue, Disposal(house.areas))
 
     first, second = another(), another()
     assert (first._lead(), second._lead(), first._lead()) == (True, False, True)

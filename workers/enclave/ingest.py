@@ -77,7 +77,8 @@ Outcome = Ingested | Rejected | Failed
 
 
 def ingest(
-    store: ObjectStore,
+    incoming: ObjectStore,
+    vault: ObjectStore,
     opening_key: OpeningKey,
     upload: Upload,
     facts: DeclaredFacts,
@@ -86,8 +87,8 @@ def ingest(
 ) -> Outcome:
     """Parse ``upload`` into a new table of the declared slots; blocks until the child has ended.
 
-    Unless the outcome is :class:`Ingested`, or if this raises, nothing new is left in the store. The upload
-    itself is never touched.
+    Unless the outcome is :class:`Ingested`, or if this raises, nothing new is left in ``vault``. The upload in
+    ``incoming`` is never touched.
 
     Raises:
         VaultError: if the upload's or the dataset's key does not open.
@@ -97,8 +98,9 @@ def ingest(
     dataset_key = opening_key.dataset_key(upload.dataset_box, upload.dataset_id, public=upload.public)
     instructions = Instructions(
         parent=os.getpid(),
-        storage_url=store.url,
-        parts=tuple(_opened(store, opening_key, part) for part in upload.parts),
+        incoming_url=incoming.url,
+        vault_url=vault.url,
+        parts=tuple(_opened(incoming, opening_key, part) for part in upload.parts),
         media_type=upload.media_type,
         table_object=new_name(),
         dataset_id=upload.dataset_id,
@@ -114,17 +116,17 @@ def ingest(
         content_key=new_key(),
         fingerprint_key=opening_key.fingerprint_key(upload.owner_id),
     )
-    return _carry_out(store, instructions, dataset_key, limits.timeout_seconds)
+    return _carry_out(vault, instructions, dataset_key, limits.timeout_seconds)
 
 
-def _opened(store: ObjectStore, opening_key: OpeningKey, part: SealedPart) -> Part:
+def _opened(incoming: ObjectStore, opening_key: OpeningKey, part: SealedPart) -> Part:
     """What the child needs of a part: its key, not what opens the box with it."""
-    with store.open(part.object_name) as sealed:
+    with incoming.open(part.object_name) as sealed:
         key = opening_key.upload_key(read_key_box(sealed), part.bound_to)
         return Part(part.object_name, part.bound_to, plaintext_size(sealed.seek(0, os.SEEK_END)), key)
 
 
-def _carry_out(store: ObjectStore, instructions: Instructions, dataset_key: bytes, timeout_seconds: float) -> Outcome:
+def _carry_out(vault: ObjectStore, instructions: Instructions, dataset_key: bytes, timeout_seconds: float) -> Outcome:
     kept = False
     try:
         verdict = _run_child(instructions, timeout_seconds)
@@ -136,7 +138,7 @@ def _carry_out(store: ObjectStore, instructions: Instructions, dataset_key: byte
         return Ingested(instructions.table_object, wrapped, verdict)
     finally:
         if not kept:
-            store.delete(instructions.table_object)
+            vault.delete(instructions.table_object)
 
 
 def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Rejected | Failed:
@@ -149,7 +151,7 @@ def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Reje
             stdin=told,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=_ENVIRONMENT,
+            env=_ENVIRONMENT | _credentials(),
             cwd="/",
         )
     with child, cast(BinaryIO, child.stdout) as answers:
@@ -163,6 +165,11 @@ def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Reje
     if child.returncode in {-signal.SIGXCPU, -signal.SIGABRT}:  # out of time; out of memory within a library
         return Rejected("too_large")
     return _judged(answer) if child.returncode == 0 else Failed(transient=False)
+
+
+def _credentials() -> dict[str, str]:
+    """What the AWS libraries look for, where contents lie on an S3 server."""
+    return {name: value for name, value in os.environ.items() if name.startswith("AWS_") or name == "HOME"}
 
 
 def _judged(answer: bytes) -> str | Rejected | Failed:

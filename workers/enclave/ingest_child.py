@@ -61,39 +61,39 @@ def _verdict(text: str) -> dict[str, Any]:
 
 
 def _ingest(instructions: Instructions) -> str:
-    store = open_store(instructions.storage_url)
+    vault, incoming = open_store(instructions.vault_url), open_store(instructions.incoming_url)
     keys = TableKeys(instructions.content_key, instructions.dataset_id, instructions.version)
     with (
-        _plaintext(store, instructions.parts) as upload,
-        store.create(instructions.table_object) as target,
+        _plaintext(incoming, instructions.parts) as upload,
+        vault.create(instructions.table_object) as target,
     ):
         digest = _digest(upload)
         expected = instructions.expected_sha256
         if expected is not None and not hmac.compare_digest(expected, digest):
             raise FileFault("digest_mismatch")
         table = TableWriter(target, keys, instructions.layout)
-        for batch in _batches(upload, instructions, store):
+        for batch in _batches(upload, instructions, vault):
             table.append(batch)
         table.finish()
         target.publish()
     return fingerprint(instructions.fingerprint_key, digest)
 
 
-def _plaintext(store: ObjectStore, parts: Sequence[Part]) -> JoinedReader:
+def _plaintext(incoming: ObjectStore, parts: Sequence[Part]) -> JoinedReader:
     def open_part(number: int) -> SealedReader:
         part = parts[number]
-        return SealedReader(store.open(part.object_name), part.key, part.bound_to, cached_chunks=4)
+        return SealedReader(incoming.open(part.object_name), part.key, part.bound_to, cached_chunks=4)
 
     return JoinedReader([part.size for part in parts], open_part)
 
 
-def _batches(upload: JoinedReader, told: Instructions, store: ObjectStore) -> Iterator[Values]:
+def _batches(upload: JoinedReader, told: Instructions, vault: ObjectStore) -> Iterator[Values]:
     """The table's rows in their order."""
     layout, caps = told.layout, Caps(told.rows, told.decoded_bytes)
     if layout.unit is None:
         yield from parse(upload, told.media_type, told.columns, told.slots, caps)
         return
-    with Scratch(store.scratch()) as scratch:
+    with Scratch(vault.scratch()) as scratch:
         grouping = Grouping(layout, scratch)
         for units, values in parse_by_unit(upload, told.media_type, told.columns, layout.unit, caps):
             grouping.add(units, values)

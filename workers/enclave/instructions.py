@@ -25,7 +25,8 @@ class Instructions:
     """One ingestion, with keys of this content only: the opening key stays with the worker."""
 
     parent: int
-    storage_url: str
+    incoming_url: str
+    vault_url: str
     parts: tuple[Part, ...]
     media_type: str
     table_object: str

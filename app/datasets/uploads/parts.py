@@ -46,7 +46,7 @@ class Part:
     def writer(self) -> UploadWriter:
         """Where its bytes go; raises DependencyUnavailable."""
         bound = bound_to(self.content_id, self.number)
-        return UploadWriter(self.services.store, self.services.sealing_key, bound, self.room, self.object_name)
+        return UploadWriter(self.services.areas.incoming, self.services.sealing_key, bound, self.room, self.object_name)
 
     def beat(self) -> None:
         """Renew the lease, now and then.
@@ -91,7 +91,7 @@ class Part:
             upload, part = repository.lock(tx, self.upload_id), tx.get(UploadPart, self.object_name)
             if upload is None or part is None or part.number is not None:
                 return
-            self.services.store.delete(self.object_name)
+            self.services.areas.incoming.delete(self.object_name)
             tx.delete(part)
             if self.sole:
                 tx.delete(upload)
