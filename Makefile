@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table scaling out-of-core race lock format clean
+.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table scaling out-of-core faults race lock format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -69,6 +69,9 @@ scaling: $(INSTALLED) ## Time and memory of private methods by rows, features an
 
 out-of-core: $(INSTALLED) ## A question about an encrypted table that does not fit into memory, beside a plain read (ROWS=10000000)
 	$(BIN)/python -m tools.out_of_core --rows $(or $(ROWS),10000000) --repeats $(or $(REPEATS),2) --csv docs/benchmarks/out-of-core.csv
+
+faults: $(INSTALLED) ## Seeded runs of crashes, lost and late messages, clock jumps and full disks (RUNS=10000)
+	$(BIN)/python -m tests.faults.seeded --runs $(or $(RUNS),10000)
 
 race: $(INSTALLED) ## 1,000 races of 24 clients for one budget, at the ledger's service
 	$(BIN)/python -m tests.ledger.race

@@ -1,0 +1,302 @@
+"""One installation in this process that is driven, and failed on purpose, step by step and by chance of a seed.
+
+Deliveries happen in any order, twice, late or never; processes die at every named point; between two steps of one
+worker others go on, so that it comes back to a job that is no longer its own; clocks jump; commits get lost, or their
+answers; the disk is full. Everything follows from the seed, so that what fails once fails again.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+from sqlalchemy import event
+
+from app.db import Database
+from app.jobs import repository
+from app.jobs.models import Job
+from app.main import create_app
+from app.queue import RUN_JOB
+from app.vault.store import ObjectStore
+from tests.factories import rows
+from tests.factories.datasets import stored
+from tests.factories.transport import AppTransport
+from tests.factories.worker import House, MemoryRows, job_body, make_house
+from tests.faults import invariants
+from tests.faults.plugs import LyingStore, Plugs, ProcessLost, Unplugged, plugged
+from workers.assignments import Assignment
+from workers.runner import Bounds, Pace
+from workers.sweeper import Sweeper
+
+API_POINTS = ("before-reserve", "after-reserve", "before-queueing")
+RUN_POINTS = ("after-open", "mid-gather", "mid-iteration", "before-publish", "after-publish")
+STEPS = 2
+NOISES = (4.0, 8.0, 15.0, 30.0)
+"""From what fills an account with two jobs to what leaves room for all."""
+DAY = timedelta(days=1)
+REST_ROUNDS = 40
+LOST = (ProcessLost, Unplugged)
+
+
+class Installation:
+    """What several seeds share: starting one takes longer than a run. Use as a context manager."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self.plugs = Plugs()
+        house = make_house(database, folder)
+        self.store: ObjectStore = house.services.store
+        lying: Any = LyingStore(self.store, self.plugs)
+        self.house: House = replace(house, services=replace(house.services, store=lying))
+        with database.write() as tx:
+            self.owner = rows.api_key(tx, "owner")
+        if database.engine.dialect.name == "sqlite":  # no machine loses power here, and disks are slow
+            event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
+            database.engine.dispose()
+        self._application = create_app(self.house.services, metrics=False)
+        self._plugged = plugged(self.plugs)
+
+    def __enter__(self) -> "Installation":
+        self._plugged.__enter__()
+        self.start_api()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.api.close()
+        self._plugged.__exit__(None, None, None)
+
+    def start_api(self) -> None:
+        """Also again, after it has died."""
+        self.api = httpx.Client(transport=AppTransport(self._application), base_url="http://corevault.test")
+
+
+class Rows(MemoryRows):
+    """A table whose reader may die."""
+
+    def __init__(self, plugs: Plugs) -> None:
+        super().__init__()
+        self._plugs = plugs
+
+    def gather(self, indices: Any) -> Any:
+        self._plugs.reach("mid-gather")
+        return super().gather(indices)
+
+
+class World:
+    """One seed: a dataset of its own with an account, a few jobs, and everything that can happen to them."""
+
+    def __init__(self, installation: Installation, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.installation, self.house, self.plugs = installation, installation.house, installation.plugs
+        self.store, self.owner = installation.store, installation.owner
+        self.plugs.clear()
+        self.house.queue.sent.clear()
+        self.dataset_id = self.house.ready_dataset(self.owner)
+        self.requests: dict[str, dict[str, Any]] = {}
+        self.answers: dict[str, str] = {}
+        self.said: list[str] = []
+        self.settled: set[str] = set()
+        self.depth, self.most = 0, self.chance.choice([1, 2, 2, 3])
+        self.sweeper = self._new_sweeper()
+
+    def happen(self) -> None:
+        """One thing, by chance."""
+        actions: dict[Callable[[], None], int] = {
+            self.submit: 3 if len(self.requests) < self.most else 0,
+            self.repeat: 1 if self.requests else 0,
+            self.deliver: 6,
+            self.sweep: 3,
+            self.lose_a_message: 1,
+            self.empty_the_broker: 1,
+            self.cancel: 1,
+            self.jump: 1,
+            self.restart_the_sweeper: 1,
+            self.delete: 1 if len(self.said) > 8 and not self.chance.randrange(6) else 0,
+        }
+        (action,) = self.chance.choices(list(actions), list(actions.values()))
+        self.said.append("  " * self.depth + action.__name__)
+        action()
+
+    def submit(self) -> None:
+        key = f"k{len(self.requests)}"
+        privacy = {"noise_multiplier": self.chance.choice(NOISES), "sampling_rate": 1.0, "iterations": STEPS}
+        self.requests[key] = job_body(self.dataset_id, privacy=privacy)
+        self._post(key)
+
+    def repeat(self) -> None:
+        """As a client does that got no answer, or a proxy that believes so."""
+        self._post(self.chance.choice(list(self.requests)))
+
+    def deliver(self) -> None:
+        """A message, any of them; sometimes it stays, and comes again."""
+        messages = self.house.queue.sent
+        if not messages:
+            return
+        message = self.chance.choice(messages)
+        if self.chance.random() < 0.7:
+            messages.remove(message)
+        assert message[0] == RUN_JOB
+        self._run(message[1])
+
+    def sweep(self) -> None:
+        """Some time passes first. The sweeper may die as well."""
+        self.plugs.database_ahead += timedelta(seconds=self.chance.choice([0, 1, 6, 11, 70]))
+        self.plugs.machine_ahead = self.plugs.database_ahead
+        with self._something_failing(("before-queueing",)), suppress(*LOST):
+            self.sweeper.sweep()
+
+    def lose_a_message(self) -> None:
+        if self.house.queue.sent:
+            self.house.queue.sent.pop(self.chance.randrange(len(self.house.queue.sent)))
+
+    def empty_the_broker(self) -> None:
+        self.house.queue.sent.clear()
+
+    def cancel(self) -> None:
+        if self.answers:
+            job_id = self.chance.choice(list(self.answers.values()))
+            with self._something_failing(()), suppress(*LOST):
+                self._call("POST", f"/v1/jobs/{job_id}/cancel")
+
+    def jump(self) -> None:
+        """The database's clock, this machine's, or both; there and not back."""
+        by = self.chance.choice([-DAY, DAY, timedelta(minutes=-3), timedelta(minutes=3)])
+        which = self.chance.choice(["database", "machine", "both"])
+        if which != "machine":
+            self.plugs.database_ahead += by
+        if which != "database":
+            self.plugs.machine_ahead += by
+
+    def restart_the_sweeper(self) -> None:
+        self.sweeper = self._new_sweeper()
+
+    def delete(self) -> None:
+        with self._something_failing(()), suppress(*LOST):
+            self._call("DELETE", f"/v1/datasets/{self.dataset_id}")
+
+    def come_to_rest(self) -> None:
+        """Nothing fails any more: every job ends within a bounded time, and everything is tidied up."""
+        self.plugs.clear()
+        for _ in range(REST_ROUNDS):
+            if not self._unended():
+                break
+            self.plugs.database_ahead += timedelta(seconds=61)
+            self.plugs.machine_ahead += timedelta(seconds=61)
+            self.sweeper._renew_at = 0.0
+            self.sweeper.sweep()
+            while self.house.queue.sent:
+                self._run(self.house.queue.sent.pop(0)[1])
+        for ahead in (timedelta(), timedelta(hours=1)):
+            self.plugs.machine_ahead += ahead
+            self.sweeper._rare_at = self.sweeper._renew_at = 0.0
+            self.sweeper.sweep()
+
+    def check(self) -> None:
+        """Everything that must hold at rest."""
+        house = self.house
+        invariants.check(house.database, house.ledger, [self.dataset_id])
+        invariants.nothing_is_left_behind(house.database, stored(self.store))
+        with house.database.read() as session:
+            assert all(house.ledger.state(session, job_id) == "settled" for job_id in self.settled)
+            assert all(session.get(Job, job_id) for job_id in self.answers.values()), "an accepted job is forgotten"
+
+    def _run(self, job_id: str) -> None:
+        bounds = Bounds(stopping=(lambda: True) if self._fails(0.1) else (lambda: False))
+        runner = self.house.runner(self._tables, Pace(10.0, 3600.0), bounds=bounds)
+        with self._something_failing(RUN_POINTS), suppress(*LOST):
+            runner.run(job_id)
+        with self.house.database.read() as session:
+            if self.house.ledger.state(session, job_id) == "settled":
+                self.settled.add(job_id)
+
+    @contextmanager
+    def _tables(self, _: Assignment) -> Iterator[Rows]:
+        yield Rows(self.plugs)
+
+    def _post(self, key: str) -> None:
+        """Under a key of its own, so that whatever is repeated is one job."""
+        with self._something_failing(API_POINTS), suppress(*LOST):
+            answer = self._call("POST", "/v1/jobs", json=self.requests[key], key=f"{self.dataset_id}-{key}")
+            if answer.status_code == 202:
+                job_id = answer.json()["id"]
+                assert self.answers.setdefault(key, job_id) == job_id, "one request, two jobs"
+            else:
+                assert answer.json()["code"] in {"budget_exceeded", "state_conflict", "dependency_unavailable"}, (
+                    answer.text
+                )
+
+    def _call(self, method: str, path: str, *, json: Any = None, key: str | None = None) -> httpx.Response:
+        headers = self.owner.headers | ({} if key is None else {"Idempotency-Key": key})
+        try:
+            return self.installation.api.request(method, path, json=json, headers=headers)
+        except ProcessLost:
+            self.installation.start_api()
+            raise
+
+    @contextmanager
+    def _something_failing(self, points: tuple[str, ...]) -> Iterator[None]:
+        """With some probability, one of the plugs is pulled in what follows. Nobody holds its breath twice."""
+        if not self._fails(0.6):
+            yield
+            return
+        kinds = ["crash", "others", "others"] if points else []
+        kind = self.chance.choice([*kinds[: 1 if self.depth else 3], "commit", "disk"])
+        plugs = self.plugs
+        if kind in {"crash", "others"}:
+            plugs.point, plugs.after = self.chance.choice(points), self.chance.randint(1, 2)
+            safe = plugs.point not in {"before-reserve", "after-reserve"}  # these hold the database's lock
+            plugs.action = self._others if kind == "others" and safe else _die
+        elif kind == "commit":
+            plugs.commit, plugs.commits = self.chance.choice(["lost", "answer lost"]), self.chance.randint(1, 5)
+        else:
+            plugs.disk_full = True
+        self.said.append("  " * self.depth + f"- {kind} {plugs.point or plugs.commit or ''}")
+        try:
+            yield
+        finally:
+            plugs.clear()
+
+    def _others(self) -> None:
+        """The world goes on while somebody holds its breath: then it comes back to what may be others' by now."""
+        self.depth += 1
+        if self._fails(0.5):
+            self.said.append("  overtake")
+            self.plugs.database_ahead += timedelta(seconds=11)
+            self.sweeper._renew_at = 0.0
+            self.sweep()
+            self.deliver()
+        for _ in range(self.chance.randint(0, 3)):
+            self.happen()
+        self.depth -= 1
+
+    def _fails(self, probability: float) -> bool:
+        return self.chance.random() < probability
+
+    def _unended(self) -> list[str]:
+        with self.house.database.read() as session:
+            return list(repository.unended(session, self.dataset_id))
+
+    def _new_sweeper(self) -> Sweeper:
+        house = self.house
+        return Sweeper(house.database, house.lifecycle, house.queue, house.services.store)
+
+
+def _die() -> None:
+    raise ProcessLost
+
+
+def live(installation: Installation, seed: int, length: int = 12) -> list[str]:
+    """One whole run; what happened, for whoever replays it."""
+    world = World(installation, seed)
+    try:
+        while len(world.said) < length:
+            world.happen()
+        world.come_to_rest()
+        world.check()
+    except BaseException as error:
+        error.add_note("\n".join([f"seed {seed}:", *world.said]))
+        raise
+    return world.said
