@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table scaling out-of-core faults race lock format clean
+.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table scaling out-of-core faults race lock format clean ledger-bench
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -72,6 +72,8 @@ out-of-core: $(INSTALLED) ## A question about an encrypted table that does not f
 
 faults: $(INSTALLED) ## Seeded runs of crashes, lost and late messages, clock jumps and full disks (RUNS=10000)
 	$(BIN)/python -m tests.faults.seeded --runs $(or $(RUNS),10000)
+ledger-bench: $(INSTALLED) ## Reservations a second on a PostgreSQL of its own, into docs/benchmarks
+	$(BIN)/python -m benchmarks.ledger --csv docs/benchmarks/ledger.csv
 
 race: $(INSTALLED) ## 1,000 races of 24 clients for one budget, at the ledger's service
 	$(BIN)/python -m tests.ledger.race

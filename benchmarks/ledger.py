@@ -6,27 +6,31 @@ clock starts, as the API prices a job before it locks its account.
 """
 
 import argparse
+import csv
 import os
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sqlalchemy as sa
+from rich.console import Console
+from rich.table import Table
 
 from app.db import Database, make_engine
 from app.db.migrations import upgrade
 from app.ledger import Charge, Ledger
 from app.privacy.events import GaussianEvent
 from app.vault.signing import Signer
+from benchmarks.environment import environment
 from tests.factories.servers import Postgres
 
 CLIENTS, PROCESSES, ROUNDS, EACH = 32, 2, 12, 8
@@ -54,17 +58,17 @@ class Result:
     per_second: float
     p50_ms: float
     p99_ms: float
-    cpu_ms: float
-    """Of the clients, for each reservation."""
+    client_cpu_ms: float
+    """For each reservation; the server's comes on top."""
 
 
 def measure(url: str, case: Case, rounds: int) -> Result:
     """Run one case on the empty database at ``url``."""
     _open_accounts(url, case.accounts)
     context = get_context("spawn")
-    barrier, results = context.Barrier(PROCESSES), context.Queue()
+    turns, results = context.Barrier(PROCESSES), context.Queue()
     processes = [
-        context.Process(target=_client_process, args=(url, case, number, rounds, barrier, results))
+        context.Process(target=_reserve, args=(Crew(url, case.accounts, number, rounds), turns, results))
         for number in range(PROCESSES)
     ]
     for process in processes:
@@ -72,81 +76,97 @@ def measure(url: str, case: Case, rounds: int) -> Result:
     parts = [results.get() for _ in processes]
     for process in processes:
         process.join()
-    latencies = np.sort(np.concatenate([np.array(part[0]) for part in parts]))
-    seconds = max(part[1] for part in parts)
-    cpu = sum(part[2] for part in parts)
+    latencies = np.sort(np.concatenate([np.array(part.latencies) for part in parts]))
     return Result(
         accounts=case.accounts,
         reservations=latencies.size,
-        per_second=latencies.size / seconds,
+        per_second=latencies.size / max(part.wall for part in parts),
         p50_ms=1e3 * float(np.quantile(latencies, 0.5)),
         p99_ms=1e3 * float(np.quantile(latencies, 0.99)),
-        cpu_ms=1e3 * cpu / latencies.size,
+        client_cpu_ms=1e3 * sum(part.cpu for part in parts) / latencies.size,
     )
 
 
-def _client_process(url: str, case: Case, number: int, rounds: int, barrier: Barrier, results: Any) -> None:
-    """``CLIENTS / PROCESSES`` threads that reserve, round after round."""
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The clients of one process."""
+
+    url: str
+    accounts: int
+    number: int
+    rounds: int
+
+
+@dataclass(slots=True)
+class Clock:
+    """Wall and processor seconds of a process while its clients reserve, and how long each call took."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+
+    def start(self) -> None:
+        self.wall -= time.perf_counter()
+        self.cpu -= time.process_time()
+
+    def stop(self) -> None:
+        self.wall += time.perf_counter()
+        self.cpu += time.process_time()
+
+
+def _reserve(crew: Crew, turns: Barrier, results: Any) -> None:
+    """``CLIENTS / PROCESSES`` threads that reserve, round after round; the first round warms up."""
     threads = CLIENTS // PROCESSES
-    database, ledger = Database(make_engine(url)), _ledger()
-    together = threading.Barrier(threads, action=lambda: (barrier.wait(), None)[1])
-    clock = _Clock()
-
-    def client(index: int) -> list[float]:
-        name = number * threads + index
-        return _client(database, ledger, f"ds_{name % case.accounts}", name, rounds, together, clock)
-
+    names = [crew.number * threads + index for index in range(threads)]
+    database, ledger, clock = Database(make_engine(crew.url)), _ledger(), Clock()
     with ThreadPoolExecutor(threads) as pool:
-        latencies = [each for part in pool.map(client, range(threads)) for each in part]
-    results.put((latencies, clock.wall, clock.cpu))
+        clients = [Client(database, ledger, f"ds_{name % crew.accounts}", name) for name in names]
+        for turn in range(crew.rounds + 1):
+            list(pool.map(lambda client, turn=turn: client.price(turn), clients))
+            turns.wait()
+            clock.start()
+            taken = list(pool.map(lambda client, turn=turn: client.reserve(turn), clients))
+            turns.wait()
+            clock.stop()
+            clock.latencies += [each for part in taken for each in part]
+            list(pool.map(lambda client, turn=turn: client.give_back(turn), clients))
+            if turn == 0:
+                clock = Clock()
+    results.put(clock)
     database.dispose()
 
 
-class _Clock:
-    """Wall and processor seconds of this process while its clients reserve."""
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Reserves ``EACH`` jobs a round, one after the other, each with a noise of its own."""
 
-    wall = cpu = 0.0
+    database: Database
+    ledger: Ledger
+    dataset_id: str
+    name: int
 
-    def start(self) -> None:
-        self._from = time.perf_counter(), time.process_time()
+    def price(self, turn: int) -> None:
+        with self.database.read() as session:
+            for index in range(EACH):
+                self.ledger.preview(session, self.dataset_id, _charge(self.name, turn, index))
 
-    def stop(self) -> None:
-        self.wall += time.perf_counter() - self._from[0]
-        self.cpu += time.process_time() - self._from[1]
-
-
-def _client(
-    database: Database,
-    ledger: Ledger,
-    dataset_id: str,
-    name: int,
-    rounds: int,
-    together: threading.Barrier,
-    clock: _Clock,
-) -> list[float]:
-    latencies = []
-    for turn in range(rounds + 1):  # the first one is not counted: connections, caches
-        charges = [_charge(name, turn, index) for index in range(EACH)]
-        with database.read() as session:
-            for charge in charges:
-                ledger.preview(session, dataset_id, charge)
-        if together.wait() == 0:
-            clock.start()
-        for index, charge in enumerate(charges):
-            started = time.perf_counter()
-            with database.write() as tx:
-                ledger.reserve(tx, dataset_id, f"job_{name}_{turn}_{index}", charge)
-            latencies.append(time.perf_counter() - started)
-        if together.wait() == 0:
-            clock.stop()
-        if turn == 0:
-            latencies.clear()
-            together.wait()
-            clock.wall = clock.cpu = 0.0
+    def reserve(self, turn: int) -> list[float]:
+        taken = []
         for index in range(EACH):
-            with database.write() as tx:
-                ledger.void(tx, f"job_{name}_{turn}_{index}")
-    return latencies
+            charge = _charge(self.name, turn, index)
+            started = time.perf_counter()
+            with self.database.write() as tx:
+                self.ledger.reserve(tx, self.dataset_id, self._job(turn, index), charge)
+            taken.append(time.perf_counter() - started)
+        return taken
+
+    def give_back(self, turn: int) -> None:
+        for index in range(EACH):
+            with self.database.write() as tx:
+                self.ledger.void(tx, self._job(turn, index))
+
+    def _job(self, turn: int, index: int) -> str:
+        return f"job_{self.name}_{turn}_{index}"
 
 
 def _charge(name: int, turn: int, index: int) -> Charge:
@@ -190,14 +210,29 @@ def fsync_ms(folder: Path) -> float:
 
 
 @contextmanager
-def _fresh(server: Postgres, name: str) -> Iterator[str]:
-    import sqlalchemy as sa
-
+def fresh(server: Postgres, name: str) -> Iterator[str]:
+    """The URL of a new database."""
     engine = sa.create_engine(server.url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as connection:
         connection.execute(sa.text(f"CREATE DATABASE {name}"))
     engine.dispose()
     yield server.url.replace("/postgres", f"/{name}")
+
+
+def show(results: Sequence[Result], durable_ms: float, console: Console) -> None:
+    """A table, and what it was measured on."""
+    table = Table(
+        title=f"ledger.reserve on PostgreSQL, synchronous_commit=on, {CLIENTS} clients, {os.cpu_count()} cores"
+    )
+    for name in ("accounts", "reservations", "per second", "target", "p50 ms", "p99 ms", "client CPU ms"):
+        table.add_column(name, justify="right")
+    for case, result in zip(CASES, results, strict=True):
+        figures = (result.p50_ms, result.p99_ms, result.client_cpu_ms)
+        counts = (str(result.accounts), str(result.reservations))
+        rates = (f"{result.per_second:.0f}", f"{case.target_per_second:.0f}")
+        table.add_row(*counts, *rates, *(f"{figure:.1f}" for figure in figures))
+    console.print(table)
+    console.print(f"fdatasync of 8 KiB on this disk: {durable_ms:.2f} ms (median); load {os.getloadavg()[0]:.1f}")
 
 
 def main() -> int:
@@ -206,12 +241,23 @@ def main() -> int:
     parser.add_argument("--csv", type=Path)
     chosen = parser.parse_args()
     with Postgres(SERVER) as server:
-        durable = fsync_ms(Path(tempfile.gettempdir()))
-        print(f"fdatasync of 8 KiB: {durable:.2f} ms (median)")
+        durable_ms, results = fsync_ms(server.folder), []
         for case in CASES:
-            with _fresh(server, f"bench_{case.accounts}") as url:
-                print(measure(url, case, chosen.rounds), flush=True)
+            with fresh(server, f"bench_{case.accounts}") as url:
+                results.append(measure(url, case, chosen.rounds))
+    show(results, durable_ms, Console())
+    if chosen.csv:
+        write_csv(chosen.csv, results, durable_ms)
     return 0
+
+
+def write_csv(path: Path, results: Sequence[Result], durable_ms: float) -> None:
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow([*asdict(results[0]), "clients", "fdatasync_ms", "load", *environment()])
+        for result in results:
+            plain = [f"{value:.2f}" if isinstance(value, float) else value for value in asdict(result).values()]
+            rows.writerow([*plain, CLIENTS, f"{durable_ms:.2f}", f"{os.getloadavg()[0]:.1f}", *environment().values()])
 
 
 if __name__ == "__main__":

@@ -60,10 +60,27 @@ def api(
 
 
 @cli.command()
-def migrate(data_dir: DataDir = None) -> None:
+def migrate(
+    data_dir: DataDir = None,
+    service_role: Annotated[
+        str | None, typer.Option(help="Then give this role what running the service takes, as 'grants' does.")
+    ] = None,
+) -> None:
     """Bring the database to the newest revision."""
+    settings = load_settings(data_dir=data_dir)
     with explained():
-        installation.migrate(load_settings(data_dir=data_dir))
+        installation.migrate(settings)
+        if service_role is not None:
+            installation.grant(settings, service_role)
+
+
+@cli.command()
+def grants(
+    role: Annotated[str, typer.Option(help="The role that API and workers connect as.")], data_dir: DataDir = None
+) -> None:
+    """Let ROLE run the service on PostgreSQL, without any way to change or remove what the ledger has written."""
+    with explained():
+        installation.grant(load_settings(data_dir=data_dir), role)
 
 
 @cli.command()

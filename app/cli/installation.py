@@ -13,10 +13,11 @@ from app.auth.service import Keys
 from app.cli.failures import fail
 from app.cli.relocation import sort_into_areas
 from app.config import Settings
-from app.db import Database, make_engine
+from app.db import Database, grants, make_engine
 from app.db.migrations import upgrade
 from app.errors import Unauthenticated
 from app.ledger import Ledger, Mark
+from app.ledger.privileges import PRIVILEGES
 from app.ledger.reconciliation import Reconciled
 from app.vault import keys
 from app.vault.marks import open_marks
@@ -24,6 +25,8 @@ from app.vault.signing import Signer
 from app.vault.stores import open_store
 from app.vault.wrapped_keys import WrappedKeys
 
+RESTRICTED = {**PRIVILEGES, "audit_entries": "SELECT, INSERT, UPDATE", "audit_heads": "SELECT, INSERT"}
+"""Tables of which the service removes nothing (a trigger lets an audit entry be given its place, once)."""
 API_KEY_FILES = (keys.SEALING, keys.LEDGER, keys.LEDGER_PUBLIC, keys.RELEASE_PUBLIC, keys.IDENTITY)
 
 
@@ -52,6 +55,17 @@ def migrate(settings: Settings) -> None:
         database.forget()
     finally:
         database.dispose()
+
+
+def grant(settings: Settings, role: str) -> None:
+    """Let ``role`` run the service on tables that the role of the settings owns."""
+    engine = make_engine(settings.database_url)
+    try:
+        grants.grant(engine, role, RESTRICTED)
+    except ValueError as error:
+        fail(str(error))
+    finally:
+        engine.dispose()
 
 
 def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:

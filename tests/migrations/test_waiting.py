@@ -1,0 +1,94 @@
+"""Nothing waits for ever on PostgreSQL: not a migrator, not a transaction, not a lock of a client that fell silent."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
+
+from app.db import Database, make_engine
+from app.db.engine import TIMEOUTS_MS
+from app.db.migrations import LOCK_TIMEOUT_MS, at_head, downgrade, upgrade
+from app.ledger import Ledger
+from app.vault.signing import Signer
+from tests.factories import stack
+from tests.ledger.support import SEED, Bench, costing
+
+pytestmark = pytest.mark.services
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with stack.fresh_database() as url:
+        yield url
+
+
+def test_two_migrators_at_once_are_one_after_the_other(url: str) -> None:
+    engines = [make_engine(url) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(upgrade, engines))
+    assert all(map(at_head, engines))
+    for engine in engines:
+        engine.dispose()
+
+
+def test_a_migration_gives_up_on_a_table_that_is_in_use(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And leaves the database as it was: whoever queues behind a waiting migration would wait with it."""
+    engine = make_engine(url)
+    upgrade(engine)
+    downgrade(engine, "0003")
+    monkeypatch.setattr("app.db.migrations.LOCK_TIMEOUT_MS", 100)
+    other = make_engine(url)
+    with other.connect() as reader:
+        reader.execute(sa.text("SELECT * FROM ledger_accounts"))
+        with pytest.raises(OperationalError, match="lock timeout"):
+            upgrade(engine)
+    other.dispose()
+    assert not at_head(engine)
+    upgrade(engine)
+    assert at_head(engine)
+    assert LOCK_TIMEOUT_MS > 0
+    engine.dispose()
+
+
+def test_every_connection_has_its_limits(database_url: str) -> None:
+    database = Database(make_engine(database_url))
+    with database.read() as session:
+        for name, milliseconds in TIMEOUTS_MS.items():
+            setting = sa.text("SELECT setting::int FROM pg_settings WHERE name = :name")
+            assert session.scalar(setting, {"name": name}) == milliseconds
+        assert session.scalar(sa.text("SHOW transaction_isolation")) == "read committed"
+    database.dispose()
+
+
+def test_an_account_is_locked_while_it_is_charged(database_url: str) -> None:
+    """W9: what runs is SELECT … FOR UPDATE, of the account's row."""
+    sent: list[str] = []
+    database = Database(make_engine(database_url))
+    sa.event.listen(database.engine, "before_cursor_execute", lambda *arguments: sent.append(arguments[2]))
+    bench = Bench(database, Ledger(Signer(SEED), max_epsilon=20.0))
+    bench.open_account("ds_a")
+    sent.clear()
+    bench.reserve("job_1", costing(0.1))
+    locking = [statement for statement in sent if "FOR UPDATE" in statement]
+    assert len(locking) == 1
+    assert locking[0].endswith("FOR UPDATE OF ledger_accounts")
+    assert len(sent) == 3, "lock, verify, write: each is a round trip that others wait for"
+    database.dispose()
+
+
+def test_a_connection_that_died_while_it_lay_about_is_replaced(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.engine.PING_AFTER_SECONDS", 0.0)
+    database = Database(make_engine(database_url))
+    with database.read() as session:
+        mine = session.scalar(sa.text("SELECT pg_backend_pid()"))
+    other = make_engine(database_url)
+    with other.begin() as connection:
+        connection.execute(sa.text("SELECT pg_terminate_backend(:mine)"), {"mine": mine})
+    other.dispose()
+    with database.read() as session:
+        assert session.scalar(sa.text("SELECT pg_backend_pid()")) != mine
+    database.dispose()
