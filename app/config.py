@@ -7,10 +7,16 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from app.vault.secret_files import UnreadableSecret, as_given, secrets_from_files, with_password
 from app.vault.stores import below
+
+_PREFIX = "COREVAULT_"
+SECRETS = ("database_url", "database_password", "broker_url", "broker_password")
+"""Settings that may also be given as ``COREVAULT_X_FILE``, the path of a file that holds the value."""
 
 
 def _listed(value: object) -> object:
@@ -41,15 +47,29 @@ def _area(name: str) -> Any:
     return Field(default_factory=lambda data: below(data["storage_url"], name))
 
 
+def _from_files() -> dict[str, Any]:
+    try:
+        return dict(secrets_from_files(_PREFIX, SECRETS))
+    except UnreadableSecret as error:
+        fault = PydanticCustomError("secret_file", "names no file, or stands beside the secret itself")
+        raise ValidationError.from_exception_data(
+            "Settings", [{"type": fault, "loc": (error.name,), "input": None}]
+        ) from None
+
+
 class Settings(BaseSettings):
     """The settings of API and worker; see ``docs/operations.md`` for how they are used together."""
 
-    model_config = SettingsConfigDict(env_prefix="COREVAULT_", env_ignore_empty=True, extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, extra="ignore", frozen=True)
 
     data_dir: Folder = Path("corevault-data").absolute()
     """Everything that has no place of its own lies here."""
+    database_password: str | None = Field(default=None, repr=False)
+    """Put into ``database_url``, for who has it in a file of its own."""
     database_url: str = Field(default_factory=lambda data: f"sqlite:///{data['data_dir'] / 'corevault.sqlite3'}")
     """SQLAlchemy URL; ``postgresql+psycopg://…`` in production."""
+    broker_password: str | None = Field(default=None, repr=False)
+    """Put into ``broker_url``."""
     broker_url: str = "filesystem://"
     """Celery broker; ``redis://…`` or ``amqp://…`` in production. The filesystem one keeps messages in ``data_dir``."""
     storage_url: str = Field(default_factory=lambda data: (data["data_dir"] / "storage").as_uri())
@@ -135,14 +155,31 @@ class Settings(BaseSettings):
     """Whether ``/metrics`` answers."""
     log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = "info"
 
+    @field_validator("database_url", "broker_url")
+    @classmethod
+    def _complete(cls, url: str, info: ValidationInfo) -> str:
+        return with_password(url, info.data.get(str(info.field_name).replace("_url", "_password")))
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003  (named by the library)
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        *_: PydanticBaseSettingsSource,
+        **__: PydanticBaseSettingsSource,
+    ) -> tuple[Any, ...]:
+        return init_settings, env_settings, _from_files
+
     @property
     def speaks_tls(self) -> bool:
         return self.tls_cert is not None and self.tls_key is not None
 
     def environment(self) -> dict[str, str]:
-        """The same settings as environment variables, for child processes."""
-        plain = self.model_dump(mode="json", exclude_none=True)
-        return {f"COREVAULT_{name.upper()}": _plain(value) for name, value in plain.items()}
+        """The same settings as environment variables, for child processes; secrets stay in their files."""
+        values = self.model_dump(mode="json", exclude_none=True)
+        plain = {f"{_PREFIX}{name.upper()}": _plain(value) for name, value in values.items() if name not in SECRETS}
+        return plain | as_given(_PREFIX, SECRETS, values)
 
 
 def invalid_names(error: ValidationError) -> str:

@@ -9,11 +9,14 @@ import typer
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.config import Settings, invalid_names
+from app.config import SECRETS, Settings, invalid_names
 from app.errors import CorevaultError
 
 FAILED, MISUSED = 1, 2
-_KNOWN = {f"COREVAULT_{name.upper()}" for name in (*Settings.model_fields, "host", "port")}
+_KNOWN = {
+    f"COREVAULT_{name.upper()}"
+    for name in (*Settings.model_fields, *(f"{secret}_file" for secret in SECRETS), "host", "port")
+}
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:

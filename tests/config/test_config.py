@@ -1,11 +1,13 @@
 """Settings come from the environment; what is not set lies below the data directory."""
 
+import re
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from sqlalchemy import make_url
 
-from app.config import Settings
+from app.config import SECRETS, Settings, invalid_names
 
 
 def test_one_folder_holds_everything_by_default(tmp_path: Path) -> None:
@@ -63,3 +65,52 @@ def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().allowed_hosts == ("vault.example", "10.1.2.3")
     monkeypatch.setenv("COREVAULT_ALLOWED_HOSTS", "")
     assert Settings().allowed_hosts == ()
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
+
+
+def test_secrets_may_lie_in_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("p@ss/wörd\n")
+    (tmp_path / "broker").write_text("redis://:of-redis@redis:6379/0\n")
+    monkeypatch.setenv("COREVAULT_DATABASE_URL", "postgresql+psycopg://corevault:old@postgres/corevault")
+    monkeypatch.setenv("COREVAULT_DATABASE_PASSWORD_FILE", str(tmp_path / "password"))
+    monkeypatch.setenv("COREVAULT_BROKER_URL_FILE", str(tmp_path / "broker"))
+    settings = Settings()
+    assert make_url(settings.database_url).password == "p@ss/wörd"
+    assert make_url(settings.database_url).host == "postgres"
+    assert settings.broker_url == "redis://:of-redis@redis:6379/0"
+    told = settings.environment()
+    assert not any("p%40ss" in value or "p@ss" in value or "of-redis" in value for value in told.values())
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == settings
+
+
+@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize("fault", ["both", "missing"])
+def test_a_secret_in_two_places_or_in_none_is_refused_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, fault: str
+) -> None:
+    file = tmp_path / "secret"
+    if fault == "both":
+        file.write_text("x")
+        monkeypatch.setenv(f"COREVAULT_{name.upper()}", "y")
+    monkeypatch.setenv(f"COREVAULT_{name.upper()}_FILE", str(file))
+    with pytest.raises(ValidationError) as refusal:
+        Settings()
+    assert invalid_names(refusal.value) == f"COREVAULT_{name.upper()}_FILE"
+    assert str(file) not in str(refusal.value)
+
+
+def test_every_setting_has_its_row_in_the_one_table() -> None:
+    rows = [line.split("|")[1] for line in DOCS.read_text().splitlines() if line.startswith("| `COREVAULT_")]
+    named = [name for row in rows for name in re.findall(r"`(?:COREVAULT|…)_([A-Z_]+)`", row)]
+    assert sorted(named) == sorted(name.upper() for name in Settings.model_fields)
+
+
+def test_every_secret_is_marked_in_the_table() -> None:
+    for line in DOCS.read_text().splitlines():
+        if line.startswith("| `COREVAULT_"):
+            names = re.findall(r"`(?:COREVAULT|…)_([A-Z_]+)`", line.split("|")[1])
+            assert ("¹" in line.split("|")[1]) == any(name.lower() in SECRETS for name in names), line
