@@ -98,6 +98,14 @@ class Settings(BaseSettings):
     """Most rows of a content, and most slots of a dataset."""
     max_decoded_bytes: Count = 64 * 2**30
     """Largest content once decompressed and decoded."""
+    max_datasets: Count = 1_000
+    """Most datasets of one owner; deleted ones do not count."""
+    max_active_jobs: Count = 500
+    """Most jobs of one caller that wait or run."""
+    max_open_uploads: Count = 16
+    """Most resumable uploads of one owner that are under way."""
+    max_keys: Count = 10_000
+    """Most API keys that work, all together."""
     ingest_memory_bytes: Count = 2 * 2**30
     """Address space of the process that parses an upload."""
     max_epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0

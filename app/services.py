@@ -36,6 +36,9 @@ class Limits:
     parts: int = 10_000
     open_uploads: int = 16
     key_backup_days: int = 0  # not enforced here: what deletion receipts say of copies that others keep
+    datasets: int = 1_000  # of one owner, deleted ones aside
+    active_jobs: int = 500  # of one caller, waiting or running
+    keys: int = 10_000  # that work, all together
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from app.services import Shared
 
 SECRET = frozenset({"key"})
 router = api_router("/v1", "keys", "unauthenticated", "dependency_unavailable")
-_IDEMPOTENT = problem_responses("forbidden", "idempotency_conflict", "idempotency_in_progress")
+_IDEMPOTENT = problem_responses("forbidden", "state_conflict", "idempotency_conflict", "idempotency_in_progress")
 
 
 @router.post("/api-keys", status_code=201, response_model=CreatedKey, responses=_IDEMPOTENT)
@@ -25,6 +25,7 @@ def create_key(services: Shared, caller: Admin, request: Idempotent, body: NewKe
     with services.database.write() as tx:
 
         def create() -> Answer:
+            service.check_room(tx, caller.id, services.limits.keys)
             key, secret = Keys(services.identity_key).create(tx, body.name, body.role, body.expires_at)
             record(tx, key.id)
             return _shown_once(201, key, secret)

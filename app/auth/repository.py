@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import and_, func, or_, select, update
 
 from app.auth.models import ApiKey
 from app.db import ReadSession, WriteSession
@@ -53,6 +53,16 @@ def usable_admins(tx: WriteSession, at: datetime) -> Sequence[ApiKey]:
     own = and_(ApiKey.source == "key", ApiKey.role == "admin", ApiKey.revoked_at.is_(None), lasting)
     query = select(ApiKey).where(own)
     return tx.scalars(query.order_by(ApiKey.id).with_for_update()).all()
+
+
+def hold(tx: WriteSession, key_id: str) -> None:
+    """Lock the caller's row against others who do the same; rows that refer to it may still be added."""
+    tx.execute(select(ApiKey.id).where(ApiKey.id == key_id).with_for_update(key_share=True))
+
+
+def count(session: ReadSession) -> int:
+    """Keys that were not revoked."""
+    return session.scalars(select(func.count()).where(ApiKey.source == "key", ApiKey.revoked_at.is_(None))).one()
 
 
 def known(session: ReadSession, key_ids: Iterable[str]) -> frozenset[str]:

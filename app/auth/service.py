@@ -115,6 +115,21 @@ def revoke(tx: WriteSession, key_id: str) -> None:
     tx.flush()
 
 
+def check_room(tx: WriteSession, caller_id: str, most: int) -> None:
+    """
+    Raises:
+        StateConflict: there are as many keys as this server keeps.
+    """
+    take_turn(tx, caller_id)
+    if repository.count(tx) >= most:
+        raise StateConflict("There are as many API keys as this server keeps; revoke one that is not needed.")
+
+
+def take_turn(tx: WriteSession, caller_id: str) -> None:
+    """Until ``tx`` ends, others that count what this caller has wait: two at once cannot both be the last to fit."""
+    repository.hold(tx, caller_id)
+
+
 def unknown(session: ReadSession, key_ids: Sequence[str]) -> frozenset[str]:
     """Those of the ids that belong to no key (for datasets that are shared with keys)."""
     return frozenset(key_ids) - repository.known(session, key_ids)

@@ -12,6 +12,12 @@ def get(session: ReadSession, dataset_id: str) -> Dataset | None:
     return session.get(Dataset, dataset_id)
 
 
+def count_of(session: ReadSession, owner_id: str) -> int:
+    """The owner's datasets that are not deleted."""
+    query = select(func.count()).where(Dataset.owner_id == owner_id, Dataset.deleted_at.is_(None))
+    return session.scalars(query).one()
+
+
 def lock(tx: WriteSession, dataset_id: str) -> Dataset | None:
     """The dataset, locked until the transaction ends: contents change only under this lock."""
     query = select(Dataset).where(Dataset.id == dataset_id).with_for_update()

@@ -8,7 +8,7 @@ from app.datasets import access, declaration, repository
 from app.datasets.models import Dataset
 from app.datasets.schemas import BudgetBody, DatasetBody, DatasetPatch
 from app.db import ReadSession, WriteSession, new_id, now
-from app.errors import Fault, InvalidRequest
+from app.errors import Fault, InvalidRequest, StateConflict
 from app.services import Services
 from app.vault.envelope import seal_new_dataset_key
 
@@ -20,10 +20,11 @@ def declare(tx: WriteSession, services: Services, caller: Caller, body: DatasetB
 
     Raises:
         InvalidRequest: the declaration does not hold together, or names keys that do not exist.
-        StateConflict: the population's account has another delta or unit.
+        StateConflict: the population's account has another delta or unit, or the owner has too many datasets.
         DependencyUnavailable: the area of keys is away.
     """
     declaration.check(body, services.limits.slots)
+    _check_room(tx, caller, services.limits.datasets)
     _check_keys(tx, body.shared_with)
     dataset = _row(caller, body)
     tx.add(dataset)
@@ -41,6 +42,12 @@ def _keep_new_key(tx: WriteSession, services: Services, dataset: Dataset) -> Non
     public = dataset.sensitivity == "public"
     tx.after_rollback(lambda _: keys.destroy(dataset_id))
     keys.keep(dataset_id, seal_new_dataset_key(dataset_id, services.sealing_key, public=public))
+
+
+def _check_room(tx: WriteSession, caller: Caller, most: int) -> None:
+    keys.take_turn(tx, caller.id)
+    if repository.count_of(tx, caller.id) >= most:
+        raise StateConflict("You have as many datasets as this server allows an owner; delete one that is not needed.")
 
 
 def _row(caller: Caller, body: DatasetBody) -> Dataset:

@@ -71,6 +71,7 @@ def _submit(services: Services, caller: Caller, request: IdempotentRequest, body
     with services.database.write() as tx:
 
         def produce() -> Answer:
+            service.check_room(tx, caller, services.limits.active_jobs)
             job = service.submit(tx, services.ledger, _lifecycle(services), caller, body)
             record(tx, job.id)
             return Answer.of(202, job_view(job), {"Location": f"/v1/jobs/{job.id}"})

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, or_, select, update
+from sqlalchemy import ColumnElement, exists, func, or_, select, update
 
 from app.datasets.models import Dataset
 from app.db import ReadSession, WriteSession
@@ -50,6 +50,12 @@ def page(
 def unended(session: ReadSession, dataset_id: str) -> Sequence[str]:
     """Ids of the dataset's jobs that have not ended."""
     return session.scalars(select(Job.id).where(Job.dataset_id == dataset_id, Job.status.not_in(ENDED))).all()
+
+
+def count_active(session: ReadSession, caller_id: str) -> int:
+    """The caller's jobs that wait or run."""
+    query = select(func.count()).where(Job.caller_id == caller_id, Job.status.not_in(ENDED))
+    return session.scalars(query).one()
 
 
 def untidied(session: ReadSession) -> Sequence[Job]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from app import crashpoints, tracing
 from app.auth.caller import Caller
+from app.auth.service import take_turn
 from app.context import current, seen
 from app.datasets import access
 from app.datasets import repository as datasets
@@ -104,6 +105,16 @@ def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Calle
     tx.flush()
     lifecycle.enqueue(tx, job.id)
     return job
+
+
+def check_room(tx: WriteSession, caller: Caller, most: int) -> None:
+    """
+    Raises:
+        StateConflict: the caller has so many jobs waiting or running.
+    """
+    take_turn(tx, caller.id)
+    if repository.count_active(tx, caller.id) >= most:
+        raise StateConflict("You have as many jobs waiting or running as this server allows; wait until one has ended.")
 
 
 def visible(session: ReadSession, caller: Caller, job_id: str) -> Job:

@@ -130,11 +130,11 @@ BAD: dict[str, Callable[[SignInService], str]] = {
 def test_what_is_no_valid_token_is_nobody_and_changes_nothing(
     calls: httpx.Client, signed_in: Services, service: SignInService, kind: str
 ) -> None:
-    before = everything(signed_in.database, signed_in.store)
+    before = everything(signed_in.database, signed_in.areas)
     refused = calls.post("/v1/datasets", json={}, headers=_bearer(BAD[kind](service)))
     problem(refused, 401, "unauthenticated")
     assert refused.headers["WWW-Authenticate"] == "Bearer"
-    assert everything(signed_in.database, signed_in.store) == before
+    assert everything(signed_in.database, signed_in.areas) == before
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "none", "RS384", "PS256", "ES384"])

@@ -8,6 +8,7 @@ from corevault import (
     Client,
     ConnectionFailed,
     DependencyUnavailable,
+    Forbidden,
     IdempotencyInProgress,
     Internal,
     LogisticRegression,
@@ -99,6 +100,21 @@ def test_what_carries_no_idempotency_key_is_sent_once(
         _call(client, call)
     assert (len(script.seen), naps) == (1, [])
     assert "Idempotency-Key" not in script.seen[0].headers
+
+
+@pytest.mark.parametrize("call", ["create_key", "rotate", "revoke", "update", "delete", "set_budget"])
+def test_a_call_that_came_too_often_had_no_effect_and_is_sent_again(naps: list[float], call: str) -> None:
+    script = Script([problem(429, "rate_limited", retry_after="2"), problem(403, "forbidden")])
+    with script.client() as client, pytest.raises(Forbidden):
+        _call(client, call)
+    assert (len(script.seen), naps, len(set(script.bodies))) == (2, [2.0], 1)
+
+
+def test_a_stream_is_not_sent_again_even_then(naps: list[float]) -> None:
+    script = Script([problem(429, "rate_limited", retry_after="2")])
+    with script.client() as client, pytest.raises(RateLimited):
+        _call(client, "upload")
+    assert (len(script.seen), naps) == (1, [])
 
 
 def _call(client: Client, call: str) -> None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx
 
 from corevault._retry import RetryPolicy, parse_retry_after
-from corevault.errors import ApiError, ConnectionFailed, UnexpectedReply, api_error
+from corevault.errors import ApiError, ConnectionFailed, RateLimited, UnexpectedReply, api_error
 
 Params = Mapping[str, str | int | None]
 _VISIBLE = re.compile(r"[!-~]+")
@@ -21,7 +21,8 @@ _VISIBLE = re.compile(r"[!-~]+")
 class Http:
     """A connection pool with the key and the retry rules; not part of the public surface.
 
-    Repeated are GET, and POST with an ``Idempotency-Key``; nothing else, whatever the failure.
+    Repeated are GET, and POST with an ``Idempotency-Key``; what comes too often (429) was not
+    carried out, and is repeated whatever it is, unless it is a stream.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Http:
 
     def send(self, request: httpx.Request, *, repeatable: bool) -> httpx.Response:
         """Sends, and repeats as the policy says. Raises ``ApiError`` or ``ConnectionFailed``."""
-        attempt = 0
+        attempt, whole = 0, isinstance(request.stream, httpx.ByteStream)
         while True:
             failure: ApiError | ConnectionFailed
             try:
@@ -124,7 +125,7 @@ class Http:
                     return response
                 failure = _error_of(response)
                 delay = self._policy.after_error(attempt, failure)
-            if delay is None or not repeatable:
+            if delay is None or not (repeatable or (whole and isinstance(failure, RateLimited))):
                 raise failure
             time.sleep(delay)
             attempt += 1

@@ -24,7 +24,8 @@ class Client:
 
     ``api_key`` None is enough for public releases. ``timeout`` counts for connecting, and for every read
     and write. ``max_retries`` bounds the repetitions after 429, 503 and broken connections, of calls that
-    may be repeated only: GET, and POST with the ``Idempotency-Key`` that the client makes for it.
+    may be repeated only: GET, and POST with the ``Idempotency-Key`` that the client makes for it; after 429,
+    which means that nothing was done, of every call but a streamed upload. ``Retry-After`` is obeyed.
     ``transport`` replaces the network, as in httpx. One client may be shared by threads.
     """
 
