@@ -1,0 +1,187 @@
+"""A whole installation of real processes (API, workers, broker, database) that are killed, and started again."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from app.auth.service import Keys
+from app.db import Database, make_engine
+from app.jobs.models import Job
+from app.ledger import Ledger
+from app.vault.keys import create_keys, load_api_keys
+from app.vault.signing import Signer
+from tests.factories.datasets import CSV, declaration
+from tests.faults.test_killed_worker import table
+
+ROOT = Path(__file__).resolve().parents[2]
+PACE = {"LEASE_SECONDS": "1.5", "HEARTBEAT_SECONDS": "0.3", "SWEEP_SECONDS": "0.2"}
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+PATIENCE_SECONDS = 90.0
+Found = TypeVar("Found")
+
+
+def until(condition: Callable[[], Found | None], what: str) -> Found:
+    """What ``condition`` finds, as soon as it does."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (found := condition()) is None:
+        assert time.monotonic() < deadline, f"nothing happened: {what}"
+        time.sleep(0.05)
+    return found
+
+
+class Kept:
+    """A process that is started again whenever it has died, as an operator's supervisor does."""
+
+    def __init__(self, command: list[str], environment: Mapping[str, str], log: Path) -> None:
+        self._command, self._environment, self._log = command, dict(environment), log
+        self._ending = threading.Event()
+        self.process = self._start()
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self._keeper.start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                self._command, env=self._environment, stdout=log, stderr=log, start_new_session=True, cwd=ROOT
+            )
+
+    def _keep(self) -> None:
+        while not self._ending.wait(0.1):
+            if self.process.poll() is not None:
+                self.process = self._start()
+
+    def signal(self, number: int) -> None:
+        """To the whole group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def end(self) -> None:
+        self._ending.set()
+        self._keeper.join()
+        self.process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(20)
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+
+
+class Real:
+    """API and workers on the given services; use as a context manager.
+
+    Args:
+        folder: of the installation.
+        database_url: migrated.
+        services: further settings, without their prefix.
+        workers: how many processes of workers, each with one run at a time.
+    """
+
+    def __init__(self, folder: Path, database_url: str, services: Mapping[str, str], workers: int = 2) -> None:
+        self.folder, self.orders = folder, folder / "orders"
+        self.orders.mkdir()
+        create_keys(folder / "keys")
+        self._workers = workers
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        settings = {"DATA_DIR": str(folder), "DATABASE_URL": database_url, **PACE, **services}
+        ours = {f"COREVAULT_{name}": value for name, value in settings.items()}
+        others = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
+        self._environment = others | ours | THREADS
+        self.database = Database(make_engine(database_url))
+        api_keys = load_api_keys(folder / "keys")
+        self.ledger = Ledger(Signer(api_keys.ledger_seed), 20.0)
+        with self.database.write() as tx:
+            key, secret = Keys(api_keys.identity_key).create(tx, "owner", "owner")
+            self.owner_id = key.id
+        self.api = httpx.Client(
+            base_url=f"http://127.0.0.1:{self.port}", headers={"Authorization": f"Bearer {secret}"}, timeout=60
+        )
+        self.kept: dict[str, Kept] = {}
+        self._numbers = iter(range(10**9))
+
+    def __enter__(self) -> Self:
+        try:
+            self.kept["api"] = self._keep("corevaultd", "api", "--port", str(self.port))
+            for number in range(self._workers):
+                self.kept[f"worker {number}"] = self._keep("corevault-worker")
+            until(self._ready, "the API comes up")
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        for kept in self.kept.values():
+            kept.end()
+        self.api.close()
+        self.database.dispose()
+
+    def _keep(self, name: str, *arguments: str) -> Kept:
+        command = [sys.executable, "-m", "tests.faults.process", str(self.orders), name, *arguments]
+        return Kept(command, self._environment, self.folder / "log")
+
+    def _ready(self) -> bool | None:
+        with suppress(httpx.TransportError):
+            return self.api.get("/health/live").status_code == 200 or None
+        return None
+
+    @property
+    def workers(self) -> list[Kept]:
+        return [kept for name, kept in self.kept.items() if name != "api"]
+
+    def order(self, point: str, deed: str) -> None:
+        """Whoever reaches ``point`` next does it."""
+        (self.orders / f"{next(self._numbers)}.{point}.{deed}").touch()
+
+    def ready_dataset(self, **changes: Any) -> str:
+        body = declaration(slots=1_000, **changes)
+        dataset_id = str(self.call("POST", "/v1/datasets", json=body).json()["id"])
+        self.call("PUT", f"/v1/datasets/{dataset_id}/content", content=table(), headers=CSV)
+        path = f"/v1/datasets/{dataset_id}"
+        until(lambda: self.call("GET", path).json()["status"] == "ready" or None, "the content is ready")
+        return dataset_id
+
+    def submit(self, body: Mapping[str, Any], key: str) -> str:
+        """The job's id, asked for again until an answer comes: under its key it is one job."""
+
+        def posted() -> str | None:
+            answer = self.call("POST", "/v1/jobs", json=body, headers={"Idempotency-Key": key})
+            assert answer.status_code in {202, 409, 500, 503}, answer.text
+            return str(answer.json()["id"]) if answer.status_code == 202 else None
+
+        return until(posted, "the job is accepted")
+
+    def call(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        """Again while the API is away."""
+
+        def answered() -> httpx.Response | None:
+            with suppress(httpx.TransportError):
+                return self.api.request(method, path, **arguments)
+            return None
+
+        return until(answered, f"{method} {path}")
+
+    def read(self, job_id: str) -> Job:
+        with self.database.read() as session:
+            return session.get_one(Job, job_id)
+
+    def wait(self, job_id: str) -> Job:
+        """The job, once it has ended."""
+        until(lambda: self.read(job_id).ended_at, f"{job_id} ends")
+        return self.read(job_id)
