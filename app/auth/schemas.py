@@ -66,6 +66,7 @@ class CreatedKey(BaseModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"id": _ID, "name": "ward 7", "role": "analyst", "key": f"cv_7q2m8c4vxk_{'0' * 43}"}],
+            "required": ["id", "name", "role"],
         }
     )
 

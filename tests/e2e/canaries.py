@@ -1,0 +1,161 @@
+"""What the canary hunt looks for, and everywhere that it looks: what leaves a house, and what stays."""
+
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import redis
+import sqlalchemy as sa
+from pyarrow.fs import FileSelector, S3FileSystem
+
+from tests.e2e.house import table
+from tests.factories.servers import S3
+
+DOUBLE = 3.718281828171
+AGE = 93
+TEXT = "qqcanaryqq"
+PERSON = 271_828_182_845
+
+
+def canary_table() -> bytes:
+    """Good rows, and cells of every kind that cannot be read."""
+    lines = table(500).decode().splitlines()
+    lines += [f"{AGE},{DOUBLE!r},a,1", f"{TEXT},1.0,a,0", f"50,1.0,{TEXT},1", f'1,"{TEXT}",a,1', f"{TEXT},{TEXT}"]
+    return "\n".join(lines).encode()
+
+
+def people_table() -> bytes:
+    """Three rows of one person, whose name is spelt in three ways, among those of others."""
+    lines = ["person,age,dose,group,sick", *(f"{i % 90},50,{i / 400!r},b,{i % 2}" for i in range(400))]
+    lines[100:100] = [f"{PERSON},{AGE},{DOUBLE!r},a,1", f"0{PERSON},50,1.0,a,0"]
+    return "\n".join([*lines, f"{PERSON}.0,50,{TEXT},a,1"]).encode()
+
+
+BAD_TABLES = (  # rejected, or full of rows that are null
+    f"{TEXT},age\n{TEXT},1\n".encode(),  # a column that was not declared
+    f'age,dose,group,sick\n1,"{TEXT}\n'.encode(),  # a quote that never closes
+    f"age,dose,group,sick\n{DOUBLE!r},1\n".encode() + b"\xff\xfe" + TEXT.encode(),  # no UTF-8
+)
+
+
+def needles() -> list[bytes]:
+    """As text, and as the bytes of doubles, singles and integers in both orders."""
+    doubles = [struct.pack(order + "d", value) for order in "<>" for value in (DOUBLE, PERSON)]
+    singles = [struct.pack(order + "f", DOUBLE) for order in "<>"]
+    whole = [struct.pack(order + "q", PERSON) for order in "<>"]
+    words = [TEXT.encode(), repr(DOUBLE).encode(), repr(DOUBLE)[:9].encode(), str(PERSON).encode()]
+    return [*words, *doubles, *singles, *whole]
+
+
+def found(haystack: bytes) -> list[bytes]:
+    return [needle for needle in needles() if needle in haystack]
+
+
+@contextmanager
+def collector() -> Iterator[tuple[str, list[bytes]]]:
+    """The address of a collector of traces, and the bodies that it was sent."""
+    bodies: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Quietly."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", bodies
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
+def messages(data: Path, broker: str | None) -> Iterator[list[bytes]]:
+    """Every message while it is on its way: commands to Redis, or files of the broker's folder."""
+    seen: list[bytes] = []
+    stop = threading.Event()
+    watch = _watch_redis if broker else _watch_folder
+    thread = threading.Thread(target=watch, args=(broker or data / "broker", seen, stop), daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _watch_folder(folder: Path, seen: list[bytes], stop: threading.Event) -> None:
+    while not stop.wait(0.001):
+        for path in folder.rglob("*"):
+            try:
+                content = path.name.encode() + (path.read_bytes() if path.is_file() else b"")
+            except OSError:
+                continue  # taken meanwhile
+            if content not in seen:
+                seen.append(content)
+
+
+def _watch_redis(url: str, seen: list[bytes], stop: threading.Event) -> None:
+    with redis.Redis.from_url(url, socket_timeout=0.2) as client, client.monitor() as monitor:
+        while not stop.is_set():
+            try:
+                seen.append(repr(monitor.next_command()).encode())
+            except redis.exceptions.TimeoutError:
+                continue
+
+
+def cells(url: str) -> Iterator[tuple[str, bytes]]:
+    """Every table of a database: as text, and on PostgreSQL as it is stored."""
+    engine = sa.create_engine(url)
+    names = sa.inspect(engine).get_table_names()
+    with engine.connect() as connection:
+        for name in names:
+            yield name, repr(connection.execute(sa.text(f"SELECT * FROM {name}")).all()).encode()
+            if engine.dialect.name == "postgresql":
+                cursor = connection.connection.cursor()
+                with cursor.copy(f"COPY {name} TO STDOUT (FORMAT binary)") as copy:
+                    yield name, b"".join(bytes(part) for part in copy)
+    engine.dispose()
+
+
+def keys(url: str) -> Iterator[tuple[str, bytes]]:
+    """Every key of a Redis database, with its value as Redis would write it to disk."""
+    with redis.Redis.from_url(url) as client:
+        for key in client.scan_iter():
+            yield key.decode(errors="replace"), key + (client.dump(key) or b"")
+
+
+def objects(url: str) -> Iterator[tuple[str, bytes]]:
+    """Every object below an S3 storage URL."""
+    parts = urlsplit(url)
+    query = parse_qs(parts.query)
+    files = S3FileSystem(
+        endpoint_override=query["endpoint"][0],
+        region=query["region"][0],
+        access_key=S3.credentials["AWS_ACCESS_KEY_ID"],
+        secret_key=S3.credentials["AWS_SECRET_ACCESS_KEY"],
+    )
+    for each in files.get_file_info(FileSelector(f"{parts.netloc}{parts.path}", recursive=True)):
+        if each.is_file:
+            with files.open_input_stream(each.path) as stream:
+                yield each.path, stream.read()
+
+
+def files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file below a folder that is still there."""
+    for path in folder.rglob("*"):
+        try:
+            yield path.name, path.read_bytes() if path.is_file() else b""
+        except FileNotFoundError:
+            continue
