@@ -117,7 +117,7 @@ def test_a_fault_of_the_store_is_answered_the_usual_way(
     def away(_: object, __: str) -> None:
         raise DependencyUnavailable
 
-    monkeypatch.setattr(type(house.areas), "open", away)
+    monkeypatch.setattr(type(house.areas.released), "open", away)
     problem(reader.get(path), 503, "dependency_unavailable")
 
 
