@@ -139,7 +139,7 @@ def build_services(settings: Settings) -> Services:
         VaultError: for missing or damaged key files, or a storage URL that is not supported.
     """
     keys = load_api_keys(settings.keys_dir)
-    signer = Signer(keys.ledger_seed)
+    signer = Signer(keys.ledger_seed, keys.ledger_retired)
     mark = Mark(open_marks(settings.mark_url), signer)
     ledger, queue = Ledger(signer, settings.max_epsilon, mark), CeleryQueue(settings.broker_url, settings.data_dir)
     database = Database(make_engine(settings.database_url), mark.confirm)
@@ -154,6 +154,8 @@ def build_services(settings: Settings) -> Services:
         verification_keys=(
             verification_key(keys.ledger_public, "ledger"),
             verification_key(keys.release_public, "release"),
+            *(verification_key(retired, "ledger") for retired in keys.ledger_retired),
+            *(verification_key(retired, "release") for retired in keys.release_retired),
         ),
         limits=Limits(
             upload_bytes=settings.max_upload_bytes,

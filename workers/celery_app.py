@@ -15,13 +15,14 @@ from app.ledger import Ledger, Mark
 from app.queue.sender import CeleryQueue, celery_settings
 from app.releases.publication import Publisher
 from app.vault.areas import Areas, WorkerAreas
-from app.vault.keys import WorkerKeys, load_worker_keys
+from app.vault.keys import WorkerKeys, load_sealing_key, load_worker_keys
 from app.vault.marks import open_marks
 from app.vault.signing import Signer
 from workers.enclave import Limits, OpeningKey
 from workers.ingestion import Ingestion
 from workers.limits import confined
 from workers.partitions import Helper, Sharing
+from workers.rewrap import Rewrapped, rewrap
 from workers.runner import Bounds, Pace, Runner
 from workers.sweeper import Sweeper
 from workers.tables import EnclaveTables
@@ -63,7 +64,7 @@ def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
     database, ledger = _accounts(settings, keys)
     lifecycle = _lifecycle(settings, ledger)
     areas = _areas(settings)
-    opening_key = OpeningKey(keys.opening_key)
+    opening_key = OpeningKey(keys.opening_key, keys.opening_retired, keys.fingerprint_key)
     pace = Pace(settings.lease_seconds, settings.heartbeat_seconds)
     bounds = Bounds(settings.run_limit_scale, confined, stopping)
     publisher = Publisher(areas.released, Signer(keys.release_seed))
@@ -103,9 +104,20 @@ def make_sweeper(settings: Settings) -> Sweeper:
     )
 
 
+def rewrap_keys(settings: Settings) -> Rewrapped:
+    """See :func:`workers.rewrap.rewrap`."""
+    keys = load_worker_keys(settings.keys_dir)
+    database, _ = _accounts(settings, keys)
+    opening_key = OpeningKey(keys.opening_key, keys.opening_retired, keys.fingerprint_key)
+    try:
+        return rewrap(database, _areas(settings).keys, opening_key, load_sealing_key(settings.keys_dir))
+    finally:
+        database.dispose()
+
+
 def _accounts(settings: Settings, keys: WorkerKeys) -> tuple[Database, Ledger]:
     """The database, which takes nothing while it is behind the ledger's mark, and the ledger."""
-    signer = Signer(keys.ledger_seed)
+    signer = Signer(keys.ledger_seed, keys.ledger_retired)
     mark = Mark(open_marks(settings.mark_url), signer)
     return Database(make_engine(settings.database_url), mark.confirm), Ledger(signer, settings.max_epsilon, mark)
 

@@ -21,7 +21,7 @@ from app import tracing
 from app.config import Settings, invalid_names
 from app.errors import CorevaultError
 from app.http.logs import configure_logs
-from workers.celery_app import Workshop, make_celery, make_sweeper, make_workshop
+from workers.celery_app import Workshop, make_celery, make_sweeper, make_workshop, rewrap_keys
 from workers.process import StopSign, die_with_parent, forbid_core_dumps
 from workers.tasks import register
 
@@ -34,13 +34,27 @@ _workshops: dict[int, Workshop] = {}
 
 
 def main() -> None:
-    """Work until asked to stop. Settings come from the environment (``COREVAULT_…``)."""
+    """Work until asked to stop; with the argument ``rewrap``, seal keys anew and end (see :mod:`workers.rewrap`).
+
+    Settings come from the environment (``COREVAULT_…``).
+    """
     try:
-        _work(Settings())
+        if sys.argv[1:] == ["rewrap"]:
+            _rewrap(Settings())
+        else:
+            _work(Settings())
     except ValidationError as error:
         sys.exit(f"corevault-worker: these settings are not valid: {invalid_names(error)}")
     except CorevaultError as error:
         sys.exit(f"corevault-worker: {error.detail}")
+
+
+def _rewrap(settings: Settings) -> None:
+    forbid_core_dumps()
+    done = rewrap_keys(settings)
+    sys.stdout.write(f"{done.sealed_anew} boxes sealed anew\n")
+    if done.uploads_wait:
+        sys.exit("uploads are still waiting, which a retired key may have to open: repeat this once they are ingested")
 
 
 def _work(settings: Settings) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from app.cli import installation, verification
 from app.cli.failures import explained, fail, load_settings
+from app.cli.keys import keys_cli
 from app.cli.sockets import check_bind, listen
 from app.cli.up import run
 
@@ -25,6 +26,9 @@ cli = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+cli.add_typer(keys_cli, name="keys")
 
 
 @cli.command()
@@ -81,15 +85,6 @@ def grants(
     """Let ROLE run the service on PostgreSQL, without any way to change or remove what the ledger has written."""
     with explained():
         installation.grant(load_settings(data_dir=data_dir), role)
-
-
-@cli.command()
-def keys(data_dir: DataDir = None) -> None:
-    """Create the key files that are missing; the API's share lies in a folder of its own."""
-    settings = load_settings(data_dir=data_dir)
-    with explained():
-        share = installation.create_keys(settings)
-    typer.echo(f"worker: COREVAULT_KEYS_DIR={settings.keys_dir}\napi:    COREVAULT_KEYS_DIR={share}")
 
 
 @cli.command()

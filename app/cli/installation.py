@@ -27,7 +27,6 @@ from app.vault.wrapped_keys import WrappedKeys
 
 RESTRICTED = {**PRIVILEGES, "audit_entries": "SELECT, INSERT, UPDATE", "audit_heads": "SELECT, INSERT"}
 """Tables of which the service removes nothing (a trigger lets an audit entry be given its place, once)."""
-API_KEY_FILES = (keys.SEALING, keys.LEDGER, keys.LEDGER_PUBLIC, keys.RELEASE_PUBLIC, keys.IDENTITY)
 
 
 @contextmanager
@@ -70,7 +69,8 @@ def grant(settings: Settings, role: str) -> None:
 
 def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
     """Bring the database up to its mark; see :func:`app.ledger.reconciliation.reconcile`."""
-    signer = Signer(keys.load_api_keys(settings.keys_dir).ledger_seed)
+    held = keys.load_api_keys(settings.keys_dir)
+    signer = Signer(held.ledger_seed, held.ledger_retired)
     ledger = Ledger(signer, settings.max_epsilon, Mark(open_marks(settings.mark_url), signer))
     database = Database(make_engine(settings.database_url))  # without a guard: this is what mends it
     try:
@@ -80,15 +80,12 @@ def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
         database.dispose()
 
 
-def create_keys(settings: Settings) -> Path:
+def create_keys(settings: Settings, share: Path | None = None) -> Path:
     """Make whatever key is missing; returns the folder with the API's share, which opens nothing."""
     keys.create_keys(settings.keys_dir)
-    share = settings.keys_dir / "api"
-    share.mkdir(mode=0o700, exist_ok=True)
-    for name in API_KEY_FILES:
-        with suppress(FileExistsError):
-            os.link(settings.keys_dir / name, share / name)
-    return share
+    chosen = share or settings.keys_dir / "api"
+    keys.share_api_keys(settings.keys_dir, chosen)
+    return chosen
 
 
 def write_admin_key(settings: Settings, file: Path) -> bool:

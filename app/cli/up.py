@@ -42,22 +42,23 @@ def api_child(settings: Settings, listener: socket.socket, keys_dir: Path) -> Ch
     """The API on ``listener``, with keys that open nothing."""
     handle = listener.fileno()
     host = listener.getsockname()[0]
-    command = (_script("corevaultd"), "api", "--host", host, "--fd", str(handle))
-    environment = _environment(settings) | {"COREVAULT_KEYS_DIR": str(keys_dir)}
+    command = (script("corevaultd"), "api", "--host", host, "--fd", str(handle))
+    environment = child_environment(settings) | {"COREVAULT_KEYS_DIR": str(keys_dir)}
     return Child("api", command, environment, (handle,))
 
 
 def worker_child(settings: Settings) -> Child:
     """The one process whose environment names the opening key."""
-    return Child("worker", (_script("corevault-worker"),), _environment(settings))
+    return Child("worker", (script("corevault-worker"),), child_environment(settings))
 
 
-def _environment(settings: Settings) -> dict[str, str]:
+def child_environment(settings: Settings) -> dict[str, str]:
+    """The environment of this process, with these settings."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
     return others | settings.environment()
 
 
-def _script(name: str) -> str:
+def script(name: str) -> str:
     """The console command that was installed beside this interpreter, wherever PATH points."""
     script = Path(sys.executable).parent / name
     if not script.exists():

@@ -55,10 +55,10 @@ def verify(settings: Settings, *, storage: bool) -> Iterator[Finding]:
 def _of_database(
     session: ReadSession, keys: ApiKeys, max_epsilon: float, store: ObjectStore | None
 ) -> Iterator[Finding]:
-    signer = Signer(keys.ledger_seed)
+    signer = Signer(keys.ledger_seed, keys.ledger_retired)
     for account_id in Ledger(signer, max_epsilon).verify(session):
         yield Finding("account", account_id, "its chain, checkpoints, balance or index do not hold")
-    for release_id, fault in proof.findings(session, KeyRing([keys.release_public]), store):
+    for release_id, fault in proof.findings(session, KeyRing([keys.release_public, *keys.release_retired]), store):
         yield Finding("release", release_id, fault)
     for fault in chain.findings(session, signer.ring):
         yield Finding("audit log", "", fault)

@@ -46,6 +46,11 @@ def new_key() -> bytes:
     return secrets.token_bytes(KEY_BYTES)
 
 
+def derived_key(secret: bytes, purpose: bytes) -> bytes:
+    """A key for one purpose, of which nothing leads back to ``secret`` or to those of other purposes."""
+    return hashlib.blake2b(purpose, key=secret, digest_size=KEY_BYTES, person=b"corevault").digest()
+
+
 def key_context(purpose: str, identifier: str) -> bytes:
     """32 bytes that tie a boxed key to what it is for, so that one box cannot stand in for another."""
     return hashlib.blake2b(_framed(purpose, identifier), digest_size=CONTEXT_BYTES).digest()

@@ -117,7 +117,7 @@ class House:
         bounds: Bounds | None = None,
     ) -> Runner:
         """A worker of its own, with ``tables`` instead of the enclave's where given; splits queries into ``parts``."""
-        key = OpeningKey(self.keys.opening_key)
+        key = OpeningKey(self.keys.opening_key, self.keys.opening_retired, self.keys.fingerprint_key)
         opening = EnclaveTables(self.areas.vault, key)
         sharing = Sharing(self.areas.vault, key, queue or self.queue, parts, least_rows=1)
         return Runner(
@@ -134,12 +134,12 @@ class House:
 
     def helper(self, tables: Callable[[Assignment], AbstractContextManager[RowSource]] | None = None) -> Helper:
         """Another worker, which takes parts of queries."""
-        key = OpeningKey(self.keys.opening_key)
+        key = OpeningKey(self.keys.opening_key, self.keys.opening_retired, self.keys.fingerprint_key)
         tables = tables or EnclaveTables(self.areas.vault, key)
         return Helper(self.database, self.ledger, self.areas, key, tables)
 
     def ingestion(self) -> Ingestion:
-        key = OpeningKey(self.keys.opening_key)
+        key = OpeningKey(self.keys.opening_key, self.keys.opening_retired, self.keys.fingerprint_key)
         return Ingestion(self.database, self.ledger, self.areas, key, EnclaveLimits(), Pace())
 
     @cached_property

@@ -26,7 +26,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 def test_creates_all_keys_closed_to_others(tmp_path: Path) -> None:
     directory = tmp_path / "keys"
     create_keys(directory)
-    assert set(contents(directory)) == {*SECRETS, *PUBLICS, IDENTITY}
+    assert set(contents(directory)) == {*SECRETS, *PUBLICS, IDENTITY, "fingerprint.key"}
     assert directory.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in directory.iterdir()} == {0o600}
 
@@ -67,7 +67,7 @@ def test_threads_that_race_agree_and_leave_no_temporary_file(tmp_path: Path) -> 
             directory, barrier = tmp_path / str(attempt), threading.Barrier(8)
             seen = [pool.submit(create, directory, barrier) for _ in range(8)]
             assert len({future.result() for future in seen}) == 1
-            assert set(contents(directory)) == {*SECRETS, *PUBLICS, IDENTITY}
+            assert set(contents(directory)) == {*SECRETS, *PUBLICS, IDENTITY, "fingerprint.key"}
 
 
 def test_processes_that_race_agree(tmp_path: Path) -> None:

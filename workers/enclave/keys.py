@@ -1,12 +1,12 @@
 """What the opening key opens, and the fingerprints that only its holder can compute."""
 
-import hashlib
 import hmac
+from collections.abc import Iterable
 
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, SealedBox
 
-from app.vault.envelope import CONTEXT_BYTES, KEY_BYTES, dataset_context, digest_context, key_context
+from app.vault.envelope import CONTEXT_BYTES, KEY_BYTES, dataset_context, derived_key, digest_context, key_context
 from app.vault.errors import VaultError
 
 
@@ -15,12 +15,14 @@ class OpeningKey:
 
     Args:
         secret: its 32 bytes.
+        retired: its predecessors, which open what was sealed before.
+        fingerprints: the secret of fingerprints, which no rotation changes; by default the one that the key implies.
     """
 
-    def __init__(self, secret: bytes) -> None:
-        self._box = SealedBox(PrivateKey(secret))
-        self._fingerprints = _derived(secret, b"fingerprints")
-        self._attempts = _derived(secret, b"attempts")
+    def __init__(self, secret: bytes, retired: Iterable[bytes] = (), fingerprints: bytes | None = None) -> None:
+        self._boxes = [SealedBox(PrivateKey(each)) for each in (secret, *retired)]
+        self._fingerprints = fingerprints or derived_key(secret, b"fingerprints")
+        self._attempts = derived_key(secret, b"attempts")
 
     def upload_key(self, box: bytes, upload_id: str) -> bytes:
         """The key of a sealed upload.
@@ -38,6 +40,10 @@ class OpeningKey:
         """The key of a dataset; raises as :meth:`upload_key`, also for a private one that is said to be public."""
         return self._open(box, dataset_context(dataset_id, public=public))
 
+    def opens_without_retired(self, box: bytes) -> bool:
+        """Whether the key in use opens the box."""
+        return _decrypted(self._boxes[0], box) != b""
+
     def fingerprint_key(self, owner_id: str) -> bytes:
         """The key of one owner's fingerprints, so that equal bytes of two owners have unrelated ones."""
         return hmac.digest(self._fingerprints, owner_id.encode(), "sha256")
@@ -47,17 +53,18 @@ class OpeningKey:
         return hmac.digest(self._attempts, f"{job_id}|{token}".encode(), "sha256")
 
     def _open(self, box: bytes, context: bytes) -> bytes:
-        try:
-            content = bytes(self._box.decrypt(box))
-        except (CryptoError, ValueError):
-            raise VaultError from None
+        content = next(filter(None, (_decrypted(each, box) for each in self._boxes)), b"")
         if len(content) != KEY_BYTES + CONTEXT_BYTES or not hmac.compare_digest(content[KEY_BYTES:], context):
             raise VaultError
         return content[:KEY_BYTES]
 
 
-def _derived(secret: bytes, purpose: bytes) -> bytes:
-    return hashlib.blake2b(purpose, key=secret, digest_size=32, person=b"corevault").digest()
+def _decrypted(opener: SealedBox[PrivateKey], box: bytes) -> bytes:
+    """Nothing where the box was sealed to another key."""
+    try:
+        return bytes(opener.decrypt(box))
+    except (CryptoError, ValueError):
+        return b""
 
 
 def fingerprint(owner_key: bytes, sha256: bytes) -> str:

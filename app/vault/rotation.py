@@ -1,0 +1,52 @@
+"""New keys in place of old ones, without anything that was sealed or signed before becoming unreadable."""
+
+import secrets
+from pathlib import Path
+from typing import Final, Literal
+
+from app.vault.envelope import KEY_BYTES
+from app.vault.errors import VaultError
+from app.vault.keys import PAIRS, create_keys, derived_public, link_new, read_key, replace_key, secret_key, short_id
+from app.vault.local_store import sync_directory
+
+Use = Literal["opening", "ledger", "release"]
+USES: Final[tuple[Use, ...]] = ("opening", "ledger", "release")
+
+
+def rotate(directory: Path, use: Use) -> str:
+    """Put a new key in the place of the current one; the id of the one that retires.
+
+    A crash in between leaves the old key in use, or a public key that the next start (or rotation) puts right. An
+    opening key retires with its secret, which opens older boxes; of a signing key only the public half is kept.
+
+    Raises:
+        VaultError: as :func:`app.vault.keys.create_keys`.
+    """
+    create_keys(directory)
+    secret, public = (directory / name for name in PAIRS[use])
+    old, retiring = secret_key(secret), read_key(public)
+    if use == "opening":
+        link_new(directory / f"opening-{short_id(retiring)}.key", old)
+    else:
+        link_new(directory / f"{use}-{short_id(retiring)}.pub", retiring)
+    sync_directory(directory)
+    new = secrets.token_bytes(KEY_BYTES)
+    replace_key(secret, new)
+    replace_key(public, derived_public(secret.name, new))
+    sync_directory(directory)
+    return short_id(retiring)
+
+
+def destroy_retired_opening(directory: Path) -> int:
+    """Destroy the opening keys that nothing is sealed to any more; how many there were.
+
+    Raises:
+        VaultError: the key in use is not whole, so that the retired ones may be needed.
+    """
+    if derived_public("opening.key", secret_key(directory / "opening.key")) != read_key(directory / "sealing.pub"):
+        raise VaultError
+    retired = list(directory.glob("opening-*.key"))
+    for path in retired:
+        path.unlink()
+    sync_directory(directory)
+    return len(retired)
