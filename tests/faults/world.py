@@ -16,12 +16,12 @@ from typing import Any
 import httpx
 from sqlalchemy import event
 
+from app.datasets.disposal import Disposal
 from app.db import Database
 from app.jobs import repository
 from app.jobs.models import Job
 from app.main import create_app
 from app.queue import RUN_JOB
-from app.vault.store import ObjectStore
 from tests.factories import rows
 from tests.factories.datasets import stored
 from tests.factories.transport import AppTransport
@@ -48,9 +48,9 @@ class Installation:
     def __init__(self, database: Database, folder: Path) -> None:
         self.plugs = Plugs()
         house = make_house(database, folder)
-        self.store: ObjectStore = house.services.store
-        lying: Any = LyingStore(self.store, self.plugs)
-        self.house: House = replace(house, services=replace(house.services, store=lying))
+        self.areas = house.areas
+        lying: Any = LyingStore(self.areas.released, self.plugs)
+        self.house: House = replace(house, areas=replace(house.areas, released=lying))
         with database.write() as tx:
             self.owner = rows.api_key(tx, "owner")
         if database.engine.dialect.name == "sqlite":  # no machine loses power here, and disks are slow
@@ -91,7 +91,7 @@ class World:
     def __init__(self, installation: Installation, seed: int) -> None:
         self.chance = random.Random(seed)
         self.installation, self.house, self.plugs = installation, installation.house, installation.plugs
-        self.store, self.owner = installation.store, installation.owner
+        self.owner = installation.owner
         self.plugs.clear()
         self.house.queue.sent.clear()
         self.dataset_id = self.house.ready_dataset(self.owner)
@@ -198,7 +198,7 @@ class World:
         """Everything that must hold at rest."""
         house = self.house
         invariants.check(house.database, house.ledger, [self.dataset_id])
-        invariants.nothing_is_left_behind(house.database, stored(self.store))
+        invariants.nothing_is_left_behind(house.database, stored(self.installation.areas))
         with house.database.read() as session:
             assert all(house.ledger.state(session, job_id) == "settled" for job_id in self.settled)
             assert all(session.get(Job, job_id) for job_id in self.answers.values()), "an accepted job is forgotten"
@@ -281,7 +281,7 @@ class World:
 
     def _new_sweeper(self) -> Sweeper:
         house = self.house
-        return Sweeper(house.database, house.lifecycle, house.queue, house.services.store)
+        return Sweeper(house.database, house.lifecycle, house.queue, Disposal(house.areas))
 
 
 def _die() -> None:
