@@ -7,7 +7,6 @@ counts, norms, batch sizes or timings.
 """
 
 from collections import deque
-from dataclasses import replace
 
 import numpy as np
 
@@ -19,13 +18,12 @@ from app.inference.protocol import (
     DeclaredFacts,
     MechanismPlan,
     Model,
-    PlannedQuery,
     Question,
     RowSource,
 )
 from app.inference.questions import kind
 from app.inference.rows import rows_for
-from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent, PrivacyEvent, encode, flatten, merge
+from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent, PrivacyEvent, encode, flatten
 
 
 class PlanExhausted(RuntimeError):
@@ -65,7 +63,7 @@ class ClippedGaussianOracle:
         """
         if (source.slots, source.rows_per_slot) != (facts.slots, facts.rows_per_unit):
             raise ValueError("the table is not what the plan was made for")
-        self.__pending = deque(plan.queries)
+        self.__pending = deque(query for query in plan.queries for _ in range(query.count))
         self.__executed: list[tuple[AtomicEvent, int]] = []
         rates = [(_rate(event), count) for event, count in flatten(plan.events)]
         self.__model, self.__noise = model, noise
@@ -92,15 +90,10 @@ class ClippedGaussianOracle:
         if type(question) is not kind(planned.kind) or question.length != planned.length:
             raise BadQuestion("another kind or length of question is planned next")
         question.check(self.__model, self.__design)
-        self.__consume(planned)
+        self.__pending.popleft()
+        self.__executed.append((planned.event, 1))
         noised = self.__noise.perturb(self.__rows.sum(question), question.scales(_sigma(planned.event)))
         return question.answer(noised)
-
-    def __consume(self, planned: PlannedQuery) -> None:
-        self.__pending.popleft()
-        if planned.count > 1:
-            self.__pending.appendleft(replace(planned, count=planned.count - 1))
-        self.__executed = merge([*self.__executed, (planned.event, 1)])
 
 
 def _sigma(event: AtomicEvent) -> float:

@@ -73,12 +73,11 @@ class LogisticRegression(Labels):
         """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
         activation = rows @ theta
         failure = expit(-activation)
-        tail = np.log1p(np.exp(-np.abs(activation)))
-        curvature = weights * failure * (1 - failure)
+        weighted = weights * failure
         return Expansion(
-            value=float(weights @ (np.minimum(activation, 0) - tail)),
-            gradient=rows.T @ (weights * failure),
-            information=rows.T @ (rows * curvature[:, None]),
+            value=-float(weights @ np.logaddexp(0, -activation)),
+            gradient=rows.T @ weighted,
+            information=rows.T @ (rows * (weighted - weighted * failure)[:, None]),
         )
 
     @np.errstate(all="ignore")
