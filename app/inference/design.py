@@ -46,22 +46,22 @@ class Design:
 
         Total: whatever the values are, it neither raises nor warns. A value beyond its bounds is clamped; a value
         that is not a number, or no declared category, makes its whole row null; a null row is zero everywhere.
-        Targets are in the table's units (the index of a category), zero where there is none.
+        Targets are in the table's units (the index of a category), zero where there is none. Rows lie in memory column
+        after column, as tables do.
         """
         present = np.asarray(table[PRESENT]).astype(bool)
-        coordinates = np.ones(
-            (self.width, len(present)), dtype=np.float32
-        )  # a column is written where it is contiguous
-        position = 0
+        coordinates = np.ones((self.width, len(present)), dtype=np.float32)
+        position, scratch = 0, np.empty(len(present))
         with np.errstate(all="ignore"):
             for column in self.features:
-                position = _encode_column(column, table[column.name], coordinates, position, present)
-            y = self._targets(table, present)
+                position = _encode_column(column, table[column.name], coordinates, position, present, scratch)
             np.clip(coordinates, -1, 1, out=coordinates)
-        x = np.ascontiguousarray(coordinates.T)
-        x[~present] = 0
+            sums = np.ones(self.width, dtype=np.float32) @ coordinates
+            present &= sums == sums  # noqa: PLR0124 - what is not a number is unequal to itself, and so is its sum
+            y = self._targets(table, present)
+        coordinates[:, ~present] = 0
         y[~present] = 0
-        return x, y, present
+        return coordinates.T, y, present
 
     def _targets(self, table: Mapping[str, NDArray[Any]], present: NDArray[np.bool_]) -> Array32:
         """Targets ``(n,)`` within their declaration; narrows ``present`` in place."""
@@ -174,24 +174,26 @@ def _design_columns(column: Column) -> list[DesignColumn]:
 
 
 def _encode_column(
-    column: Column, values: NDArray[Any], out: Array32, position: int, present: NDArray[np.bool_]
+    column: Column, values: NDArray[Any], out: Array32, position: int, present: NDArray[np.bool_], scratch: Array64
 ) -> int:
-    """Write ``column``'s coordinates into ``out`` ``(p, n)`` at ``position``, narrow ``present`` in place, return what
-    follows. Coordinates beyond the bounds are beyond -1 or 1, and still to be clamped.
+    """Write ``column``'s coordinates into ``out`` ``(p, n)`` at ``position``, and return what position follows.
+
+    Coordinates beyond the bounds are beyond -1 or 1, and still to be clamped; what is not a number is none there
+    either. ``present`` is narrowed in place by what ``out`` cannot show; ``scratch`` ``(n,)`` is written to.
     """
     width = _width(column)
     if column.type == "categorical":
         codes = np.asarray(values)
         present &= (codes >= 0) & (codes <= width)
         out[position : position + width] = codes == np.arange(1, width + 1)[:, None]
+        return position + width
+    center, scale, half = _affine(column)
+    np.subtract(values, center, out=scratch)
+    if half > 0:
+        out[position] = _scaled(_without_traces(scratch, half), scale)
     else:
-        center, scale, half = _affine(column)
-        number = np.asarray(values, dtype=np.float64)
-        present &= number == number  # noqa: PLR0124 - what is not a number is unequal to itself
-        if half > 0:
-            out[position] = _scaled(_without_traces(number - center, half), scale)
-        else:
-            out[position] = 0
+        present &= scratch == scratch  # noqa: PLR0124
+        out[position] = 0
     return position + width
 
 

@@ -21,6 +21,8 @@ CHUNK_ROWS = 1 << 16
 _CHUNK_VALUES = 1 << 18
 """Values that are read together, at most, unless one block has more."""
 
+_LARGEST_LEARNT = 24 << 20
+
 Slots = range | NDArray[np.integer]
 """Units: consecutive ones, or sorted and unique ones."""
 
@@ -56,6 +58,7 @@ def partial_sum(question: Question, model: Model, design: Design, source: RowSou
     Row zone: total in what the rows hold; only ``source`` may fail, for reasons of its own.
     """
     each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
+    _keep_freed_memory()
     total: Integers | None = None
     for start in range(0, max(1, len(slots)), chunk):
         part = question.sum(model, *folded(model, design, source, slots[start : start + chunk]), each)
@@ -69,6 +72,7 @@ def gathered(model: Model, design: Design, source: RowSource, slots: Slots) -> t
     each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
     rows = np.empty((len(slots) * each, model.row_width), dtype=np.float32)
     present = np.empty(len(slots) * each, dtype=bool)
+    _keep_freed_memory()
     for start in range(0, len(slots), chunk):
         place = slice(start * each, (start + chunk) * each)
         rows[place], present[place] = folded(model, design, source, slots[start : start + chunk])
@@ -80,4 +84,24 @@ def folded(model: Model, design: Design, source: RowSource, slots: Slots) -> tup
     indices = np.arange(slots.start, slots.stop) if isinstance(slots, range) else slots.astype(np.int64, copy=False)
     x, y, present = design.encode(source.gather(indices))
     with np.errstate(all="ignore"):
-        return model.fold(x, y), present
+        return _row_after_row(model.fold(x, y)), present
+
+
+def _keep_freed_memory() -> None:
+    """Let the memory of one chunk serve the next one.
+
+    The GNU allocator returns memory to the system as soon as what is free exceeds twice the largest array that it ever
+    mapped and freed; getting it back for every chunk, cleared, took longer than the work on it. One untouched array,
+    below the size from which the allocator stops learning, settles that.
+    """
+    np.empty(_LARGEST_LEARNT, dtype=np.uint8)
+
+
+def _row_after_row(rows: Array32) -> Array32:
+    """The same rows in the order in which they are worked on, copied column by column where they are not."""
+    if rows.flags.c_contiguous:
+        return rows
+    found = np.empty(rows.shape, dtype=rows.dtype)
+    for column, values in zip(found.T, rows.T, strict=True):
+        column[:] = values
+    return found

@@ -134,7 +134,7 @@ def test_bounds_of_any_size_are_minus_one_and_one(lower: float, upper: float) ->
     np.testing.assert_array_equal(present, [True] * 8 + [False])
     np.testing.assert_allclose(x[:, 0], [-1, -1, -1, 1, 1, 1, 0, 0.5, 0], rtol=0, atol=1e-7)
     assert np.all(np.abs(x) <= 1)
-    assert x.flags.c_contiguous
+    assert x.flags.f_contiguous
 
 
 def test_sampled_rows_lie_in_the_declared_box() -> None:

@@ -27,7 +27,7 @@ _LEAST_CUT, _MOST_CUT = 1.0, 10.0
 
 def lengths(directions: Array32) -> Array32:
     """L2 norms ``(n,)`` of ``directions`` ``(n, D)``."""
-    norms: Array32 = np.sqrt(np.vecdot(directions, directions))
+    norms: Array32 = np.sqrt(np.einsum("ij,ij->i", directions, directions))
     return norms
 
 

@@ -89,7 +89,7 @@ class LogisticRegression(Labels):
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
         """Weights ``min(1, C / (max(p, 1 - p) ||W x||))``: either label leaves a residual of at most the larger."""
         failure = _failure(rows, theta)
-        directions = rows @ transform.astype(np.float32).T
+        directions = (transform.astype(np.float32) @ rows.T).T
         return bounded(directions, failure, np.maximum(failure, 1 - failure), clip)
 
     @np.errstate(all="ignore")

@@ -89,7 +89,7 @@ class PoissonRegression(OnePredictor):
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
         """Residuals clipped to ``C / ||W x||`` less the exact mean that this leaves, and weighted to the bound."""
         rate = self._rates(rows, theta)
-        directions = self.features(rows) @ transform.astype(np.float32).T
+        directions = (transform.astype(np.float32) @ self.features(rows).T).T
         cut = np.maximum(np.float32(clip) * SHRINK / lengths(directions), np.float32(_LEAST_BOUND))
         mean = clipped_mean(rate.astype(np.float64), cut.astype(np.float64)).astype(np.float32)
         residual = np.clip(rows[:, -1] - rate, -cut, cut) - mean

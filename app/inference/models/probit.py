@@ -60,7 +60,7 @@ class ProbitRegression(Labels):
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
         """Weights ``min(1, C / (max(h(a), h(-a)) ||W x||))``: either label leaves a residual of at most the larger."""
         own, other = _ratios(rows, theta)
-        directions = rows @ transform.astype(np.float32).T
+        directions = (transform.astype(np.float32) @ rows.T).T
         return bounded(directions, own, np.maximum(own, other), clip)
 
     @np.errstate(all="ignore")

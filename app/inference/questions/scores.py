@@ -69,10 +69,11 @@ class ClippedScoreSum(_ScoreSum):
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """As :meth:`app.inference.protocol.Question.sum`."""
         with np.errstate(all="ignore"):
-            transposed = self.transform.T.astype(np.float32)
+            transform = self.transform.astype(np.float32)
 
         def transformed(block: Array32) -> Array32:
-            return model.scores(block, self.theta) @ transposed
+            found: Array32 = (transform @ model.scores(block, self.theta).T).T
+            return found
 
         clip = admissible_clip(self.clip)
         return clipped_sum(transformed, rows, present, rows_per_unit, length=self.length, clip=clip)
