@@ -51,10 +51,10 @@ class Design:
         """
         present = np.asarray(table[PRESENT]).astype(bool)
         coordinates = np.ones((self.width, len(present)), dtype=np.float32)
-        position, scratch = 0, np.empty(len(present))
+        position = 0
         with np.errstate(all="ignore"):
             for column in self.features:
-                position = _encode_column(column, table[column.name], coordinates, position, present, scratch)
+                position = _encode_column(column, table[column.name], coordinates, position, present)
             np.clip(coordinates, -1, 1, out=coordinates)
             sums = np.ones(self.width, dtype=np.float32) @ coordinates
             present &= sums == sums  # noqa: PLR0124 - what is not a number is unequal to itself, and so is its sum
@@ -174,12 +174,12 @@ def _design_columns(column: Column) -> list[DesignColumn]:
 
 
 def _encode_column(
-    column: Column, values: NDArray[Any], out: Array32, position: int, present: NDArray[np.bool_], scratch: Array64
+    column: Column, values: NDArray[Any], out: Array32, position: int, present: NDArray[np.bool_]
 ) -> int:
     """Write ``column``'s coordinates into ``out`` ``(p, n)`` at ``position``, and return what position follows.
 
     Coordinates beyond the bounds are beyond -1 or 1, and still to be clamped; what is not a number is none there
-    either. ``present`` is narrowed in place by what ``out`` cannot show; ``scratch`` ``(n,)`` is written to.
+    either. ``present`` is narrowed in place by what ``out`` cannot show.
     """
     width = _width(column)
     if column.type == "categorical":
@@ -188,11 +188,11 @@ def _encode_column(
         out[position : position + width] = codes == np.arange(1, width + 1)[:, None]
         return position + width
     center, scale, half = _affine(column)
-    np.subtract(values, center, out=scratch)
+    number: Array64 = np.subtract(values, center, dtype=np.float64)
     if half > 0:
-        out[position] = _scaled(_without_traces(scratch, half), scale)
+        out[position] = _scaled(_without_traces(number, half), scale)
     else:
-        present &= scratch == scratch  # noqa: PLR0124
+        present &= number == number  # noqa: PLR0124
         out[position] = 0
     return position + width
 
