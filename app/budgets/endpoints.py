@@ -14,14 +14,14 @@ router = api_router(
 )
 
 
-@router.get("/budget")
+@router.get("/budget", response_model_exclude_none=True)
 def read_budget(services: Shared, caller: AnyCaller, dataset_id: str) -> BudgetView:
-    """What is spent, reserved and left of the population's account."""
+    """What is spent, reserved and left of the population's account; allocations: all, or one's own."""
     with services.database.read() as session:
         return BudgetView.model_validate(service.budget(session, services.ledger, caller, dataset_id))
 
 
-@router.put("/budget", responses=problem_responses("forbidden"))
+@router.put("/budget", response_model_exclude_none=True, responses=problem_responses("forbidden"))
 def change_budget(services: Shared, caller: Owner, dataset_id: str, body: LimitBody) -> BudgetView:
     """Set the new total: lower at once, never below what is spent; higher opens a tranche."""
     with services.database.write() as tx:

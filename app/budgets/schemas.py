@@ -38,6 +38,17 @@ class JobCounts(BaseModel):
     refused: int
 
 
+class AllocationView(BaseModel):
+    """What one key may spend of the dataset's limit, and has spent."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    key_id: str
+    limit: CostView
+    spent: CostView
+    reserved: CostView
+
+
 class BudgetView(BaseModel):
     """Costs compose sublinearly, so spent, reserved and remaining do not sum to the limit."""
 
@@ -77,6 +88,7 @@ class BudgetView(BaseModel):
     used_share: float
     jobs: JobCounts
     version: int
+    allocations: list[AllocationView] | None = None
 
 
 class EntryView(BaseModel):

@@ -20,7 +20,9 @@ def budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str
         NotFound: there is no such dataset for this caller.
         StateConflict: the dataset is public.
     """
-    return ledger.budget(session, _accounted(access.visible(session, caller, dataset_id)).id)
+    dataset = _accounted(access.visible(session, caller, dataset_id))
+    everything = ledger.budget(session, dataset.id)
+    return everything.seen_by(None if access.oversees(caller, dataset) else caller.id)
 
 
 def entries(

@@ -55,9 +55,9 @@ def read_dataset(services: Shared, caller: AnyCaller, dataset_id: str) -> Shown:
 
 @router.patch("/{dataset_id}", responses=problem_responses(*_OWN))
 def change_dataset(services: Shared, caller: Owner, dataset_id: str, body: DatasetPatch) -> DatasetDetail:
-    """Change description, sharing, or whether later releases are public."""
+    """Change description, sharing, what each key may spend, or whether later releases are public."""
     with services.database.write() as tx:
-        dataset = service.change(tx, caller, dataset_id, body)
+        dataset = service.change(tx, services.ledger, caller, dataset_id, body)
         record(tx)
         return detail(tx, services.ledger, dataset)
 

@@ -32,6 +32,13 @@ EXAMPLE_DECLARATION: dict[str, Any] = {
 }
 
 
+_PATCH: dict[str, Any] = {
+    "shared_with": ["key_01jd0000000000000000000000"],
+    "allocations": [{"key_id": "key_01jd0000000000000000000000", "epsilon": 0.5}],
+    "releases_public": False,
+}
+
+
 class RowUnit(Body):
     """One row is one unit."""
 
@@ -73,13 +80,21 @@ class DatasetBody(Body):
     releases_public: bool = True
 
 
+class AllocationBody(Body):
+    """What one key may spend of the dataset's limit."""
+
+    key_id: KeyId
+    epsilon: Annotated[float, Field(gt=0)]
+
+
 class DatasetPatch(Body):
     """What an owner may change; absent members stay as they are."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"shared_with": [], "releases_public": False}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [_PATCH]})
 
     description: Description = ""
     shared_with: Shares = []
+    allocations: Annotated[list[AllocationBody], Field(max_length=MAX_SHARES)] = []
     releases_public: bool = True
 
 

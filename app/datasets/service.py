@@ -6,9 +6,10 @@ from app.auth import service as keys
 from app.auth.caller import Caller
 from app.datasets import access, declaration, repository
 from app.datasets.models import Dataset
-from app.datasets.schemas import BudgetBody, DatasetBody, DatasetPatch
+from app.datasets.schemas import AllocationBody, BudgetBody, DatasetBody, DatasetPatch
 from app.db import ReadSession, WriteSession, new_id, now
 from app.errors import Fault, InvalidRequest, StateConflict
+from app.ledger import Ledger
 from app.services import Services
 from app.vault.envelope import seal_new_dataset_key
 
@@ -88,12 +89,12 @@ def default_delta(slots: int) -> float:
     return min(DEFAULT_DELTA, 1 / (10 * slots))
 
 
-def change(tx: WriteSession, caller: Caller, dataset_id: str, patch: DatasetPatch) -> Dataset:
+def change(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, patch: DatasetPatch) -> Dataset:
     """Set the members that ``patch`` names; releases that are out already keep their visibility.
 
     Raises:
         Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`.
-        InvalidRequest: a description that cannot be shown, or keys that do not exist.
+        InvalidRequest: a description that cannot be shown, keys that do not exist, or an epsilon that means nothing.
     """
     dataset = access.changeable(tx, caller, dataset_id)
     changes: dict[str, Any] = patch.model_dump(exclude_unset=True)
@@ -103,16 +104,28 @@ def change(tx: WriteSession, caller: Caller, dataset_id: str, patch: DatasetPatc
     if shared_with is not None:
         _check_keys(tx, shared_with)
         repository.replace_shares(tx, dataset.id, shared_with)
+    if changes.pop("allocations", None) is not None:
+        _allocate(tx, ledger, dataset, patch.allocations)
     for member, value in changes.items():
         setattr(dataset, member, value)
     dataset.updated_at = now()
     return dataset
 
 
-def _check_keys(session: ReadSession, key_ids: list[str]) -> None:
+def _allocate(tx: WriteSession, ledger: Ledger, dataset: Dataset, wanted: list[AllocationBody]) -> None:
+    if dataset.sensitivity == "public":
+        raise StateConflict("A public dataset has no account, so nothing of it can be allocated.")
+    key_ids = [each.key_id for each in wanted]
+    _check_keys(tx, key_ids, "/allocations/{}/key_id")
+    if len(set(key_ids)) != len(key_ids):
+        raise InvalidRequest.at("/allocations", "Name each key once.")
+    ledger.allocate(tx, dataset.id, {each.key_id: each.epsilon for each in wanted})
+
+
+def _check_keys(session: ReadSession, key_ids: list[str], pointer: str = "/shared_with/{}") -> None:
     unknown = keys.unknown(session, key_ids)
     faults = tuple(
-        Fault(f"/shared_with/{index}", "There is no such key.")
+        Fault(pointer.format(index), "There is no such key.")
         for index, key_id in enumerate(key_ids)
         if key_id in unknown
     )

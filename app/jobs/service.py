@@ -51,7 +51,7 @@ def quote(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
     shared = {"mechanism": mechanism_view(plan.mechanism), "size": size, "warnings": list(plan.warnings)}
     if priced.dataset.sensitivity == "public":
         return QuoteView(cost=None, affordable=True, epsilon_after=None, more_like_this=None, **shared)
-    preview = ledger.preview(session, priced.dataset.id, charge_of(plan))
+    preview = ledger.preview(session, priced.dataset.id, charge_of(plan), caller_id=caller.id)
     return QuoteView(
         cost=Cost(epsilon=preview.cost_epsilon, delta=preview.cost_delta),
         affordable=preview.affordable,
@@ -78,7 +78,7 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
     facts = declared_facts(dataset, delta if private else None)
     _check(body, ledger.max_epsilon)
     _check_ready(session, dataset)
-    plan = make_plan(body.wish(), facts, delta, _NOISE, _admission(session, ledger, dataset))
+    plan = make_plan(body.wish(), facts, delta, _NOISE, _admission(session, ledger, dataset, caller))
     return Priced(dataset, facts, plan)
 
 
@@ -98,7 +98,7 @@ def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Calle
     if priced.dataset.sensitivity == "private":
         crashpoints.reach("before-reserve")
         with span("ledger.reserve", job_id=job.id):
-            preview = ledger.reserve(tx, priced.dataset.id, job.id, charge_of(priced.plan))
+            preview = ledger.reserve(tx, priced.dataset.id, job.id, charge_of(priced.plan), caller_id=caller.id)
         crashpoints.reach("after-reserve")
         job.cost_epsilon, job.cost_delta = preview.cost_epsilon, preview.cost_delta
     tx.add(job)
@@ -177,10 +177,10 @@ def _check_ready(session: ReadSession, dataset: Dataset) -> None:
         raise StateConflict("The dataset has no content that is ready.")
 
 
-def _admission(session: ReadSession, ledger: Ledger, dataset: Dataset) -> Callable[[Charge], bool]:
+def _admission(session: ReadSession, ledger: Ledger, dataset: Dataset, caller: Caller) -> Callable[[Charge], bool]:
     if dataset.sensitivity == "public":
         return lambda _: True
-    return lambda charge: ledger.admits(session, dataset.id, charge)
+    return lambda charge: ledger.admits(session, dataset.id, charge, caller_id=caller.id)
 
 
 def _new_job(priced: Priced, caller: Caller, body: JobBody) -> Job:

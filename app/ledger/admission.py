@@ -30,19 +30,22 @@ class Decision:
     pinned: Pinned | None
 
 
-def decide(balance: Balance, dataset_id: str, charge: Charge) -> Decision:
-    """Price ``charge`` and see whether it fits.
+def decide(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | None = None) -> Decision:
+    """Price ``charge`` and see whether it fits: the account, the dataset's cap and the caller's allocation.
 
     Raises:
         MethodNotAllowedOnPrivateData, InvalidRequest, Internal: for what has no price (never priced at zero).
     """
-    priced = _price(balance, dataset_id, charge)
+    priced = _price(balance, dataset_id, charge, caller_id)
     tranches = tuple(amounts(charge, tranche.orders) for tranche in balance.tranches)
     rooms = [pot.meter.room(each) for pot, each in zip(balance.tranches, tranches, strict=True)]
     count = min(sum(rooms), balance.total.meter.room(priced.amounts), balance.distance.room((priced.distance,)))
     cap = balance.datasets[dataset_id].cap
     if cap is not None:
         count = min(count, cap.meter.room(priced.cap_amounts))
+    if priced.caller_id is not None:
+        allocation = balance.datasets[dataset_id].allocations[priced.caller_id]
+        count = min(count, allocation.meter.room(priced.caller_amounts))
     if balance.frozen:
         count = 0
     preview = _preview(balance, priced, count)
@@ -52,7 +55,7 @@ def decide(balance: Balance, dataset_id: str, charge: Charge) -> Decision:
     return Decision(preview, replace(priced, tranche=chosen, tranche_amounts=tranches[chosen]))
 
 
-def admits(balance: Balance, dataset_id: str, charge: Charge) -> bool:
+def admits(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | None = None) -> bool:
     """Whether :func:`decide` would let ``charge`` in. The tranches have few orders, so they are asked first.
 
     Raises:
@@ -60,7 +63,7 @@ def admits(balance: Balance, dataset_id: str, charge: Charge) -> bool:
     """
     if not any(pot.meter.room(amounts(charge, pot.orders)) for pot in balance.tranches):
         return False
-    return decide(balance, dataset_id, charge).pinned is not None
+    return decide(balance, dataset_id, charge, caller_id).pinned is not None
 
 
 def composed(balance: Balance, extra: tuple[int, ...] | None = None) -> float:
@@ -79,12 +82,16 @@ def at_limit(balance: Balance, vector: tuple[int, ...]) -> float:
 _cost = lru_cache(maxsize=1024)(epsilon)
 
 
-def _price(balance: Balance, dataset_id: str, charge: Charge) -> Pinned:
+def _price(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | None) -> Pinned:
     vector = amounts(charge, balance.total.orders)
     check_priced(vector)
     cap = balance.datasets[dataset_id].cap
     capped = amounts(charge, cap.orders) if cap is not None else ()
-    return Pinned(vector, 0, (), capped, distance_units(charge))
+    priced = Pinned(vector, 0, (), capped, distance_units(charge))
+    allocation = balance.datasets[dataset_id].allocations.get(caller_id or "")
+    if allocation is None:
+        return priced
+    return replace(priced, caller_id=caller_id, caller_amounts=amounts(charge, allocation.orders))
 
 
 def _preview(balance: Balance, priced: Pinned, count: int) -> Preview:
@@ -97,7 +104,7 @@ def _preview(balance: Balance, priced: Pinned, count: int) -> Preview:
     )
 
 
-def largest_gaussian(balance: Balance, dataset_id: str) -> float:
+def largest_gaussian(balance: Balance, dataset_id: str, caller_id: str | None = None) -> float:
     """The epsilon of the largest single full-batch Gaussian job that would still be admitted; 0 if there is none.
 
     A Gaussian's divergence is ``rho * order``, so the tightest of the meters leaves ``rho = max slack/order``.
@@ -106,6 +113,8 @@ def largest_gaussian(balance: Balance, dataset_id: str) -> float:
     share = balance.datasets[dataset_id]
     if share.cap is not None:
         pots.append(share.cap)
+    if caller_id is not None and caller_id in share.allocations:
+        pots.append(share.allocations[caller_id])
     best = max(_largest_rho(pot.orders, pot.meter.slack) for pot in balance.tranches)
     rho = min(best, *(_largest_rho(pot.orders, pot.meter.slack) for pot in pots))
     if rho <= 0 or max(balance.distance.slack) < 1 or balance.frozen:

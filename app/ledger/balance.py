@@ -22,10 +22,17 @@ _MOVES = {RESERVED: (0, 1), OPENED: (1, -1), VOIDED: (0, -1)}
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One dataset's part in the account: its slots, and its cap unless it opened the account."""
+    """One dataset's part in the account: its slots, its cap unless it opened the account, and its callers' caps."""
 
     slots: int
     cap: Pot | None
+    allocations: Mapping[str, Pot] = field(default_factory=lambda: MappingProxyType({}))
+
+    def to_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = {"slots": self.slots, "cap": self.cap.to_json() if self.cap else None}
+        if self.allocations:
+            document["allocations"] = {name: pot.to_json() for name, pot in self.allocations.items()}
+        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,8 @@ class Balance:
     def holds(self, dataset_id: str) -> bool:
         """Whether every limit is kept that the dataset's charges count against."""
         cap = self.datasets[dataset_id].cap
-        pots = (self.total, *self.tranches) if cap is None else (self.total, *self.tranches, cap)
+        shared = self.datasets[dataset_id].allocations.values()
+        pots = (self.total, *self.tranches, *shared) if cap is None else (self.total, *self.tranches, *shared, cap)
         return self.distance.holds and all(pot.meter.holds for pot in pots)
 
     def to_json(self) -> dict[str, Any]:
@@ -78,10 +86,7 @@ class Balance:
             "total": self.total.to_json(),
             "tranches": [tranche.to_json() for tranche in self.tranches],
             "distance": self.distance.to_json(),
-            "datasets": {
-                name: {"slots": share.slots, "cap": share.cap.to_json() if share.cap else None}
-                for name, share in self.datasets.items()
-            },
+            "datasets": {name: share.to_json() for name, share in self.datasets.items()},
             "live": {name: [job.state, job.sequence, job.body_hash] for name, job in self.live.items()},
             "settled": self.settled,
             "frozen": self.frozen,
@@ -167,10 +172,12 @@ def _moved(balance: Balance, happening: Happening) -> Balance:
         distance=balance.distance.moved((pinned.distance,), spent=spent, reserved=reserved),
     )
     share = balance.datasets[happening.dataset_id]
-    if share.cap is None:
-        return after
-    cap = share.cap.moved(pinned.cap_amounts, spent=spent, reserved=reserved)
-    return _with_share(after, happening.dataset_id, replace(share, cap=cap))
+    if share.cap is not None:
+        share = replace(share, cap=share.cap.moved(pinned.cap_amounts, spent=spent, reserved=reserved))
+    if pinned.caller_id is not None:
+        pot = share.allocations[pinned.caller_id].moved(pinned.caller_amounts, spent=spent, reserved=reserved)
+        share = replace(share, allocations={**share.allocations, pinned.caller_id: pot})
+    return _with_share(after, happening.dataset_id, share)
 
 
 def _first(body: Mapping[str, Any]) -> Balance:
@@ -183,13 +190,25 @@ def _first(body: Mapping[str, Any]) -> Balance:
 
 def _limit(balance: Balance, happening: Happening) -> Balance:
     body = happening.body
+    share = balance.datasets[happening.dataset_id]
+    if "allocations" in body:
+        allocations = _reallocated(share.allocations, body["allocations"])
+        return _with_share(balance, happening.dataset_id, replace(share, allocations=allocations))
     if "cap" in body:
-        share = balance.datasets[happening.dataset_id]
         return _with_share(balance, happening.dataset_id, replace(share, cap=_recapped(share.cap, body["cap"])))
     tranches = (*balance.tranches, Pot.from_json(body["tranche"])) if body["tranche"] else balance.tranches
     total = balance.total.rebound(body["epsilon"], body["delta"], unpack(body["bounds"]))
     distance = replace(balance.distance, bounds=unpack(body["distance"]))
     return replace(balance, total=total, tranches=tranches, distance=distance)
+
+
+def _reallocated(before: Mapping[str, Pot], documents: Mapping[str, Any]) -> dict[str, Pot]:
+    if any(not pot.untouched for caller_id, pot in before.items() if caller_id not in documents):
+        raise ValueError("an allocation that is in use stays")
+    return {
+        caller_id: _recapped(before.get(caller_id) or Pot.from_json(document), document)
+        for caller_id, document in documents.items()
+    }
 
 
 def _recapped(before: Pot | None, document: Mapping[str, Any]) -> Pot:
@@ -208,4 +227,6 @@ def _with_share(balance: Balance, dataset_id: str, share: Share) -> Balance:
 
 
 def _share(document: Mapping[str, Any]) -> Share:
-    return Share(document["slots"], Pot.from_json(document["cap"]) if document["cap"] else None)
+    cap = Pot.from_json(document["cap"]) if document["cap"] else None
+    allocations = {name: Pot.from_json(pot) for name, pot in document.get("allocations", {}).items()}
+    return Share(document["slots"], cap, allocations)

@@ -41,9 +41,13 @@ class Pinned:
     tranche_amounts: tuple[int, ...]
     cap_amounts: tuple[int, ...]
     distance: int
+    caller_id: str | None = None
+    """Whose allocation is charged too, and with what; None where the caller has none."""
+    caller_amounts: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        allocation = {"caller": [self.caller_id, pack(self.caller_amounts)]} if self.caller_id is not None else {}
+        return allocation | {
             "amounts": pack(self.amounts),
             "tranche": self.tranche,
             "tranche_amounts": pack(self.tranche_amounts),
@@ -53,7 +57,10 @@ class Pinned:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Pinned":
+        caller_id, caller_amounts = document.get("caller", (None, ""))
         return cls(
+            caller_id=caller_id,
+            caller_amounts=unpack(caller_amounts),
             amounts=unpack(document["amounts"]),
             tranche=document["tranche"],
             tranche_amounts=unpack(document["tranche_amounts"]),

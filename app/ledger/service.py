@@ -8,6 +8,7 @@ from sqlalchemy import update
 from app.db import ReadSession, WriteSession
 from app.errors import NotFound, StateConflict
 from app.ledger import accounts, admission, audit, checkpoints, fingerprints, limits, reconciliation, transfers, views
+from app.ledger import allocations as allocating
 from app.ledger import book as books
 from app.ledger.admission import Preview
 from app.ledger.balance import CONTENT_REPLACED, DATASET_DELETED
@@ -68,27 +69,35 @@ class Ledger:
         """See :func:`app.ledger.limits.change_limit`."""
         limits.change_limit(tx, self._scribe, self.max_epsilon, dataset_id, epsilon=epsilon, delta=delta)
 
+    def allocate(self, tx: WriteSession, dataset_id: str, allocations: Mapping[str, float]) -> None:
+        """See :func:`app.ledger.allocations.allocate`."""
+        allocating.allocate(tx, self._scribe, self.max_epsilon, dataset_id, allocations)
+
     def lock(self, tx: WriteSession, dataset_id: str) -> None:
         """Hold the account still until the transaction ends, to calibrate against it."""
         books.locked(tx, dataset_id)
 
-    def preview(self, session: ReadSession, dataset_id: str, charge: Charge) -> Preview:
+    def preview(
+        self, session: ReadSession, dataset_id: str, charge: Charge, *, caller_id: str | None = None
+    ) -> Preview:
         """What the charge costs and leaves behind; reads, changes nothing.
 
         Raises:
             MethodNotAllowedOnPrivateData, InvalidRequest, Internal: for what has no price.
         """
         balance = books.believed(books.cached(session, dataset_id))
-        return admission.decide(balance, dataset_id, charge).preview
+        return admission.decide(balance, dataset_id, charge, caller_id).preview
 
-    def admits(self, session: ReadSession, dataset_id: str, charge: Charge) -> bool:
+    def admits(self, session: ReadSession, dataset_id: str, charge: Charge, *, caller_id: str | None = None) -> bool:
         """Whether :meth:`reserve` would take the charge now; quicker than a preview where it would not."""
         balance = books.believed(books.cached(session, dataset_id))
-        return admission.admits(balance, dataset_id, charge)
+        return admission.admits(balance, dataset_id, charge, caller_id)
 
-    def reserve(self, tx: WriteSession, dataset_id: str, job_id: str, charge: Charge) -> Preview:
+    def reserve(
+        self, tx: WriteSession, dataset_id: str, job_id: str, charge: Charge, *, caller_id: str | None = None
+    ) -> Preview:
         """See :func:`app.ledger.transfers.reserve`."""
-        return transfers.reserve(tx, self._scribe, dataset_id, job_id, charge)
+        return transfers.reserve(tx, self._scribe, dataset_id, job_id, charge, caller_id=caller_id)
 
     def open(self, tx: WriteSession, job_id: str, planned: Sequence[PrivacyEvent], dataset_id: str) -> None:
         """See :func:`app.ledger.transfers.open_reservation`."""

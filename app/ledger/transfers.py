@@ -10,7 +10,7 @@ from app.errors import BudgetExceeded, NotFound, StateConflict
 from app.ledger import admission, rows
 from app.ledger import book as books
 from app.ledger.admission import Preview
-from app.ledger.balance import OPENED, RESERVED, SETTLED, VOIDED
+from app.ledger.balance import OPENED, RESERVED, SETTLED, VOIDED, Balance
 from app.ledger.book import Book
 from app.ledger.chain import entry_hash
 from app.ledger.charge import Charge
@@ -20,8 +20,10 @@ from app.ledger.scribe import Scribe
 from app.privacy.events import PrivacyEvent, flatten, from_json, merge, to_json
 
 
-def reserve(tx: WriteSession, scribe: Scribe, dataset_id: str, job_id: str, charge: Charge) -> Preview:
-    """Admit the charge and reserve it, or refuse it and change nothing.
+def reserve(
+    tx: WriteSession, scribe: Scribe, dataset_id: str, job_id: str, charge: Charge, *, caller_id: str | None = None
+) -> Preview:
+    """Admit the charge and reserve it, or refuse it and change nothing; ``caller_id`` says whose allocation pays too.
 
     Raises:
         BudgetExceeded: it does not fit.
@@ -30,10 +32,10 @@ def reserve(tx: WriteSession, scribe: Scribe, dataset_id: str, job_id: str, char
     book = books.open_book(tx, scribe, dataset_id)
     if job_id in book.balance.live:  # one that has ended is refused by the index, as it is written
         raise StateConflict(rows.PLACED_ALREADY)
-    decision = admission.decide(book.balance, dataset_id, charge)
+    decision = admission.decide(book.balance, dataset_id, charge, caller_id)
     preview, pinned = decision.preview, decision.pinned
     if pinned is None:
-        raise _exceeded(book, dataset_id, preview)
+        raise _exceeded(book.balance, dataset_id, preview, caller_id)
     body = {
         "events": [to_json(event) for event in charge.events],
         "answer_length": charge.answer_length,
@@ -167,11 +169,14 @@ def _within(executed: Sequence[PrivacyEvent], reserved: Sequence[PrivacyEvent]) 
     return ran[:-1] == planned[: len(ran) - 1] and event == planned_event and count <= planned_count
 
 
-def _exceeded(book: Book, dataset_id: str, preview: Preview) -> BudgetExceeded:
-    delta = book.balance.total.delta
+def _exceeded(balance: Balance, dataset_id: str, preview: Preview, caller_id: str | None) -> BudgetExceeded:
+    delta, limit = balance.total.delta, balance.limit(dataset_id)
+    allocation = balance.datasets[dataset_id].allocations.get(caller_id or "")
+    if allocation is not None:
+        limit = min(limit, allocation.epsilon)
     return BudgetExceeded(
         requested={"epsilon": preview.cost_epsilon, "delta": delta},
         epsilon_after=preview.epsilon_after,
-        limit={"epsilon": book.balance.limit(dataset_id), "delta": delta},
-        remaining={"epsilon": admission.largest_gaussian(book.balance, dataset_id), "delta": delta},
+        limit={"epsilon": limit, "delta": delta},
+        remaining={"epsilon": admission.largest_gaussian(balance, dataset_id, caller_id), "delta": delta},
     )

@@ -1,6 +1,6 @@
 """What may be read of the ledger: budgets, entries and the guarantee that certificates state."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -46,6 +46,23 @@ class Budget:
     used_share: float
     jobs: JobCounts
     version: int
+    allocations: tuple["Allocation", ...] | None = None
+    """None where there is none, or none that the reader may see."""
+
+    def seen_by(self, caller_id: str | None) -> "Budget":
+        """With the allocation of one caller only; None sees all."""
+        own = [each for each in self.allocations or () if caller_id in {None, each.key_id}]
+        return replace(self, allocations=tuple(own) or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """A caller's part of the dataset's limit, and what the caller's jobs have used of it."""
+
+    key_id: str
+    limit: Amount
+    spent: Amount
+    reserved: Amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +112,27 @@ def budget(session: ReadSession, dataset_id: str) -> Budget:
         used_share=_used_share(balance),
         jobs=JobCounts(balance.settled, len(balance.live), _refused(session, account.id)),
         version=account.sequence,
+        allocations=tuple(_allocation(*each) for each in balance.datasets[dataset_id].allocations.items()) or None,
     )
+
+
+def _allocation(key_id: str, pot: Pot) -> Allocation:
+    """Converted by the filter's own orders, each at its weight: what it compares with its bound."""
+    spent, used = (_converted(pot, vector) for vector in (pot.meter.spent, pot.meter.used))
+    return Allocation(
+        key_id=key_id,
+        limit=Amount(pot.epsilon, pot.delta),
+        spent=Amount(spent, pot.delta),
+        reserved=Amount(max(0.0, used - spent), pot.delta),
+    )
+
+
+def _converted(pot: Pot, vector: tuple[int, ...]) -> float:
+    """The least limit at which the filter would hold ``vector``."""
+    if not any(vector):
+        return 0.0
+    lacking = min(used - bound for used, bound in zip(vector, pot.meter.bounds, strict=True))
+    return max(0.0, pot.epsilon + lacking * 2.0**-UNIT_BITS)
 
 
 def limit(session: ReadSession, dataset_id: str) -> tuple[float, float]:

@@ -145,3 +145,56 @@ def test_a_second_dataset_of_a_population_shares_the_account_under_a_cap(client:
     assert first["budget"]["epsilon"] == 2.0
     chains = [ledger(client, owner, each["id"]).json()["items"] for each in (first, second)]
     assert chains[0][0] == chains[1][0]
+
+
+def allocate(client: httpx.Client, key: rows.Key, dataset_id: str, *allocations: dict[str, Any]) -> httpx.Response:
+    body = {"allocations": list(allocations)}
+    return client.patch(f"/v1/datasets/{dataset_id}", json=body, headers=key.headers)
+
+
+def test_an_owner_allocates_and_each_analyst_sees_its_own(
+    client: httpx.Client, owner: rows.Key, analyst: rows.Key, auditor: rows.Key
+) -> None:
+    dataset_id = declared(client, owner, shared_with=[analyst.id])["id"]
+    assert allocate(client, owner, dataset_id, {"key_id": owner.id, "epsilon": 0.2}).status_code == 200
+    assert "allocations" not in budget(client, analyst, dataset_id).json()
+    own = {"key_id": analyst.id, "epsilon": 0.5}
+    assert allocate(client, owner, dataset_id, own, {"key_id": owner.id, "epsilon": 0.2}).status_code == 200
+    seen = {key.role: budget(client, key, dataset_id).json()["allocations"] for key in (owner, analyst, auditor)}
+    assert [each["key_id"] for each in seen["owner"]] == [analyst.id, owner.id]
+    assert seen["auditor"] == seen["owner"]
+    (mine,) = seen["analyst"]
+    assert set(mine) == {"key_id", "limit", "spent", "reserved"}
+    assert (mine["key_id"], mine["limit"]["epsilon"], mine["spent"]["epsilon"]) == (analyst.id, 0.5, 0.0)
+    kinds = [entry["kind"] for entry in ledger(client, owner, dataset_id).json()["items"]]
+    assert kinds == ["limit_changed", "limit_changed", "account_opened"]
+
+
+def test_allocations_that_mean_nothing_are_refused_and_change_nothing(
+    client: httpx.Client, services: Services, owner: rows.Key, analyst: rows.Key
+) -> None:
+    dataset_id = declared(client, owner)["id"]
+    before = everything(services.database, services.areas)
+    each = {"key_id": analyst.id, "epsilon": 0.5}
+    for wrong in (
+        [{"key_id": analyst.id, "epsilon": 0}],
+        [{"key_id": analyst.id, "epsilon": "0.5"}],
+        [{"key_id": analyst.id, "epsilon": 1e9}],
+        [{"key_id": analyst.id}],
+        [{"key_id": "key_01jd0000000000000000000000", "epsilon": 0.5}],
+        [each, each],
+        [{**each, "delta": 1e-6}],
+    ):
+        problem(allocate(client, owner, dataset_id, *wrong), 422, "invalid_request")
+    assert everything(services.database, services.areas) == before
+
+
+def test_only_the_owner_allocates(client: httpx.Client, analyst: rows.Key, only_its_owner_may: Check) -> None:
+    only_its_owner_may(
+        lambda key, dataset_id: allocate(client, key, dataset_id, {"key_id": analyst.id, "epsilon": 0.5})
+    )
+
+
+def test_nothing_of_a_public_dataset_can_be_allocated(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
+    dataset = client.post("/v1/datasets", json=public_declaration(), headers=owner.headers).json()
+    problem(allocate(client, owner, dataset["id"], {"key_id": analyst.id, "epsilon": 0.5}), 409, "state_conflict")

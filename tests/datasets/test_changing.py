@@ -37,7 +37,8 @@ def test_sharing_begins_and_ends_with_the_list(client: httpx.Client, owner: rows
 @pytest.mark.parametrize(
     ("changes", "pointer"),
     [
-        ({"allocations": []}, ""),
+        ({"population": "others"}, ""),
+        ({"allocations": None}, "/allocations"),
         ({"slots": 5}, ""),
         ({"description": None}, "/description"),
         ({"description": "\x00"}, "/description"),
