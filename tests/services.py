@@ -5,6 +5,7 @@ The command finds them in ``TEST_DATABASE_URL`` (a superuser's, of a database fo
 """
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from tests.factories.servers import S3, Missing, Postgres, Redis
 
 
 def main(command: list[str]) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers end too
     try:
         with Postgres() as postgres, Redis() as redis, S3() as s3:
             urls = {

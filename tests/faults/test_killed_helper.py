@@ -29,6 +29,7 @@ SLOTS = 400_000
 STEPS = 40
 LARGE = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": STEPS}
 BUDGET = {"epsilon": 2.0, "delta": 1e-8}
+SEVERAL = {"COREVAULT_WORKER_PROCESSES": "2", "COREVAULT_SWEEP_SECONDS": "600"}
 MESSAGE = re.compile(r"job_[0-9a-z]+:[0-9]+:[0-9]+:[0-9]+")
 
 
@@ -80,7 +81,7 @@ def _state(pid: int) -> str:
 
 @pytest.mark.timeout(240)
 def test_a_helper_that_is_killed_with_a_part_in_its_hands_costs_time_only(
-    house: House, owner: rows.Key, tmp_path: Path
+    house: House, owner: rows.Key, tmp_path: Path, storage_url: str
 ) -> None:
     """W5, W10: each part counts once whoever computes it; one charge, one release, and nothing of the parts stays."""
     queue = CeleryQueue("filesystem://", tmp_path)
@@ -91,7 +92,7 @@ def test_a_helper_that_is_killed_with_a_part_in_its_hands_costs_time_only(
     }
     with ExitStack() as cleanup:
         cleanup.callback(queue.close)
-        helpers = start_worker(tmp_path, COREVAULT_WORKER_PROCESSES="2", COREVAULT_SWEEP_SECONDS="600", **settings)
+        helpers = start_worker(tmp_path, house, storage_url, **settings, **SEVERAL)
         cleanup.callback(_end, helpers)
         transport = AppTransport(create_app(replace(house.services, queue=queue)))
         with httpx.Client(transport=transport, base_url="http://corevault.test") as api:
@@ -101,7 +102,7 @@ def test_a_helper_that_is_killed_with_a_part_in_its_hands_costs_time_only(
             until(lambda: api.get(path, headers=owner.headers).json()["status"] == "ready" or None)
             helpers.send_signal(signal.SIGSTOP)  # so that it is the other one that takes the job
             cleanup.callback(helpers.send_signal, signal.SIGCONT)
-            asking = start_worker(tmp_path, **settings)
+            asking = start_worker(tmp_path, house, storage_url, **settings)
             cleanup.callback(_end, asking)
             body = job_body(dataset_id, privacy=LARGE, parameters={"posterior_draws": 100})
             job_id = api.post("/v1/jobs", json=body, headers=owner.headers).json()["id"]

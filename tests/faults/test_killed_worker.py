@@ -36,9 +36,12 @@ def until(condition: Callable[[], Found | None]) -> Found:
     return found
 
 
-def start_worker(folder: Path, **more: str) -> "subprocess.Popen[bytes]":
+def start_worker(folder: Path, house: House, storage_url: str, **more: str) -> "subprocess.Popen[bytes]":
+    """A worker over the house's database and contents, with a broker in ``folder``."""
     settings = {
         "COREVAULT_DATA_DIR": str(folder),
+        "COREVAULT_STORAGE_URL": storage_url,
+        "COREVAULT_DATABASE_URL": house.database.engine.url.render_as_string(hide_password=False),
         "COREVAULT_LEASE_SECONDS": "3",
         "COREVAULT_HEARTBEAT_SECONDS": "0.5",
         "COREVAULT_SWEEP_SECONDS": "0.2",
@@ -73,12 +76,12 @@ def table(size: int = 200) -> bytes:
 
 @pytest.mark.timeout(150)
 def test_wherever_a_worker_is_killed_the_job_ends_with_one_charge_and_one_release(
-    house: House, owner: rows.Key, tmp_path: Path
+    house: House, owner: rows.Key, tmp_path: Path, storage_url: str
 ) -> None:
     """W10: SIGKILL refunds nothing, charges nothing twice and forgets nothing; and a dead parent leaves no child."""
     queue = CeleryQueue("filesystem://", tmp_path)
     services = replace(house.services, queue=queue)
-    worker = start_worker(tmp_path)
+    worker = start_worker(tmp_path, house, storage_url)
     try:
         with httpx.Client(transport=AppTransport(create_app(services)), base_url="http://corevault.test") as api:
             dataset_id = declared(api, owner, slots=1_000)["id"]
@@ -102,7 +105,7 @@ def test_wherever_a_worker_is_killed_the_job_ends_with_one_charge_and_one_releas
         worker.kill()
         worker.wait()
         until(lambda: is_gone(child) or None)
-        worker = start_worker(tmp_path)
+        worker = start_worker(tmp_path, house, storage_url)
         until(lambda: house.read(job_id).ended_at)
         worker.terminate()
         assert worker.wait(PATIENCE_SECONDS) == 0
