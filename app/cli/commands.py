@@ -91,11 +91,12 @@ def grants(
 def verify(
     data_dir: DataDir = None,
     storage: Annotated[bool, typer.Option(help="Whether to read the stored representations too.")] = True,
+    mark: Annotated[bool, typer.Option(help="Whether to compare with the ledger's high-water mark.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check all chains, balances, certificates and representations; exit status 1 if anything does not hold."""
     with explained():
-        verification.report(load_settings(data_dir=data_dir), storage=storage, as_json=as_json)
+        verification.report(load_settings(data_dir=data_dir), storage=storage, mark=mark, as_json=as_json)
 
 
 @cli.command()

@@ -13,8 +13,10 @@ from app.db import Database, ReadSession, make_engine
 from app.db.migrations import at_head
 from app.errors import CorevaultError
 from app.ledger import Ledger
+from app.ledger.mark import Mark
 from app.releases import proof
 from app.vault.keys import ApiKeys, load_api_keys
+from app.vault.marks import open_marks
 from app.vault.signing import KeyRing, Signer
 from app.vault.store import ObjectStore
 from app.vault.stores import open_store
@@ -32,7 +34,7 @@ class Finding:
         return f"{self.kind} {self.id}: {self.finding}" if self.id else f"{self.kind}: {self.finding}"
 
 
-def verify(settings: Settings, *, storage: bool) -> Iterator[Finding]:
+def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding]:
     """Every finding, as it comes up; without ``storage`` the stored representations are left out."""
     keys = load_api_keys(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
@@ -47,9 +49,20 @@ def verify(settings: Settings, *, storage: bool) -> Iterator[Finding]:
             except CorevaultError:
                 yield Finding("storage", "", "it does not answer; --no-storage leaves it out")
         with database.read() as session:
+            if mark:
+                yield from _of_mark(session, keys, settings)
             yield from _of_database(session, keys, settings.max_epsilon, store)
     finally:
         database.dispose()
+
+
+def _of_mark(session: ReadSession, keys: ApiKeys, settings: Settings) -> Iterator[Finding]:
+    """Whether the database holds all that the high-water mark knows of."""
+    signer = Signer(keys.ledger_seed)
+    try:
+        Mark(open_marks(settings.mark_url), signer).check(session)
+    except CorevaultError as error:
+        yield Finding("mark", "", error.detail)
 
 
 def _of_database(
@@ -64,15 +77,16 @@ def _of_database(
         yield Finding("audit log", "", fault)
 
 
-def report(settings: Settings, *, storage: bool, as_json: bool) -> None:
+def report(settings: Settings, *, storage: bool, mark: bool, as_json: bool) -> None:
     """Print the findings, one a line (or one JSON object), and end with status 1 if there is any."""
-    found = list(verify(settings, storage=storage))
+    found = list(verify(settings, storage=storage, mark=mark))
     if as_json:
         typer.echo(json.dumps({"holds": not found, "findings": [asdict(each) for each in found]}))
     else:
         for each in found:
             typer.echo(str(each))
         if not found:
-            typer.echo("everything holds" if storage else "everything holds; the storage was left out")
+            left_out = [name for name, checked in (("storage", storage), ("mark", mark)) if not checked]
+            typer.echo("; left out: ".join(["everything holds", *filter(None, [", ".join(left_out)])]))
     if found:
         raise typer.Exit(FAILED)

@@ -21,26 +21,29 @@ router = api_router("", "operations")
 
 
 class Health(BaseModel):
-    """Nothing stands in the way."""
+    """Nothing stands in the way; ``without`` names what is away and can be done without for a while."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "ok"}]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"status": "ok"}, {"status": "degraded", "without": ["broker"]}]}
+    )
 
-    status: Literal["ok"] = "ok"
+    status: Literal["ok", "degraded"] = "ok"
+    without: tuple[str, ...] | None = None
 
 
-@router.get("/health/live")
+@router.get("/health/live", response_model_exclude_none=True)
 def live() -> Health:
     """The process answers."""
     return Health()
 
 
-@router.get("/health/ready", responses=problem_responses("dependency_unavailable"))
+@router.get("/health/ready", response_model_exclude_none=True, responses=problem_responses("dependency_unavailable"))
 def ready(request: Request) -> Health:
-    """Database, migrations, ledger and store are as they should be."""
+    """Database, migrations, ledger, its mark and the store are as they should be; so is the broker, or it is named."""
     readiness = request.app.state.readiness
     assert isinstance(readiness, Readiness)
-    readiness.check()
-    return Health()
+    without = readiness.check()
+    return Health(status="degraded", without=without) if without else Health()
 
 
 @router.get(

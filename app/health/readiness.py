@@ -23,11 +23,14 @@ class Readiness:
         self._verified = False
         self._lock = Lock()
 
-    def check(self) -> None:
-        """Return if every dependency answers.
+    def check(self) -> tuple[str, ...]:
+        """Return if every dependency answers without which calls fail; names those that can be done without.
+
+        Without the broker jobs are accepted all the same: they wait in the database, and their messages are sent once
+        it is back.
 
         Raises:
-            DependencyUnavailable: naming the one that does not.
+            DependencyUnavailable: naming the one that does not answer.
         """
         try:
             self._check_database()
@@ -36,6 +39,7 @@ class Readiness:
         self._check_mark()
         self.verify_ledger()
         self._probe_store()
+        return () if self._services.queue.answers() else ("broker",)
 
     def verify_ledger(self) -> None:
         """Recompute chains and balances in full; accounts that do not hold are frozen.

@@ -18,5 +18,8 @@ class TaskQueue(Protocol):
     def send(self, task: str, identifier: str) -> None:
         """Send ``task`` for the row ``identifier``; never raises for a broker that is away."""
 
+    def answers(self) -> bool:
+        """Whether the broker takes messages at the moment."""
+
     def send_group(self, task: str, identifiers: Sequence[str]) -> None:
         """Send ``task`` for each identifier, as a Celery group; never raises for a broker that is away."""

@@ -57,6 +57,15 @@ class CeleryQueue:
         """Send ``task`` for the row ``identifier``; never raises for a broker that is away."""
         self._send(task, lambda: self._celery.send_task(task, args=[identifier], retry=False, ignore_result=True))
 
+    def answers(self) -> bool:
+        """Whether the broker takes messages at the moment."""
+        try:
+            with self._celery.connection_for_write() as connection:
+                connection.ensure_connection(max_retries=1, timeout=_CONNECT_SECONDS)
+        except Exception:  # noqa: BLE001  (every broker library fails in its own classes)
+            return False
+        return True
+
     def send_group(self, task: str, identifiers: Sequence[str]) -> None:
         """Send ``task`` for each identifier, as a Celery group; never raises for a broker that is away."""
         each = (self._celery.signature(task, args=[identifier], ignore_result=True) for identifier in identifiers)

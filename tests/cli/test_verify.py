@@ -37,6 +37,9 @@ def verify(house: House, owner: rows.Key, admin: rows.Key, tmp_path: Path, monke
     monkeypatch.setenv("COREVAULT_DATABASE_URL", house.database.engine.url.render_as_string(hide_password=False))
     monkeypatch.setenv("COREVAULT_RELEASED_URL", house.areas.released.url)
 
+    adopted = CliRunner().invoke(cli, ["reconcile", "--adopt", "--data-dir", str(tmp_path)])
+    assert adopted.exit_code == 0, adopted.output
+
     def run(*options: str) -> Result:
         return CliRunner().invoke(cli, ["verify", "--data-dir", str(tmp_path), *options])
 
@@ -120,6 +123,15 @@ def test_bytes_that_were_changed_or_lost_are_found(house: House, verify: Verify,
         writer.publish()
     assert f"the representation {name} has other bytes" in verify().output
     assert verify("--no-storage").exit_code == 0
+
+
+def test_a_database_behind_its_mark_is_found(verify: Verify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W11: a backup that was restored is older than what the mark knows."""
+    monkeypatch.setenv("COREVAULT_MARK_URL", (tmp_path / "elsewhere").as_uri())
+    ended = verify()
+    assert ended.exit_code == 1
+    assert ended.output.startswith("mark: The ledger has checkpoints")
+    assert verify("--no-mark").output == "everything holds; left out: mark\n"
 
 
 def test_findings_are_machine_readable(verify: Verify, database: Database) -> None:

@@ -92,6 +92,9 @@ def messages(data: Path, broker: str | None) -> Iterator[list[bytes]]:
         yield seen
     finally:
         stop.set()
+        if broker:
+            with redis.Redis.from_url(broker) as client:
+                client.ping()  # whoever watches waits for one more command
         thread.join()
 
 
@@ -107,12 +110,9 @@ def _watch_folder(folder: Path, seen: list[bytes], stop: threading.Event) -> Non
 
 
 def _watch_redis(url: str, seen: list[bytes], stop: threading.Event) -> None:
-    with redis.Redis.from_url(url, socket_timeout=0.2) as client, client.monitor() as monitor:
+    with redis.Redis.from_url(url) as client, client.monitor() as monitor:
         while not stop.is_set():
-            try:
-                seen.append(repr(monitor.next_command()).encode())
-            except redis.exceptions.TimeoutError:
-                continue
+            seen.append(repr(monitor.next_command()).encode())
 
 
 def cells(url: str) -> Iterator[tuple[str, bytes]]:

@@ -66,6 +66,15 @@ def test_a_store_that_takes_nothing_is_not_ready(on_disk: FastAPI, tmp_path: Pat
     _unready(_get(on_disk, "/health/ready"))
 
 
+def test_a_broker_that_is_away_is_named_and_jobs_go_on(
+    application: FastAPI, queue: RecordingQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs are rows: they are accepted, and their messages follow once the broker is back."""
+    monkeypatch.setattr(queue, "answers", lambda: False)
+    answer = _get(application, "/health/ready")
+    assert (answer.status_code, answer.json()) == (200, {"status": "degraded", "without": ["broker"]})
+
+
 def test_a_probe_leaves_nothing_in_the_store(on_disk: FastAPI, tmp_path: Path) -> None:
     assert _get(on_disk, "/health/ready").status_code == 200
     assert [path for path in (tmp_path / "storage").rglob("*") if path.is_file()] == []

@@ -101,3 +101,10 @@ def test_nothing_but_json_is_accepted_and_no_result_is_kept(tmp_path: Path) -> N
     assert settings["task_ignore_result"] is True
     assert settings["worker_enable_remote_control"] is False
     assert not (tmp_path / "broker").exists()
+
+
+def test_a_broker_says_whether_it_takes_messages(tmp_path: Path) -> None:
+    for url, there in (("filesystem://", True), ("redis://127.0.0.1:1", False), ("amqp://127.0.0.1:1", False)):
+        queue = CeleryQueue(url, tmp_path)
+        assert queue.answers() is there
+        queue.close()
