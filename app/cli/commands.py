@@ -114,9 +114,11 @@ def reconcile(
 
 @cli.command()
 def admin_key(file: Path, data_dir: DataDir = None) -> None:
-    """Create an admin key and write it to FILE, which must not exist."""
+    """Create an admin key and write it to FILE, which must not exist; to standard output for `-`."""
     with explained():
-        if not installation.write_admin_key(load_settings(data_dir=data_dir), file):
+        if str(file) == "-":
+            typer.echo(installation.new_admin_key(load_settings(data_dir=data_dir)))
+        elif not installation.write_admin_key(load_settings(data_dir=data_dir), file):
             fail(f"{file} exists; nothing was created")
 
 

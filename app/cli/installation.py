@@ -88,27 +88,34 @@ def create_keys(settings: Settings, share: Path | None = None) -> Path:
     return chosen
 
 
+def new_admin_key(settings: Settings) -> str:
+    """The secret of a new admin key."""
+    identity_key = keys.load_identity_key(settings.keys_dir)
+    database = Database(make_engine(settings.database_url))
+    try:
+        with database.write() as tx:
+            key, secret = Keys(identity_key).create(tx, "administrator", "admin")
+            record_command(tx, "admin-key", key.id)
+        return secret
+    finally:
+        database.dispose()
+
+
 def write_admin_key(settings: Settings, file: Path) -> bool:
     """Create an admin key, the file's only content (0600); False, and nothing happens, where the file exists."""
-    identity_key = keys.load_identity_key(settings.keys_dir)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return False
-    database = Database(make_engine(settings.database_url))
     try:
-        with os.fdopen(handle, "w", encoding="ascii") as opened, database.write() as tx:
-            key, secret = Keys(identity_key).create(tx, "administrator", "admin")
-            record_command(tx, "admin-key", key.id)
-            opened.write(secret)
+        with os.fdopen(handle, "w", encoding="ascii") as opened:
+            opened.write(new_admin_key(settings))
             opened.flush()
             os.fsync(opened.fileno())
     except BaseException:
         file.unlink()
         raise
-    finally:
-        database.dispose()
     return True
 
 

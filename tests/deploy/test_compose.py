@@ -1,0 +1,165 @@
+"""The containers: valid, hardened, and each with no more than its rights. Read from the file; no daemon is needed."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.config import SECRETS, Settings
+
+ROOT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = ["keys", "migrate", "api", "worker"]
+RIGHTS = {
+    "postgres": {"database": "rw"},
+    "redis": {},
+    "keys": {"private-keys": "rw", "api-keys": "rw"},
+    "migrate": {"wrapped-keys": "rw"},
+    "api": {"api-keys": "ro", "incoming": "rw", "released": "ro", "wrapped-keys": "rw", "mark": "ro"},
+    "worker": {
+        "private-keys": "ro",
+        "incoming": "rw",
+        "released": "rw",
+        "wrapped-keys": "rw",
+        "vault": "rw",
+        "mark": "rw",
+    },
+}
+"""Service -> volume -> mode: the whole of who reaches what."""
+
+
+def run(tool: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [str(Path(sys.executable).with_name(tool)), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def volumes(service: str) -> dict[str, tuple[str, str]]:
+    """Volume -> where it is mounted, and how."""
+    mounted: dict[str, tuple[str, str]] = {}
+    for each in SERVICES[service].get("volumes", []):
+        name, place, *mode = each.split(":")
+        mounted[name] = (place, mode[0] if mode else "rw")
+    return mounted
+
+
+def test_the_compose_file_keeps_to_its_specification() -> None:
+    checked = run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", "docker-compose.yml")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_dockerfile_keeps_to_good_practice() -> None:
+    checked = run("hadolint", "--failure-threshold", "info", "Dockerfile")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_each_service_reaches_its_areas_and_no_others(service: str) -> None:
+    """W1: vault and private keys are the worker's alone (a container without a network makes the keys)."""
+    assert {name: mode for name, (_, mode) in volumes(service).items()} == RIGHTS[service]
+
+
+def test_every_volume_is_declared_and_used() -> None:
+    assert set(COMPOSE["volumes"]) == {name for service in SERVICES for name in volumes(service)}
+
+
+@pytest.mark.parametrize("service", ["api", "worker"])
+def test_settings_lead_to_what_is_mounted(service: str) -> None:
+    """Each area's setting names the place that the area's volume is mounted at."""
+    environment, mounted = SERVICES[service]["environment"], volumes(service)
+    for volume, (place, _) in mounted.items():
+        setting = volume.replace("-", "_").upper()
+        if volume.endswith("keys") and volume != "wrapped-keys":
+            assert environment["COREVAULT_KEYS_DIR"] == place
+        else:
+            assert environment[f"COREVAULT_{setting}_URL"] == f"file://{place}"
+    assert ("COREVAULT_VAULT_URL" in environment) == (service == "worker")
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_every_setting_exists(service: str) -> None:
+    known = {f"COREVAULT_{name.upper()}" for name in (*Settings.model_fields, *(f"{name}_file" for name in SECRETS))}
+    assert set(SERVICES[service].get("environment", {})) <= known
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_no_secret_is_in_an_environment(service: str) -> None:
+    text = str(SERVICES[service].get("environment", {}))
+    assert "${" not in text
+    assert all(name.endswith("_FILE") for name in SERVICES[service].get("environment", {}) if "PASSWORD" in name)
+    for name in SERVICES[service].get("secrets", []):
+        assert COMPOSE["secrets"][name]["file"].startswith("./secrets/")
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_every_container_is_hardened(service: str) -> None:
+    told = SERVICES[service]
+    assert told["read_only"] is True
+    assert told["cap_drop"] == ["ALL"]
+    assert told["security_opt"] == ["no-new-privileges:true"]
+    assert "cap_add" not in told
+    assert "privileged" not in told
+    assert int(told["user"].split(":")[0]) > 0
+    assert all(each.split(":")[0] in {"/tmp", "/data", "/var/run/postgresql"} for each in told["tmpfs"])
+
+
+def test_api_and_worker_are_two_users_of_one_group() -> None:
+    users = {name: SERVICES[name]["user"] for name in OURS}
+    assert users == {"keys": "10002:10000", "migrate": "10001:10000", "api": "10001:10000", "worker": "10002:10000"}
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    assert "--gid 10000 corevault" in dockerfile
+    assert "--uid 10001 --gid corevault api" in dockerfile
+    assert "--uid 10002 --gid corevault worker" in dockerfile
+
+
+def test_folders_of_the_image_have_the_modes_that_their_volumes_take_over() -> None:
+    """A new volume takes owner and mode of the folder below it: what is shared with the group, and what is not."""
+    made: dict[str, tuple[str, str]] = {}
+    for line in (ROOT / "Dockerfile").read_text().splitlines():
+        if "install -d" in line:
+            words = line.replace("&&", "").replace("\\", "").split()
+            owner, mode = words[words.index("-o") + 1], words[words.index("-m") + 1]
+            made |= {word: (owner, mode) for word in words if word.startswith("/")}
+    assert made == {
+        "/areas/incoming": ("api", "2770"),
+        "/areas/wrapped-keys": ("api", "2770"),
+        "/areas/released": ("worker", "2750"),
+        "/areas/mark": ("worker", "2750"),
+        "/api-keys": ("worker", "2750"),
+        "/areas/vault": ("worker", "0700"),
+        "/keys": ("worker", "0700"),
+        "/data": ("api", "0700"),
+    }
+
+
+def test_networks_keep_apart_what_need_not_meet() -> None:
+    reached = {name: set(told.get("networks", [])) for name, told in SERVICES.items()}
+    assert reached == {
+        "postgres": {"database"},
+        "redis": {"broker"},
+        "keys": set(),
+        "migrate": {"database"},
+        "api": {"database", "broker", "outside"},
+        "worker": {"database", "broker"},
+    }
+    assert SERVICES["keys"]["network_mode"] == "none"
+    assert all(COMPOSE["networks"][name].get("internal") for name in ("database", "broker"))
+    assert SERVICES["api"]["ports"] == ["127.0.0.1:8000:8000"]
+    assert all("ports" not in told for name, told in SERVICES.items() if name != "api")
+
+
+def test_what_runs_is_watched_and_waits_for_what_it_needs() -> None:
+    for name in ("postgres", "redis", "api", "worker"):
+        assert "healthcheck" in SERVICES[name], name
+        assert SERVICES[name]["restart"] == "unless-stopped"
+    for name in ("api", "worker"):
+        assert SERVICES[name]["depends_on"] == {
+            "keys": {"condition": "service_completed_successfully"},
+            "migrate": {"condition": "service_completed_successfully"},
+            "redis": {"condition": "service_healthy"},
+        }
+    assert SERVICES["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    assert all(SERVICES[name]["restart"] == "no" for name in ("keys", "migrate"))
