@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 
 from app.inference.protocol import PRESENT, Column
 
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+"""No two ways to match a cell, which RE2 tells in half the time."""
+
+SPACES = " \t\n\r\v\f"
 STORED_TYPES: Mapping[str, type[np.generic]] = {
     "real": np.float64,
     "integer": np.float64,
@@ -103,7 +106,9 @@ def _truths(cells: pa.Array) -> Float:
 def _codes(categories: Sequence[str], cells: pa.Array) -> Float:
     text = cells if pa.types.is_string(cells.type) else cells.cast(pa.string())
     declared = pa.array(categories, type=pa.string())
-    codes = pc.coalesce(pc.index_in(text, declared), pc.index_in(pc.ascii_trim_whitespace(text), declared))
+    codes = pc.index_in(pc.ascii_trim_whitespace(text), declared)
+    if any(category != category.strip(SPACES) for category in categories):
+        codes = pc.coalesce(pc.index_in(text, declared), codes)
     return _floats(codes)
 
 

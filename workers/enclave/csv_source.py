@@ -20,7 +20,9 @@ from app.inference.protocol import Column
 from workers.enclave.faults import FileFault, Reason
 from workers.enclave.sources import Meter, Plaintext, RawRows, check_header, faults_of_the_file
 
-BLOCK_BYTES = 8 << 20  # also the longest row that is read: a longer one is a fault of the file
+BLOCK_BYTES = 2 << 20
+"""Also the longest row: a longer one is a fault of the file. The reader holds 32 blocks ahead of us."""
+
 READ_BYTES = 1 << 20
 PIECE_ROWS = 65_536
 HEADER_BYTES = 1 << 20  # the longest header: thousands of names of 63 characters
