@@ -4,6 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+import dp_accounting as _dp_accounting  # noqa: F401  (loaded before the first run, which must not meet an import)
+import opendp.prelude as _opendp  # noqa: F401
+import scipy.linalg as _scipy_linalg  # noqa: F401
+import scipy.optimize as _scipy_optimize  # noqa: F401
+import scipy.special as _scipy_special  # noqa: F401
 from celery import Celery
 
 from app.auth import models as _auth_models  # noqa: F401  (other tables point to the table of keys)

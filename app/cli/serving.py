@@ -8,6 +8,7 @@ from types import FrameType
 import uvicorn
 
 from app import tracing
+from app.cli.memory import keep_what_is_freed
 from app.config import Settings
 from app.http.addresses import AllowedHosts
 from app.http.logs import configure_logs
@@ -19,6 +20,7 @@ _GRACE_SECONDS = 5
 
 def serve(settings: Settings, listener: socket.socket) -> None:
     """Answer on ``listener`` until SIGTERM or SIGINT; streams that are open then get a few seconds."""
+    keep_what_is_freed()
     configure_logs(settings.log_level)
     tracing.configure(settings.otlp_endpoint, "corevault-api")
     services = build_services(settings)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import lapack
+import scipy
 
 from app.inference.priors import Prior
 from app.inference.protocol import Array64, Expansion
@@ -52,7 +52,7 @@ class Laplace:
 
 def solve_transposed(factor: Array64, right: Array64) -> Array64:
     """``L^-T right`` for a lower triangular ``L``."""
-    solution, _ = lapack.dtrtrs(factor, right, lower=1, trans=1)
+    solution, _ = scipy.linalg.lapack.dtrtrs(factor, right, lower=1, trans=1)
     return np.asarray(solution)
 
 
@@ -79,7 +79,7 @@ def laplace(
     expansion = posterior.expand(mean)
     factor = _cholesky(expansion.information)
     for _ in range(MAX_NEWTON_STEPS):
-        step, _ = lapack.dpotrs(factor, expansion.gradient, lower=1)
+        step, _ = scipy.linalg.lapack.dpotrs(factor, expansion.gradient, lower=1)
         decrement = float(expansion.gradient @ step)
         if decrement < tolerance:
             return Laplace(mean + step, factor)
@@ -117,11 +117,11 @@ class _Posterior:
 def _cholesky(matrix: Array64) -> Array64:
     """Lower factor; a matrix that rounding made indefinite gets the smallest sufficient power of ten as a ridge."""
     ridge = np.finfo(np.float64).eps * float(np.trace(matrix))
-    factor, fault = lapack.dpotrf(matrix, lower=1, clean=1)
+    factor, fault = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
     while fault and np.isfinite(ridge) and ridge > 0:
         lifted = matrix.copy()
         lifted.flat[:: len(matrix) + 1] += ridge
-        factor, fault = lapack.dpotrf(lifted, lower=1, clean=1)
+        factor, fault = scipy.linalg.lapack.dpotrf(lifted, lower=1, clean=1)
         ridge *= 10
     if fault or not np.isfinite(factor[-1, -1]):
         raise LaplaceDiverged("the weighted points are not finite")

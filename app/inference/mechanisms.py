@@ -9,7 +9,6 @@ import math
 from typing import Any, Protocol
 
 import numpy as np
-import opendp.prelude as opendp
 from numpy.typing import NDArray
 
 from app.inference.protocol import Array32, Array64, Integers
@@ -43,7 +42,10 @@ class DiscreteGaussian:
     """
 
     def __init__(self) -> None:
-        opendp.enable_features("contrib")
+        import opendp.prelude  # noqa: PLC0415  (the API knows this class, and draws nothing)
+
+        opendp.prelude.enable_features("contrib")
+        self._library = opendp.prelude
         self._measurements: dict[float, Any] = {}
 
     def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
@@ -68,8 +70,9 @@ class DiscreteGaussian:
         if not (math.isfinite(scale) and 0 < scale <= MAX_SCALE * GRID):
             raise ValueError("the scale of the noise is out of range")
         if scale not in self._measurements:
-            domain = opendp.vector_domain(opendp.atom_domain(T="i64"))
-            self._measurements[scale] = opendp.m.make_gaussian(domain, opendp.l2_distance(T="f64"), scale=scale)
+            library = self._library
+            domain = library.vector_domain(library.atom_domain(T="i64"))
+            self._measurements[scale] = library.m.make_gaussian(domain, library.l2_distance(T="f64"), scale=scale)
         return np.asarray(self._measurements[scale](sums.tolist()), dtype=np.int64)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from app.errors import InvalidRequest
 from app.inference.protocol import Array64, DesignColumn, Model, PriorSpec
@@ -104,7 +104,7 @@ class HierarchicalPrior:
         """Log density at parameters ``(n, D)``, shape ``(n,)``."""
         v, d = self.degrees_of_freedom, self._shared
         shared = -0.5 * (v + d) * np.log1p(self._squares(theta) / v)
-        constant = gammaln((v + d) / 2) - gammaln(v / 2) - 0.5 * d * np.log(v * np.pi)
+        constant = scipy.special.gammaln((v + d) / 2) - scipy.special.gammaln(v / 2) - 0.5 * d * np.log(v * np.pi)
         apart = np.square(theta / self.scales)[:, d:].sum(axis=1)
         constant -= 0.5 * self.apart * np.log(2 * np.pi) + np.log(self.scales).sum()
         return np.asarray(shared - 0.5 * apart + constant)

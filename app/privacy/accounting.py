@@ -8,9 +8,6 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-import dp_accounting
-from dp_accounting import rdp
-
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent, PrivacyEvent, UnknownEvent, flatten
 
 ACCOUNTANT = "rdp"
@@ -123,9 +120,7 @@ def _divergences(rate: float, noise: float, orders: tuple[float, ...]) -> tuple[
     priced = [order for order in orders if rate == 1 or order <= HIGHEST_SAMPLED_ORDER]
     if not priced or noise < _LEAST_NOISE:
         return (math.inf,) * len(orders)
-    accountant = rdp.RdpAccountant(priced, dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
-    accountant.compose(_library_event(rate, noise))
-    values = dict(zip(priced, map(float, accountant.rdp), strict=True))
+    values = dict(zip(priced, _by_library(rate, noise, priced), strict=True))
     if not all(value >= -1 / _ABSOLUTE_PARTS for value in values.values()):
         raise UnknownEvent("the accountant has no price for this event")
     return tuple(max(0.0, values.get(order, math.inf)) for order in orders)
@@ -140,6 +135,11 @@ def _rate_and_noise(event: AtomicEvent) -> tuple[float, float]:
     raise UnknownEvent("this event has no price")
 
 
-def _library_event(rate: float, noise: float) -> dp_accounting.DpEvent:
+def _by_library(rate: float, noise: float, orders: Sequence[float]) -> list[float]:
+    import dp_accounting  # noqa: PLC0415  (seconds and 50 MiB, which a process that prices nothing can do without)
+
     gaussian = dp_accounting.GaussianDpEvent(float(noise))
-    return gaussian if rate == 1 else dp_accounting.PoissonSampledDpEvent(float(rate), gaussian)
+    event = gaussian if rate == 1 else dp_accounting.PoissonSampledDpEvent(float(rate), gaussian)
+    accountant = dp_accounting.rdp.RdpAccountant(orders, dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
+    accountant.compose(event)
+    return [float(value) for value in accountant.rdp]

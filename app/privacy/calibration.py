@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
+import scipy  # which loads its parts when they are used
 
 from app.privacy.accounting import INFINITE, MOST_NOISE, ORDERS, UNIT_BITS, composable, cost, epsilon, renyi
 from app.privacy.events import PrivacyEvent
@@ -85,7 +85,7 @@ class _Search:
         low, high = _bracket(excess, math.log(enough))
         if excess(high) > 0:
             return enough
-        noise = math.exp(brentq(excess, low, high, xtol=_TOLERANCE, rtol=8.9e-16) if low < high else low)
+        noise = math.exp(scipy.optimize.brentq(excess, low, high, xtol=_TOLERANCE, rtol=8.9e-16) if low < high else low)
         while noise < enough and cost(self.plan(noise), self.delta, (order,)) > self.target:
             noise *= 1 + _TOLERANCE
         return min(noise, enough)

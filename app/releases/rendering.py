@@ -7,9 +7,8 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +17,6 @@ from numpy.typing import NDArray
 
 from app.errors import Internal
 from app.inference.protocol import Posterior, Pseudocoreset
-
-MEDIA_TYPES: Final[Mapping[str, str]] = {
-    "json": "application/json",
-    "csv": "text/csv",
-    "parquet": "application/vnd.apache.parquet",
-    "npz": "application/x-npz",
-}
-"""Format -> media type, in our order of preference."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest date that a zip archive can hold: no clock in the bytes
 
@@ -39,7 +30,7 @@ class Table:
 
 
 def render(points: Pseudocoreset, *, discrete_target: bool) -> dict[str, bytes]:
-    """Format -> bytes, for every format of :data:`MEDIA_TYPES`.
+    """Format -> bytes, for every format of :data:`app.releases.formats.MEDIA_TYPES`.
 
     Raises:
         Internal: if shapes do not fit together, a value is not finite (in the posterior, too), or a weight is negative.

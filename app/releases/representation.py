@@ -6,9 +6,9 @@ from typing import Any, Final, Literal
 
 from app.errors import PreconditionFailed, RangeNotSatisfiable
 from app.http.digests import digest_header
+from app.releases.formats import MEDIA_TYPES
 from app.releases.models import Release
 from app.releases.negotiation import Slice, Unsatisfiable, choose, not_modified, precondition_holds, requested_range
-from app.releases.rendering import MEDIA_TYPES
 
 FOREVER: Final = "public, max-age=31536000, immutable"
 KEYED: Final = "private, no-cache"

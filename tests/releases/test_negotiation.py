@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import NotAcceptable
+from app.releases.formats import MEDIA_TYPES
 from app.releases.negotiation import Slice, Unsatisfiable, choose, not_modified, precondition_holds, requested_range
-from app.releases.rendering import MEDIA_TYPES
 
 ETAG = '"abc"'
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import rfc8785
 
-from app.releases.rendering import MEDIA_TYPES
+from app.releases.formats import MEDIA_TYPES
 from app.vault.signing import verify
 from tests.factories import rows
 from tests.factories.datasets import problem

@@ -11,7 +11,8 @@ import pytest
 
 from app.errors import Internal
 from app.inference.protocol import DesignColumn, Posterior, Pseudocoreset
-from app.releases.rendering import MEDIA_TYPES, render
+from app.releases.formats import MEDIA_TYPES
+from app.releases.rendering import render
 
 DESIGN = (
     DesignColumn("age", "age", {"kind": "affine", "center": 53.5, "scale": 36.5}),

@@ -5,7 +5,7 @@ is what brings ``P0 + t I`` closest to the target's precision.
 """
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 
 from app.inference.fitting.points import Points
 from app.inference.fitting.target import Target
@@ -25,7 +25,9 @@ def averaged(model: GaussianMean, prior: Prior, target: Target, size: int) -> Po
         return float(np.trace(np.linalg.solve(precision, target.precision)) + np.linalg.slogdet(precision)[1])
 
     start = np.log(max(trace, np.finfo(np.float64).tiny))
-    found = minimize_scalar(loss, bounds=(start - _SPAN, start + _SPAN), method="bounded", options={"xatol": 1e-12})
+    found = scipy.optimize.minimize_scalar(
+        loss, bounds=(start - _SPAN, start + _SPAN), method="bounded", options={"xatol": 1e-12}
+    )
     information = float(np.exp(found.x))
     u = np.tile(target.mean - prior.gradient(target.mean) / information, (size, 1))
     return Points(u, np.zeros(size), np.full(size, information * model.noise**2 / size))

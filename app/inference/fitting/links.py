@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.special import expit, log_ndtr
+import scipy
 
 from app.inference.models.linear import LinearRegression, LinearRegressionOfUnknownNoise
 from app.inference.models.logistic import LogisticRegression
@@ -75,8 +75,8 @@ class LogisticLink(_Labels):
 
     def curve(self, a: Array64, y: Array64) -> Curve:
         """The derivatives at ``a``; both labels share the curvature."""
-        success = expit(a)
-        failure = expit(-a)
+        success = scipy.special.expit(a)
+        failure = scipy.special.expit(-a)
         curvature = success * failure
         return Curve(np.where(y > 0, failure, -success), curvature, curvature * (failure - success))
 
@@ -89,7 +89,7 @@ class ProbitLink(_Labels):
         sign = np.where(y > 0, 1.0, -1.0)
         s = sign * a
         with np.errstate(over="ignore", under="ignore"):
-            ratio = np.exp(-0.5 * np.square(s) - 0.5 * np.log(2 * np.pi) - log_ndtr(s))
+            ratio = np.exp(-0.5 * np.square(s) - 0.5 * np.log(2 * np.pi) - scipy.special.log_ndtr(s))
         far = s < -1e4
         curvature = np.where(far, 1.0, ratio * (ratio + s))
         bend = np.where(far, 0.0, ratio - curvature * (2 * ratio + s))

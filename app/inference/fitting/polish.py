@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from app.inference.fitting.charts import Chart
 from app.inference.fitting.mode import mode_of
@@ -37,7 +37,9 @@ def polished(problem: Problem, chart: Chart, iterations: int) -> Points | None:
     descent = _Descent(problem, chart, problem.target.mean)
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-9}
     with suppress(_Hopeless):
-        minimize(descent, chart.position(), jac=True, method="L-BFGS-B", bounds=chart.bounds, options=options)
+        scipy.optimize.minimize(
+            descent, chart.position(), jac=True, method="L-BFGS-B", bounds=chart.bounds, options=options
+        )
     return descent.points
 
 

@@ -15,8 +15,8 @@ equations; failing that, both labels at each of ``centre +- spread``, in closed 
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import root
 
 from app.inference.fitting.links import Link
 from app.inference.protocol import Array64
@@ -127,7 +127,7 @@ def _triple(link: Link, moments: Moments, size: int) -> Scalars | None:
         return np.nan_to_num(found, nan=1e6, posinf=1e6, neginf=-1e6)
 
     start = np.array([0.0, -0.5 * np.log(1 - share), np.log(share * max(up, down))])
-    solution = root(residual, start, tol=1e-14).x
+    solution = scipy.optimize.root(residual, start, tol=1e-14).x
     locations, masses = kinds(solution)
     if np.max(np.abs(residual(solution))) > _RESIDUAL:
         return None

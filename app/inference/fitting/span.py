@@ -14,7 +14,7 @@ which for eigenvectors is ``1/2 sum (l (1 + m^2) - 1 - log l)`` over those left 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+import scipy
 
 from app.inference.fitting.problem import Curved
 from app.inference.fitting.target import Target
@@ -49,9 +49,9 @@ class Whitened:
 
 def whitened(target: Target, prior_precision: Array64) -> Whitened:
     """The target as the prior's ``(D, D)`` precision sees it."""
-    root, _ = lapack.dpotrf(prior_precision, lower=1, clean=1)
-    half, _ = lapack.dtrtrs(root, target.precision, lower=1)
-    precision, _ = lapack.dtrtrs(root, half.T, lower=1)
+    root, _ = scipy.linalg.lapack.dpotrf(prior_precision, lower=1, clean=1)
+    half, _ = scipy.linalg.lapack.dtrtrs(root, target.precision, lower=1)
+    precision, _ = scipy.linalg.lapack.dtrtrs(root, half.T, lower=1)
     return Whitened(root, 0.5 * (precision + precision.T), root.T @ target.mean)
 
 
@@ -68,9 +68,9 @@ def spanned(target: Target, prior: Curved, most: int) -> Span:
     for _ in range(2):  # what is left to the prior moves the mode, and a mode may move the prior's precision
         information, rotation, mean = _restricted(view, frame)
         basis = view.root @ frame @ rotation
-        theta, _ = lapack.dtrtrs(view.root, frame @ rotation @ mean, lower=1, trans=1)
+        theta, _ = scipy.linalg.lapack.dtrtrs(view.root, frame @ rotation @ mean, lower=1, trans=1)
         view = whitened(target, prior.precision(theta))
-    pull, _ = lapack.dtrtrs(view.root, -prior.gradient(theta), lower=1)
+    pull, _ = scipy.linalg.lapack.dtrtrs(view.root, -prior.gradient(theta), lower=1)
     basis = view.root @ frame @ rotation
     return Span(basis, information, mean, rotation.T @ frame.T @ pull)
 

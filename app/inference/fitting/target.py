@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+import scipy
 
 from app.inference.protocol import Array64
 
@@ -40,10 +40,10 @@ def target_of(mean: Array64, precision: Array64, prior_precision: Array64) -> Ta
 
 def inverse_root(matrix: Array64) -> Array64 | None:
     """``W`` with ``W matrix W' = I``, by Cholesky without a ridge; None for what is not positive definite."""
-    factor, fault = lapack.dpotrf(matrix, lower=1, clean=1)
+    factor, fault = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
     if fault or not np.all(np.isfinite(factor)):
         return None
-    inverse, fault = lapack.dtrtri(factor, lower=1)
+    inverse, fault = scipy.linalg.lapack.dtrtri(factor, lower=1)
     return None if fault or not np.all(np.isfinite(inverse)) else np.asarray(inverse)
 
 

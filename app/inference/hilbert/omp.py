@@ -5,8 +5,8 @@ the last one's active set, on the Gram matrix of their directions.
 """
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from app.inference.hilbert import Selection, VectorSum, collect
 from app.inference.protocol import Array64
@@ -72,5 +72,5 @@ def _descend(
 
 def _solve(gram: Array64, right: Array64) -> Array64:
     lifted = gram + _RIDGE * np.eye(len(gram))
-    _, solution, _ = lapack.dposv(lifted, right, lower=1)
+    _, solution, _ = scipy.linalg.lapack.dposv(lifted, right, lower=1)
     return np.asarray(solution)

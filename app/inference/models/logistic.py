@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from app.inference.models.bounded import ACTIVATION, bounded
 from app.inference.models.definition import Family
@@ -72,7 +72,7 @@ class LogisticRegression(Labels):
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
         activation = rows @ theta
-        failure = expit(-activation)
+        failure = scipy.special.expit(-activation)
         weighted = weights * failure
         return Expansion(
             value=-float(weights @ np.logaddexp(0, -activation)),
@@ -101,7 +101,7 @@ class LogisticRegression(Labels):
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
         """Labels 0 or 1, shape ``(n,)``, with ``P(1) = sigmoid(x'theta)``."""
-        return np.where(rng.random(len(x)) < expit(x @ theta), 1.0, 0.0)
+        return np.where(rng.random(len(x)) < scipy.special.expit(x @ theta), 1.0, 0.0)
 
 
 def _failure(rows: Array32, theta: Array64) -> Array32:

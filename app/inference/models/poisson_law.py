@@ -11,8 +11,8 @@ import math
 from typing import Any, Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from app.inference.protocol import Array64
 
@@ -87,7 +87,7 @@ def _law(rate: Array64, k: Array64) -> tuple[Array64, Array64]:
     eta = np.copysign(np.sqrt(2 * half), m)
     bell = np.exp(-np.minimum(a * half, 600)) / np.sqrt(2 * math.pi * a)
     correction = _first(m, eta) + (_second(m, eta) + _polynomial(_SERIES[2], np.clip(eta, -1, 1)) / a) / a
-    distribution = ndtr(-np.clip(eta * np.sqrt(a), -30, 30)) + bell * correction
+    distribution = scipy.special.ndtr(-np.clip(eta * np.sqrt(a), -30, 30)) + bell * correction
     stirling = 1 + (1 / 12 + (1 / 288 - 139 / 51840 / a) / a) / a
     return distribution, bell * a / (rate * stirling)
 

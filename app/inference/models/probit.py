@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
 
 from app.inference.models.bounded import bounded
 from app.inference.models.definition import Family
@@ -31,7 +31,7 @@ class ProbitRegression(Labels):
         values = np.matmul(rows, draws.T, out=out)
         if values.dtype == np.float32:
             return log_cdf(values)
-        return np.asarray(log_ndtr(values, out=values))
+        return np.asarray(scipy.special.log_ndtr(values, out=values))
 
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
@@ -46,7 +46,7 @@ class ProbitRegression(Labels):
         ratio = _ratio(activation)
         curvature = weights * ratio * (ratio + activation)
         return Expansion(
-            value=float(weights @ log_ndtr(activation)),
+            value=float(weights @ scipy.special.log_ndtr(activation)),
             gradient=rows.T @ (weights * ratio),
             information=rows.T @ (rows * curvature[:, None]),
         )
@@ -72,12 +72,12 @@ class ProbitRegression(Labels):
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
         """Labels 0 or 1, shape ``(n,)``, with ``P(1) = Phi(x'theta)``."""
-        return np.where(rng.random(len(x)) < ndtr(x @ theta), 1.0, 0.0)
+        return np.where(rng.random(len(x)) < scipy.special.ndtr(x @ theta), 1.0, 0.0)
 
 
 def _ratio(activation: Array64) -> Array64:
     """``h``, which tends to ``-a`` on the left."""
-    return np.asarray(np.exp(-0.5 * np.square(activation) - LOG_ROOT_TAU - log_ndtr(activation)))
+    return np.asarray(np.exp(-0.5 * np.square(activation) - LOG_ROOT_TAU - scipy.special.log_ndtr(activation)))
 
 
 def _ratios(rows: Array32, theta: Array64) -> tuple[Array32, Array32]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 from app.inference.design import Design
 from app.inference.mechanisms import GRID, BadQuestion, admissible_clip
@@ -52,7 +52,7 @@ class PotentialSum:
             if len(buffer) < size:
                 buffer = np.empty(size, dtype=np.float32)
             values = losses(block, buffer[:size].reshape(self.length, -1).T)
-            return np.asarray(blas.sger(-1, values @ mean, ones, a=values, overwrite_a=1))
+            return np.asarray(scipy.linalg.blas.sger(-1, values @ mean, ones, a=values, overwrite_a=1))
 
         return -clipped_sum(centred, rows, present, rows_per_unit, length=self.length, clip=clip)
 

@@ -13,7 +13,7 @@ The data enter by their second moments: one pass, memory for p^2 numbers.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+import scipy
 
 from app.inference.models.linear import LinearRegression
 from app.inference.priors import NormalPrior
@@ -68,7 +68,7 @@ class LinearResiduals:
         rows = model.fold(points.u, points.y)
         of_points = rows.T @ (rows * points.weights[:, None])
         left = (self._moments - of_points) / model.noise**2
-        factor, _ = lapack.dpotrf(self._precision + of_points[:p, :p] / model.noise**2, lower=1, clean=1)
+        factor, _ = scipy.linalg.lapack.dpotrf(self._precision + of_points[:p, :p] / model.noise**2, lower=1, clean=1)
         mean = _solve(factor, of_points[None, p, :p] / model.noise**2)[0]
         pull = _solve(factor, (left[p, :p] - left[:p, :p] @ mean)[None, :])[0]
         across, errors = _solve(factor, points.u), rows[:, p] - points.u @ mean
@@ -82,5 +82,5 @@ class LinearResiduals:
 
 def _solve(factor: Array64, rows: Array64) -> Array64:
     """``rows @ V`` with ``V^-1 = L L'``."""
-    solution, _ = lapack.dpotrs(factor, rows.T, lower=1)
+    solution, _ = scipy.linalg.lapack.dpotrs(factor, rows.T, lower=1)
     return np.asarray(solution).T

@@ -9,7 +9,7 @@ the spectrum eigenvalues beyond the noise's own, whose edge is that of the semic
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr
+import scipy
 
 from app.inference.protocol import Array64
 
@@ -41,7 +41,7 @@ def denoised(answer: Array64, centre: Array64, directions: Array64, noise: float
 
 def _shrunk(deviation: Array64, directions: Array64, noise: float) -> tuple[Array64, float, float]:
     size = len(deviation)
-    basis, triangle, _ = qr(directions, pivoting=True)
+    basis, triangle, _ = scipy.linalg.qr(directions, pivoting=True)
     diagonal = np.abs(np.diag(triangle))
     k = int(np.sum(diagonal > 1e-6 * max(diagonal[0], _TINY))) if np.any(directions) else 0
     turned = basis.T @ deviation @ basis

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
+import scipy
 
 from app.inference.protocol import Array64, Oracle
 from app.inference.questions import BoundedScoreSum, InformationSum
@@ -94,7 +94,7 @@ def _moved(state: State, turn: int) -> State:
 def metric(information: Array64) -> tuple[Array64, Array64]:
     """``L`` with ``L L' = information``, lower triangular, and its inverse."""
     factor = np.asarray(np.linalg.cholesky(information), dtype=np.float64)
-    return factor, np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True))
+    return factor, np.asarray(scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True))
 
 
 def _believed(state: State, move: Array64, turn: int) -> float:

@@ -1,0 +1,19 @@
+"""What an API process does without until it prices something, so that it stays small while bodies stream through it."""
+
+import subprocess
+import sys
+
+import pytest
+
+LARGE = ("dp_accounting", "opendp.prelude", "pyarrow", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats")
+
+
+def loaded(module: str) -> set[str]:
+    code = f"import sys, {module}; print(*(name for name in {LARGE!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(("module", "expected"), [("app.main", set()), ("workers.celery_app", set(LARGE))])
+def test_the_api_loads_large_libraries_late_and_a_worker_before_its_first_run(module: str, expected: set[str]) -> None:
+    assert loaded(module) == expected
