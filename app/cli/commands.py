@@ -9,7 +9,7 @@ import typer
 from app.cli import installation, verification
 from app.cli.failures import explained, fail, load_settings
 from app.cli.keys import keys_cli
-from app.cli.sockets import check_bind, listen
+from app.cli.sockets import check_bind, check_certificate, listen
 from app.cli.up import run
 
 Host = Annotated[str, typer.Option(envvar="COREVAULT_HOST", help="Address to listen on.")]
@@ -43,6 +43,7 @@ def up(
     """Run everything from one folder: migrate, then API and worker until a signal."""
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
+    check_certificate(settings)
     with explained():
         run(settings, host, port, bootstrap_key)
 
@@ -59,6 +60,7 @@ def api(
 
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
+    check_certificate(settings)
     with explained():
         serve(settings, listen(host, port) if fd is None else socket.socket(fileno=fd))
 

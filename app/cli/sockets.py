@@ -1,6 +1,7 @@
 """Where the API listens: nobody reaches it in the clear from another machine."""
 
 import socket
+import ssl
 from contextlib import ExitStack
 from ipaddress import ip_address
 
@@ -18,6 +19,20 @@ def check_bind(host: str, settings: Settings) -> None:
         fail(
             f"refusing to listen on {host} without TLS: set COREVAULT_TLS_CERT and COREVAULT_TLS_KEY, "
             "or COREVAULT_BEHIND_TLS=1 where a proxy in front speaks TLS",
+            MISUSED,
+        )
+
+
+def check_certificate(settings: Settings) -> None:
+    """Refuse a certificate that the server could not use, before anything is started with it."""
+    if settings.tls_cert is None or settings.tls_key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError:  # also what the TLS library says
+        fail(
+            "COREVAULT_TLS_CERT and COREVAULT_TLS_KEY must name PEM files with a certificate chain and its own key, "
+            "both readable",
             MISUSED,
         )
 
