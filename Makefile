@@ -72,11 +72,13 @@ out-of-core: $(INSTALLED) ## A question about an encrypted table that does not f
 
 faults: $(INSTALLED) ## Seeded runs of crashes, lost and late messages, clock jumps and full disks (RUNS=10000)
 	$(BIN)/python -m tests.faults.seeded --runs $(or $(RUNS),10000)
+
 ledger-bench: $(INSTALLED) ## Reservations a second on a PostgreSQL of its own, into docs/benchmarks
 	$(BIN)/python -m benchmarks.ledger --csv docs/benchmarks/ledger.csv
 
-race: $(INSTALLED) ## 1,000 races of 24 clients for one budget, at the ledger's service
+race: $(INSTALLED) ## 1,000 races of 24 clients on SQLite, and a million attempts on PostgreSQL: nobody overspends
 	$(BIN)/python -m tests.ledger.race
+	$(BIN)/python -m tests.ledger.stampede
 
 lock: ## Pin the dependencies anew, with hashes and without addresses (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

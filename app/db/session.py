@@ -6,12 +6,23 @@ Messages are queued by ``after_commit`` and sent only once the transaction is du
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.db.engine import empty_log
+from app.errors import DependencyUnavailable
+
+T = TypeVar("T")
+ATTEMPTS = 3
+ROLLED_BACK = frozenset({"40001", "40P01"})
+"""PostgreSQL's codes for a serialization failure and a deadlock."""
+UNANSWERED = (
+    "The database was lost before it said whether it kept this. Ask again under the same Idempotency-Key, or look "
+    "first whether it happened."
+)
 
 
 class ReadSession(Session):
@@ -35,6 +46,24 @@ class WriteSession(ReadSession):
     def after_rollback(self, action: Callable[["WriteSession"], None]) -> None:
         """Run ``action`` in a transaction of its own if this one rolls back: for what must be kept all the same."""
         self.info.setdefault("after_rollback", []).append(action)
+
+
+def _commit(session: WriteSession) -> None:
+    """Commit, and never say that nothing happened where that is not known.
+
+    Raises:
+        DependencyUnavailable: the connection was lost before the answer came.
+    """
+    try:
+        session.commit()
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise DependencyUnavailable(UNANSWERED) from None
+        raise
+
+
+def _kept_nothing(error: DBAPIError) -> bool:
+    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in ROLLED_BACK
 
 
 class Database:
@@ -62,13 +91,29 @@ class Database:
         with WriteSession(self._writer, expire_on_commit=False) as session:
             try:
                 yield session
-                session.commit()
+                _commit(session)
             except BaseException:
                 session.rollback()
                 self._after_rollback(session)
                 raise
             for action in session.info.pop("after_commit", []):
                 action()
+
+    def transact(self, action: Callable[[WriteSession], T]) -> T:
+        """``action`` in one transaction; again, a few times, where the database is known to have kept nothing of it.
+
+        That is: it chose this transaction to end a deadlock, or was lost before it was told to commit. Once it was
+        told, only the caller can know what to do: see :data:`UNANSWERED`.
+        """
+        for _ in range(ATTEMPTS - 1):
+            try:
+                with self.write() as tx:
+                    return action(tx)
+            except DBAPIError as error:
+                if not _kept_nothing(error):
+                    raise
+        with self.write() as tx:
+            return action(tx)
 
     def _after_rollback(self, failed: WriteSession) -> None:
         for action in failed.info.pop("after_rollback", []):

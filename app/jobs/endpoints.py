@@ -9,6 +9,7 @@ from fastapi.sse import EventSourceResponse
 
 from app.audit.journal import record
 from app.auth.caller import AnyCaller, Caller, require
+from app.db import WriteSession
 from app.errors import BudgetExceeded, CorevaultError
 from app.http.idempotency import Answer, Idempotent, IdempotentRequest, idempotent
 from app.http.openapi import problem_responses
@@ -68,8 +69,7 @@ def _calibrate(services: Services, caller: Caller, body: JobBody) -> None:
 
 
 def _submit(services: Services, caller: Caller, request: IdempotentRequest, body: JobBody) -> JSONResponse:
-    with services.database.write() as tx:
-
+    def submitted(tx: WriteSession) -> JSONResponse:
         def produce() -> Answer:
             service.check_room(tx, caller, services.limits.active_jobs)
             job = service.submit(tx, services.ledger, _lifecycle(services), caller, body)
@@ -77,6 +77,8 @@ def _submit(services: Services, caller: Caller, request: IdempotentRequest, body
             return Answer.of(202, job_view(job), {"Location": f"/v1/jobs/{job.id}"})
 
         return idempotent(tx, caller.id, request, produce, lifetime=None)
+
+    return services.database.transact(submitted)
 
 
 @router.get("/jobs")

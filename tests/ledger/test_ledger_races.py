@@ -1,7 +1,8 @@
-"""Races and crashes on real SQLite files."""
+"""Races and crashes, on real SQLite files and on PostgreSQL."""
 
 import os
 import shutil
+from collections import Counter, defaultdict
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from app.db import Database, make_engine
 from app.ledger import Ledger
 from app.vault.signing import Signer
 from tests.ledger.race import CLIENTS, Lost, prepare, race
+from tests.ledger.stampede import ACCOUNTS, LIMIT, Held, Overspent, check, stampede
 from tests.ledger.support import SEED, Bench, costing
 
 
@@ -63,3 +65,19 @@ def test_a_crash_before_the_commit_leaves_no_trace(bench: Bench, database_url: s
     if step == "reserve":
         again.open("job_1")
     again.database.dispose()
+
+
+@pytest.mark.services
+@pytest.mark.timeout(900)
+def test_nobody_overspends_in_fifty_thousand_attempts(database_url: str) -> None:
+    """W9: several processes on PostgreSQL; ``make race`` makes it a million."""
+    assert stampede(database_url, 50_000) > ACCOUNTS
+
+
+@pytest.mark.services
+def test_a_stampede_notices_what_the_ledger_does_not_hold(bench: Bench) -> None:
+    """A client that says that it holds a job which nobody admitted."""
+    bench.open_account("ds_0", population="race 0", epsilon=LIMIT)
+    boastful = Held(entries=Counter({"ds_0": 1}), kept=defaultdict(Counter, {"ds_0": Counter({0.5: 1})}))
+    with pytest.raises(Overspent):
+        check(bench.database, bench.ledger, "ds_0", [boastful])

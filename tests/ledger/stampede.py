@@ -1,0 +1,162 @@
+"""Clients in several processes want more than there is, again and again, on a PostgreSQL: nobody may overspend.
+
+Clients reserve jobs of several sizes on a few accounts, and give some back, so that the budget is contended to the end.
+Afterwards each account is priced anew by dp-accounting from what its clients say that they hold. Run as a module for a
+million attempts on a server of its own; exits non-zero if an account is overspent or does not add up.
+"""
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+
+from app.db import Database, make_engine
+from app.db.migrations import upgrade
+from app.errors import BudgetExceeded
+from app.ledger import Charge, Ledger
+from app.vault.signing import Signer
+from tests.factories.servers import Postgres
+from tests.ledger import naive
+from tests.ledger.support import DELTA, costing
+
+ATTEMPTS, PROCESSES, THREADS, ACCOUNTS = 1_000_000, 2, 8, 8
+LIMIT, SIZES, GIVEN_BACK = 1.0, (0.1, 0.2, 0.3, 0.5), 0.1
+
+
+class Overspent(Exception):
+    """An account holds more than its limit, or does not add up."""
+
+
+@dataclass
+class Held:
+    """What one process's clients hold: how many jobs of each size an account admitted and kept."""
+
+    attempts: int = 0
+    kept: defaultdict[str, Counter[float]] = field(default_factory=lambda: defaultdict(Counter))
+    entries: Counter[str] = field(default_factory=Counter)
+
+
+def stampede(url: str, attempts: int) -> int:
+    """Race for the accounts of the migrated database at ``url``; returns how often somebody was admitted.
+
+    Raises:
+        Overspent: see there.
+    """
+    with _database(url) as database:
+        for number in range(ACCOUNTS):
+            _open_account(database, number)
+    with get_context("spawn").Pool(PROCESSES) as pool:
+        shares = [(url, attempts // PROCESSES, number) for number in range(PROCESSES)]
+        held = pool.starmap(_process, shares)
+    with _database(url) as database:
+        return sum(check(database, _LEDGER, f"ds_{number}", held) for number in range(ACCOUNTS))
+
+
+def _process(url: str, attempts: int, number: int) -> Held:
+    held = Held()
+    with _database(url) as database, ThreadPoolExecutor(THREADS) as pool:
+        each = attempts // THREADS
+        for part in pool.map(lambda thread: _client(database, f"{number}_{thread}", each), range(THREADS)):
+            held.attempts += part.attempts
+            held.entries += part.entries
+            for dataset_id, kept in part.kept.items():
+                held.kept[dataset_id] += kept
+    return held
+
+
+def _client(database: Database, name: str, attempts: int) -> Held:
+    held, ledger, chance = Held(), _LEDGER, random.Random(name)
+    for index in range(attempts):
+        dataset_id, size = f"ds_{chance.randrange(ACCOUNTS)}", chance.choice(SIZES)
+        job_id = f"job_{name}_{index}"
+        held.attempts += 1
+        try:
+            with database.write() as tx:
+                ledger.reserve(tx, dataset_id, job_id, _charge(size))
+        except BudgetExceeded:
+            continue
+        held.entries[dataset_id] += 1
+        if chance.random() < GIVEN_BACK:
+            with database.write() as tx:
+                ledger.void(tx, job_id)
+            held.entries[dataset_id] += 1
+        else:
+            held.kept[dataset_id][size] += 1
+    return held
+
+
+def check(database: Database, ledger: Ledger, dataset_id: str, held: list[Held]) -> int:
+    """How many jobs the account holds.
+
+    Raises:
+        Overspent: they cost more than the limit together, or are not what the clients say.
+    """
+    kept: Counter[float] = sum((part.kept[dataset_id] for part in held), Counter())
+    charges = [_charge(size) for size, count in kept.items() for _ in range(count)]
+    with database.read() as session:
+        budget, broken = ledger.budget(session, dataset_id), ledger.verify(session)
+    entries = 1 + sum(part.entries[dataset_id] for part in held)
+    priced = naive.epsilon(charges, DELTA)
+    sound = not broken and (budget.version, budget.jobs.reserved) == (entries, len(charges))
+    if priced > LIMIT or not sound or abs(budget.reserved.epsilon - priced) > 1e-6:
+        raise Overspent(f"{len(charges)} jobs of {priced} together; {budget}")
+    return len(charges)
+
+
+_LEDGER = Ledger(Signer(bytes(32)), max_epsilon=LIMIT)
+
+
+def _charge(size: float) -> Charge:
+    return costing(size)
+
+
+def _open_account(database: Database, number: int) -> None:
+    with database.write() as tx:
+        _LEDGER.open_account(
+            tx,
+            owner_id="key_race",
+            population=f"race {number}",
+            dataset_id=f"ds_{number}",
+            unit={"kind": "row"},
+            slots=1_000,
+            epsilon=LIMIT,
+            delta=DELTA,
+        )
+
+
+@contextmanager
+def _database(url: str) -> Iterator[Database]:
+    database = Database(make_engine(url, connections=THREADS))
+    try:
+        yield database
+    finally:
+        database.dispose()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--attempts", type=int, default=ATTEMPTS)
+    attempts = parser.parse_args().attempts
+    started = time.monotonic()
+    with Postgres() as server:
+        with _database(server.url) as database:
+            upgrade(database.engine)
+        try:
+            jobs = stampede(server.url, attempts)
+        except Overspent as overspent:
+            print(f"overspent: {overspent}")
+            return 1
+    print(
+        f"{attempts} attempts for {ACCOUNTS} accounts: {jobs} jobs, none overspent ({time.monotonic() - started:.0f} s)"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
