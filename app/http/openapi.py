@@ -29,6 +29,7 @@ PROBLEM_SCHEMA: dict[str, Any] = {
     },
 }
 _UNREAD = ("content_too_large", "unsupported_media_type")
+_UNWELCOME = ("unauthenticated", "forbidden", "rate_limited", "dependency_unavailable")
 _EXTRA: dict[str, dict[str, Any]] = {
     "invalid_request": {"errors": [{"pointer": "/privacy/epsilon", "message": "Use a number greater than 0."}]},
     "budget_exceeded": {
@@ -80,6 +81,7 @@ def describe(app: FastAPI) -> None:
             schema["components"]["responses"] = {code: _response(code) for code in PROBLEMS}
             _exemplify(schemas)
             _refuse_bodies(schema["paths"])
+            _refuse_callers(schema["paths"])
             app.openapi_schema = schema
         return app.openapi_schema
 
@@ -97,6 +99,15 @@ def _refuse_bodies(paths: dict[str, dict[str, Any]]) -> None:
         for operation in operations.values():
             if "application/json" in operation.get("requestBody", {}).get("content", {}):
                 for status, response in problem_responses(*_UNREAD).items():
+                    operation["responses"].setdefault(str(status), response)
+
+
+def _refuse_callers(paths: dict[str, dict[str, Any]]) -> None:
+    """Say of whatever takes a credential that it may be none, carry no role of ours, or come too often."""
+    for operations in paths.values():
+        for operation in operations.values():
+            if operation.get("security"):
+                for status, response in problem_responses(*_UNWELCOME).items():
                     operation["responses"].setdefault(str(status), response)
 
 

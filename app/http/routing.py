@@ -40,7 +40,7 @@ class Route(APIRoute):
 
 def api_router(prefix: str, tag: str, *problems: str) -> APIRouter:
     """A feature's router: the whole path prefix, a tag, and the codes that any of its routes may give."""
-    always = ("invalid_request", "internal", *(("rate_limited",) if "unauthenticated" in problems else ()))
+    always = ("invalid_request", "internal")
     return APIRouter(prefix=prefix, tags=[tag], route_class=Route, responses=problem_responses(*problems, *always))
 
 

@@ -155,3 +155,27 @@ def test_keys_are_listed_newest_first_page_by_page(client: httpx.Client, admin: 
         cursor = {"cursor": answer["next_cursor"]}
     assert seen == sorted(made, reverse=True)
     assert "secret_hash" not in answer["items"][0]
+
+
+def test_nothing_of_a_key_is_logged_or_counted(
+    client: httpx.Client,
+    admin: rows.Key,
+    database: Database,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """W3: whatever is sent as a credential, and whatever is made or shown, leaves no trace in logs and metrics."""
+    caplog.set_level("DEBUG")
+    with database.write() as tx:
+        revoked = rows.api_key(tx, revoked_at=now())
+    created = client.post(PATH, headers=admin.headers, json={"name": "canary-name", "role": "owner"}).json()
+    rotated = client.post(f"{PATH}/{created['id']}/rotate", headers=admin.headers).json()
+    wrong = ["canary-token", "cv_" + "A" * 43, admin.secret[:-1], revoked.secret, created["key"]]
+    for text in wrong:
+        assert client.get("/v1/me", headers={"Authorization": f"Bearer {text}"}).status_code == 401
+    shown = capsys.readouterr()
+    written = shown.out + shown.err + caplog.text + client.get("/metrics").text
+    assert "request" in written
+    for text in (*wrong, admin.secret, rotated["key"], "canary-name"):
+        assert text not in written
+        assert text[-43:] not in written

@@ -68,6 +68,14 @@ def test_every_json_body_may_be_refused_unread(document: dict[str, Any]) -> None
             assert "invalid_request" in media["examples"], name
 
 
+def test_whatever_takes_a_credential_may_refuse_it(document: dict[str, Any]) -> None:
+    named = [(name, operation) for name, operation in _operations(document) if operation.get("security")]
+    assert {"get /v1/releases", "get /metrics", "post /v1/jobs"} <= {name for name, _ in named}
+    assert {
+        name for name, operation in named if not {"401", "403", "429", "503"} <= operation["responses"].keys()
+    } == set()
+
+
 def test_every_problem_has_an_example_with_its_status_and_code(document: dict[str, Any]) -> None:
     for _, operation in _operations(document):
         for status, response in operation["responses"].items():
