@@ -1,0 +1,167 @@
+"""Services that vanish under a running installation, and hostile messages: on PostgreSQL and Redis."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kombu
+import pytest
+
+from app.db import make_engine
+from app.db.migrations import upgrade
+from app.queue import RUN_JOB, TASKS_QUEUE
+from tests.factories.servers import Postgres, Redis
+from tests.factories.worker import job_body
+from tests.faults import invariants
+from tests.faults.real import Kept, Real, until
+
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+CANARY = "canary-7461"
+QUICK = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": 30}
+LONG = QUICK | {"iterations": 3000}
+
+
+@pytest.fixture
+def redis() -> Iterator[Redis]:
+    """One that may be stopped, unlike everybody's."""
+    with Redis() as server:
+        yield server
+
+
+@pytest.fixture
+def real(database_url: str, redis: Redis, tmp_path: Path) -> Iterator[Real]:
+    with Real(tmp_path, database_url, {"BROKER_URL": redis.url()}) as installation:
+        yield installation
+
+
+def running(real: Real, job_id: str) -> None:
+    """Until the job is in mid-run."""
+    until(lambda: (real.read(job_id).status, real.read(job_id).steps_done > 0) == ("running", True) or None, "it runs")
+
+
+def holds(real: Real, dataset_id: str, *job_ids: str) -> None:
+    for job_id in job_ids:
+        job = real.wait(job_id)
+        assert job.status == "succeeded", job.error_code
+    invariants.check(real.database, real.ledger, [dataset_id])
+
+
+def test_redis_that_loses_its_memory_costs_time_only(real: Real, redis: Redis) -> None:
+    """W10: the row is the truth; what is submitted meanwhile is accepted, and what was queued is queued again."""
+    dataset_id = real.ready_dataset()
+    started = real.submit(job_body(dataset_id, privacy=LONG), "started")
+    queued = [real.submit(job_body(dataset_id, privacy=QUICK), f"queued-{number}") for number in range(4)]
+    running(real, started)
+    redis.stop(immediate=True)
+    meanwhile = real.submit(job_body(dataset_id, privacy=QUICK), "meanwhile")
+    assert real.read(meanwhile).status == "queued"
+    redis.start()
+    holds(real, dataset_id, started, *queued, meanwhile)
+
+
+def test_postgresql_that_is_torn_down_costs_time_only(redis: Redis, tmp_path: Path) -> None:
+    """W10, W11: an immediate shutdown in mid-run; what was committed is there, and the job goes on under its charge."""
+    with Postgres(options=("max_connections=100",)) as postgres:
+        _migrate(postgres.url)
+        with Real(tmp_path, postgres.url, {"BROKER_URL": redis.url()}) as real:
+            dataset_id = real.ready_dataset()
+            job_id = real.submit(job_body(dataset_id, privacy=LONG), "one")
+            running(real, job_id)
+            postgres.stop(immediate=True)
+            time.sleep(2.5)  # longer than a lease
+            postgres.start()
+            real.database.dispose()
+            other = real.submit(job_body(dataset_id, privacy=QUICK), "other")
+            holds(real, dataset_id, job_id, other)
+
+
+def test_a_worker_that_is_stopped_hands_its_run_over_at_once(real: Real) -> None:
+    """W10: SIGTERM to the whole group; the run goes on elsewhere, and no attempt is lost."""
+    dataset_id = real.ready_dataset()
+    job_id = real.submit(job_body(dataset_id, privacy=LONG | {"iterations": 40_000}), "long")
+    running(real, job_id)
+    for worker in real.workers:
+        if real.read(job_id).handovers == 0:  # the first one had nothing to do
+            _stopped(worker)
+    assert real.read(job_id).handovers == 1
+    until(lambda: real.read(job_id).attempts == 2 or None, "it runs elsewhere")
+    job = real.read(job_id)
+    assert (job.attempts, job.handovers) == (2, 1)
+    real.call("POST", f"/v1/jobs/{job_id}/cancel")
+    assert real.wait(job_id).status == "cancelled"
+    invariants.check(real.database, real.ledger, [dataset_id])
+
+
+def test_a_frozen_worker_that_wakes_up_publishes_nothing(real: Real) -> None:
+    """W10: SIGSTOP before it publishes, past its lease; another one has published by the time it goes on."""
+    dataset_id = real.ready_dataset()
+    real.order("before-publish", "freeze")
+    job_id = real.submit(job_body(dataset_id, privacy=QUICK), "one")
+    holds(real, dataset_id, job_id)
+    job = real.read(job_id)
+    assert (job.attempts, job.fencing_token) == (2, 2)
+    time.sleep(4)  # it is awake again
+    holds(real, dataset_id, job_id)
+    assert real.read(job_id).release_id == job.release_id
+
+
+def test_hostile_messages_are_ignored_without_a_word_of_them(real: Real, redis: Redis) -> None:
+    """W3, W10: types, tasks, ids and encodings of anybody's choice; the next job runs all the same."""
+    dataset_id = real.ready_dataset()
+    with kombu.Connection(redis.url()) as connection:
+        _send_hostile(connection)
+    holds(real, dataset_id, real.submit(job_body(dataset_id, privacy=QUICK), "after"))
+    log = (real.folder / "log").read_text()
+    assert "message ignored" in log
+    assert CANARY not in log
+    assert not (real.folder / CANARY).exists()
+
+
+def _stopped(worker: Kept) -> None:
+    """Until another process has taken its place."""
+    pid = worker.process.pid
+    worker.signal(signal.SIGTERM)
+    until(lambda: worker.process.pid != pid or None, "it stops")
+
+
+class Exploit:
+    """What runs if somebody unpickles it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+def _send_hostile(connection: kombu.Connection) -> None:
+    headers = {"task": RUN_JOB, "id": CANARY, "lang": "py", "root_id": CANARY, "argsrepr": CANARY}
+    bodies: list[tuple[Any, dict[str, Any], str]] = [
+        ([[7461], {}, None], headers, "json"),
+        ([[CANARY], {}, {}], headers, "json"),
+        ([[], {"job_id": CANARY}, {}], headers, "json"),
+        ([["job_00000000000000000000000000"], {}, {}], headers, "json"),
+        (CANARY, headers, "json"),
+        ({"task": RUN_JOB, "args": CANARY}, {}, "json"),
+        ([[CANARY], {}, {}], headers | {"task": "os.system"}, "json"),
+        ([[CANARY], {}, {}], headers | {"task": "celery.chain"}, "json"),
+        ([[Exploit(Path(CANARY))], {}, {}], headers, "pickle"),
+    ]
+    kombu.serialization.enable_insecure_serializers(["pickle"])
+    try:
+        producer = connection.Producer(serializer="json")
+        for body, header, serializer in bodies:
+            producer.publish(body, headers=header, serializer=serializer, routing_key=TASKS_QUEUE)
+        raw = {"headers": headers, "content_type": "application/json", "content_encoding": "utf-8"}
+        producer.publish(f"{{{CANARY}", routing_key=TASKS_QUEUE, serializer=None, **raw)
+    finally:
+        kombu.serialization.disable_insecure_serializers(["json"])
+
+
+def _migrate(url: str) -> None:
+    engine = make_engine(url)
+    upgrade(engine)
+    engine.dispose()
