@@ -75,7 +75,9 @@ def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
     database = Database(make_engine(settings.database_url))  # without a guard: this is what mends it
     try:
         with database.write() as tx:
-            return ledger.reconcile(tx, adopt=adopt)
+            reconciled = ledger.reconcile(tx, adopt=adopt)
+            record_command(tx, "reconcile")
+            return reconciled
     finally:
         database.dispose()
 

@@ -58,7 +58,7 @@ def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding
 
 def _of_mark(session: ReadSession, keys: ApiKeys, settings: Settings) -> Iterator[Finding]:
     """Whether the database holds all that the high-water mark knows of."""
-    signer = Signer(keys.ledger_seed)
+    signer = Signer(keys.ledger_seed, keys.ledger_retired)
     try:
         Mark(open_marks(settings.mark_url), signer).check(session)
     except CorevaultError as error:

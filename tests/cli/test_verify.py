@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from app.audit import chain
 from app.cli.commands import cli
 from app.db import Database
+from app.vault.rotation import rotate
 from tests.factories import rows
 from tests.factories.worker import House
 
@@ -143,6 +144,12 @@ def test_findings_are_machine_readable(verify: Verify, database: Database) -> No
     assert {"kind": "release", "id": "rel_x", "finding": "the certificate is about something else"} in document[
         "findings"
     ]
+
+
+def test_what_retired_keys_signed_still_holds(verify: Verify, tmp_path: Path) -> None:
+    rotate(tmp_path / "keys", "ledger")
+    rotate(tmp_path / "keys", "release")
+    assert verify().output == "everything holds\n"
 
 
 def test_a_release_of_another_key_is_found(verify: Verify, tmp_path: Path) -> None:
