@@ -21,9 +21,10 @@ from app.services import Services
 from app.vault.writer import UploadWriter
 from tests.datasets.test_uploading import digest
 from tests.factories import rows
-from tests.factories.datasets import declared, entries, everything, problem, stored
+from tests.factories.datasets import CSV, declared, entries, everything, problem, stored
 from tests.factories.transport import AppTransport
 from tests.factories.uploads import TABLE, Address, change, complete, left, offset_of, send, sent, sweep
+from tests.vault.test_upload_writer import disk_of
 
 
 def test_it_survives_a_restart_and_any_process_goes_on(
@@ -155,6 +156,24 @@ def test_a_store_that_is_full_is_unavailable_and_the_upload_goes_on_later(
     assert int(answer.headers["retry-after"]) > 0
     assert stored(services.areas) == before
     assert sent(client, owner, address, TABLE) == 3 + len(TABLE)
+
+
+@pytest.mark.parametrize("way", ["whole", "part"])
+def test_a_full_disk_is_unavailable_and_leaves_nothing(
+    client: httpx.Client, services: Services, owner: rows.Key, dataset_id: str, begun: Callable[..., Address], way: str
+) -> None:
+    """W10: no file may grow beyond what is left, as the operating system has it; nothing stays half-written."""
+    address = begun() if way == "part" else f"/v1/datasets/{dataset_id}/content"
+    before, body = left(services), bytes(2**20 - 1)
+    with disk_of(900_000):
+        if way == "part":
+            answer = send(client, owner, address, 0, body)
+        else:
+            answer = client.put(address, content=body, headers=owner.headers | CSV)
+    problem(answer, 503, "dependency_unavailable")
+    assert left(services) == before
+    if way == "part":
+        assert sent(client, owner, address, body) == len(body)
 
 
 @pytest.mark.parametrize("moment", ["claimed", "published"])

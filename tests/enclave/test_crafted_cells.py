@@ -1,0 +1,123 @@
+"""W14 for ingestion: a table crafted to make row-level code raise, overflow or run long ends as an ordinary one."""
+
+import io
+import resource
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.inference.protocol import Column
+from tests.enclave.house import ARROW, COLUMNS, CSV, PARQUET, Vault, csv_file
+from workers.enclave import Ingested, Rejected
+from workers.enclave.parse import parse
+from workers.enclave.sources import Caps
+
+ROWS = 30_000
+ORDINARY = ["40", "20.25", "Male", "A", "1", "0"]
+CRAFTED = [
+    "1e308", "-1e308", "1e309", "4.9e-324", "1e-400", "1" * 300, "0." + "0" * 300 + "1", "1e" + "9" * 300,
+    "-0.0", "nan", "-nan", "inf", "-Infinity", "NaN(1)", "0x1p-3", "٣", "１２", "9223372036854775808",
+    "-9223372036854775809", "2024-02-30", "1_000", "1,000", "", " ", '"', '""', "null", "NULL", "None", "NA",
+    "\udcff\udcfe", "\udced\udca0\udc80", "\u2028", "=1+1", "true", "TRUE ", "e", ".", "+-1", "\u202e40",
+    "a\u0301", "\ufeff", "x" * 2000,
+]  # fmt: skip
+
+
+def table(cells: list[str], rows: int = ROWS) -> bytes:
+    return csv_file([[cells[(row + place) % len(cells)] for place in range(len(COLUMNS))] for row in range(rows)])
+
+
+def cost(vault: Vault, data: bytes, media_type: str = CSV) -> tuple[float, int]:
+    """Processor seconds of the child and the size of its table, once the content is ready."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    outcome = vault.ingest(vault.receive(data, media_type), slots=ROWS)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert isinstance(outcome, Ingested)
+    with vault.store.open(outcome.table_object) as stored:
+        size = stored.seek(0, io.SEEK_END)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, size
+
+
+@pytest.mark.parametrize("cell", CRAFTED, ids=lambda cell: ascii(cell)[:24])
+def test_w14_any_cell_is_a_value_or_makes_its_row_null(cell: str) -> None:
+    """W14: only faults of the file reject it, and every row stays in its place."""
+    rows = [[cell] * len(COLUMNS), ORDINARY, [cell, "1"], [cell] * 9, ORDINARY]
+    batches = list(parse(io.BytesIO(csv_file(rows)), CSV, COLUMNS, 5, Caps(10, 1 << 20)))
+    present = np.concatenate([batch["_present"] for batch in batches])
+    hours = np.concatenate([batch["hours"] for batch in batches])
+    assert present[1:].tolist() == [1, 0, 0, 1]
+    assert hours[0] == 0 if not present[0] else 1.5 <= hours[0] <= 99.0
+    assert hours[1:].tolist() == [20.25, 0, 0, 20.25]
+
+
+def test_w14_a_crafted_table_costs_what_an_ordinary_one_of_its_size_does(vault: Vault) -> None:
+    """W14: time follows the bytes that owner and operator see, within a factor; the stored table is the same."""
+    ordinary, size = cost(vault, table(ORDINARY))
+    crafted, same = cost(vault, table([cell for cell in CRAFTED if len(cell) <= 20]))
+    assert same == size
+    assert crafted < 2.5 * ordinary + 0.5
+
+
+@pytest.mark.parametrize("media_type", [PARQUET, ARROW])
+def test_w14_doubles_of_every_kind(vault: Vault, media_type: str) -> None:
+    """Payloads of NaN, subnormals and infinities cost nothing more and fail nothing."""
+    odd = np.array([0x7FF8DEADBEEF0001, 1, 0x8000000000000000, 0x7FF0000000000000, 0xFFF0000000000000], np.uint64)
+    cells = {
+        "age": pa.array([2**63 - 1, -(2**63), 0, None, 1]),
+        "hours": pa.array(odd.view(np.float64)),
+        "sex": pa.array(["Male", None, "\0", "x" * 1000, " odd"]),
+        "race": pa.array([b"\xff", b"A", b"", None, b"B"]),
+        "rich": pa.array([5, -1, 0, 1, None], pa.int8()),
+        "ill": pa.array([True, None, False, True, False]),
+    }
+    sink = io.BytesIO()
+    if media_type == PARQUET:
+        pq.write_table(pa.table(cells), sink)
+    else:
+        with pa.ipc.new_stream(sink, pa.table(cells).schema) as writer:
+            writer.write_table(pa.table(cells))
+    assert isinstance(vault.ingest(vault.receive(sink.getvalue(), media_type), slots=10), Ingested)
+
+
+def billion_rows() -> bytes:
+    """A few kilobytes of run-length encoded dictionary indices, a million rows a group."""
+    sink = io.BytesIO()
+    one = pa.table({"x": pa.DictionaryArray.from_arrays(np.zeros(10_000_000, np.int32), pa.array([0.5]))})
+    with pq.ParquetWriter(sink, one.schema, compression="zstd") as writer:
+        for _ in range(3):
+            writer.write_table(one, row_group_size=10_000_000)
+    return sink.getvalue()
+
+
+def million_cell() -> bytes:
+    return csv_file([ORDINARY, ["9" * 1_000_000, *ORDINARY[1:]], ORDINARY])
+
+
+def ten_thousand_columns() -> bytes:
+    return (",".join(f"c{place}" for place in range(10_000)) + "\n" + "1," * 9_999 + "1\n").encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "media_type", "reason"),
+    [(billion_rows, PARQUET, "missing_column"), (ten_thousand_columns, CSV, "missing_column")],
+)
+def test_hostile_files_are_rejected_by_name(
+    vault: Vault, data: Callable[[], bytes], media_type: str, reason: str
+) -> None:
+    content = data()
+    assert len(content) < 1 << 20
+    assert vault.ingest(vault.receive(content, media_type)) == Rejected(reason)  # type: ignore[arg-type]
+
+
+def test_more_rows_than_slots_are_refused_by_their_declared_number(vault: Vault) -> None:
+
+    upload = vault.receive(billion_rows(), PARQUET)
+    outcome = vault.ingest(upload, [Column("x", "real", 0.0, 1.0)], slots=100)
+    assert outcome == Rejected("too_many_units")
+
+
+def test_a_cell_of_a_megabyte_spoils_its_row_only(vault: Vault) -> None:
+    assert isinstance(vault.ingest(vault.receive(million_cell()), slots=10), Ingested)
