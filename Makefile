@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table scaling out-of-core faults race lock format clean ledger-bench
+.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table scaling out-of-core faults race upload-bench lock format clean ledger-bench
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -75,6 +75,9 @@ faults: $(INSTALLED) ## Seeded runs of crashes, lost and late messages, clock ju
 
 ledger-bench: $(INSTALLED) ## Reservations a second on a PostgreSQL of its own, into docs/benchmarks
 	$(BIN)/python -m benchmarks.ledger --csv docs/benchmarks/ledger.csv
+
+upload-bench: $(INSTALLED) ## A body of 5 GiB into the vault, beside the bare disk, and from CSV to the sealed table (GIB=5)
+	$(BIN)/python -m benchmarks.uploads --gib $(or $(GIB),5)
 
 race: $(INSTALLED) ## 1,000 races of 24 clients on SQLite, and a million attempts on PostgreSQL: nobody overspends
 	$(BIN)/python -m tests.ledger.race

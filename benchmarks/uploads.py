@@ -26,7 +26,7 @@ from app.vault.envelope import seal_chunk
 
 MIB = 1 << 20
 SCRIPTS = Path(sys.executable).parent
-ROWS = 1_000_000
+ROWS = 4_000_000
 COLUMNS = [
     {"name": "age", "type": "integer", "lower": 17, "upper": 90, "missing": {"impute": 38}},
     {"name": "hours", "type": "real", "lower": 1, "upper": 99},
