@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -27,7 +28,7 @@ from app.vault.envelope import seal_chunk
 MIB = 1 << 20
 SCRIPTS = Path(sys.executable).parent
 ROWS = 4_000_000
-COLUMNS = [
+COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "type": "integer", "lower": 17, "upper": 90, "missing": {"impute": 38}},
     {"name": "hours", "type": "real", "lower": 1, "upper": 99},
     {"name": "dose", "type": "real", "lower": -5, "upper": 5},
@@ -90,7 +91,7 @@ def api(data: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
     run("migrate")
     run("keys")
     run("admin-key", str(data / "admin.key"))
-    command = [SCRIPTS / "corevaultd", "api", "--port", str(port)]
+    command = [str(SCRIPTS / "corevaultd"), "api", "--port", str(port)]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     base = f"http://127.0.0.1:{port}"
     try:
@@ -135,13 +136,7 @@ def ingestion(folder: Path) -> tuple[float, float]:
     from workers.enclave import Limits  # noqa: PLC0415
 
     columns = [
-        Column(
-            str(each["name"]),
-            each["type"],  # type: ignore[arg-type]
-            each.get("lower"),  # type: ignore[arg-type]
-            each.get("upper"),  # type: ignore[arg-type]
-            tuple(each.get("categories", ())),  # type: ignore[arg-type]
-        )
+        Column(each["name"], each["type"], each.get("lower"), each.get("upper"), tuple(each.get("categories", ())))
         for each in COLUMNS
     ]
     lines = (_line(place) for place in range(ROWS))
