@@ -118,7 +118,7 @@ def _reserve(crew: Crew, turns: Barrier, results: Any) -> None:
     """``CLIENTS / PROCESSES`` threads that reserve, round after round; the first round warms up."""
     threads = CLIENTS // PROCESSES
     names = [crew.number * threads + index for index in range(threads)]
-    database, ledger, clock = Database(make_engine(crew.url)), _ledger(), Clock()
+    database, ledger, clock = Database(make_engine(crew.url, connections=threads)), _ledger(), Clock()
     with ThreadPoolExecutor(threads) as pool:
         clients = [Client(database, ledger, f"ds_{name % crew.accounts}", name) for name in names]
         for turn in range(crew.rounds + 1):

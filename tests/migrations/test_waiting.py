@@ -69,6 +69,7 @@ def test_an_account_is_locked_while_it_is_charged(database_url: str) -> None:
     sa.event.listen(database.engine, "before_cursor_execute", lambda *arguments: sent.append(arguments[2]))
     bench = Bench(database, Ledger(Signer(SEED), max_epsilon=20.0))
     bench.open_account("ds_a")
+    bench.reserve("job_0", costing(0.1))  # from here on this process knows the account
     sent.clear()
     bench.reserve("job_1", costing(0.1))
     locking = [statement for statement in sent if "FOR UPDATE" in statement]
