@@ -52,6 +52,7 @@ def make_celery(settings: Settings) -> Celery:
     celery.conf.update(
         worker_concurrency=settings.worker_processes,
         worker_redirect_stdouts=False,
+        worker_consumer="workers.messages:Consumer",
         worker_proc_alive_timeout=START_SECONDS,
     )
     return celery

@@ -3,7 +3,6 @@
 Whoever reaches the broker can send anything. A message is worth no more than the id in it, which must look like one.
 """
 
-import re
 from collections.abc import Callable
 
 import structlog
@@ -11,8 +10,7 @@ from celery import Celery
 
 from app.queue import INGEST_CONTENT, RUN_JOB, SUM_PARTITION
 from workers.celery_app import Workshop
-
-_IDENTIFIER = re.compile(r"[a-z]{1,8}_[0-9a-z]{1,64}(:[0-9]{1,9}){0,3}")
+from workers.messages import identifier_of
 
 
 def register(celery: Celery, workshop: Callable[[], Workshop]) -> None:
@@ -24,11 +22,11 @@ def register(celery: Celery, workshop: Callable[[], Workshop]) -> None:
 
 def _register(celery: Celery, name: str, found: Callable[[], Callable[[str], None]]) -> None:
     def task(*arguments: object, **named: object) -> None:
-        match arguments:
-            case (str(identifier),) if not named and _IDENTIFIER.fullmatch(identifier):
-                _guarded(name, lambda: found()(identifier))
-            case _:
-                structlog.get_logger().warning("message ignored", task=name)
+        identifier = identifier_of(arguments, named)
+        if identifier is None:
+            structlog.get_logger().warning("message ignored", task=name)
+        else:
+            _guarded(name, lambda: found()(identifier))
 
     celery.task(task, name=name, typing=False, shared=False)
 

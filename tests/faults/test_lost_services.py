@@ -1,13 +1,13 @@
-"""Services that vanish under a running installation, and hostile messages: on PostgreSQL and Redis."""
+"""Services that vanish under a running installation, and hostile messages: on PostgreSQL, Redis and RabbitMQ."""
 
 import os
 import signal
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import kombu
 import pytest
 
 from app.db import make_engine
@@ -19,6 +19,8 @@ from tests.faults import invariants
 from tests.faults.real import Kept, Real, until
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+kombu: Any = import_module("kombu")  # untyped
+AMQP = os.environ.get("TEST_AMQP_URL", "amqp://guest:guest@127.0.0.1:5672//")
 CANARY = "canary-7461"
 QUICK = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": 30}
 LONG = QUICK | {"iterations": 3000}
@@ -120,6 +122,21 @@ def test_hostile_messages_are_ignored_without_a_word_of_them(real: Real, redis: 
     assert not (real.folder / CANARY).exists()
 
 
+def test_rabbitmq_serves_by_settings_alone(database_url: str, tmp_path: Path) -> None:
+    with kombu.Connection(AMQP, connect_timeout=5) as connection:
+        connection.ensure_connection(max_retries=1)
+        with connection.SimpleQueue(TASKS_QUEUE) as queue:
+            queue.clear()
+    with Real(tmp_path, database_url, {"BROKER_URL": AMQP}) as real:
+        dataset_id = real.ready_dataset()
+        with kombu.Connection(AMQP) as connection:
+            _send_hostile(connection)
+        real.order("mid-iteration", "kill")
+        job_id = real.submit(job_body(dataset_id, privacy=QUICK), "one")
+        holds(real, dataset_id, job_id)
+        assert real.read(job_id).attempts == 2
+
+
 def _stopped(worker: Kept) -> None:
     """Until another process has taken its place."""
     pid = worker.process.pid
@@ -137,7 +154,7 @@ class Exploit:
         return os.mkdir, (str(self.path),)
 
 
-def _send_hostile(connection: kombu.Connection) -> None:
+def _send_hostile(connection: Any) -> None:
     headers = {"task": RUN_JOB, "id": CANARY, "lang": "py", "root_id": CANARY, "argsrepr": CANARY}
     bodies: list[tuple[Any, dict[str, Any], str]] = [
         ([[7461], {}, None], headers, "json"),
