@@ -18,9 +18,10 @@ from app.privacy.events import PoissonSampledEvent, flatten
 CHUNK_ROWS = 1 << 16
 """Rows that are read together, at most, unless one unit has more."""
 
-_CHUNK_VALUES = 1 << 18
+_CHUNK_VALUES = 1 << 20
 """Values that are read together, at most, unless one block has more."""
 
+_COPIED_ROWS = 1 << 13
 _LARGEST_LEARNT = 24 << 20
 
 Slots = range | NDArray[np.integer]
@@ -98,10 +99,12 @@ def _keep_freed_memory() -> None:
 
 
 def _row_after_row(rows: Array32) -> Array32:
-    """The same rows in the order in which they are worked on, copied column by column where they are not."""
+    """The same rows in the order in which they are worked on, columns being copied as far as the cache reaches."""
     if rows.flags.c_contiguous:
         return rows
     found = np.empty(rows.shape, dtype=rows.dtype)
-    for column, values in zip(found.T, rows.T, strict=True):
-        column[:] = values
+    for start in range(0, len(rows), _COPIED_ROWS):
+        part = slice(start, start + _COPIED_ROWS)
+        for column, values in zip(found[part].T, rows[part].T, strict=True):
+            column[:] = values
     return found

@@ -1,5 +1,6 @@
 """A content's encrypted table as the source of rows that the oracle reads."""
 
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -54,7 +55,7 @@ class StoredTable:
         self._decoded: tuple[int, Arrays] = (-1, {})
         with _refusing_what_does_not_open():
             self._file = pq.ParquetFile(
-                source, decryption_properties=keys.decryption(), pre_buffer=False, buffer_size=_READ_BYTES
+                _native(source), decryption_properties=keys.decryption(), pre_buffer=False, buffer_size=_READ_BYTES
             )
             genuine = self._file.schema_arrow.equals(stored_schema(layout.columns))
         if not genuine or self._file.metadata.num_rows != layout.rows:
@@ -155,6 +156,13 @@ def open_table(
     except BaseException:
         source.close()
         raise
+
+
+def _native(source: BinaryIO) -> Any:
+    """A file of the system as the Parquet library opens it itself, so that it need not ask Python for every read."""
+    if not isinstance(source, io.BufferedReader) or not isinstance(source.raw, io.FileIO):
+        return source
+    return pa.OSFile(f"/dev/fd/{source.fileno()}")
 
 
 def _joined(pieces: Sequence[Arrays]) -> Arrays:
