@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table scaling out-of-core faults race upload-bench lock format clean ledger-bench
+.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table scaling out-of-core faults recovery race upload-bench lock format clean ledger-bench
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -78,6 +78,9 @@ ledger-bench: $(INSTALLED) ## Reservations a second on a PostgreSQL of its own, 
 
 upload-bench: $(INSTALLED) ## A body of 5 GiB into the vault, beside the bare disk, and from CSV to the sealed table (GIB=5)
 	$(BIN)/python -m benchmarks.uploads --gib $(or $(GIB),5)
+
+recovery: $(INSTALLED) ## How soon a job runs again whose worker was killed, on PostgreSQL and Redis with default settings
+	$(BIN)/python -m tests.faults.recovery
 
 race: $(INSTALLED) ## 1,000 races of 24 clients on SQLite, and a million attempts on PostgreSQL: nobody overspends
 	$(BIN)/python -m tests.ledger.race
