@@ -97,6 +97,11 @@ def _everyone(world: World, _: Mapping[str, str]) -> dict[str, Any]:
     return {"shared_with": [key.id for key in world.callers.values() if key is not None]}
 
 
+def _shares_for_everyone(world: World, _: Mapping[str, str]) -> dict[str, Any]:
+    keys = [key.id for key in world.callers.values() if key is not None]
+    return {"allocations": [{"key_id": key, "epsilon": 0.1} for key in keys]}
+
+
 RULES: Mapping[tuple[str, str], Rule] = {
     ("POST /v1/api-keys", "header:idempotency-key"): Rule(KEYS | {"admin": 201}, _repeated(_NEW_KEY), adds="admin"),
     ("GET /v1/api-keys", "query:cursor"): Rule(KEYS | {"admin": 200}, _above("key")),
@@ -117,6 +122,10 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(READ),
     ("PATCH /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(OWN, _json(lambda _, __: {"description": "mine"})),
     ("PATCH /v1/datasets/{dataset_id}", "body:shared_with"): Rule(OWN, _json(_everyone)),
+    **{
+        ("PATCH /v1/datasets/{dataset_id}", f"body:{member}"): Rule(OWN, _json(_shares_for_everyone))
+        for member in ("allocations", "key_id")
+    },
     ("DELETE /v1/datasets/{dataset_id}", "path:dataset_id"): Rule(OWN),
     ("PUT /v1/datasets/{dataset_id}/content", "path:dataset_id"): Rule(OWN, _csv),
     **{

@@ -10,7 +10,7 @@ from app.vault import rotation
 from app.vault.envelope import new_key, seal_new_dataset_key
 from app.vault.errors import VaultError
 from app.vault.escrow import new_escrow_key, restore_keys, seal_keys
-from app.vault.keys import create_keys, load_api_keys, load_worker_keys, share_api_keys
+from app.vault.keys import create_keys, load_api_keys, load_worker_keys, replace_key, share_api_keys
 from app.vault.rotation import USES, Use, destroy_retired_opening, rotate
 from app.vault.signing import Signer
 from workers.enclave import OpeningKey
@@ -87,12 +87,11 @@ def test_a_rotation_that_is_cut_short_is_put_right(
     box = seal_new_dataset_key("ds_1", load_api_keys(tmp_path).sealing_key)
     signed = Signer(load_api_keys(tmp_path).ledger_seed).sign({"n": 1})
     calls = iter(range(3))
-    replace = rotation.replace_key
 
     def dies(path: Path, key: bytes) -> None:
         if next(calls) == step:
             raise KeyboardInterrupt
-        replace(path, key)
+        replace_key(path, key)
 
     with monkeypatch.context() as patch:
         patch.setattr(rotation, "replace_key", dies)

@@ -15,7 +15,7 @@ HEADERS: dict[str, Any] = {"task": RUN_JOB, "id": "1", "lang": "py"}
 
 def message(body: object, headers: object, content_type: str = "application/json") -> Any:
     content = body if isinstance(body, str) else json.dumps(body)
-    made: Any = Message(
+    made: Any = Message(  # type: ignore[no-untyped-call]
         content, delivery_tag="7", content_type=content_type, content_encoding="utf-8", accept={"application/json"}
     )
     made.headers = headers
