@@ -12,7 +12,7 @@ MOST_ROWS = 2048
 """Rows that are worked on together at most, unless a unit has more."""
 
 _TILE = 64
-"""Rows that products are computed in: in whole tiles, a row is rounded alike wherever it lies."""
+"""Rows that products are computed in whole multiples of."""
 
 _MOST_VALUES = 1 << 17
 """Values that are worked on together at most, unless a tile has more: 512 KiB stay in the cache."""
@@ -26,7 +26,7 @@ def power_of_two(n: int) -> int:
 def block_units(length: int, rows_per_unit: int) -> int:
     """Units of ``rows_per_unit`` rows, of ``length`` values each, that are worked on together: a power of two.
 
-    Public facts decide it: all blocks of a query have this shape, wherever they are worked on.
+    Public facts decide it: all blocks of a query but the last have this shape, wherever they are worked on.
     """
     rows = max(_TILE, min(MOST_ROWS, _MOST_VALUES // length))
     return power_of_two(rows // rows_per_unit)
@@ -49,9 +49,10 @@ def unit_blocks(
 ) -> Iterator[tuple[Array32, NDArray[np.bool_]]]:
     """Consecutive rows, at most :func:`block_units` together, and their presence.
 
-    Blocks have the :func:`block_rows` of their units, null rows behind those that have a presence: whole tiles. Single
-    precision may round a row otherwise in the last, incomplete tile; so a row's contribution is the same bit for bit
-    wherever it lies, and who else is in the table moves rows about without changing what they contribute (W5).
+    Blocks have the :func:`block_rows` of their units, null rows behind those that have a presence: whole tiles. What a
+    row contributes depends on its place alone, which a neighbouring table does not change, and on nothing that others
+    hold (W5). Single precision may round a row otherwise in the last, incomplete tile; with whole ones its place does
+    not matter, either, where matrix products treat all places alike (OpenBLAS does for AVX-512, not for AVX2).
     """
     size = block_units(length, rows_per_unit) * rows_per_unit
     for start in range(0, len(rows), size):
