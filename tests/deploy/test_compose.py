@@ -30,6 +30,15 @@ RIGHTS = {
     },
 }
 """Service -> volume -> mode: the whole of who reaches what."""
+ROLES = {"migrate": "owner", "api": "service", "worker": "service"}
+PASSWORDS = {
+    "postgres": {"postgres_password", "owner_password", "service_password"},
+    "redis": {"redis_password"},
+    "keys": set(),
+    "migrate": {"owner_password"},
+    "api": {"service_password", "redis_password"},
+    "worker": {"service_password", "redis_password"},
+}
 
 
 def run(tool: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -92,6 +101,21 @@ def test_no_secret_is_in_an_environment(service: str) -> None:
     assert all(name.endswith("_FILE") for name in SERVICES[service].get("environment", {}) if "PASSWORD" in name)
     for name in SERVICES[service].get("secrets", []):
         assert COMPOSE["secrets"][name]["file"].startswith("./secrets/")
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_each_service_is_given_its_own_passwords_and_no_others(service: str) -> None:
+    assert set(SERVICES[service].get("secrets", [])) == PASSWORDS[service]
+    assert set(COMPOSE["secrets"]) == set().union(*PASSWORDS.values())
+
+
+@pytest.mark.parametrize(("service", "role"), ROLES.items())
+def test_only_the_migration_connects_as_the_owner_and_nobody_as_the_superuser(service: str, role: str) -> None:
+    """W11: whoever runs the service can neither change nor remove what the ledger wrote."""
+    environment = SERVICES[service]["environment"]
+    assert environment["COREVAULT_DATABASE_URL"] == f"postgresql+psycopg://corevault_{role}@postgres/corevault"
+    assert environment["COREVAULT_DATABASE_PASSWORD_FILE"] == f"/run/secrets/{role}_password"
+    assert SERVICES["migrate"]["command"] == ["corevaultd", "migrate", "--service-role", "corevault_service"]
 
 
 @pytest.mark.parametrize("service", SERVICES)

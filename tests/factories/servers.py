@@ -118,17 +118,17 @@ class Postgres(Server):
             owner = pwd.getpwnam(self.user)
             os.chown(self.folder, owner.pw_uid, owner.pw_gid)
         arguments = ("-U", "corevault", "--auth=trust", "--encoding=UTF8", "--no-sync", "-D", str(self._data))
-        command = [str(_postgres("initdb")), *arguments]
+        command = [str(postgres_program("initdb")), *arguments]
         done = subprocess.run(command, capture_output=True, user=self.user, cwd=self.folder, check=False)
         assert done.returncode == 0, done.stderr.decode()
 
     def command(self) -> Sequence[str | Path]:
         options = (f"port={self.port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={self.folder}")
         flags = [part for option in (*options, *self._options) for part in ("-c", option)]
-        return [_postgres("postgres"), "-D", self._data, *flags]
+        return [postgres_program("postgres"), "-D", self._data, *flags]
 
     def answers(self) -> bool:
-        ready = [str(_postgres("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        ready = [str(postgres_program("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(ready, check=False).returncode == 0
 
     @property
@@ -208,6 +208,6 @@ def _program(name: str, package: str, beside: Callable[[], Sequence[Path]] = tup
     return found[-1]
 
 
-def _postgres(name: str) -> Path:
+def postgres_program(name: str) -> Path:
     """Debian keeps the server's programs beside the path."""
     return _program(name, "postgresql", lambda: sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}")))
