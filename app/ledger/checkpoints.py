@@ -39,8 +39,8 @@ def append(book: Book, above: int | None = None) -> CheckpointRef:
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
     tx, account = book.tx, book.account
-    if above is None and book.scribe.mark is not None:
-        book.scribe.mark.check(tx)
+    if above is None:
+        book.scribe.check_mark(tx)
     row = note(tx, book.scribe, account, above or 0)
     snapshot.take(book.scribe.signer, account, row.sequence)
     tx.flush()

@@ -1,7 +1,8 @@
 """Bringing a restored database up to its mark. Only ever charges: what the mark knows to be spent is spent again here.
 
 An account that lacks what its mark says is charged the difference, order by order. One that cannot be charged (its
-marks do not fit it, the charge does not fit its limit, a tranche is lost, it is not there any more) is frozen.
+marks do not fit it, the charge does not fit its limit, a tranche is lost, it is not there any more, it was frozen) is
+frozen: the mark of a frozen account need not say all that was spent.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,8 +81,10 @@ def _reconcile(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | 
 
 def _charge(book: Book, state: State) -> bool:
     """Whether all that the mark has and the account lacks could be charged to it."""
+    if state.balance.frozen or not _comparable(book.balance, state.balance):
+        return False
     lost = list(_lost(book.balance, state.balance))
-    if not _comparable(book.balance, state.balance) or not _fits(book.balance, lost):
+    if not _fits(book.balance, lost):
         return False
     for index, (dataset_id, pinned) in enumerate(lost):
         job_id = f"lost_{state.name.sequence}_{index}_{book.account.id}"

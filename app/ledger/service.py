@@ -131,8 +131,7 @@ class Ledger:
 
     def check_mark(self, session: ReadSession) -> None:
         """See :meth:`app.ledger.mark.Mark.check`; nothing where no mark is kept."""
-        if self._scribe.mark is not None:
-            self._scribe.mark.check(session)
+        self._scribe.check_mark(session)
 
     def reconcile(self, tx: WriteSession, *, adopt: bool) -> list[Reconciled]:
         """See :func:`app.ledger.reconciliation.reconcile`.

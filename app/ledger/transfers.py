@@ -54,9 +54,11 @@ def open_reservation(
 ) -> None:
     """The point of no return; nothing changes if it was passed before.
 
-    ``planned`` and ``dataset_id``, what the run is going to do and to what, are compared with what was reserved.
+    ``planned`` and ``dataset_id``, what the run is going to do and to what, are compared with what was reserved. An
+    older database than the mark's spends nothing: when the two are reconciled, it would pass for what was lost.
 
     Raises:
+        DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
         StateConflict: the account is frozen, the job has ended, or it is not the one that was reserved.
     """
     row = _row(tx, job_id)
@@ -71,6 +73,7 @@ def open_reservation(
         books.condemn(tx, book.account, row.dataset_id)
         raise StateConflict("The run's plan is not the one that was reserved.")
     if row.state == RESERVED:
+        scribe.check_mark(tx)
         _advance(book, row, OPENED, {"charge": body["charge"]})
 
 

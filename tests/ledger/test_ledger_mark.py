@@ -128,14 +128,45 @@ def test_a_running_service_notices_that_its_database_was_swapped(
     """W11, W8: nothing is unsealed on a database that lacks what this process has seen."""
     running.run("job_2", costing(1.0))
     backup()
-    running.reserve("job_3", costing(0.5))
-    running.open("job_3")
     with pytest.raises(DependencyUnavailable, match="reconcile"):
         running.checkpoint()
     with pytest.raises(DependencyUnavailable, match="reconcile"):
         running.reserve("job_4", costing(0.1))
     reconcile(database_url, mark_url)
     running.checkpoint()
+
+
+def test_a_job_that_ran_is_not_opened_again_on_a_database_that_forgot_it(
+    running: Bench, backup: Restore, database_url: str, mark_url: str
+) -> None:
+    """W11: what is spent there would pass for what the mark says was lost: two releases for one charge."""
+    running.run("job_2", costing(1.0))
+    spent = running.budget().spent.epsilon
+    backup()
+    running.reserve("job_2", costing(1.0))
+    with pytest.raises(DependencyUnavailable, match="reconcile"):
+        running.open("job_2")
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["charged"]
+    running.open("job_2")
+    running.checkpoint()
+    assert running.budget().spent.epsilon > spent
+
+
+def test_an_account_that_was_frozen_for_its_mark_stays_so_after_another_restore(
+    running: Bench, backup: Restore, database_url: str, mark_url: str
+) -> None:
+    """W11: the mark of a frozen account no longer says what was lost, only that nobody knows."""
+    running.change_limit(4.0, 1e-6)
+    running.run("job_2", costing(1.8))
+    running.run("job_3", costing(1.5))
+    for _ in range(2):
+        backup()
+        assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
+    restored = guarded(database_url, mark_url)
+    with pytest.raises(StateConflict):
+        restored.reserve("job_4", costing(0.01))
+    assert restored.verify() == ()
+    restored.database.dispose()
 
 
 def test_another_past_of_the_same_length_is_noticed(
