@@ -19,14 +19,16 @@ from app.inference.protocol import Array64
 LENGTHS_SHARE = 0.0005
 MOMENTS_SHARE = 0.02
 INFORMATION_SHARE = 0.2
-FEWEST_ROUNDS, MOST_ROUNDS = 8, 12
+FEWEST_ROUNDS, MOST_ROUNDS = 8, 16
 UNRESOLVED = 1.2
 """Above this value of ``sigma D^2 / (q slots)``, an information matrix begins to drown in its noise."""
 COLUMNWISE = 3.0
 """Above this one, it is asked for by single columns."""
 
 _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND = 1.5, 12.0
-_INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 2.3, 3.0, 20.0
+_INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 1.9, 2.5, 20.0
+_BALANCE = 1.3
+_ROUNDS_OF_GROWTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,15 @@ class Schedule:
 
     @property
     def rounds(self) -> int:
-        """Fewer where noise is large: early rounds are then too noisy to help."""
+        """Fewer where information matrices are noisy: there is less to be had from asking them again."""
         if self.asked_rounds is not None:
             return self.asked_rounds
-        return int(np.clip(round(13 - 1.1 * np.log(self.noise)), FEWEST_ROUNDS, MOST_ROUNDS))
+        return int(np.clip(round(11 - 3 * np.log(self.resolution)), FEWEST_ROUNDS, MOST_ROUNDS))
 
     @property
     def score_shares(self) -> Array64:
         """``(rounds,)``: what is left, growing, since late scores are asked closest to the mode."""
-        growth = (1.5 + 0.04 * (MOST_ROUNDS - min(self.rounds, MOST_ROUNDS))) ** np.arange(float(self.rounds))
+        growth = (1.5 + 0.04 * max(_ROUNDS_OF_GROWTH - self.rounds, 0)) ** np.arange(float(self.rounds))
         left = 1 - 2 * LENGTHS_SHARE - MOMENTS_SHARE - (INFORMATION_SHARE if self.informed else 0)
         return np.asarray(left * growth / growth.sum())
 
@@ -98,7 +100,7 @@ class Schedule:
         """R, in the same metric."""
         least = _LAST_INFORMATION_BOUND if turn == self.rounds - 1 else _INFORMATION_BOUND
         relative = self.effective_sigma / np.sqrt(self.information_share) * self.dimension**2 / self.counted
-        kappa = np.clip(least * (8 / relative**2) ** (1 / 3), least, _MOST_INFORMATION_BOUND)
+        kappa = np.clip(_BALANCE * least * (8 / relative**2) ** (1 / 3), least, _MOST_INFORMATION_BOUND)
         return float(kappa * self.dimension / self.counted)
 
     def score_noise(self, turn: int) -> float:

@@ -1,22 +1,29 @@
 """From noised scores at several parameters to the posterior's mode.
 
 Each score says where it believes the mode: ``o_k = theta_k + H^-1 g_k``, with g the gradient of the log posterior and
-H the mean of the informations at theta_k and now (the trapezoid rule along the way). They are averaged by how far off
-each may be: its noise, what the two informations disagree about, and a share of its distance that grows with the
-distance. What is left is shrunk towards the prior's mean where noise exceeds what there is to see.
+H the mean of the informations at theta_k and now (the trapezoid rule along the way). Noise aside it is wrong by a share
+of its distance to the mode, since neither the information nor its change are known well; and scores from the same side
+are wrong alike. So errors are linear in the distance, with a random matrix whose size the answers themselves tell
+(restricted maximum likelihood): two scores at distances d_k, d_l have errors of covariance ``share d_k'H d_l / D`` in
+every direction. The best linear unbiased average follows; where errors stand out of the noise, it extrapolates. What
+is left is shrunk towards the prior's mean where noise exceeds what there is to see.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from app.inference.protocol import Array64
 from app.inference.surrogate.population import Population
 
-_SWEEPS = 3
-_RELATIVE_ERROR = 0.1
+_SWEEPS = 5
+_SHARES = np.geomspace(0.003, 1.5, 10)
+"""Candidates for the mean square of a score's error over that of its distance."""
 _ERROR_BY_SPREAD = 0.3
+_OF_DISAGREEMENT = 0.3
+_JITTER = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +65,44 @@ def combined(
     said = np.array([_mode_of(score, information) for score in scores])
     if newest is not None:
         said[-1] = newest
-    disagreement = np.array([_disagreement(score, information) for score in scores])
     variance = np.array([score.variance for score in scores])
+    disputed = _OF_DISAGREEMENT * np.array([_disagreement(score, information) for score in scores]) / len(information)
+    metric, thetas = np.linalg.cholesky(information), np.array([score.theta for score in scores])
     centre = said[-1]
     for _ in range(_SWEEPS):
-        away = centre - np.array([score.theta for score in scores])
-        squared = np.einsum("ij,jk,ik->i", away, information, away)
+        away = centre - thetas
         spread = np.array([population.spread(step, blocks) for step in away]) ** 2
-        errors = disagreement + (_RELATIVE_ERROR + _ERROR_BY_SPREAD * spread) * squared
-        weights = 1 / (len(centre) * variance + errors)
-        weights /= weights.sum()
+        alike = (away @ metric) @ (away @ metric).T / len(information)
+        own = variance + disputed + _ERROR_BY_SPREAD * spread * alike.diagonal()
+        weights = _weights(said @ metric, own, alike)
         centre = weights @ said
     total = float(weights**2 @ variance)
     kept = _shrinkage(centre, information, prior, total)
     return Mode(kept @ centre, total, kept, float(weights[-1]))
+
+
+def _weights(said: Array64, own: Array64, alike: Array64) -> Array64:
+    """Of the average of ``said`` ``(k, D)``, whose rows have errors of covariance ``diag(own) + share alike``.
+
+    The share is the likeliest one of :data:`_SHARES`, whatever the mean of the rows is.
+    """
+    best, found = -np.inf, np.eye(len(own))[-1]
+    for share in _SHARES:
+        covariance = np.diag(own) + share * alike
+        scale = np.sqrt(covariance.diagonal())
+        correlation = covariance / np.outer(scale, scale) + _JITTER * np.eye(len(own))
+        if not np.all(np.isfinite(correlation)):
+            break
+        factor = np.linalg.cholesky(correlation)
+        ones, rows = (solve_triangular(factor, each, lower=True) for each in (1 / scale, said / scale[:, None]))
+        precision = float(ones @ ones)
+        mean = ones @ rows / precision
+        logs = np.log(factor.diagonal() * scale).sum() + 0.5 * np.log(precision)
+        likelihood = -said.shape[1] * logs - 0.5 * float(np.sum((rows - np.outer(ones, mean)) ** 2))
+        if likelihood > best:
+            best = likelihood
+            found = solve_triangular(factor, ones, lower=True, trans="T") / scale / precision
+    return np.asarray(found)
 
 
 def newton(score: Score, information: Array64) -> Array64:

@@ -42,7 +42,7 @@ def test_bounds_shrink_as_noise_grows_down_to_a_floor() -> None:
     assert quiet.score_bound > loud.score_bound >= louder.score_bound
     assert quiet.information_bound(0) > loud.information_bound(0) >= louder.information_bound(0)
     assert louder.score_bound == pytest.approx(np.sqrt(1.5 * 10 / 10_000))
-    assert louder.information_bound(0) == pytest.approx(2.3 * 10 / 10_000)
+    assert louder.information_bound(0) == pytest.approx(1.9 * 10 / 10_000)
 
 
 def test_the_last_information_matrix_is_bounded_more_loosely() -> None:

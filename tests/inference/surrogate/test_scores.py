@@ -90,3 +90,20 @@ def test_between_the_limits_shrinkage_is_the_normal_means() -> None:
     found = combined([Score(np.zeros(SIZE), np.zeros(SIZE), variance, information)], information, PRIOR, FLAT, 1)
     seen = information.diagonal() - 1
     np.testing.assert_allclose(found.kept.diagonal(), seen / (seen + variance), atol=1e-9)
+
+
+def test_scores_that_fall_short_by_one_share_are_followed_to_where_they_lead() -> None:
+    """Each says half its way, along one line: what they have in common tells of the rest."""
+    away = np.linalg.solve(np.linalg.cholesky(HESSIAN).T, 30 * np.ones(SIZE))
+    scores = [replace(_score(MODE), theta=MODE - share * away, variance=1e-2) for share in (0.5, 0.25, 0.125)]
+    scores = [replace(each, gradient=0.5 * HESSIAN @ (MODE - each.theta)) for each in scores]
+    still = Population(100.0, np.zeros(SIZE), np.zeros((SIZE, SIZE)))
+    left = combined(scores, HESSIAN, PRIOR, still, 1).mean - MODE
+    last = scores[-1].theta + newton(scores[-1], HESSIAN) - MODE
+    assert left @ HESSIAN @ left < 0.1 * (last @ HESSIAN @ last)
+
+
+def test_scores_that_are_not_finite_leave_the_newest() -> None:
+    scores = [_score(MODE, np.inf), _score(MODE, 1.0)]
+    with np.errstate(all="ignore"):
+        assert combined(scores, HESSIAN, PRIOR, FLAT, 1).newest == 1
