@@ -1,6 +1,6 @@
 """DP-PSVI by a surrogate: a few well-placed questions of whole tables, then points that represent what they say.
 
-Method id ``dp-psvi-surrogate``. A dozen rounds of two questions each, every one a Gaussian mechanism with a noise of
+Method id ``dp-psvi-surrogate``. Some dozen rounds of two questions each, every one a Gaussian mechanism with a noise of
 its own: an information (Fisher) matrix and a score at the current parameter, both in the metric of what is known of
 the information so far, in which noise costs least. Scores are bounded by a weight that depends on the design row
 alone, which leaves them unbiased whatever the design (Kuensch, Stefanski & Carroll, *JASA* 84, 1989). All scores

@@ -19,15 +19,16 @@ from app.inference.protocol import Array64
 LENGTHS_SHARE = 0.0005
 MOMENTS_SHARE = 0.02
 INFORMATION_SHARE = 0.2
-FEWEST_ROUNDS, MOST_ROUNDS = 8, 16
+FEWEST_ROUNDS, MOST_ROUNDS = 8, 13
 UNRESOLVED = 1.2
 """Above this value of ``sigma D^2 / (q slots)``, an information matrix begins to drown in its noise."""
 COLUMNWISE = 3.0
 """Above this one, it is asked for by single columns."""
 
 _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND = 1.5, 12.0
-_INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 1.9, 2.5, 20.0
-_BALANCE = 1.3
+_INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 1.9, 3.0, 20.0
+_BALANCE = 1.4
+"""Times the least bound where noise is moderate: rare levels are clipped out of the posterior's shape below it."""
 _ROUNDS_OF_GROWTH = 12
 
 
