@@ -1,0 +1,24 @@
+"""The table of promises in ``docs/privacy.md`` names tests that exist, and that speak of the promise."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROWS = dict(re.findall(r"^\| (W\d+) \|(.*)\|$", (ROOT / "docs" / "privacy.md").read_text(), re.MULTILINE))
+
+
+def test_all_promises_are_there() -> None:
+    assert set(ROWS) == {f"W{number}" for number in range(1, 15)}
+
+
+@pytest.mark.parametrize("promise", sorted(set(ROWS) - {"W12"}))
+def test_what_a_promise_points_to_speaks_of_it(promise: str) -> None:
+    *_, held, tests = ROWS[promise].split("|")
+    assert all((ROOT / path).exists() for path in re.findall(r"`((?:app|workers|tools)/[^`]*)`", held))
+    paths = [ROOT / path for path in re.findall(r"`(tests/[^`]*)`", tests)]
+    assert paths
+    for path in paths:
+        files = sorted(path.glob("*.py")) if path.is_dir() else [path]
+        assert any(re.search(rf"\b{promise}\b", file.read_text()) for file in files), path
