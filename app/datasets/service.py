@@ -41,7 +41,12 @@ def _keep_new_key(tx: WriteSession, services: Services, dataset: Dataset) -> Non
     """The key comes before the commit, as a dataset without one would be of no use; a key without one harms nobody."""
     keys, dataset_id = services.areas.keys, dataset.id
     public = dataset.sensitivity == "public"
-    tx.after_rollback(lambda _: keys.destroy(dataset_id))
+
+    def take_back(after: WriteSession) -> None:
+        if repository.get(after, dataset_id) is None:  # a commit whose answer was lost may have come through
+            keys.destroy(dataset_id)
+
+    tx.after_rollback(take_back)
     keys.keep(dataset_id, seal_new_dataset_key(dataset_id, services.sealing_key, public=public))
 
 

@@ -53,6 +53,8 @@ def note(tx: WriteSession, scribe: Scribe, account: Account, above: int) -> Chec
     """The next checkpoint, of the account as it stands; the mark follows once it is durable."""
     serialise(tx, NAME)
     last = tx.scalars(select(Checkpoint).order_by(Checkpoint.sequence.desc()).limit(1)).one_or_none()
+    if last is None and scribe.mark is not None:
+        scribe.mark.begin(account.id)
     row = Checkpoint(
         sequence=max(last.sequence if last else 0, above) + 1,
         at=now(),

@@ -15,6 +15,7 @@ from sqlalchemy import exists, select
 from app.db import Database, ReadSession
 from app.errors import DependencyUnavailable
 from app.ledger.balance import Balance
+from app.ledger.chain import GENESIS
 from app.ledger.models import Checkpoint
 from app.vault.errors import ObjectMissing
 from app.vault.marks import MarkName, Marks, newest, newest_each
@@ -75,6 +76,17 @@ class Mark:
             raise DependencyUnavailable(BEHIND)
         self.confirmed = True
 
+    def begin(self, account_id: str) -> None:
+        """Say that there is going to be a mark, before the first checkpoint is durable.
+
+        Otherwise a crash between the two would look like a mark that was removed, and stop everything.
+
+        Raises:
+            DependencyUnavailable: the place cannot be reached.
+        """
+        if not self._marks.names():
+            self._marks.put(MarkName(account_id, 0, GENESIS), b"")
+
     def advance(self, row: Checkpoint, balance: Mapping[str, Any]) -> None:
         """Put down a checkpoint that is durable.
 
@@ -103,6 +115,8 @@ class Mark:
 
 
 def contains(session: ReadSession, name: MarkName) -> bool:
-    """Whether the checkpoint that a mark stands for is in the database."""
+    """Whether the checkpoint that a mark stands for is in the database; that which only begins says nothing yet."""
+    if name.sequence == 0:
+        return True
     there = exists().where(Checkpoint.sequence == name.sequence, Checkpoint.checkpoint_hash == name.digest)
     return bool(session.scalar(select(there)))

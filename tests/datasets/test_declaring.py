@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.db import Database
+from app.db import Database, WriteSession
 from app.errors import DependencyUnavailable
 from app.services import Services
 from app.vault.wrapped_keys import WrappedKeys
@@ -62,6 +62,26 @@ def test_a_dataset_without_a_key_is_not_declared(
         assert after[table] == tables[table]
     assert left == names
     declared(client, owner)
+
+
+def test_a_commit_whose_answer_was_lost_keeps_the_key(
+    client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dataset is there after all, and would never open again."""
+
+    def unanswered(session: WriteSession) -> None:
+        declares = bool(session.info.get("after_rollback"))
+        session.commit()
+        if declares:
+            raise DependencyUnavailable
+
+    headers = owner.headers | {"Idempotency-Key": "once"}
+    with monkeypatch.context() as patch:
+        patch.setattr("app.db.session._commit", unanswered)
+        problem(client.post("/v1/datasets", json=declaration(), headers=headers), 503, "dependency_unavailable")
+    replayed = client.post("/v1/datasets", json=declaration(), headers=headers)
+    assert replayed.status_code == 201
+    assert services.areas.keys.box(replayed.json()["id"])
 
 
 def test_public_data_has_no_account(client: httpx.Client, services: Services, owner: rows.Key) -> None:

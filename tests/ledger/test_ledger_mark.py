@@ -271,6 +271,29 @@ def test_an_installation_begins_without_a_mark(database_url: str, mark_url: str)
     bench.database.dispose()
 
 
+def test_a_first_mark_that_was_not_put_down_stops_nothing_else(
+    database_url: str, mark_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W10: the first checkpoint is durable, and whoever was to put down its mark has died."""
+    bench = guarded(database_url, mark_url)
+    bench.open_account("ds_a")
+    bench.reserve("job_1", costing(0.1))
+    with monkeypatch.context() as patched:
+        patched.setattr(Mark, "advance", lambda *_: away())
+        with pytest.raises(DependencyUnavailable):
+            bench.checkpoint()
+    again = guarded(database_url, mark_url)
+    again.run("job_2", costing(0.1))
+    assert len(open_marks(mark_url).names()) == 1, "what only begins is replaced"
+    assert reconcile(database_url, mark_url) == []
+    for each in (bench, again):
+        each.database.dispose()
+
+
+def away() -> None:
+    raise DependencyUnavailable
+
+
 @pytest.mark.parametrize("damage", [b"", b"{}", b"not json"])
 def test_a_mark_that_cannot_be_believed_freezes_its_account(
     running: Bench, backup: Restore, database_url: str, mark_url: str, damage: bytes
