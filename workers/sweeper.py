@@ -144,12 +144,10 @@ class Sweeper:
         with self._database.read() as session:
             half_deleted = datasets.half_deleted(session)
         self._disposal.keys(half_deleted)
-        with self._database.write() as tx:
-            self._disposal.contents(tx, lambda content_id: repository.pinned(tx, content_id))
+        self._disposal.contents(self._database, repository.pinned)
 
     def _lapse(self) -> None:
-        with self._database.write() as tx:
-            self._disposal.lapsed(tx)
+        self._disposal.lapsed(self._database)
 
     def _unfinished(self) -> None:
         if time.monotonic() >= self._rare_at:

@@ -1,21 +1,22 @@
 """Bytes that nothing needs any more: sealed originals of ended contents, parts of uploads that lapsed, tables of
 superseded and deleted contents, keys of deleted datasets.
 
-The names stay in the rows until the bytes are gone, so whatever crashes in between is finished by the next sweep.
+A transaction decides what goes (and it is never needed again), the bytes go outside of any, since a store may take its
+time, and a last transaction forgets their names: whatever crashes in between is finished by the next sweep.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import and_, exists, or_, select
+from sqlalchemy import Select, and_, exists, or_, select
 from sqlalchemy.orm import aliased
 
 from app.datasets import repository
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository as uploads
 from app.datasets.uploads.models import UploadPart
-from app.db import WriteSession, now
+from app.db import Database, ReadSession, WriteSession, now
 from app.vault.areas import WorkerAreas
 
 BATCH = 20
@@ -39,11 +40,31 @@ class Disposal:
         for dataset_id in deleted:
             self.areas.keys.destroy(dataset_id)
 
-    def contents(self, tx: WriteSession, pinned: Callable[[str], bool]) -> None:
-        """Destroy needless bytes; ``pinned(content_id)`` says whether a job that has not ended holds a content.
+    def contents(self, database: Database, pinned: Callable[[ReadSession, str], bool]) -> None:
+        """Destroy needless bytes; ``pinned(session, content_id)`` says whether a job that goes on holds a content.
 
         A deleted dataset's objects go whether or not they are pinned: its key is destroyed already.
         """
+        with database.read() as session:
+            found = session.execute(self._needless().limit(BATCH)).all()
+        for content_id, has_table in found:
+            self._destroy_parts(database, content_id)
+            if has_table:
+                self._destroy_table(database, content_id, pinned)
+
+    def lapsed(self, database: Database) -> None:
+        """End uploads that were given up, have expired, or belong to a deleted dataset, with all stored for them."""
+        with database.read() as session:
+            found = [upload.id for upload in uploads.lapsed(session, now(), BATCH)]
+        for upload_id in found:
+            with database.write() as tx:
+                content_id = _ended(tx, upload_id)
+            if content_id is not None and self._destroy_parts(database, content_id):
+                with database.write() as tx:
+                    uploads.forget(tx, upload_id)
+
+    def _needless(self) -> Select[str, bool]:
+        """Contents of which something may go, and whether that is a table."""
         newer, gone = aliased(Content), Dataset.deleted_at.is_not(None)
         superseded = exists().where(
             newer.dataset_id == Content.dataset_id,
@@ -54,43 +75,50 @@ class Disposal:
         stored = exists().where(UploadPart.content_id == Content.id)
         original = and_(stored, or_(Content.status != "received", gone))
         table = and_(Content.table_object.is_not(None), or_(superseded, gone))
-        needless = select(Content, Dataset, table).join(Dataset).where(or_(original, table))
-        for content, dataset, is_table in tx.execute(needless.order_by(Content.id).limit(BATCH)).all():
-            self._destroy_parts(tx, content.id)
-            if is_table and _destroyable(tx, content, dataset, pinned):
-                self._destroy_table(content)
+        return select(Content.id, table).join(Dataset).where(or_(original, table)).order_by(Content.id)
 
-    def lapsed(self, tx: WriteSession) -> None:
-        """End uploads that were given up, have expired, or belong to a deleted dataset, with all stored for them.
-
-        What became a content is the content's.
-        """
-        moment = now()
-        for upload in uploads.lapsed(tx, moment, BATCH):
-            if upload.status == "complete":
-                tx.delete(upload)
-            elif upload.lease_until is not None and upload.lease_until > moment:
-                upload.status = "ended"  # its part notices, and goes first
-            elif self._destroy_parts(tx, upload.content_id):
-                tx.delete(upload)
-
-    def _destroy_parts(self, tx: WriteSession, content_id: str) -> bool:
+    def _destroy_parts(self, database: Database, content_id: str) -> bool:
         """Whether nothing is left."""
-        parts = uploads.objects(tx, [content_id], MOST_PARTS)
-        for part in parts:
-            self.areas.incoming.delete(part.object_name)
-            tx.delete(part)
-        return len(parts) < MOST_PARTS
+        with database.read() as session:
+            names = [part.object_name for part in uploads.objects(session, [content_id], MOST_PARTS)]
+        for name in names:
+            self.areas.incoming.delete(name)
+        if names:
+            with database.write() as tx:
+                uploads.forget_objects(tx, names)
+        return len(names) < MOST_PARTS
 
-    def _destroy_table(self, content: Content) -> None:
-        if content.table_object is not None:
-            self.areas.vault.delete(content.table_object)
-            content.table_object = content.wrapped_key = None
+    def _destroy_table(self, database: Database, content_id: str, pinned: Callable[[ReadSession, str], bool]) -> None:
+        with database.write() as tx:
+            name = _destroyable(tx, content_id, pinned)
+        if name is not None:
+            self.areas.vault.delete(name)
+            with database.write() as tx:
+                repository.forget_table(tx, content_id, name)
 
 
-def _destroyable(tx: WriteSession, content: Content, dataset: Dataset, pinned: Callable[[str], bool]) -> bool:
-    if dataset.deleted_at is not None:
-        return True
-    repository.lock(tx, dataset.id)
-    in_force = repository.in_force(tx, dataset.id)
-    return in_force is not None and in_force.version > content.version and not pinned(content.id)
+def _ended(tx: WriteSession, upload_id: str) -> str | None:
+    """End an upload that has lapsed; the content that its parts were for, once none arrives any more.
+
+    What became a content is the content's: of that only the upload goes.
+    """
+    upload = uploads.lock(tx, upload_id)
+    if upload is None:
+        return None
+    if upload.status == "complete":
+        tx.delete(upload)
+        return None
+    upload.status = "ended"
+    arriving = upload.lease_until is not None and upload.lease_until > now()
+    return None if arriving else upload.content_id  # a part that arrives notices, and goes first
+
+
+def _destroyable(tx: WriteSession, content_id: str, pinned: Callable[[ReadSession, str], bool]) -> str | None:
+    """The name of a table that nobody will ever read again: only what is in force is pinned, and under this lock."""
+    content = tx.get_one(Content, content_id)
+    dataset = repository.lock(tx, content.dataset_id)
+    if dataset is not None and dataset.deleted_at is None:
+        in_force = repository.in_force(tx, dataset.id)
+        if in_force is None or in_force.version <= content.version or pinned(tx, content.id):
+            return None
+    return content.table_object

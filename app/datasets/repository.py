@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from sqlalchemy import ColumnElement, String, cast, delete, func, or_, select
+from sqlalchemy import ColumnElement, String, cast, delete, func, or_, select, update
 
 from app.datasets.models import Content, Dataset, DatasetShare
 from app.db import ReadSession, WriteSession
@@ -75,6 +75,12 @@ def in_force(session: ReadSession, dataset_id: str) -> Content | None:
 
 def contents(session: ReadSession, dataset_id: str) -> list[Content]:
     return list(session.scalars(select(Content).where(Content.dataset_id == dataset_id).order_by(Content.version)))
+
+
+def forget_table(tx: WriteSession, content_id: str, table_object: str) -> None:
+    """Once the object is gone."""
+    named = update(Content).where(Content.id == content_id, Content.table_object == table_object)
+    tx.execute(named.values(table_object=None, wrapped_key=None))
 
 
 def next_version(tx: WriteSession, dataset_id: str) -> int:

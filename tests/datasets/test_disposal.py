@@ -1,6 +1,7 @@
 """Bytes that nothing needs are destroyed; bytes that something needs are not."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,7 +12,8 @@ from app.datasets import repository
 from app.datasets.disposal import Disposal
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository as uploads
-from app.db import Database, now
+from app.datasets.uploads.models import Upload
+from app.db import Database, WriteSession, now
 from app.errors import DependencyUnavailable
 from app.vault.areas import WorkerAreas
 from app.vault.store import ObjectStore
@@ -35,8 +37,7 @@ class House:
             return rows.content(tx, dataset_id, version=version, status=status, original=original, **fields).id
 
     def dispose(self, pinned: Collection[str] = (), keep: timedelta = timedelta(0)) -> None:
-        with self.database.write() as tx:
-            Disposal(self.areas, keep).contents(tx, pinned.__contains__)
+        Disposal(self.areas, keep).contents(self.database, lambda _, content_id: content_id in pinned)
 
     def kept(self, content_id: str) -> tuple[bool, bool]:
         """Whether original and table of the content are still there; rows and areas must agree."""
@@ -141,3 +142,41 @@ def test_what_a_crash_leaves_half_done_is_finished_by_the_next_sweep(
         assert uploads.objects(session, [content_id]) != []
     house.dispose()
     assert house.kept(content_id) == (False, False)
+
+
+def test_no_transaction_waits_for_a_store(
+    house: House, dataset_id: str, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow store holds up no writer; what goes is decided before, for good: an upload that ended is not completed."""
+    old, _ = (house.content(dataset_id, version, "ready") for version in (1, 2))
+    with house.database.write() as tx:
+        upload = rows.upload(tx, dataset_id, owner.id, [new_object(house.areas.incoming)])
+    open_now: list[int] = []
+    write, delete = Database.write, type(house.areas.incoming).delete
+    seen: list[str] = []
+
+    @contextmanager
+    def counted(database: Database) -> Iterator[WriteSession]:
+        with write(database) as tx:
+            open_now.append(1)
+            try:
+                yield tx
+            finally:
+                open_now.pop()
+
+    def watched(store: object, name: str) -> None:
+        assert open_now == []
+        with house.database.read() as session:
+            found = session.get(Upload, upload.id)
+            seen.append("" if found is None else found.status)
+        delete(store, name)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Database, "write", counted)
+    monkeypatch.setattr(type(house.areas.incoming), "delete", watched)
+    house.dispose()
+    Disposal(house.areas).lapsed(house.database)
+    assert seen == ["open"] * 3 + ["ended"]
+    assert house.kept(old) == (False, False)
+    assert len(stored(house.areas)) == 1
+    with house.database.read() as session:
+        assert session.get(Upload, upload.id) is None

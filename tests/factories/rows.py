@@ -8,7 +8,7 @@ from typing import Any
 from app.auth.models import ApiKey
 from app.auth.secrets import new_secret
 from app.datasets.models import Content, Dataset, DatasetShare
-from app.datasets.uploads.models import UploadPart
+from app.datasets.uploads.models import Upload, UploadPart
 from app.db import WriteSession, new_id, now
 from app.jobs.models import Job
 from app.releases.models import Release
@@ -109,6 +109,27 @@ def content(tx: WriteSession, dataset_id: str, *, original: Sequence[str] = (), 
     row = Content(**(defaults | fields))
     tx.add(row)
     tx.add_all(UploadPart(object_name=name, content_id=row.id, number=place) for place, name in enumerate(original))
+    tx.flush()
+    return row
+
+
+def upload(tx: WriteSession, dataset_id: str, owner_id: str, objects: Sequence[str], **fields: Any) -> Upload:
+    """An open upload whose parts have these names (nothing is stored under them)."""
+    defaults: dict[str, Any] = {
+        "id": new_id("up"),
+        "dataset_id": dataset_id,
+        "owner_id": owner_id,
+        "content_id": new_id("ct"),
+        "media_type": "text/csv",
+        "parts": len(objects),
+        "created_at": now(),
+        "expires_at": now(),
+    }
+    row = Upload(**(defaults | fields))
+    tx.add(row)
+    tx.add_all(
+        UploadPart(object_name=name, content_id=row.content_id, number=place) for place, name in enumerate(objects)
+    )
     tx.flush()
     return row
 

@@ -45,10 +45,9 @@ def complete(client: httpx.Client, key: Key, address: Address, **headers: str) -
 
 
 def sweep(services: Services) -> None:
-    with services.database.write() as tx:
-        areas = services.areas
-        vault = areas.incoming  # nothing is asked of it
-        Disposal(WorkerAreas(areas.incoming, areas.released, areas.keys, vault)).lapsed(tx)
+    areas = services.areas
+    vault = areas.incoming  # nothing is asked of it
+    Disposal(WorkerAreas(areas.incoming, areas.released, areas.keys, vault)).lapsed(services.database)
 
 
 def change(services: Services, **values: Any) -> None:

@@ -37,8 +37,12 @@ def objects(session: ReadSession, content_ids: Sequence[str], limit: int | None 
     return session.scalars(select(UploadPart).where(UploadPart.content_id.in_(content_ids)).limit(limit)).all()
 
 
-def forget_object(tx: WriteSession, object_name: str) -> None:
-    tx.execute(delete(UploadPart).where(UploadPart.object_name == object_name))
+def forget_objects(tx: WriteSession, object_names: Sequence[str]) -> None:
+    tx.execute(delete(UploadPart).where(UploadPart.object_name.in_(object_names)))
+
+
+def forget(tx: WriteSession, upload_id: str) -> None:
+    tx.execute(delete(Upload).where(Upload.id == upload_id))
 
 
 def of_dataset(session: ReadSession, dataset_id: str) -> Sequence[Upload]:
