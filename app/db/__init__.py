@@ -4,12 +4,14 @@ from app.db.background import BackgroundWriter, Write
 from app.db.base import Base, UtcDateTime, new_id, now
 from app.db.clock import moment
 from app.db.engine import make_engine
+from app.db.prepared import Prepared
 from app.db.session import Database, ReadSession, WriteSession
 
 __all__ = [
     "BackgroundWriter",
     "Base",
     "Database",
+    "Prepared",
     "ReadSession",
     "UtcDateTime",
     "Write",

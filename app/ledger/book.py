@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import bindparam, func, select
+from sqlalchemy.orm import make_transient_to_detached
+from sqlalchemy.orm.attributes import set_committed_value
+from sqlalchemy.orm.util import identity_key
 
-from app.db import ReadSession, WriteSession, now
+from app.db import Prepared, ReadSession, WriteSession, now
 from app.errors import NotFound, StateConflict
 from app.ledger import admission, chain, rows, snapshot
 from app.ledger.balance import FROZEN, Balance, Happening, apply
@@ -17,12 +20,13 @@ from app.ledger.memory import Remembered
 from app.ledger.models import Account, Entry, LedgerDataset
 from app.ledger.scribe import Scribe
 
-_BY_ID = select(Account).where(Account.id == bindparam("identifier")).with_for_update(of=Account)
-_OF_DATASET = (
-    select(Account)
-    .join(LedgerDataset, LedgerDataset.account_id == Account.id)
-    .where(LedgerDataset.dataset_id == bindparam("identifier"))
-    .with_for_update(of=Account)
+_ACCOUNTS = Account.metadata.tables[Account.__tablename__]
+_READ = select(*(column for column in _ACCOUNTS.c if column.name != "snapshot")).with_for_update(of=_ACCOUNTS)
+_BY_ID = Prepared(_READ.where(_ACCOUNTS.c.id == bindparam("identifier")))
+_OF_DATASET = Prepared(
+    _READ.join(LedgerDataset, LedgerDataset.account_id == _ACCOUNTS.c.id).where(
+        LedgerDataset.dataset_id == bindparam("identifier")
+    )
 )
 FROZEN_DETAIL = "The account is frozen because its ledger does not hold, or a run broke its rules; ask the operator."
 
@@ -104,9 +108,24 @@ def lock_account(tx: WriteSession, account_id: str) -> Account | None:
     return _locking(tx, _BY_ID, account_id)
 
 
-def _locking(tx: WriteSession, query: Select[Account], identifier: str) -> Account | None:
+def _locking(tx: WriteSession, query: Prepared, identifier: str) -> Account | None:
     """What is locked is read again once the lock is there; the snapshot only when it is asked for, under the lock."""
-    return tx.scalars(query, {"identifier": identifier}, execution_options={"populate_existing": True}).one_or_none()
+    tx.flush()
+    found = query.rows(tx, {"identifier": identifier})
+    return _as_read(tx, found[0]._asdict()) if found else None
+
+
+def _as_read(tx: WriteSession, values: Mapping[str, Any]) -> Account:
+    known = tx.identity_map.get(identity_key(Account, values["id"]))
+    if known is None:
+        account = Account(**values)
+        make_transient_to_detached(account)
+        tx.add(account)
+        return account
+    for name, value in values.items():
+        set_committed_value(known, name, value)
+    tx.expire(known, ["snapshot"])
+    return known
 
 
 def cached(session: ReadSession, dataset_id: str) -> Account:

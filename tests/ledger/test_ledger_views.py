@@ -20,7 +20,7 @@ def test_a_budget_has_the_contracts_fields(bench: Bench) -> None:
     body = asdict(bench.budget())
     assert list(body) == [
         *("dataset_id", "population", "accountant", "relation", "unit", "slots"),
-        *("limit", "spent", "reserved", "remaining", "used_share", "jobs", "version"),
+        *("limit", "spent", "reserved", "remaining", "used_share", "jobs", "version", "allocations"),
     ]
     for figure in ("limit", "spent", "reserved", "remaining"):
         assert list(body[figure]) == ["epsilon", "delta"]
