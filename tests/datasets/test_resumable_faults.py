@@ -12,7 +12,7 @@ import pytest
 from nacl.public import PrivateKey, SealedBox
 
 from app.datasets.models import Dataset
-from app.datasets.uploads import parts
+from app.datasets.uploads import parts, service
 from app.datasets.uploads.models import Upload
 from app.db import Database, now
 from app.errors import DependencyUnavailable
@@ -199,6 +199,65 @@ def test_what_a_crashed_process_leaves_is_found(
     change(services, lease_until=now() - timedelta(seconds=1))
     assert sent(client, owner, address, TABLE) == len(TABLE)
     change(services, expires_at=now() - timedelta(seconds=1))
+    sweep(services)
+    assert left(services) == ([], [], [])
+
+
+def test_nothing_is_stored_behind_the_back_of_the_sweep(
+    client: httpx.Client,
+    services: Services,
+    owner: rows.Key,
+    begun: Callable[..., Address],
+    while_a_part_arrives: Callable[[Callable[[httpx.Client], None]], httpx.Client],
+) -> None:
+    """W10: a part that stalls until its upload is swept away, and then arrives, in a store that takes it whole."""
+    address = begun()
+
+    def end(meanwhile: httpx.Client) -> None:
+        change(services, lease_until=now() - timedelta(seconds=1))
+        assert meanwhile.delete(address, headers=owner.headers).status_code == 204
+        sweep(services)
+        assert left(services) == ([], [], [])
+
+    while_a_part_arrives(end)
+    assert send(client, owner, address, 0, b"abc").status_code in {409, 503}
+    assert left(services) == ([], [], [])
+
+
+@pytest.mark.services
+def test_what_is_being_completed_is_not_swept(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    """W10: it expires while it is being completed, and becomes a content with all of its parts."""
+    sent(client, owner, begun(), b"abc")
+    objects = stored(services.areas)
+    change(services, expires_at=now() - timedelta(seconds=1))
+    with services.database.write() as tx:
+        upload = tx.query(Upload).with_for_update().one()
+        service.complete(tx, services, tx.get_one(Dataset, upload.dataset_id), upload)
+        tx.flush()
+        sweep(services)
+    sweep(services)
+    assert stored(services.areas) == objects
+
+
+def test_a_request_that_died_does_not_count_for_a_day(
+    client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can complete or delete an upload that was one request, so it must not use up the owner's share of them."""
+
+    def crash(*_: object) -> None:
+        raise RuntimeError
+
+    address = f"/v1/datasets/{declared(client, owner)['id']}/content"
+    with monkeypatch.context() as patch:
+        patch.setattr(parts.Part, "give_up", lambda _: None)
+        patch.setattr(parts.Part, "keep", crash)
+        problem(client.put(address, content=TABLE, headers=owner.headers | CSV), 500, "internal")
+    with services.database.read() as session:
+        upload = session.query(Upload).one()
+    assert upload.expires_at - upload.created_at < timedelta(hours=1)
+    change(services, expires_at=now() - timedelta(seconds=1), lease_until=now() - timedelta(seconds=1))
     sweep(services)
     assert left(services) == ([], [], [])
 

@@ -24,6 +24,8 @@ from app.vault.writer import UploadWriter
 
 LEASE_SECONDS = 10.0
 BEAT_SECONDS = 3.0
+SOLE_LIFETIME = timedelta(minutes=10)
+"""How long an upload that is one request lasts without a sign of it: many times what the slowest body may take."""
 OVERTAKEN = "This part is no longer awaited: the upload has ended, or another request has taken it over."
 
 
@@ -58,7 +60,10 @@ class Part:
             return
         self._beaten = time.monotonic()
         with self.services.database.write() as tx:
-            self._held(tx).lease_until = _lease()
+            upload = self._held(tx)
+            upload.lease_until = _lease()
+            if self.sole:
+                upload.expires_at = now() + SOLE_LIFETIME
 
     def publish(self, writer: UploadWriter) -> int:
         """Make the bytes durable, and say how many they are.
@@ -86,13 +91,19 @@ class Part:
         return upload
 
     def give_up(self) -> None:
-        """Leave nothing behind of a part that was not kept; harmless for one that was."""
+        """Leave nothing behind of a part that was not kept; harmless for one that was.
+
+        Where the sweep was here before, the object may have been stored after it looked.
+        """
         with suppress(DependencyUnavailable, OperationalError), self.services.database.write() as tx:
             upload, part = repository.lock(tx, self.upload_id), tx.get(UploadPart, self.object_name)
-            if upload is None or part is None or part.number is not None:
+            if part is not None and part.number is not None:
                 return
             self.services.areas.incoming.delete(self.object_name)
-            tx.delete(part)
+            if part is not None:
+                tx.delete(part)
+            if upload is None:
+                return
             if self.sole:
                 tx.delete(upload)
             elif upload.fencing_token == self.token:
@@ -126,7 +137,11 @@ def claim(tx: WriteSession, services: Services, upload: Upload, offset: int, ann
 
 
 def claim_whole(tx: WriteSession, services: Services, upload: Upload, announced: Announced) -> Part:
-    """Take all of a new upload as its one part; raises ContentTooLarge."""
+    """Take all of a new upload as its one part; raises ContentTooLarge.
+
+    Nobody can go on with it if this process dies, so it counts as under way for no longer than it must.
+    """
+    upload.expires_at = now() + SOLE_LIFETIME
     return _taken(tx, services, upload, services.limits.upload_bytes, announced, sole=True)
 
 
