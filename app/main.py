@@ -104,7 +104,7 @@ def create_app(
     app.add_exception_handler(RequestValidationError, on_invalid_input)
     app.add_exception_handler(HTTPException, on_router_error)
     app.add_exception_handler(405, on_method_not_allowed)
-    app.state.services = services
+    app.state.services, app.state.body_key = services, services.identity_key
     app.state.metrics = measured
     app.state.keeper = keeper
     app.state.public_releases = remembered

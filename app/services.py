@@ -51,7 +51,7 @@ class Services:
     queue: TaskQueue
     signer: "Signer"  # the ledger key: checkpoints and receipts
     sealing_key: bytes  # the worker's public key, pinned
-    identity_key: bytes = field(repr=False)  # under which the secrets of API keys are hashed
+    identity_key: bytes = field(repr=False)  # under which API keys and recorded bodies are hashed
     verification_keys: tuple[VerificationKey, ...]
     limits: Limits
     on_dataset_deleted: Callable[[WriteSession, str], None] = lambda _, __: None

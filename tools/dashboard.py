@@ -37,6 +37,7 @@ PANELS: Final[tuple[Panel, ...]] = (
         "{{status}}",
     ),
     ("Uploads by status", "short", "max by (status) (corevault_contents)", "{{status}}"),
+    ("Oldest upload on its way", "s", "max(corevault_content_age_seconds)", "age"),
     ("Open reservations", "short", "max by (state) (corevault_reservations)", "{{state}}"),
     ("Budget refusals a minute", "short", "max(rate(corevault_ledger_refusals_total[5m])) * 60", "refusals"),
     ("Frozen accounts", "short", "max(corevault_ledger_accounts_frozen)", "accounts"),

@@ -75,7 +75,7 @@ class Ingestion:
                     ingestion.reject(tx, held, ingestion.Rejection(reason))
             case Failed(transient):
                 with self.database.write() as tx:
-                    ingestion.release(tx, held, counted=not transient)
+                    ingestion.postpone(tx, held) if transient else ingestion.release(tx, held, counted=True)
 
     def _put_in_force(self, held: ingestion.Claim, ingested: Ingested) -> None:
         table = ingestion.StoredTable(ingested.table_object, ingested.wrapped_key, ingested.fingerprint)

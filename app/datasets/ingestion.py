@@ -5,7 +5,7 @@ whoever comes back with an older token has lost the content and changes nothing.
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -27,6 +27,8 @@ LEASE_SECONDS = 10.0
 MAX_ATTEMPTS = 3
 REQUEUE_SECONDS = 30
 RETRY_SECONDS = 5
+LONGEST_RETRY_SECONDS = 600
+"""Between two looks at a store that is full or away: what waits for it asks ever more rarely, and is never given up."""
 
 
 class Rejection(StrEnum):
@@ -58,6 +60,7 @@ class Claim:
     dataset_id: str
     owner_id: str
     version: int
+    received_at: datetime
     media_type: str
     original: tuple[SealedPart, ...]
     sealed_digest: bytes | None  # of the whole, in a box sealed to the worker
@@ -105,6 +108,7 @@ def _claimed(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
         dataset_id=dataset.id,
         owner_id=dataset.owner_id,
         version=content.version,
+        received_at=content.received_at,
         media_type=content.media_type,
         original=tuple(SealedPart(part.object_name, bound_to(content_id, place)) for place, part in enumerate(kept)),
         sealed_digest=content.sealed_digest,
@@ -122,10 +126,23 @@ def heartbeat(tx: WriteSession, held: Claim) -> bool:
 def release(tx: WriteSession, held: Claim, *, counted: bool) -> bool:
     """Give the content back, to be tried again after ``RETRY_SECONDS``.
 
-    ``counted`` is for faults that may be the file's doing; a store that is full or away is no attempt.
+    ``counted`` is for faults that may be the file's doing; a worker that is told to stop is no attempt.
     """
-    retry = now() + timedelta(seconds=RETRY_SECONDS)
-    return _change(tx, held, lease_until=retry, attempts=Content.attempts - (0 if counted else 1))
+    return _give_back(tx, held, RETRY_SECONDS, attempts=Content.attempts - (0 if counted else 1))
+
+
+def postpone(tx: WriteSession, held: Claim) -> bool:
+    """Give the content back because the store is full or away, which is no attempt and rejects nothing.
+
+    It waits half as long as it has been here, up to ``LONGEST_RETRY_SECONDS``.
+    """
+    here = (now() - held.received_at).total_seconds()
+    wait = min(max(here / 2, RETRY_SECONDS), LONGEST_RETRY_SECONDS)
+    return _give_back(tx, held, wait, attempts=Content.attempts - 1)
+
+
+def _give_back(tx: WriteSession, held: Claim, seconds: float, **values: Any) -> bool:
+    return _change(tx, held, lease_until=now() + timedelta(seconds=seconds), **values)
 
 
 def reject(tx: WriteSession, held: Claim, reason: Rejection) -> bool:

@@ -95,6 +95,8 @@ def _ledger(session: ReadSession) -> Iterator[Metric]:
 
 def _house(session: ReadSession) -> Iterator[Metric]:
     yield _family("contents", "Uploads by status.", "status", _counted(session, Content.status, CONTENT_STATUSES))
+    oldest = session.scalar(select(func.min(Content.received_at)).where(Content.status == "received"))
+    yield _gauge("content_age_seconds", "How long the oldest upload is on its way into its table.", _age(oldest))
     sweeping = session.scalar(select(WorkerLease.until).where(WorkerLease.name == "sweeper"))
     swept = 0 if sweeping is None or sweeping < now() else 1
     yield _gauge("sweeper_up", "Whether a worker holds the sweeper's lease.", swept)

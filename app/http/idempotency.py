@@ -1,9 +1,10 @@
 """``Idempotency-Key``: the answer is recorded in the transaction of its effect, so that both happen once or not at all.
 
-Only answers are recorded; a refusal raises, rolls back and may be retried under the same key.
+Only answers are recorded; a refusal raises, rolls back and may be retried under the same key. Of a body, a keyed hash
+is recorded: it may hold the digest of a table, which whoever reads the database could otherwise confirm by guessing.
 """
 
-import hashlib
+import hmac
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from app.http.models import IdempotentAnswer
 
 LIFETIME: Final = timedelta(hours=24)
 _KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
+_PURPOSE: Final = b"corevault.request_body\0"
 _RUNNING: Final = 0  # the status of a record whose answer is still being made
 
 
@@ -60,7 +62,7 @@ async def idempotent_request(
     return IdempotentRequest(
         None if idempotency_key is None else _unquoted(idempotency_key),
         f"{request.method} {request.url.path}",
-        await _body_hash(request),
+        await _body_hash(request, request.app.state.body_key),
     )
 
 
@@ -134,11 +136,11 @@ def _unquoted(header: str) -> str:
     return key
 
 
-async def _body_hash(request: Request) -> str:
-    """A hash of the JSON value, so that spelling it with other spaces is still the same body."""
+async def _body_hash(request: Request, body_key: bytes) -> str:
+    """HMAC-SHA-256 of the JSON value, so that spelling it with other spaces is still the same body."""
     raw = await request.body() if isinstance(request, JsonRequest) and unreadable_body(request) is None else b""
     try:
         canonical = json.dumps(json.loads(raw), sort_keys=True, separators=(",", ":")).encode()
     except (ValueError, RecursionError):
         canonical = raw
-    return hashlib.sha256(canonical).hexdigest()
+    return hmac.digest(body_key, _PURPOSE + canonical, "sha256").hex()

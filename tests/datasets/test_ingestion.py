@@ -134,6 +134,31 @@ def test_a_content_that_is_given_back_waits_and_can_be_claimed_again(
     claimed(database, content_id)
 
 
+@pytest.mark.parametrize(("hours", "least", "most"), [(0, 4, 6), (0.1, 170, 190), (24 * 365, 590, 610)])
+def test_what_waits_for_a_full_store_asks_ever_more_rarely_and_is_never_given_up(
+    database: Database, queue: RecordingQueue, dataset_id: str, hours: float, least: float, most: float
+) -> None:
+    """W10: the fault is not the file's, so it is no attempt and no rejection; the wait grows, and is bounded."""
+    content_id = received(database, dataset_id)
+    with database.write() as tx:
+        tx.get_one(Content, content_id).received_at = now() - timedelta(hours=hours)
+    for _ in range(2 * ingestion.MAX_ATTEMPTS):
+        held = claimed(database, content_id)
+        with database.write() as tx:
+            assert ingestion.postpone(tx, held)
+        waiting = content(database, content_id)
+        assert waiting.lease_until is not None
+        assert least <= (waiting.lease_until - now()).total_seconds() <= most
+        assert (waiting.status, waiting.attempts) == ("received", 0)
+        expire(database, content_id)
+        with database.write() as tx:
+            ingestion.requeue_stale(tx, queue)
+    assert queue.sent == [(INGEST_CONTENT, content_id)] * (2 * ingestion.MAX_ATTEMPTS)
+    claimed(database, content_id)
+    with database.write() as tx:
+        assert not ingestion.postpone(tx, held)  # whoever is late changes nothing
+
+
 def test_ready_content_takes_force_and_the_ledger_hears_of_replacements(
     database: Database, services: Services, dataset_id: str
 ) -> None:

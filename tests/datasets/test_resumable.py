@@ -1,6 +1,8 @@
 """``/v1/datasets/{id}/uploads``: parts in their order, until they are a content."""
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -8,9 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
+from app.auth.models import ApiKey
+from app.auth.secrets import parse
 from app.datasets.models import Content
 from app.datasets.uploads.models import Upload, UploadPart
 from app.db import Database, now
+from app.http.models import IdempotentAnswer
 from app.main import create_app
 from app.queue import INGEST_CONTENT
 from app.services import Services
@@ -74,6 +79,26 @@ def test_to_begin_twice_under_one_key_is_to_begin_once(
     problem(begin("application/vnd.apache.parquet"), 409, "idempotency_conflict")
     with database.read() as session:
         assert session.query(Upload).count() == 1
+
+
+def test_w3_what_is_recorded_of_an_announcement_confirms_no_guess(
+    client: httpx.Client, database: Database, services: Services, owner: rows.Key, dataset_id: str
+) -> None:
+    """W3: the digest of a table is among what is hashed, so the hash needs a key that the database does not hold."""
+    body = {"media_type": "text/csv", "digest": digest(TABLE)}
+    path, headers = f"/v1/datasets/{dataset_id}/uploads", owner.headers | {"Idempotency-Key": "k"}
+    assert client.post(path, json=body, headers=headers).status_code == 201
+    with database.read() as session:
+        recorded = session.query(IdempotentAnswer).one()
+    spelt = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    assert recorded.body_hash != hashlib.sha256(spelt).hexdigest()
+    rekeyed = create_app(dataclasses.replace(services, identity_key=bytes(32)), metrics=False)
+    with database.write() as tx:
+        secret = parse(owner.secret)
+        assert secret is not None
+        tx.query(ApiKey).filter_by(id=owner.id).one().secret_hash = secret.keyed_hash(bytes(32))
+    with httpx.Client(transport=AppTransport(rekeyed), base_url="http://corevault.test") as other:
+        problem(other.post(path, json=body, headers=headers), 409, "idempotency_conflict")
 
 
 def test_a_part_goes_where_the_last_one_ended(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -66,13 +67,16 @@ def test_queues_jobs_and_reservations_are_counted(house: House, owner: rows.Key,
     house.run(done)
     with database.write() as tx:
         tx.execute(update(Job).where(Job.id == waiting).values(created_at=now() - timedelta(minutes=5)))
+        taken: dict[str, Any] = {"received_at": now() - timedelta(hours=4), "lease_until": now() + timedelta(hours=1)}
         rows.content(tx, dataset, version=2, status="received")
+        rows.content(tx, dataset, version=3, status="received", **taken)  # postponed, or being read
     found = _values(database)
     assert (found["queue_depth", "job"], found["queue_depth", "content"]) == (2, 1)
     assert 299 < found["queue_age_seconds", "job"] < 330
     assert (found["jobs", "queued"], found["jobs", "succeeded"], found["jobs", "running"]) == (2, 1, 0)
     assert (found["reservations", "reserved"], found["reservations", "opened"]) == (2, 0)
-    assert (found["contents", "ready"], found["contents", "received"]) == (1, 1)
+    assert (found["contents", "ready"], found["contents", "received"]) == (1, 2)
+    assert 4 * 3600 <= found["content_age_seconds",] < 4 * 3600 + 60
     assert 0 <= found["job_claim_seconds", "0.99"] < 60
 
 

@@ -1,5 +1,9 @@
-"""Parquet files and Arrow streams as streams of rows."""
+"""Parquet files and Arrow streams as streams of rows.
 
+What a Parquet footer says of its size is checked before it is read, and what it says of row counts before a row is.
+"""
+
+import io
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -14,6 +18,8 @@ from workers.enclave.sources import Meter, Plaintext, RawRows, check_header, fau
 PARQUET_BATCH_ROWS = 16_384
 PARQUET_BUFFER_BYTES = 256 << 10
 ARROW_BATCH_ROWS = 65_536
+FOOTER_BYTES = 32 << 20
+"""A footer takes ten times its size in memory: this one is of hundreds of thousands of columns' pieces."""
 
 
 def parquet_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
@@ -23,6 +29,7 @@ def parquet_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> 
         FileFault: malformed, empty, missing_column, unknown_column, too_large, too_many_units.
     """
     with faults_of_the_file():
+        _check_footer_size(source)
         file = _open_parquet(source, [])
         _check_schema(file.schema_arrow, columns)
         keyed = [field.name for field in file.schema_arrow if _is_keyed_text(field.type)]
@@ -30,8 +37,9 @@ def parquet_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> 
             file = _open_parquet(source, keyed)
         if file.metadata.num_rows > meter.most_rows:
             raise FileFault(meter.excess)
+        _check_row_counts(file.metadata)
         batches = file.iter_batches(batch_size=PARQUET_BATCH_ROWS, use_threads=False)
-    yield from _rows(batches, columns, meter)
+    yield from _rows(batches, columns, meter, file.metadata.num_rows)
 
 
 def arrow_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
@@ -54,8 +62,31 @@ def _open_parquet(source: Plaintext, keyed: list[str]) -> pq.ParquetFile:
     )
 
 
-def _rows(batches: Iterator[pa.RecordBatch], columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
-    empty = True
+def _check_footer_size(source: Plaintext) -> None:
+    start = source.seek(0, io.SEEK_END) - 8
+    source.seek(max(start, 0))
+    if FOOTER_BYTES < int.from_bytes(source.read(4), "little") <= start:  # else the library finds what is wrong
+        raise FileFault("too_large")
+
+
+def _check_row_counts(metadata: pq.FileMetaData) -> None:
+    """The file, its row groups and their columns name one number; the library would leave out what exceeds it."""
+    left = metadata.num_rows
+    for place in range(metadata.num_row_groups):
+        group = metadata.row_group(place)
+        rows = group.num_rows
+        left -= rows
+        if rows < 0 or any(group.column(column).num_values != rows for column in range(group.num_columns)):
+            raise FileFault("malformed")
+    if left:
+        raise FileFault("malformed")
+
+
+def _rows(
+    batches: Iterator[pa.RecordBatch], columns: Sequence[Column], meter: Meter, promised: int | None = None
+) -> Iterator[RawRows]:
+    """The batches in pieces; ``promised`` is how many rows they must have."""
+    found = 0
     while True:
         with faults_of_the_file():
             batch = next(batches, None)
@@ -67,8 +98,10 @@ def _rows(batches: Iterator[pa.RecordBatch], columns: Sequence[Column], meter: M
             with faults_of_the_file():
                 cells = {column.name: _cells(piece.column(column.name)) for column in columns}
             yield RawRows(piece.num_rows, None, cells)
-            empty = False
-    if empty:
+        found += batch.num_rows
+    if promised not in {None, found}:
+        raise FileFault("malformed")
+    if not found:
         raise FileFault("empty")
 
 

@@ -36,7 +36,7 @@ def parse(source: Plaintext, media_type: str, columns: Sequence[Column], slots: 
     Raises:
         FileFault: for a fault of the file as a whole, never for one of a row.
     """
-    for rows in _raw(source, media_type, columns, Meter(slots, caps)):
+    for rows in _raw(source, media_type, columns, slots, caps):
         yield _placed(rows, columns)
 
 
@@ -48,7 +48,7 @@ def parse_by_unit(
     Rows that name no unit are left out: they would be null rows of nobody. See :func:`parse`.
     """
     stored = [column for column in columns if column != unit]
-    for rows in _raw(source, media_type, columns, Meter(None, caps)):
+    for rows in _raw(source, media_type, columns, None, caps):
         named = rows.length if rows.places is None else len(rows.places)
         if not named:
             continue
@@ -58,11 +58,14 @@ def parse_by_unit(
         yield units[known], {name: array[known] for name, array in values.items()}
 
 
-def _raw(source: Plaintext, media_type: str, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
-    if source.seek(0, io.SEEK_END) == 0:
+def _raw(
+    source: Plaintext, media_type: str, columns: Sequence[Column], slots: int | None, caps: Caps
+) -> Iterator[RawRows]:
+    size = source.seek(0, io.SEEK_END)
+    if size == 0:
         raise FileFault("empty")
     source.seek(0)
-    yield from SOURCES[media_type](source, columns, meter)
+    yield from SOURCES[media_type](source, columns, Meter(slots, caps.of(size)))
 
 
 def _placed(rows: RawRows, columns: Sequence[Column]) -> Values:

@@ -13,6 +13,8 @@ from app.errors import CorevaultError
 from app.inference.protocol import Column
 from workers.enclave.faults import FileFault, Reason
 
+EXPANSION = 256
+EXPANDED_BYTES = 256 << 20  # any file may expand to so much, however small it is
 Plaintext = io.RawIOBase | io.BufferedIOBase  # seekable
 
 
@@ -22,6 +24,10 @@ class Caps:
 
     rows: int
     decoded_bytes: int
+
+    def of(self, size: int) -> "Caps":
+        """For a file of ``size`` bytes: a small one may not expand without end."""
+        return Caps(self.rows, min(self.decoded_bytes, max(EXPANDED_BYTES, size * EXPANSION)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,141 @@
+"""Parquet files whose footers lie: Thrift's compact protocol read into plain values, changed, and written again."""
+
+import io
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 6, 7, 8, 9, 10, 12
+_MAGIC = b"PAR1"
+NUM_ROWS, ROW_GROUPS = 3, 4
+"""Fields of ``FileMetaData``; those of ``RowGroup`` and ``ColumnMetaData`` follow."""
+
+COLUMNS, GROUP_BYTES, GROUP_ROWS = 1, 2, 3
+COLUMN_METADATA, NUM_VALUES, DATA_OFFSET = 3, 5, 9
+
+
+@dataclass
+class Field:
+    kind: int
+    value: Any
+
+
+Footer = dict[int, Field]
+
+
+def rewritten(file: bytes, change: Callable[[Footer], None]) -> bytes:
+    """``file`` with what ``change`` makes of its footer."""
+    length = struct.unpack("<I", file[-8:-4])[0]
+    footer: Footer = _struct(io.BytesIO(file[-8 - length : -8]))
+    change(footer)
+    raw = _spelt_struct(footer)
+    return file[: -8 - length] + raw + struct.pack("<I", len(raw)) + _MAGIC
+
+
+def repeated(table: pa.Table, times: int) -> bytes:
+    """A file of one row group that its footer names ``times`` over: small, well-formed, and as long as it says."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=len(table), compression="zstd", store_schema=False)
+
+    def repeat(footer: Footer) -> None:
+        footer[ROW_GROUPS].value[1] *= times
+        footer[NUM_ROWS].value *= times
+
+    return rewritten(sink.getvalue(), repeat)
+
+
+def column_of(group: Footer, place: int = 0) -> Footer:
+    """The ``ColumnMetaData`` of a row group's column."""
+    metadata: Footer = group[COLUMNS].value[1][place][COLUMN_METADATA].value
+    return metadata
+
+
+def groups(footer: Footer) -> list[Footer]:
+    found: list[Footer] = footer[ROW_GROUPS].value[1]
+    return found
+
+
+def _varint(source: io.BytesIO) -> int:
+    value = shift = 0
+    while True:
+        byte = source.read(1)[0]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value
+        shift += 7
+
+
+def _number(source: io.BytesIO) -> int:
+    value = _varint(source)
+    return (value >> 1) ^ -(value & 1)
+
+
+def _struct(source: io.BytesIO) -> Footer:
+    fields: Footer = {}
+    name = 0
+    while byte := source.read(1)[0]:
+        name = name + (byte >> 4) if byte >> 4 else _number(source)
+        kind = byte & 15
+        fields[name] = Field(kind, kind == _TRUE if kind in {_TRUE, _FALSE} else _value(source, kind))
+    return fields
+
+
+def _value(source: io.BytesIO, kind: int) -> Any:
+    match kind:
+        case 1 | 2 | 3:
+            return source.read(1)[0]
+        case 7:
+            return source.read(8)
+        case 8:
+            return source.read(_varint(source))
+        case 9 | 10:
+            head = source.read(1)[0]
+            count = _varint(source) if head >> 4 == 15 else head >> 4
+            return [head & 15, [_value(source, head & 15) for _ in range(count)]]
+        case 12:
+            return _struct(source)
+        case _:
+            return _number(source)
+
+
+def _spelt_varint(value: int) -> bytes:
+    spelt = bytearray()
+    while value > 0x7F:
+        spelt.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*spelt, value])
+
+
+def _spelt_number(value: int) -> bytes:
+    return _spelt_varint((value << 1) ^ (value >> 63))
+
+
+def _spelt_struct(fields: Footer) -> bytes:
+    spelt = b""
+    for name, field in sorted(fields.items()):
+        kind = (_TRUE if field.value else _FALSE) if field.kind in {_TRUE, _FALSE} else field.kind
+        spelt += bytes([kind]) + _spelt_number(name)
+        spelt += b"" if field.kind in {_TRUE, _FALSE} else _spelt_value(kind, field.value)
+    return spelt + b"\0"
+
+
+def _spelt_value(kind: int, value: Any) -> bytes:
+    match kind:
+        case 1 | 2 | 3:
+            return bytes([value])
+        case 7:
+            return bytes(value)
+        case 8:
+            return _spelt_varint(len(value)) + bytes(value)
+        case 9 | 10:
+            inner, items = value
+            spelt = b"".join(_spelt_value(inner, item) for item in items)
+            return bytes([0xF0 | inner]) + _spelt_varint(len(items)) + spelt
+        case 12:
+            return _spelt_struct(value)
+        case _:
+            return _spelt_number(value)
