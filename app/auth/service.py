@@ -115,6 +115,17 @@ def revoke(tx: WriteSession, key_id: str) -> None:
     tx.flush()
 
 
+def check_still_valid(tx: WriteSession, caller_id: str) -> None:
+    """For calls that take so long that their key may have been revoked or have expired on the way.
+
+    Raises:
+        Unauthenticated: it was, or has.
+    """
+    key = repository.by_id(tx, caller_id)
+    if key is None or not _usable(key, now()):
+        raise Unauthenticated
+
+
 def check_room(tx: WriteSession, caller_id: str, most: int) -> None:
     """
     Raises:

@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 
 from app.audit.journal import record
 from app.auth.caller import Caller, Owner
+from app.auth.service import check_still_valid
 from app.datasets import access
 from app.datasets.schemas import DatasetDetail
 from app.datasets.uploads import announcements, service
@@ -99,6 +100,7 @@ def _claim_whole(services: Services, caller: Caller, dataset_id: str, headers: H
 def _keep_whole(services: Services, caller: Caller, dataset_id: str, part: Part, writer: UploadWriter) -> DatasetDetail:
     size = part.publish(writer)
     with services.database.write() as tx:
+        check_still_valid(tx, caller.id)
         dataset = access.changeable(tx, caller, dataset_id)
         service.complete(tx, services, dataset, part.keep(tx, size))
         record(tx)
@@ -170,6 +172,7 @@ def _keep_part(services: Services, caller: Caller, dataset_id: str, part: Part, 
         return part.offset
     size = part.publish(writer)
     with services.database.write() as tx:
+        check_still_valid(tx, caller.id)
         access.changeable(tx, caller, dataset_id)
         upload = part.keep(tx, size)
         record(tx)

@@ -1,0 +1,111 @@
+"""Who may not upload: revoked before a body or during it, or somebody else, whichever id they name."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from app.auth.models import ApiKey
+from app.datasets.uploads import parts
+from app.db import now
+from app.services import Services
+from tests.factories import rows
+from tests.factories.datasets import CSV, declared, everything, problem, stored
+from tests.factories.uploads import TABLE, Address, complete, send, sent
+
+Act = Callable[[], httpx.Response]
+
+
+def end_key(services: Services, key: rows.Key, ending: str) -> None:
+    with services.database.write() as tx:
+        setattr(tx.get_one(ApiKey, key.id), ending, now())
+
+
+def put(client: httpx.Client, key: rows.Key, dataset_id: str) -> httpx.Response:
+    return client.put(f"/v1/datasets/{dataset_id}/content", content=TABLE, headers=key.headers | CSV)
+
+
+@pytest.mark.parametrize("ending", ["revoked_at", "expires_at"])
+def test_a_key_that_ended_before_changes_nothing(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address], ending: str
+) -> None:
+    address = begun()
+    sent(client, owner, address, b"abc")
+    end_key(services, owner, ending)
+    before = everything(services.database, services.areas)
+    for answer in (
+        put(client, owner, address.split("/")[3]),
+        client.post(address.rpartition("/")[0], json={"media_type": "text/csv"}, headers=owner.headers),
+        send(client, owner, address, 3),
+        complete(client, owner, address),
+        client.get(address, headers=owner.headers),
+        client.delete(address, headers=owner.headers),
+    ):
+        problem(answer, 401, "unauthenticated")
+    assert everything(services.database, services.areas) == before
+
+
+@pytest.mark.parametrize("ending", ["revoked_at", "expires_at"])
+@pytest.mark.parametrize("resumable", [False, True], ids=["whole", "part"])
+def test_a_key_that_ends_while_a_body_arrives_keeps_nothing_of_it(
+    client: httpx.Client,
+    services: Services,
+    owner: rows.Key,
+    begun: Callable[..., Address],
+    monkeypatch: pytest.MonkeyPatch,
+    ending: str,
+    resumable: bool,
+) -> None:
+    """A key that leaked is revoked, and what its thief was sending is not taken."""
+    address = begun()
+    sent(client, owner, address, b"abc")
+    before = stored(services.areas)
+    publish = parts.Part.publish
+
+    def end_then_publish(part: parts.Part, writer: Any) -> int:
+        end_key(services, owner, ending)
+        return publish(part, writer)
+
+    monkeypatch.setattr(parts.Part, "publish", end_then_publish)
+    answer = send(client, owner, address, 3) if resumable else put(client, owner, address.split("/")[3])
+    problem(answer, 401, "unauthenticated")
+    assert stored(services.areas) == before
+    tables, _ = everything(services.database, services.areas)
+    assert (len(tables["uploads"]), len(tables["upload_parts"]), tables["contents"]) == (1, 1, [])
+
+
+def test_what_is_anothers_is_not_found_in_any_position(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
+    address = begun()
+    sent(client, owner, address, b"abc")
+    dataset_id, upload_id = address.split("/")[3], address.rpartition("/")[2]
+    with services.database.write() as tx:
+        stranger = rows.api_key(tx)
+    own = declared(client, stranger)["id"]
+    begun_by_stranger = client.post(
+        f"/v1/datasets/{own}/uploads", json={"media_type": "text/csv"}, headers=stranger.headers
+    ).headers["location"]
+    before = everything(services.database, services.areas)
+    problem(put(client, stranger, dataset_id), 404, "not_found")
+    problem(
+        client.post(f"/v1/datasets/{dataset_id}/uploads", json={"media_type": "text/csv"}, headers=stranger.headers),
+        404,
+        "not_found",
+    )
+    foreign = begun_by_stranger.rpartition("/")[2]
+    for named in (
+        address,
+        f"/v1/datasets/{own}/uploads/{upload_id}",
+        f"/v1/datasets/{dataset_id}/uploads/{foreign}",
+        f"/v1/datasets/{upload_id}/uploads/{dataset_id}",
+    ):
+        for answer in (
+            client.get(named, headers=stranger.headers),
+            send(client, stranger, named, 3),
+            complete(client, stranger, named),
+            client.delete(named, headers=stranger.headers),
+        ):
+            problem(answer, 404, "not_found")
+    assert everything(services.database, services.areas) == before
