@@ -50,12 +50,8 @@ def of_dataset(session: ReadSession, dataset_id: str) -> Sequence[Upload]:
     return session.scalars(select(Upload).where(Upload.dataset_id == dataset_id, Upload.status == "open")).all()
 
 
-def lapsed(tx: WriteSession, moment: datetime, limit: int) -> Sequence[Upload]:
-    """Uploads that ended, have expired, or belong to a deleted dataset; locked, and none that others hold.
-
-    One that is being completed just now is a content the next time.
-    """
+def lapsed(session: ReadSession, moment: datetime, limit: int) -> Sequence[Upload]:
+    """Uploads that ended, have expired, or belong to a deleted dataset."""
     gone = Upload.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_not(None)))
     over = or_(Upload.status == "ended", Upload.expires_at < moment, gone)
-    query = select(Upload).where(over).order_by(Upload.id).limit(limit).with_for_update(skip_locked=True)
-    return tx.scalars(query.execution_options(populate_existing=True)).all()
+    return session.scalars(select(Upload).where(over).order_by(Upload.id).limit(limit)).all()
