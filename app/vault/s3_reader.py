@@ -1,7 +1,7 @@
-"""An object on an S3 server as a seekable file that reads ahead, further the longer it is read in order."""
+"""An object on an S3 server as a seekable file that reads ahead: as it is told to, else more the longer it goes on."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from app.vault.s3_keys import Range
 
@@ -26,6 +26,17 @@ class PiecewiseReader(io.RawIOBase):
         self._opened: tuple[int, Range] | None = None
         self._start, self._held = 0, b""
         self._ahead = LEAST_AHEAD
+        self._expected: list[tuple[int, int]] = []
+
+    def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Until told otherwise, these ranges (begin, end) are read, each as a whole: one request each, and no more."""
+        merged: list[tuple[int, int]] = []
+        for begin, end in sorted(ranges):
+            if merged and begin - merged[-1][1] <= LEAST_AHEAD // 4:
+                merged[-1] = merged[-1][0], max(end, merged[-1][1])
+            else:
+                merged.append((begin, end))
+        self._expected = merged
 
     def readable(self) -> bool:
         return True
@@ -68,12 +79,20 @@ class PiecewiseReader(io.RawIOBase):
 
     def _fetch(self, wanted: int) -> None:
         """Hold what lies at the position: as much as is wanted, or more where the file is read in order."""
-        in_order = self._position == self._start + len(self._held)
-        self._ahead = min(2 * self._ahead, MOST_AHEAD) if in_order else LEAST_AHEAD
+        ahead = self._foreseen()
         index, offset = divmod(self._position, self._piece_bytes)
         if self._opened is None or self._opened[0] != index:
             self._opened = (index, self._piece(index))
-        length = min(max(wanted, self._ahead), MOST_AHEAD, self._piece_bytes - offset, self._size - self._position)
+        length = min(max(wanted, ahead), MOST_AHEAD, self._piece_bytes - offset, self._size - self._position)
         self._held = b""  # two windows are never held
         self._held = self._opened[1].read(offset, length)
         self._start = self._position
+
+    def _foreseen(self) -> int:
+        """How many bytes from the position on are likely to be read."""
+        for begin, end in self._expected:
+            if begin <= self._position < end:
+                return end - self._position
+        in_order = self._position == self._start + len(self._held)
+        self._ahead = min(2 * self._ahead, MOST_AHEAD) if in_order else LEAST_AHEAD
+        return self._ahead

@@ -2,8 +2,9 @@
 
 import re
 import secrets
+from collections.abc import Sequence
 from types import TracebackType
-from typing import BinaryIO, Protocol, Self
+from typing import BinaryIO, Protocol, Self, runtime_checkable
 
 from app.vault.errors import ObjectMissing
 
@@ -29,6 +30,14 @@ class ObjectWriter(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+@runtime_checkable
+class Expecting(Protocol):
+    """An open object that is quicker, and asks its server for less, where it is told what will be read of it."""
+
+    def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Until told otherwise, these ranges (begin, end) are read, each as a whole."""
 
 
 class ObjectStore(Protocol):

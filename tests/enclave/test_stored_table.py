@@ -226,3 +226,35 @@ def test_groups_of_wide_tables_are_smaller(monkeypatch: pytest.MonkeyPatch) -> N
     assert group_rows(1) == group_rows(50) == 65_536
     assert group_rows(64) == 32_768
     assert all(group_rows(columns) * 8 * (columns + 1) <= 32 * CHUNK_BYTES for columns in (1, 50, 500, 4096))
+
+
+class Asked(io.BytesIO):
+    """A table on a server, which is told what will be read of it, and counts what is."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.expected: list[tuple[int, int]] = []
+        self.told = self.beside = 0
+
+    def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
+        self.expected = list(ranges)
+        self.told += sum(end - begin for begin, end in ranges)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        begin = self.tell()
+        data = super().read(size)
+        inside = any(first <= begin and self.tell() <= last for first, last in self.expected)
+        self.beside += 0 if inside else len(data)
+        return data
+
+
+def test_a_server_is_told_exactly_which_bytes_are_needed(store: LocalStore) -> None:
+    """Two columns of a table are asked for without their neighbours, whichever rows are wanted of a group."""
+    data = written(store, random_rows(SLOTS))
+    source = Asked(data)
+    needed = (COLUMNS[0].name, COLUMNS[-1].name)
+    with StoredTable(source, KEYS, Layout(COLUMNS, SLOTS), needed) as table:
+        source.beside = 0
+        table.gather(np.arange(SLOTS))
+        assert source.beside == 0
+    assert 0 < source.told < 2 * len(data) / 3

@@ -16,7 +16,7 @@ from app.errors import DependencyUnavailable
 from app.inference.protocol import PRESENT
 from app.vault.envelope import content_context, unwrap_key
 from app.vault.errors import VaultError
-from app.vault.store import ObjectStore
+from app.vault.store import Expecting, ObjectStore
 from workers.enclave.keys import OpeningKey
 from workers.enclave.table_format import Layout, TableKeys, stored_schema
 
@@ -112,9 +112,21 @@ class StoredTable:
             self._decoded = (-1, {})  # let go of the last one first: two groups are never held
             names = [*(column.name for column in self._columns), PRESENT]
             with _refusing_what_does_not_open():
+                if isinstance(self._source, Expecting):
+                    self._source.expect(self._ranges(group, names))
                 table = self._file.read_row_group(group, columns=names, use_threads=False)
                 self._decoded = (group, {name: table.column(name).to_numpy() for name in names})
         return self._decoded[1]
+
+    def _ranges(self, group: int, names: Sequence[str]) -> list[tuple[int, int]]:
+        """Where the columns ``names`` of a row group lie in the file."""
+        told = self._file.metadata.row_group(group)
+        chunks = (told.column(i) for i in range(told.num_columns))
+        return [
+            (chunk.data_page_offset, chunk.data_page_offset + chunk.total_compressed_size)
+            for chunk in chunks
+            if chunk.path_in_schema in names
+        ]
 
 
 def open_table(
