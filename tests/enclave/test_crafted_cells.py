@@ -11,6 +11,7 @@ import pytest
 
 from app.inference.protocol import Column
 from tests.enclave.house import ARROW, COLUMNS, CSV, PARQUET, Vault, csv_file
+from tests.enclave.measured import measured
 from workers.enclave import Ingested, Rejected
 from workers.enclave.parse import parse
 from workers.enclave.sources import Caps
@@ -28,6 +29,16 @@ CRAFTED = [
 
 def table(cells: list[str], rows: int = ROWS) -> bytes:
     return csv_file([[cells[(row + place) % len(cells)] for place in range(len(COLUMNS))] for row in range(rows)])
+
+
+def encoded(cells: pa.Table, media_type: str) -> bytes:
+    sink = io.BytesIO()
+    if media_type == PARQUET:
+        pq.write_table(cells, sink)
+    else:
+        with pa.ipc.new_stream(sink, cells.schema) as writer:
+            writer.write_table(cells)
+    return sink.getvalue()
 
 
 def cost(vault: Vault, data: bytes, media_type: str = CSV) -> tuple[float, int]:
@@ -61,6 +72,27 @@ def test_w14_a_crafted_table_costs_what_an_ordinary_one_of_its_size_does(vault: 
     assert crafted < 2.5 * ordinary + 0.5
 
 
+def test_w14_a_crafted_table_takes_the_memory_of_an_ordinary_one(vault: Vault) -> None:
+    """W14: rows and bytes, which owner and operator see, set the peak of the process; what the cells say does not."""
+    rows = 150_000
+    crafted = table([cell for cell in CRAFTED if len(cell) <= 20], rows)
+    wide = len(crafted) // rows - len(",".join(ORDINARY)) - 2
+    ordinary = table([*ORDINARY[:-1], ORDINARY[-1] + " " * wide], rows)
+    assert abs(len(ordinary) / len(crafted) - 1) < 0.03
+    peaks = [measured(vault, data, CSV, columns=COLUMNS, memory_bytes=2 << 30).peak_kib for data in (ordinary, crafted)]
+    assert max(peaks) < 1.15 * min(peaks)
+
+
+@pytest.mark.parametrize("media_type", [PARQUET, ARROW])
+def test_w14_crafted_doubles_take_the_memory_of_ordinary_ones(vault: Vault, media_type: str) -> None:
+    odd = np.array([0x7FF8DEADBEEF0001, 1, 0x8000000000000000, 0x7FF0000000000000, 0xFFF0000000000000], np.uint64)
+    tables = [pa.table({"x": np.resize(values, 200_000)}) for values in (np.arange(5) / 7, odd.view(np.float64))]
+    x = (Column("x", "real", 0.0, 1.0),)
+    runs = [measured(vault, encoded(each, media_type), media_type, columns=x) for each in tables]
+    assert [run.word for run in runs] == ["ready"] * 2
+    assert max(run.peak_kib for run in runs) < 1.15 * min(run.peak_kib for run in runs)
+
+
 @pytest.mark.parametrize("media_type", [PARQUET, ARROW])
 def test_w14_doubles_of_every_kind(vault: Vault, media_type: str) -> None:
     """Payloads of NaN, subnormals and infinities cost nothing more and fail nothing."""
@@ -73,13 +105,7 @@ def test_w14_doubles_of_every_kind(vault: Vault, media_type: str) -> None:
         "rich": pa.array([5, -1, 0, 1, None], pa.int8()),
         "ill": pa.array([True, None, False, True, False]),
     }
-    sink = io.BytesIO()
-    if media_type == PARQUET:
-        pq.write_table(pa.table(cells), sink)
-    else:
-        with pa.ipc.new_stream(sink, pa.table(cells).schema) as writer:
-            writer.write_table(pa.table(cells))
-    assert isinstance(vault.ingest(vault.receive(sink.getvalue(), media_type), slots=10), Ingested)
+    assert isinstance(vault.ingest(vault.receive(encoded(pa.table(cells), media_type), media_type), slots=10), Ingested)
 
 
 def billion_rows() -> bytes:
