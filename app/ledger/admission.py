@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from app.ledger.balance import Balance
 from app.ledger.charge import Charge, Pinned, amounts, check_priced, distance_units
-from app.privacy.accounting import INFINITE, add, epsilon
+from app.privacy.accounting import INFINITE, epsilon
 
 _MARGIN = 1e-9
 """Left below the largest Gaussian, so that noise calibrated to its epsilon is admitted whatever was rounded."""
@@ -76,7 +76,7 @@ def composed(balance: Balance, extra: tuple[int, ...] | None = None) -> float:
 
 def at_limit(balance: Balance, vector: tuple[int, ...]) -> float:
     """The epsilon of any vector over the account's orders, at the account's delta."""
-    return epsilon(tuple([add(0, amount) for amount in vector]), balance.total.delta, balance.total.orders)
+    return epsilon(vector, balance.total.delta, balance.total.orders)
 
 
 _cost = lru_cache(maxsize=1024)(epsilon)

@@ -12,6 +12,7 @@ from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent, 
 
 ACCOUNTANT = "rdp"
 UNIT_BITS = 40
+_UNIT, _ROUNDING = 2.0**-UNIT_BITS, 1e-15
 INFINITE = 2**62
 """Amounts saturate here: at this order nothing is known, so nothing is admitted."""
 
@@ -78,8 +79,12 @@ def epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDE
     if not any(amounts):
         return 0.0
     terms = zip(amounts, _conversions(composable(delta), tuple(orders)), strict=True)
-    best = min((_convert(amount, *each) for amount, each in terms if amount < INFINITE), default=math.inf)
-    return max(0.0, best)
+    converted = [
+        (nats := amount * _UNIT) + added - penalty + (nats + abs(penalty) + 1.0) * _ROUNDING
+        for amount, (added, penalty) in terms
+        if amount < INFINITE
+    ]
+    return max(0.0, math.nextafter(min(converted, default=math.inf), math.inf))
 
 
 def cost(events: Sequence[PrivacyEvent], delta: float, orders: Sequence[float] = ORDERS) -> float:
@@ -96,12 +101,6 @@ def composable(delta: float) -> float:
 def _conversions(delta: float, orders: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
     """What is added and taken off when an amount is converted, for each order."""
     return tuple((math.log1p(-1.0 / order), (math.log(delta) + math.log(order)) / (order - 1.0)) for order in orders)
-
-
-def _convert(amount: int, added: float, penalty: float) -> float:
-    nats = math.ldexp(amount, -UNIT_BITS)
-    value = nats + added - penalty
-    return math.nextafter(value + (nats + abs(penalty) + 1.0) * 1e-15, math.inf)
 
 
 def _charge(divergence: float, count: int) -> int:

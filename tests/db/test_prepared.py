@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from app.db import Database, Prepared, WriteSession, make_engine
 from app.db.migrations import upgrade
@@ -54,6 +54,10 @@ def test_a_connection_that_is_gone_leaves_the_pool(database: Database) -> None:
             backend = tx.scalar(sa.text("SELECT pg_backend_pid()"))
             with database.write() as other:
                 other.execute(sa.text("SELECT pg_terminate_backend(:backend)"), {"backend": backend})
+            with pytest.raises(DBAPIError) as caught:
+                ADD.count(tx, {"name": "ds_a"})
+            assert caught.value.connection_invalidated
+            raise caught.value
         return ADD.count(tx, {"name": "ds_a"})
 
     assert database.transact(lose_the_first) == 1
