@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy import ColumnElement, case, literal, or_, select, update
 
 from app.datasets import repository
 from app.datasets.facts import declared_facts
@@ -24,11 +24,13 @@ from app.queue import INGEST_CONTENT, TaskQueue
 from app.vault.envelope import SealedPart
 
 LEASE_SECONDS = 10.0
-MAX_ATTEMPTS = 3
 REQUEUE_SECONDS = 30
 RETRY_SECONDS = 5
 LONGEST_RETRY_SECONDS = 600
 """Between two looks at a store that is full or away: what waits for it asks ever more rarely, and is never given up."""
+PAUSES = {3: timedelta(), 6: timedelta(minutes=5), 9: timedelta(minutes=30)}
+"""How long a content that fewer attempts than so many have failed lies idle before the next one."""
+LONGEST_PAUSE = timedelta(hours=6)
 
 
 class Rejection(StrEnum):
@@ -79,13 +81,13 @@ class StoredTable:
 
 
 def claim(tx: WriteSession, content_id: str, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
-    """Take the content for ``lease_seconds``; None if it is ended, leased, out of attempts, or its dataset is gone."""
+    """Take the content for ``lease_seconds``; None if it is ended, leased, paused, or its dataset is gone."""
     moment = now()
-    free = or_(Content.lease_until.is_(None), Content.lease_until < moment)
+    free = or_(Content.lease_until.is_(None), _idle_since(moment))
     alive = Content.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_(None)))
     taken = tx.execute(
         update(Content)
-        .where(Content.id == content_id, Content.status == "received", Content.attempts < MAX_ATTEMPTS, free, alive)
+        .where(Content.id == content_id, Content.status == "received", free, alive)
         .values(
             lease_until=moment + timedelta(seconds=lease_seconds),
             fencing_token=Content.fencing_token + 1,
@@ -181,23 +183,30 @@ def pin(tx: WriteSession, dataset_id: str) -> Content | None:
 
 
 def requeue_stale(tx: WriteSession, queue: TaskQueue) -> None:
-    """Send again what nobody works on; end what took its worker down ``MAX_ATTEMPTS`` times."""
+    """Send again what nobody works on."""
     moment = now()
-    expired = Content.lease_until < moment
+    expired = _idle_since(moment)
     waiting = Content.lease_until.is_(None) & (Content.queued_at < moment - timedelta(seconds=REQUEUE_SECONDS))
     alive = Content.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_(None)))
     stale = select(Content).where(Content.status == "received", alive, or_(expired, waiting))
     for content in tx.scalars(stale.with_for_update(skip_locked=True)).all():
-        content.lease_until = None
-        if content.attempts >= MAX_ATTEMPTS:
-            content.status, content.rejection, content.ended_at = "rejected", str(Rejection.MALFORMED), moment
-            continue
-        content.queued_at = moment
+        content.lease_until, content.queued_at = None, moment
         send_after_commit(tx, queue, content.id)
 
 
 def send_after_commit(tx: WriteSession, queue: TaskQueue, content_id: str) -> None:
     tx.after_commit(lambda: queue.send(INGEST_CONTENT, content_id))
+
+
+def _idle_since(moment: datetime) -> ColumnElement[bool]:
+    """Its lease is over, and its pause.
+
+    A content whose workers keep dying is no fault of the file for sure, so it is never rejected for that; but a file
+    that does take workers down must not keep them from others.
+    """
+    kind = Content.lease_until.type
+    ends = [(Content.attempts < attempts, literal(moment - pause, kind)) for attempts, pause in PAUSES.items()]
+    return Content.lease_until < case(*ends, else_=literal(moment - LONGEST_PAUSE, kind))
 
 
 def _change(tx: WriteSession, held: Claim, **values: Any) -> bool:

@@ -17,6 +17,7 @@ from tests.factories import rows
 from tests.factories.queue import RecordingQueue
 
 PAST = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
 TABLE = StoredTable("0" * 32, b"wrapped", "f" * 64)
 
 
@@ -269,15 +270,19 @@ def test_lost_messages_and_lost_workers_are_made_up_for(
     assert len(queue.sent) == 2
 
 
-def test_what_takes_its_worker_down_three_times_is_rejected(
+def test_what_takes_its_workers_down_is_tried_ever_more_rarely_and_never_blamed_on_the_file(
     database: Database, queue: RecordingQueue, dataset_id: str
 ) -> None:
-    content_id = received(database, dataset_id)
-    for _ in range(ingestion.MAX_ATTEMPTS):
-        claimed(database, content_id)
-        expire(database, content_id)
-    with database.write() as tx:
-        assert ingestion.claim(tx, content_id) is None
-        ingestion.requeue_stale(tx, queue)
-    ended = content(database, content_id)
-    assert (ended.status, ended.rejection, queue.sent) == ("rejected", "malformed", [])
+    """Only faults of the file reject it. A message that comes too early, or twice, changes nothing."""
+    waits = [*ingestion.PAUSES.values(), ingestion.LONGEST_PAUSE]
+    for attempts, pause in zip([0, *ingestion.PAUSES], waits, strict=True):
+        ends = now() - pause
+        early = received(database, dataset_id, attempts + 1, lease_until=ends + MINUTE, attempts=attempts)
+        late = received(database, dataset_id, attempts + 2, lease_until=ends - MINUTE, attempts=attempts)
+        with database.write() as tx:
+            assert ingestion.claim(tx, early) is None
+            ingestion.requeue_stale(tx, queue)
+        assert queue.sent == [(INGEST_CONTENT, late)]
+        queue.sent.clear()
+        assert claimed(database, late).fencing_token == 1
+        assert content(database, late).status == "received"
