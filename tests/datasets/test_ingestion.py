@@ -143,7 +143,7 @@ def test_what_waits_for_a_full_store_asks_ever_more_rarely_and_is_never_given_up
     content_id = received(database, dataset_id)
     with database.write() as tx:
         tx.get_one(Content, content_id).received_at = now() - timedelta(hours=hours)
-    for _ in range(2 * ingestion.MAX_ATTEMPTS):
+    for _ in range(2 * len(ingestion.PAUSES)):
         held = claimed(database, content_id)
         with database.write() as tx:
             assert ingestion.postpone(tx, held)
@@ -154,7 +154,7 @@ def test_what_waits_for_a_full_store_asks_ever_more_rarely_and_is_never_given_up
         expire(database, content_id)
         with database.write() as tx:
             ingestion.requeue_stale(tx, queue)
-    assert queue.sent == [(INGEST_CONTENT, content_id)] * (2 * ingestion.MAX_ATTEMPTS)
+    assert queue.sent == [(INGEST_CONTENT, content_id)] * (2 * len(ingestion.PAUSES))
     claimed(database, content_id)
     with database.write() as tx:
         assert not ingestion.postpone(tx, held)  # whoever is late changes nothing
