@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,16 +20,18 @@ from app.queue import SUM_PARTITION
 from app.queue.sender import CeleryQueue
 from app.releases.models import Release
 from tests.factories import rows
-from tests.factories.datasets import CSV, declared, entries, stored
+from tests.factories.datasets import CSV, declared, stored
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, job_body
 from tests.faults.test_killed_worker import children, start_worker, table, until
+from workers.enclave.exchange import _parsed, _part_name, _read, _task_name
 
 SLOTS = 400_000
 STEPS = 40
 LARGE = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": STEPS}
 BUDGET = {"epsilon": 2.0, "delta": 1e-8}
 SEVERAL = {"COREVAULT_WORKER_PROCESSES": "2", "COREVAULT_SWEEP_SECONDS": "600"}
+OBJECT = re.compile(r"[0-9a-f]{32}")
 MESSAGE = re.compile(r"job_[0-9a-z]+:[0-9]+:[0-9]+:[0-9]+")
 
 
@@ -52,31 +54,50 @@ class Eavesdropper:
 
     def _listen(self) -> None:
         while not self._stop.wait(0.002):
-            for path in self._folder.glob("*.msg"):
-                try:
-                    message = json.loads(path.read_text())
-                except FileNotFoundError:
-                    continue
+            self.bodies |= self.waiting()
+
+    def waiting(self) -> set[str]:
+        """What the messages say that nobody has taken yet."""
+        found = set()
+        for path in self._folder.glob("*.msg"):
+            with suppress(FileNotFoundError, json.JSONDecodeError):
+                message = json.loads(path.read_text())
                 if message["headers"]["task"] == SUM_PARTITION:
-                    self.bodies.add(message["headers"]["argsrepr"])
+                    found.add(message["headers"]["argsrepr"].strip("[]()\"',"))
+        return found
 
 
-def busy(worker: "subprocess.Popen[bytes]", house: House) -> int | None:
-    """A child of ``worker`` that is at work, once a part has been handed in, beside the task."""
-    deadline = time.monotonic() + 1
-    while time.monotonic() < deadline:
-        notes = [path for path in entries(house.areas.vault) if path.startswith("notes/")]
-        at_work = [child for child in children(worker.pid) if _state(child) == "R"]
-        if len(notes) > 1 and at_work:
-            return at_work[0]
+def held(worker: "subprocess.Popen[bytes]", broker: Eavesdropper, house: House, job_id: str) -> list[int] | None:
+    """The children of ``worker``, standing still, one of them with a part that it took and has not handed in.
+
+    They are stopped while it is decided, so that what is found still holds when they are killed.
+    """
+    stopped = children(worker.pid)
+    for child in stopped:
+        os.kill(child, signal.SIGSTOP)
+    query = _asked(house, job_id)
+    if query is not None:
+        asked = {body for body in broker.bodies if body.startswith(f"{job_id}:1:{query}:")}
+        handed_in = {
+            body for body in asked if _has_note(house, _part_name(f"{job_id}|1", query, int(body.split(":")[3])))
+        }
+        if asked - broker.waiting() - handed_in:
+            time.sleep(0.1)  # where sums are missing because they are being cleared, the task is gone by then
+            if _asked(house, job_id) == query:
+                return stopped
+    for child in stopped:
+        os.kill(child, signal.SIGCONT)
     return None
 
 
-def _state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
+def _asked(house: House, job_id: str) -> int | None:
+    """The query that help is asked for at this moment."""
+    header = _parsed(_read(house.areas.vault, _task_name(f"{job_id}|1")))
+    return None if header is None else header[0]
+
+
+def _has_note(house: House, name: str) -> bool:
+    return _read(house.areas.vault, name) is not None
 
 
 @pytest.mark.timeout(240)
@@ -109,19 +130,21 @@ def test_a_helper_that_is_killed_with_a_part_in_its_hands_costs_time_only(
         until(lambda: house.read(job_id).status == "running" or None)
         with Eavesdropper(tmp_path) as broker:
             helpers.send_signal(signal.SIGCONT)
-            os.kill(until(lambda: busy(helpers, house)), signal.SIGKILL)
+            for child in until(lambda: held(helpers, broker, house, job_id)):
+                os.kill(child, signal.SIGKILL)
             assert house.read(job_id).status == "running"
-            until(lambda: house.read(job_id).ended_at)
+            until(lambda: house.read(job_id).ended_at, patience_seconds=150)
     job = house.read(job_id)
     assert (job.status, job.attempts, job.steps_done) == ("succeeded", 1, STEPS)
     assert broker.bodies
-    assert all(MESSAGE.fullmatch(body.strip("[]()\"',")) for body in broker.bodies)
+    assert all(MESSAGE.fullmatch(body) for body in broker.bodies)
     with house.database.read() as session:
         kinds = [entry.kind for entry in house.ledger.entries(session, dataset_id, limit=100, before=None)]
         assert kinds[::-1] == ["account_opened", "reserved", "opened", "settled"]
         assert session.scalar(select(func.count()).select_from(Release)) == 1
     house.areas.vault.delete_unfinished(-1)  # at most what the one that was killed had in its hands
-    assert len(stored(house.areas)) == 5  # the table, and four representations
+    left = [name for name in stored(house.areas) if OBJECT.fullmatch(name)]  # a large one may lie in numbered pieces
+    assert len(left) == 5  # the table, and four representations
 
 
 def _end(worker: "subprocess.Popen[bytes]") -> None:

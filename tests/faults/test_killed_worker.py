@@ -27,9 +27,9 @@ LONG = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": 1500}
 Found = TypeVar("Found")
 
 
-def until(condition: Callable[[], Found | None]) -> Found:
+def until(condition: Callable[[], Found | None], patience_seconds: float = PATIENCE_SECONDS) -> Found:
     """What ``condition`` finds, as soon as it does."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + patience_seconds
     while (found := condition()) is None:
         assert time.monotonic() < deadline, "nothing happened"
         time.sleep(0.05)
