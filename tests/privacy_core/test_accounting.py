@@ -4,7 +4,6 @@ import itertools
 import logging
 import math
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import dp_accounting
@@ -173,7 +172,7 @@ def test_a_price_that_makes_no_sense_is_refused(value: float, monkeypatch: pytes
         def compose(self, event: object) -> None:
             return None
 
-    monkeypatch.setattr(accounting, "rdp", SimpleNamespace(RdpAccountant=Broken))
+    monkeypatch.setattr("dp_accounting.rdp.RdpAccountant", Broken)
     with pytest.raises(UnknownEvent):
         accounting._divergences.__wrapped__(1.0, 1.0, (2.0,))
 
