@@ -17,7 +17,6 @@ from app.db.migrations import upgrade
 from tests.factories.servers import Postgres, Redis
 from tests.factories.worker import job_body
 from tests.faults.real import Kept, Real, until
-from tests.faults.test_killed_helper import _state
 from tests.faults.test_killed_worker import children
 
 LONG = {"noise_multiplier": 6000.0, "sampling_rate": 1.0, "iterations": 60_000}
@@ -45,9 +44,16 @@ def at_work(worker: Kept) -> bool:
     """Whether a child of the worker computes; the other worker's wait."""
     deadline = time.monotonic() + 1
     while time.monotonic() < deadline:
-        if any(_state(child) == "R" for child in children(worker.process.pid)):
+        if any(_computes(child) for child in children(worker.process.pid)):
             return True
     return False
+
+
+def _computes(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "R"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def main() -> None:
