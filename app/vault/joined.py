@@ -1,6 +1,5 @@
 """Sealed parts as the one file that they were cut from. Only the enclave may import this."""
 
-import io
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -8,11 +7,12 @@ from itertools import accumulate
 
 from app.vault.errors import VaultError
 from app.vault.reader import SealedReader
+from app.vault.seekable import SeekableReader
 
 OPEN_PARTS = 4
 
 
-class JoinedReader(io.RawIOBase):
+class JoinedReader(SeekableReader):
     """The plaintext of parts, one after the other; a few of them are open at a time.
 
     Args:
@@ -24,29 +24,11 @@ class JoinedReader(io.RawIOBase):
     """
 
     def __init__(self, sizes: Sequence[int], open_part: Callable[[int], SealedReader]) -> None:
-        super().__init__()
-        self._sizes = sizes
         self._starts = [0, *accumulate(sizes)]
+        super().__init__(self._starts[-1])
+        self._sizes = sizes
         self._open_part = open_part
         self._open: OrderedDict[int, SealedReader] = OrderedDict()
-        self._position = 0
-        self.size = self._starts[-1]
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
-        if base + offset < 0:
-            raise ValueError("a position is not negative")
-        self._position = base + offset
-        return self._position
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; ours are written to
         """Fills the whole buffer unless the plaintext ends first."""

@@ -15,6 +15,7 @@ from app.vault.envelope import (
     open_chunk,
 )
 from app.vault.errors import VaultError
+from app.vault.seekable import SeekableReader
 
 
 def plaintext_size(sealed_bytes: int) -> int:
@@ -43,7 +44,7 @@ def read_key_box(source: BinaryIO) -> bytes:
     return header[-BOX_BYTES:]
 
 
-class SealedReader(io.RawIOBase):
+class SealedReader(SeekableReader):
     """The plaintext of a sealed upload, decrypted chunk by chunk on demand; no byte of it is unauthenticated.
 
     Opening checks the last chunk, so a truncated or extended object is refused before anything is read.
@@ -60,32 +61,14 @@ class SealedReader(io.RawIOBase):
     """
 
     def __init__(self, source: BinaryIO, key: bytes, upload_id: str, cached_chunks: int = 2) -> None:
-        super().__init__()
         self._source = source
         self._key = key
         self._upload_id = upload_id
         self._cached_chunks = cached_chunks
         self._cache: OrderedDict[int, bytes] = OrderedDict()
-        self._position = 0
-        self.size = plaintext_size(source.seek(0, io.SEEK_END))
+        super().__init__(plaintext_size(source.seek(0, io.SEEK_END)))
         self._chunks = max(1, -(-self.size // CHUNK_BYTES))
         self._chunk(self._chunks - 1)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
-        if base + offset < 0:
-            raise ValueError("a position is not negative")
-        self._position = base + offset
-        return self._position
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; ours are written to
         """Fills the whole buffer unless the plaintext ends first."""

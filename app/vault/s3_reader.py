@@ -1,14 +1,14 @@
 """An object on an S3 server as a seekable file that reads ahead: as it is told to, else more the longer it goes on."""
 
-import io
 from collections.abc import Callable, Sequence
 
 from app.vault.s3_keys import Range
+from app.vault.seekable import SeekableReader
 
 LEAST_AHEAD, MOST_AHEAD = 256 << 10, 8 << 20
 
 
-class PiecewiseReader(io.RawIOBase):
+class PiecewiseReader(SeekableReader):
     """The pieces of an object, one after the other; at most ``MOST_AHEAD`` bytes are held.
 
     Args:
@@ -18,11 +18,9 @@ class PiecewiseReader(io.RawIOBase):
     """
 
     def __init__(self, piece: Callable[[int], Range], size: int, piece_bytes: int) -> None:
-        super().__init__()
+        super().__init__(size)
         self._piece = piece
-        self._size = size
         self._piece_bytes = piece_bytes
-        self._position = 0
         self._opened: tuple[int, Range] | None = None
         self._start, self._held = 0, b""
         self._ahead = LEAST_AHEAD
@@ -38,22 +36,6 @@ class PiecewiseReader(io.RawIOBase):
                 merged.append((begin, end))
         self._expected = merged
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        if base + offset < 0:
-            raise ValueError("a position is not negative")
-        self._position = base + offset
-        return self._position
-
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; ours are written to
         """Fills the whole buffer unless the object ends first.
 
@@ -63,7 +45,7 @@ class PiecewiseReader(io.RawIOBase):
         """
         target = memoryview(buffer).cast("B")
         filled = 0
-        while filled < len(target) and self._position < self._size:
+        while filled < len(target) and self._position < self.size:
             if not self._start <= self._position < self._start + len(self._held):
                 self._fetch(len(target) - filled)
             begin = self._position - self._start
@@ -83,7 +65,7 @@ class PiecewiseReader(io.RawIOBase):
         index, offset = divmod(self._position, self._piece_bytes)
         if self._opened is None or self._opened[0] != index:
             self._opened = (index, self._piece(index))
-        length = min(max(wanted, ahead), MOST_AHEAD, self._piece_bytes - offset, self._size - self._position)
+        length = min(max(wanted, ahead), MOST_AHEAD, self._piece_bytes - offset, self.size - self._position)
         self._held = b""  # two windows are never held
         self._held = self._opened[1].read(offset, length)
         self._start = self._position
