@@ -1,0 +1,203 @@
+"""W14, end to end: a table made to upset row-level code runs like any other, through the real enclave.
+
+Its cells are what parsers, casts, exponentials and clipping like least. Every private method, and every model, must end
+as it does on ordinary rows: same outcome, code, steps and stages, the same memory, and the same processor time but for
+noise.
+"""
+
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import httpx
+import numpy as np
+import pytest
+
+from app.db import Database, make_engine
+from app.inference import registry
+from tests.factories import rows
+from tests.factories.datasets import declared, uploaded
+from tests.factories.worker import House, make_house
+from workers import computation
+from workers.runner import Pace
+
+ROWS = 2_000
+REPEATS = 2
+CHEAP: dict[str, dict[str, Any]] = {
+    "dp-psvi": {
+        "privacy": {"noise_multiplier": 60.0, "sampling_rate": 1.0, "iterations": 5},
+        "parameters": {"posterior_draws": 10},
+    },
+    "dp-vi": {"privacy": {"noise_multiplier": 150.0, "sampling_rate": 1.0, "iterations": 30}},
+}
+"""So that all its jobs fit into one account, and are soon done."""
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "age", "type": "integer", "lower": 0, "upper": 100},
+    {"name": "dose", "type": "real", "lower": -5, "upper": 5},
+    {"name": "group", "type": "categorical", "categories": ["a", "b", "c"]},
+    {"name": "sick", "type": "binary"},
+    {"name": "visits", "type": "integer", "lower": 0, "upper": 20},
+]
+TARGETS = {
+    "logistic-regression": "sick",
+    "probit-regression": "sick",
+    "linear-regression": "dose",
+    "multinomial-logistic": "group",
+    "poisson-regression": "visits",
+    "gaussian-mean": None,
+}
+PAIRS = [
+    ("dp-psvi-surrogate", "logistic-regression"),
+    ("dp-psvi-surrogate", "multinomial-logistic"),
+    ("dp-psvi", "probit-regression"),
+    ("dp-psvi", "gaussian-mean"),
+    ("dp-vi", "linear-regression"),
+    ("dp-vi", "poisson-regression"),
+]
+NASTY = [
+    "1e308,1e308,zzz,2,1e308",
+    "-1e308,-1e308,a,0,-1e308",
+    "NaN,inf,b,1,nan",
+    ",,,,",
+    "100,4.9406564584124654e-324,c,1,20",
+    "0,-2.2250738585072014e-308,a,0,0",
+    "100,-5,c,1,20",
+    "0,5,a,0,0",
+    "50,5e-45,b,1,20",
+]
+LONG = f"{'9' * 4000},{'0.' + '0' * 3000 + '1'},b,true,{'1' * 3000}"
+
+
+def ordinary() -> bytes:
+    rng = np.random.default_rng(5)
+    cells = zip(
+        rng.integers(0, 101, ROWS),
+        rng.uniform(-5, 5, ROWS).round(4),
+        rng.integers(0, 3, ROWS),
+        rng.integers(0, 2, ROWS),
+        rng.integers(0, 21, ROWS),
+        strict=True,
+    )
+    return _csv([f"{age},{dose},{'abc'[group]},{sick},{visits}" for age, dose, group, sick, visits in cells])
+
+
+def nasty() -> bytes:
+    return _csv([LONG if place % 1000 == 0 else NASTY[place % len(NASTY)] for place in range(ROWS)])
+
+
+def _csv(lines: list[str]) -> bytes:
+    return "\n".join(["age,dose,group,sick,visits", *lines, ""]).encode()
+
+
+@dataclass
+class Observed:
+    """What can be seen of a run: how it ended, and what it took."""
+
+    outcome: tuple[Any, ...]
+    seconds: float
+    peak_bytes: int
+
+
+class Meter:
+    """Adds up what calls into the row zone take; what follows from noised answers may take what it likes."""
+
+    def __init__(self) -> None:
+        self.calls, self.seconds, self.peak_bytes = 0, 0.0, 0
+
+    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def measured(*arguments: Any) -> Any:
+            tracemalloc.start()
+            before, began = tracemalloc.get_traced_memory()[0], time.process_time()
+            try:
+                return function(*arguments)
+            finally:
+                self.seconds += time.process_time() - began
+                self.peak_bytes = max(self.peak_bytes, tracemalloc.get_traced_memory()[1] - before)
+                self.calls += 1
+                tracemalloc.stop()
+
+        return measured
+
+
+class Laboratory:
+    """An installation with both tables, declared alike."""
+
+    def __init__(self, house: House, owner: rows.Key) -> None:
+        self.house, self.owner = house, owner
+        with house.client() as client:
+            self.datasets = {kind: self._dataset(client, content) for kind, content in self._tables().items()}
+
+    @staticmethod
+    def _tables() -> dict[str, bytes]:
+        return {"ordinary": ordinary(), "nasty": nasty()}
+
+    def _dataset(self, client: httpx.Client, content: bytes) -> str:
+        budget = {"epsilon": 20.0, "delta": 1e-6}
+        dataset_id = str(declared(client, self.owner, columns=COLUMNS, slots=ROWS, budget=budget)["id"])
+        uploaded(client, self.owner, dataset_id, content)
+        self.house.work()
+        answer = client.get(f"/v1/datasets/{dataset_id}", headers=self.owner.headers)
+        assert answer.json()["status"] == "ready"
+        return dataset_id
+
+    def observe(self, kind: str, method: str, family: str) -> Observed:
+        target = TARGETS[family]
+        features = [name for name in ("age", "dose", "visits") if name != target]
+        model = {"family": family, "features": features, "target": target}
+        body = {
+            "method": method,
+            "size": 5,
+            "model": model,
+            "privacy": {"epsilon": 0.05},
+            "parameters": {},
+        }
+        body |= CHEAP.get(method, {})
+        job_id = self.house.job(self.datasets[kind], self.owner, **body)
+        meter = Meter()
+        with (
+            mock.patch.object(computation, "_oracle", meter.around(computation._oracle)),
+            mock.patch.object(computation.GuardedOracle, "ask", meter.around(computation.GuardedOracle.ask)),
+        ):
+            self.house.runner(pace=Pace(60, 60)).run(job_id)
+        job = self.house.read(job_id)
+        outcome = (job.status, job.error_code, job.stage, job.steps_done, job.steps_planned, self.house.charge(job_id))
+        return Observed((*outcome, meter.calls), meter.seconds, meter.peak_bytes)
+
+
+@pytest.fixture(scope="module")
+def laboratory(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+    folder = tmp_path_factory.mktemp("laboratory")
+    path = folder / "corevault.sqlite3"
+    path.write_bytes(migrated_file.read_bytes())
+    database = Database(make_engine(f"sqlite:///{path}"))
+    with database.write() as tx:
+        owner = rows.api_key(tx, "owner")
+    yield Laboratory(make_house(database, folder), owner)
+    database.dispose()
+
+
+def test_every_method_and_every_model_is_asked() -> None:
+    methods, families = zip(*PAIRS, strict=True)
+    assert set(methods) == {method.id for method in registry.methods() if method.private}
+    assert set(families) == TARGETS.keys() == {family.name for family in registry.families()}
+
+
+@pytest.mark.parametrize(("method", "family"), PAIRS)
+def test_a_table_made_to_upset_is_like_any_other(laboratory: Laboratory, method: str, family: str) -> None:
+    """W14: outcome, codes, progress, memory, and processor time (the least of a few, taken in turn)."""
+
+    seen: dict[str, list[Observed]] = {"ordinary": [], "nasty": []}
+    for _ in range(REPEATS):
+        for kind, observed in seen.items():
+            observed.append(laboratory.observe(kind, method, family))
+    usual, upsetting = seen["ordinary"], seen["nasty"]
+    assert usual[0].outcome[0] == "succeeded"
+    assert {each.outcome for each in upsetting} == {each.outcome for each in usual}
+    peaks = [min(each.peak_bytes for each in runs) for runs in (usual, upsetting)]  # the first may load a library
+    assert peaks[1] == pytest.approx(peaks[0], rel=0.05, abs=1 << 18)
+    least, other = (min(each.seconds for each in runs) + 0.02 for runs in (usual, upsetting))
+    assert 1 / 2 < other / least < 2
