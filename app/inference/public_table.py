@@ -58,12 +58,12 @@ class PublicTable:
             yield self._encode(self._places[run])[:2]
 
     def _encode(self, places: Indices) -> tuple[Array32, Array32, NDArray[np.bool_]]:
-        """``places`` are sorted numbers of rows, unit after unit; a unit is gathered whole."""
+        """``places`` are sorted numbers of rows, unit after unit; a unit is gathered whole. Rows lie row after row."""
         each = self._source.rows_per_slot
         units = np.unique(places // each)
         x, y, present = self.design.encode(self._source.gather(units))
         if each == 1:
-            return x, y, present
+            return np.ascontiguousarray(x), y, present
         rows = np.searchsorted(units, places // each) * each + places % each
         return x[rows], y[rows], present[rows]
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
+import scipy
 
 from app.inference.protocol import Array64
 from app.inference.surrogate.population import Population
@@ -94,14 +94,16 @@ def _weights(said: Array64, own: Array64, alike: Array64) -> Array64:
         if not np.all(np.isfinite(correlation)):
             break
         factor = np.linalg.cholesky(correlation)
-        ones, rows = (solve_triangular(factor, each, lower=True) for each in (1 / scale, said / scale[:, None]))
+        ones, rows = (
+            scipy.linalg.solve_triangular(factor, each, lower=True) for each in (1 / scale, said / scale[:, None])
+        )
         precision = float(ones @ ones)
         mean = ones @ rows / precision
         logs = np.log(factor.diagonal() * scale).sum() + 0.5 * np.log(precision)
         likelihood = -said.shape[1] * logs - 0.5 * float(np.sum((rows - np.outer(ones, mean)) ** 2))
         if likelihood > best:
             best = likelihood
-            found = solve_triangular(factor, ones, lower=True, trans="T") / scale / precision
+            found = scipy.linalg.solve_triangular(factor, ones, lower=True, trans="T") / scale / precision
     return np.asarray(found)
 
 
