@@ -52,8 +52,13 @@ def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def storage_url(tmp_path: Path) -> str:
-    """Where contents lie: a folder or, under ``make test-services``, a part of an S3 bucket."""
+def storage_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where contents lie: a folder or, under ``make test-services``, a part of an S3 bucket.
+
+    A test of files' own ways is marked ``files`` and always uses a folder.
+    """
+    if request.node.get_closest_marker("files") is not None:
+        return (tmp_path / "storage").as_uri()
     return stack.fresh_storage(tmp_path)
 
 

@@ -158,6 +158,7 @@ def test_a_store_that_is_full_is_unavailable_and_the_upload_goes_on_later(
     assert sent(client, owner, address, TABLE) == 3 + len(TABLE)
 
 
+@pytest.mark.files
 @pytest.mark.parametrize("way", ["whole", "part"])
 def test_a_full_disk_is_unavailable_and_leaves_nothing(
     client: httpx.Client, services: Services, owner: rows.Key, dataset_id: str, begun: Callable[..., Address], way: str
