@@ -1,16 +1,16 @@
 # One image for every role: `corevaultd up` (say COREVAULT_BEHIND_TLS=1), `corevaultd api`, `corevault-worker`.
-# The first stage fetches what the lock names, checked by its hashes; the second takes only what the service needs.
+# The first stage fetches what the service's lock names, checked by its hashes; the second takes only the outcome.
 FROM python:3.11-slim AS build
 WORKDIR /src
-COPY requirements.lock ./
-RUN pip download --no-cache-dir --require-hashes --requirement requirements.lock --dest /wheels
+COPY requirements-service.lock ./
+RUN python -m venv /opt/corevault \
+ && /opt/corevault/bin/pip install --no-cache-dir --require-hashes --requirement requirements-service.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY app app
 COPY workers workers
 COPY migrations migrations
-RUN python -m venv /opt/corevault \
- && /opt/corevault/bin/pip install --no-cache-dir --no-index --find-links /wheels ".[oidc,tracing]" \
- && /opt/corevault/bin/pip uninstall --yes pip
+RUN /opt/corevault/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
+ && /opt/corevault/bin/pip uninstall --yes hatchling pip
 
 FROM python:3.11-slim
 # Two users, so that what only workers may read is closed to the API; their group shares what both need.

@@ -84,6 +84,6 @@ def _signing_key(described: dict[str, Any]) -> PyJWK | None:
     try:
         key = PyJWK(described)
     except (PyJWTError, ValueError, TypeError, AttributeError, NotImplementedError):
-        return None
+        return None  # a provider may list keys of kinds that no version of the library reads; none of them signs for us
     weak = isinstance(key.key, RSAPublicKey) and key.key.key_size < _LEAST_RSA_BITS
     return None if weak or key.algorithm_name not in ALGORITHMS else key
