@@ -112,14 +112,27 @@ class Real:
 
     def __enter__(self) -> Self:
         try:
-            self.kept["api"] = self._keep("corevaultd", "api", "--port", str(self.port))
-            for number in range(self._workers):
-                self.kept[f"worker {number}"] = self._keep("corevault-worker")
+            self.start_api()
+            self.start_workers()
             until(self._ready, "the API comes up")
         except BaseException:
             self._end()
             raise
         return self
+
+    def start_api(self) -> None:
+        self.kept["api"] = self._keep("corevaultd", "api", "--port", str(self.port))
+
+    def start_workers(self) -> None:
+        for number in range(self._workers):
+            self.kept[f"worker {number}"] = self._keep("corevault-worker")
+
+    def stop(self) -> None:
+        """All processes, in good order; calls are answered again once they are started."""
+        for kept in self.kept.values():
+            kept.end()
+        self.kept.clear()
+        self.database.dispose()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -127,10 +140,13 @@ class Real:
         self._end()
 
     def _end(self) -> None:
-        for kept in self.kept.values():
-            kept.end()
+        self.stop()
         self.api.close()
-        self.database.dispose()
+
+    def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """``corevaultd`` as the operator calls it."""
+        command = [str(Path(sys.executable).with_name("corevaultd")), *arguments]
+        return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
 
     def _keep(self, name: str, *arguments: str) -> Kept:
         command = [sys.executable, "-m", "tests.faults.process", str(self.orders), name, *arguments]
@@ -149,10 +165,10 @@ class Real:
         """Whoever reaches ``point`` next does it."""
         (self.orders / f"{next(self._numbers)}.{point}.{deed}").touch()
 
-    def ready_dataset(self, **changes: Any) -> str:
+    def ready_dataset(self, content: bytes | None = None, **changes: Any) -> str:
         body = declaration(slots=1_000, **changes)
         dataset_id = str(self.call("POST", "/v1/datasets", json=body).json()["id"])
-        self.call("PUT", f"/v1/datasets/{dataset_id}/content", content=table(), headers=CSV)
+        self.call("PUT", f"/v1/datasets/{dataset_id}/content", content=content or table(), headers=CSV)
         path = f"/v1/datasets/{dataset_id}"
         until(lambda: self.call("GET", path).json()["status"] == "ready" or None, "the content is ready")
         return dataset_id

@@ -1,0 +1,207 @@
+"""A backup of PostgreSQL restored under a running installation, as an operator does it by ``docs/operations.md``."""
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.datasets.facts import declared_facts
+from app.datasets.models import Content, Dataset
+from app.ledger import Budget
+from app.vault.errors import VaultError
+from app.vault.keys import load_worker_keys
+from app.vault.stores import open_store
+from tests.factories import stack
+from tests.factories.datasets import entries
+from tests.factories.servers import postgres_program
+from tests.factories.worker import job_body
+from tests.faults.real import Real
+from tests.faults.test_killed_worker import table
+from workers.enclave import OpeningKey, layout, open_table
+
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+COSTLY = {"noise_multiplier": 60.0, "sampling_rate": 1.0, "iterations": 30}
+
+
+@dataclass
+class Backup:
+    """A dump of the database and a copy of the vault; the keys of datasets and the mark are in neither."""
+
+    url: str
+    folder: Path
+
+    def take(self, installation: Path) -> None:
+        _program("pg_dump", "--format=custom", "--file", self._dump, self._plain)
+        shutil.copytree(installation / "storage" / "vault", self.vault)
+
+    def restore(self, installation: Path) -> None:
+        """What the database holds by now is dropped."""
+        server, name = self._plain.rsplit("/", 1)
+        _program("dropdb", "--force", "--maintenance-db", f"{server}/postgres", name)
+        _program("createdb", "--maintenance-db", f"{server}/postgres", name)
+        _program("pg_restore", "--exit-on-error", "--dbname", self._plain, self._dump)
+        shutil.copytree(self.vault, installation / "storage" / "vault", dirs_exist_ok=True)
+
+    @property
+    def vault(self) -> Path:
+        return self.folder / "vault"
+
+    @property
+    def _dump(self) -> str:
+        return str(self.folder / "database.dump")
+
+    @property
+    def _plain(self) -> str:
+        return self.url.replace("+psycopg", "")
+
+
+def _program(name: str, *arguments: str) -> None:
+    done = subprocess.run([str(postgres_program(name)), *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@dataclass
+class Restored:
+    """An installation on an older database than its mark, and what happened after the backup."""
+
+    real: Real
+    backup: Backup
+    kept: str  # a dataset that is still there
+    deleted: str  # one that was deleted after the backup
+    deleted_box: bytes  # its key, as it lay in the area of keys before
+    waiting: str  # a job that was queued when the backup was made, and has a release since
+    spent: Budget
+
+
+@pytest.fixture
+def restored(database_url: str, tmp_path: Path) -> Iterator[Restored]:
+    """Its processes are stopped."""
+    backup = Backup(database_url, tmp_path / "backup")
+    backup.folder.mkdir()
+    (tmp_path / "installation").mkdir()
+    with Real(tmp_path / "installation", database_url, {"BROKER_URL": stack.fresh_broker()}) as real:
+        kept, deleted = real.ready_dataset(), real.ready_dataset(table(201))
+        for dataset_id in (kept, deleted):
+            assert real.wait(real.submit(_job(dataset_id), f"first-{dataset_id}")).status == "succeeded"
+        for worker in real.workers:
+            worker.signal(signal.SIGSTOP)
+        waiting = real.submit(_job(kept), "waiting")
+        backup.take(real.folder)
+        for worker in real.workers:
+            worker.signal(signal.SIGCONT)
+        assert real.wait(waiting).status == "succeeded"
+        (box,) = [each for each in _boxes(real) if _opens(real, backup, deleted, each)]
+        assert real.call("DELETE", f"/v1/datasets/{deleted}").json()["statement"]["key_destroyed"]
+        spent = _budget(real, kept)
+        real.stop()
+        backup.restore(real.folder)
+        yield Restored(real, backup, kept, deleted, box, waiting, spent)
+
+
+def test_a_restored_backup_refunds_nothing_and_opens_nothing_that_was_deleted(restored: Restored) -> None:
+    """W1, W9, W11: refused until it is reconciled, which only charges; then serving goes on."""
+    real = restored.real
+    real.start_api()
+    _is_refused(restored)
+    real.stop()
+    assert _budget(real, restored.kept).spent.epsilon < restored.spent.spent.epsilon
+    done = real.command("reconcile")
+    assert (done.returncode, done.stdout.count("charged"), "frozen" in done.stdout) == (0, 1, False), done
+    _nothing_is_refunded(restored)
+    _nothing_that_was_deleted_opens(restored)
+    real.start_workers()
+    _serves_again(restored)
+    with real.database.read() as session:
+        assert real.ledger.verify(session) == ()
+
+
+def _is_refused(restored: Restored) -> None:
+    real = restored.real
+    ready = real.call("GET", "/health/ready")
+    assert (ready.status_code, "reconcile" in ready.text) == (503, True), ready.text
+    body = _job(restored.kept)
+    for answer in (
+        real.call("POST", "/v1/jobs", json=body, headers={"Idempotency-Key": "refused"}),
+        real.call("DELETE", f"/v1/datasets/{restored.deleted}"),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (503, "dependency_unavailable")
+    assert real.call("GET", f"/v1/datasets/{restored.kept}/budget").status_code == 200, "it can be read"
+    checked = real.command("verify")
+    assert (checked.returncode, "mark" in checked.stdout) == (1, True), checked
+    assert real.read(restored.waiting).status == "queued", "the backup does not know that it ran"
+
+
+def _nothing_is_refunded(restored: Restored) -> None:
+    """Not by the job either that the backup believes to be waiting: what it gives back is a reservation of its own."""
+    real, spent = restored.real, restored.spent.spent.epsilon
+    assert _budget(real, restored.kept).spent.epsilon >= spent
+    real.start_api()
+    assert real.call("GET", "/health/ready").status_code == 200
+    assert real.call("POST", f"/v1/jobs/{restored.waiting}/cancel").json()["status"] == "cancelled"
+    after = _budget(real, restored.kept)
+    assert after.spent.epsilon >= spent
+    assert after.reserved.epsilon == 0.0
+    assert real.command("reconcile").stdout == "nothing to do\n"
+
+
+def _nothing_that_was_deleted_opens(restored: Restored) -> None:
+    """With every key of the installation in hand, the backup's row of the content, and the table itself."""
+    real, backup, deleted = restored.real, restored.backup, restored.deleted
+    assert real.call("GET", f"/v1/datasets/{deleted}").json()["status"] == "ready", "the row is back"
+    assert _opens(real, backup, deleted, restored.deleted_box), "all that is missing is the destroyed box"
+    boxes = _boxes(real)
+    assert boxes
+    assert not [box for box in boxes if _opens(real, backup, deleted, box)]
+
+
+def _serves_again(restored: Restored) -> None:
+    real = restored.real
+    lost = real.wait(real.submit(_job(restored.deleted), "of-the-deleted"))
+    assert (lost.status, lost.error_code) == ("failed", "dataset_deleted")
+    assert real.call("GET", f"/v1/datasets/{restored.deleted}/budget").json()["jobs"]["settled"] == 1, "uncharged"
+    assert real.wait(real.submit(_job(restored.kept), "again")).status == "succeeded"
+    assert _budget(real, restored.kept).spent.epsilon > restored.spent.spent.epsilon
+    assert real.call("DELETE", f"/v1/datasets/{restored.deleted}").status_code == 200
+
+
+def _job(dataset_id: str) -> dict[str, object]:
+    return job_body(dataset_id, privacy=COSTLY)
+
+
+def _budget(real: Real, dataset_id: str) -> Budget:
+    with real.database.read() as session:
+        return real.ledger.budget(session, dataset_id)
+
+
+def _boxes(real: Real) -> list[bytes]:
+    """All that lies in the area of keys."""
+    return list(entries(open_store((real.folder / "storage" / "wrapped-keys").as_uri())).values())
+
+
+def _opens(real: Real, backup: Backup, dataset_id: str, box: bytes) -> bool:
+    """Whether a row of the dataset's table can be read from the backup's vault, if its key is in ``box``."""
+    with real.database.read() as session:
+        facts = declared_facts(session.get_one(Dataset, dataset_id))
+        content = session.query(Content).where(Content.dataset_id == dataset_id).one()
+    keys = load_worker_keys(real.folder / "keys")
+    assert content.table_object is not None
+    assert content.wrapped_key is not None
+    try:
+        with open_table(
+            open_store(backup.vault.as_uri()),
+            content.table_object,
+            opening_key=OpeningKey(keys.opening_key, keys.opening_retired, keys.fingerprint_key),
+            dataset_id=dataset_id,
+            version=content.version,
+            dataset_box=box,
+            wrapped_key=content.wrapped_key,
+            layout=layout(facts.columns, facts.slots, facts.unit),
+        ) as table:
+            return len(table.gather(np.arange(3))) > 0
+    except VaultError:
+        return False
