@@ -59,8 +59,15 @@ class Ingestion:
             public=held.facts.sensitivity == "public",
         )
         try:
+            areas = self.areas
             return ingest(
-                self.areas.incoming, self.areas.vault, self.opening_key, upload, held.facts, limits=self.limits
+                areas.incoming,
+                areas.vault,
+                self.opening_key,
+                upload,
+                held.facts,
+                keys=areas.keys,
+                limits=self.limits,
             )
         except DependencyUnavailable:
             return Failed(transient=True)

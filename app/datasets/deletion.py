@@ -1,7 +1,8 @@
 """Deleting a dataset: its data key is destroyed, its ledger stays, and the owner gets that in writing.
 
 Three steps, each of which a repeated call or the sweep takes up where a crash has left it: the dataset is marked as
-deleted and its jobs end; its key is destroyed, outside of the database; only then is the receipt signed.
+deleted and its jobs end; its key and those of its uploads are destroyed, outside of the database; only then is the
+receipt signed.
 """
 
 from contextlib import suppress
@@ -18,9 +19,10 @@ from app.services import Services
 
 KIND = "corevault.dataset_deletion"
 BACKUPS = (
-    "The data key lay in an area of its own, outside of the backups of database and vault: copies of these, whenever "
-    "made, open no more. Copies of that area itself are kept elsewhere for backup_horizon_days at most, as the "
-    "operator has configured; until then the operator could still open what the vault held."
+    "The data key and those of uploads lay in an area of their own, outside of the backups of database, vault and "
+    "uploads: copies of these, whenever made, open no more. Copies of that area itself are kept elsewhere for "
+    "backup_horizon_days at most, as the operator has configured; until then the operator could still open what these "
+    "held."
 )
 
 
@@ -38,7 +40,10 @@ def delete(services: Services, caller: Caller, dataset_id: str) -> dict[str, Any
             return dataset.deletion_receipt
         if dataset.deleted_at is None:
             _mark(tx, services, dataset)
+        parts = [part.object_name for part in uploads.objects_of(tx, dataset_id)]
     services.areas.keys.destroy(dataset_id)
+    for name in parts:
+        services.areas.keys.destroy_part(name)
     services.database.forget()
     with services.database.write() as tx:
         return _receipt(tx, services, _locked(tx, caller, dataset_id))
@@ -61,17 +66,11 @@ def _mark(tx: WriteSession, services: Services, dataset: Dataset) -> None:
     dataset.deleted_at = dataset.updated_at = now()
     if dataset.sensitivity == "private":
         services.ledger.dataset_deleted(tx, dataset.id)
-    parts = uploads.objects(tx, [content.id for content in contents] + _end_uploads(tx, dataset.id))
+    for upload in uploads.of_dataset(tx, dataset.id):
+        upload.status = "ended"
+    parts = uploads.objects_of(tx, dataset.id)
     names = [part.object_name for part in parts if part.number is not None]  # one that arrives is given up by itself
     tx.after_commit(lambda: _destroy(services, names))
-
-
-def _end_uploads(tx: WriteSession, dataset_id: str) -> list[str]:
-    """Ends what is under way; the ids of the contents that it was sealed for."""
-    open_uploads = uploads.of_dataset(tx, dataset_id)
-    for upload in open_uploads:
-        upload.status = "ended"
-    return [upload.content_id for upload in open_uploads]
 
 
 def _destroy(services: Services, parts: list[str]) -> None:

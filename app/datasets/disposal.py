@@ -1,5 +1,5 @@
 """Bytes that nothing needs any more: sealed originals of ended contents, parts of uploads that lapsed, tables of
-superseded and deleted contents, keys of deleted datasets.
+superseded and deleted contents, keys of all these.
 
 A transaction decides what goes (and it is never needed again), the bytes go outside of any, since a store may take its
 time, and a last transaction forgets their names: whatever crashes in between is finished by the next sweep.
@@ -82,6 +82,7 @@ class Disposal:
         with database.read() as session:
             names = [part.object_name for part in uploads.objects(session, [content_id], MOST_PARTS)]
         for name in names:
+            self.areas.keys.destroy_part(name)
             self.areas.incoming.delete(name)
         if names:
             with database.write() as tx:

@@ -5,7 +5,7 @@ area               what                                   API                   
 =================  =====================================  =====================  =========================
 ``incoming``       sealed uploads                         writes, deletes        reads, deletes
 ``released``       representations of releases            reads                  writes, deletes
-``wrapped_keys``   datasets' keys in their boxes          writes, deletes        reads, writes, deletes
+``wrapped_keys``   keys of datasets and uploads, boxed    writes, deletes        reads, writes, deletes
 ``vault``          encrypted tables, notes of workers     nothing                everything
 =================  =====================================  =====================  =========================
 """

@@ -1,8 +1,9 @@
 """How bytes are sealed: boxes to the worker's key, chunks that a reader can seek in, keys under keys.
 
-An upload is a header (magic, then its key in a box) and chunks of 1 MiB under XChaCha20-Poly1305. Associated
-data and nonce of a chunk name the upload, the chunk's index and whether it is the last, so that dropping,
-reordering, splicing and truncating are all refused. An empty upload is a single empty last chunk.
+An upload is a header and chunks of 1 MiB under XChaCha20-Poly1305; its key lies elsewhere, in a box among the wrapped
+keys (that of an older upload lies in its header). Associated data and nonce of a chunk name the upload, the chunk's
+index and whether it is the last, so that dropping, reordering, splicing and truncating are all refused. An empty upload
+is a single empty last chunk.
 (The construction is STREAM: Hoang, Reyhanitabar, Rogaway and Vizár 2015.)
 
 What opens a box lives in ``workers.enclave.keys``; this module only closes them.
@@ -26,11 +27,12 @@ CHUNK_BYTES = 1 << 20
 TAG_BYTES = 16
 NONCE_BYTES = 24
 SEALED_CHUNK_BYTES = CHUNK_BYTES + TAG_BYTES
-MAGIC = b"CVU1"
+MAGIC, MAGIC_WITH_BOX = b"CVU2", b"CVU1"
 CONTEXT_BYTES = 32
 SEALED_BOX_BYTES = 48  # the ephemeral public key and the tag
 BOX_BYTES = SEALED_BOX_BYTES + KEY_BYTES + CONTEXT_BYTES
 HEADER_BYTES = len(MAGIC) + BOX_BYTES
+HEADER = MAGIC.ljust(HEADER_BYTES, b"\0")  # where older uploads have their box, newer ones have nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,9 @@ def seal_new_dataset_key(dataset_id: str, sealing_key: bytes, *, public: bool = 
     return seal_key(new_key(), dataset_context(dataset_id, public=public), sealing_key)
 
 
-def upload_header(key: bytes, upload_id: str, sealing_key: bytes) -> bytes:
-    """The first ``HEADER_BYTES`` of a sealed upload."""
-    return MAGIC + seal_key(key, key_context("upload", upload_id), sealing_key)
+def upload_context(upload_id: str) -> bytes:
+    """What the key of a sealed upload is bound to in its box."""
+    return key_context("upload", upload_id)
 
 
 def seal_chunk(key: bytes, upload_id: str, index: int, plaintext: bytes, *, last: bool) -> bytes:

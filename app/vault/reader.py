@@ -10,6 +10,7 @@ from app.vault.envelope import (
     CHUNK_BYTES,
     HEADER_BYTES,
     MAGIC,
+    MAGIC_WITH_BOX,
     SEALED_CHUNK_BYTES,
     TAG_BYTES,
     open_chunk,
@@ -31,17 +32,17 @@ def plaintext_size(sealed_bytes: int) -> int:
     return body - chunks * TAG_BYTES
 
 
-def read_key_box(source: BinaryIO) -> bytes:
-    """The box with the upload's key, from the header.
+def box_within(source: BinaryIO) -> bytes | None:
+    """The box with the upload's key, if it is an older upload, which has it in its header.
 
     Raises:
         VaultError: if this is not a sealed upload.
     """
     source.seek(0)
     header = source.read(HEADER_BYTES)
-    if len(header) != HEADER_BYTES or not header.startswith(MAGIC):
+    if len(header) != HEADER_BYTES or not header.startswith((MAGIC, MAGIC_WITH_BOX)):
         raise VaultError
-    return header[-BOX_BYTES:]
+    return header[-BOX_BYTES:] if header.startswith(MAGIC_WITH_BOX) else None
 
 
 class SealedReader(SeekableReader):

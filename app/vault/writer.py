@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 
 from app.errors import ContentTooLarge
-from app.vault.envelope import CHUNK_BYTES, new_key, seal_chunk, upload_header
+from app.vault.envelope import CHUNK_BYTES, HEADER, new_key, seal_chunk, seal_key, upload_context
 from app.vault.store import ObjectStore
 
 
@@ -18,6 +18,9 @@ class SealedUpload:
 
 class UploadWriter:
     """Use in a ``with`` block: whatever leaves it before :meth:`finish` leaves nothing in the store.
+
+    ``box`` holds the upload's key, for the worker alone: without it the object is noise. It lies elsewhere, so that it
+    can be destroyed in every copy of the object at once.
 
     Args:
         store: where the sealed object goes.
@@ -37,9 +40,9 @@ class UploadWriter:
         self._pending = bytearray()
         self._index = 0
         self._size = 0
-        header = upload_header(self._key, upload_id, sealing_key)
+        self.box = seal_key(self._key, upload_context(upload_id), sealing_key)
         self._target = store.create(name)
-        self._guarded_write(header)
+        self._guarded_write(HEADER)
 
     @property
     def sha256(self) -> bytes:

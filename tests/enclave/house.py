@@ -15,6 +15,7 @@ from nacl.public import PrivateKey
 from app.inference.protocol import Column, DeclaredFacts
 from app.vault.envelope import SealedPart, seal_new_dataset_key
 from app.vault.local_store import LocalStore
+from app.vault.wrapped_keys import WrappedKeys
 from app.vault.writer import UploadWriter
 from workers.enclave import Ingested, Limits, OpeningKey, Outcome, StoredTable, Upload, ingest, layout, open_table
 
@@ -102,6 +103,11 @@ class Vault:
         return OpeningKey(self.secret)
 
     @property
+    def keys(self) -> WrappedKeys:
+        """Of uploads: not below the folder of what they open."""
+        return WrappedKeys(LocalStore(self.root.with_name(f"{self.root.name}-keys")))
+
+    @property
     def sealing_key(self) -> bytes:
         return bytes(PrivateKey(self.secret).public_key)
 
@@ -112,6 +118,7 @@ class Vault:
         with UploadWriter(self.store, self.sealing_key, "ct_1", 1 << 40) as writer:
             writer.write(data)
             name = writer.finish().name
+        self.keys.keep_part(name, writer.box)
         return Upload("ct_1", (SealedPart(name, "ct_1"),), media_type, "key_owner", "ds_1", 1, self.dataset_box)
 
     def ingest(
@@ -123,7 +130,7 @@ class Vault:
         unit: Mapping[str, Any] = ROW,
     ) -> Outcome:
         facts = DeclaredFacts(tuple(columns), slots, unit, "private")
-        return ingest(self.store, self.store, self.opening_key, upload, facts, limits=limits)
+        return ingest(self.store, self.store, self.opening_key, upload, facts, keys=self.keys, limits=limits)
 
     def open(
         self,

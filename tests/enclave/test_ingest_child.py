@@ -18,7 +18,6 @@ import pytest
 from app.datasets.ingestion import Rejection
 from app.inference.protocol import Column
 from app.vault.envelope import new_key
-from app.vault.reader import read_key_box
 from app.vault.store import new_name
 from tests.enclave.house import ARROW, CSV, PARQUET, Vault
 from workers.enclave.faults import REASONS
@@ -32,8 +31,7 @@ WORD = Column("x", "categorical", categories=("a",))
 def instructions(vault: Vault, data: bytes, media_type: str, column: Column = X) -> Instructions:
     upload = vault.receive(data, media_type)
     (sealed_part,) = upload.parts
-    with vault.store.open(sealed_part.object_name) as sealed:
-        key = vault.opening_key.upload_key(read_key_box(sealed), "ct_1")
+    key = vault.opening_key.upload_key(vault.keys.part_box(sealed_part.object_name), "ct_1")
     return Instructions(
         parent=os.getpid(),
         incoming_url=vault.store.url,

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, cast
 
 from app.inference.protocol import DeclaredFacts
 from app.vault.envelope import SealedPart, content_context, new_key, wrap_key
-from app.vault.reader import plaintext_size, read_key_box
+from app.vault.reader import box_within, plaintext_size
 from app.vault.store import ObjectStore, new_name
+from app.vault.wrapped_keys import WrappedKeys
 from workers.enclave.faults import REASONS, Reason
 from workers.enclave.instructions import Instructions, Part
 from workers.enclave.keys import OpeningKey
@@ -90,6 +91,7 @@ def ingest(
     upload: Upload,
     facts: DeclaredFacts,
     *,
+    keys: WrappedKeys,
     limits: Limits,
 ) -> Outcome:
     """Parse ``upload`` into a new table of the declared slots; blocks until the child has ended.
@@ -107,7 +109,7 @@ def ingest(
         parent=os.getpid(),
         incoming_url=incoming.url,
         vault_url=vault.url,
-        parts=tuple(_opened(incoming, opening_key, part) for part in upload.parts),
+        parts=tuple(_opened(incoming, keys, opening_key, part) for part in upload.parts),
         media_type=upload.media_type,
         table_object=new_name(),
         dataset_id=upload.dataset_id,
@@ -126,10 +128,10 @@ def ingest(
     return _carry_out(vault, instructions, dataset_key, limits.timeout_seconds)
 
 
-def _opened(incoming: ObjectStore, opening_key: OpeningKey, part: SealedPart) -> Part:
+def _opened(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, part: SealedPart) -> Part:
     """What the child needs of a part: its key, not what opens the box with it."""
     with incoming.open(part.object_name) as sealed:
-        key = opening_key.upload_key(read_key_box(sealed), part.bound_to)
+        key = opening_key.upload_key(box_within(sealed) or keys.part_box(part.object_name), part.bound_to)
         return Part(part.object_name, part.bound_to, plaintext_size(sealed.seek(0, os.SEEK_END)), key)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, SealedBox
 
-from app.vault.envelope import CONTEXT_BYTES, KEY_BYTES, dataset_context, derived_key, digest_context, key_context
+from app.vault.envelope import CONTEXT_BYTES, KEY_BYTES, dataset_context, derived_key, digest_context, upload_context
 from app.vault.errors import VaultError
 
 
@@ -30,7 +30,7 @@ class OpeningKey:
         Raises:
             VaultError: for an altered box, one sealed to another key, or one of another upload or purpose.
         """
-        return self._open(box, key_context("upload", upload_id))
+        return self._open(box, upload_context(upload_id))
 
     def digest(self, box: bytes, content_id: str) -> bytes:
         """The SHA-256 digest that was announced of a content; raises as :meth:`upload_key`."""

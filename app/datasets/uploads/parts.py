@@ -66,7 +66,7 @@ class Part:
                 upload.expires_at = now() + SOLE_LIFETIME
 
     def publish(self, writer: UploadWriter) -> int:
-        """Make the bytes durable, and say how many they are.
+        """Make the bytes durable, behind what opens them, and say how many they are.
 
         Raises:
             DigestMismatch: they are not the announced ones.
@@ -74,6 +74,7 @@ class Part:
         """
         if self.expected is not None and not hmac.compare_digest(self.expected, writer.sha256):
             raise DigestMismatch
+        self.services.areas.keys.keep_part(self.object_name, writer.box)
         return writer.finish().size
 
     def keep(self, tx: WriteSession, size: int) -> Upload:
@@ -99,6 +100,7 @@ class Part:
             upload, part = repository.lock(tx, self.upload_id), tx.get(UploadPart, self.object_name)
             if part is not None and part.number is not None:
                 return
+            self.services.areas.keys.destroy_part(self.object_name)
             self.services.areas.incoming.delete(self.object_name)
             if part is not None:
                 tx.delete(part)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, func, or_, select
 
-from app.datasets.models import Dataset
+from app.datasets.models import Content, Dataset
 from app.datasets.uploads.models import Upload, UploadPart
 from app.db import ReadSession, WriteSession
 
@@ -35,6 +35,14 @@ def parts(session: ReadSession, content_id: str) -> Sequence[UploadPart]:
 def objects(session: ReadSession, content_ids: Sequence[str], limit: int | None = None) -> Sequence[UploadPart]:
     """Whatever is stored for contents, kept or still arriving."""
     return session.scalars(select(UploadPart).where(UploadPart.content_id.in_(content_ids)).limit(limit)).all()
+
+
+def objects_of(session: ReadSession, dataset_id: str) -> Sequence[UploadPart]:
+    """Whatever is stored for a dataset's contents and uploads, ended ones included."""
+    contents = select(Content.id).where(Content.dataset_id == dataset_id)
+    under_way = select(Upload.content_id).where(Upload.dataset_id == dataset_id)
+    query = select(UploadPart).where(UploadPart.content_id.in_(contents.union(under_way)))
+    return session.scalars(query.order_by(UploadPart.object_name)).all()
 
 
 def forget_objects(tx: WriteSession, object_names: Sequence[str]) -> None:
