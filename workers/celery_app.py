@@ -104,6 +104,7 @@ def make_sweeper(settings: Settings) -> Sweeper:
     database, ledger = _accounts(settings, load_worker_keys(settings.keys_dir))
     return Sweeper(
         database,
+        ledger,
         _lifecycle(settings, ledger),
         CeleryQueue(settings.broker_url, settings.data_dir),
         Disposal(_areas(settings), timedelta(days=settings.keep_superseded_days)),

@@ -1,8 +1,8 @@
 """Finds what got lost, in whichever worker holds the ``sweeper`` lease.
 
-That is: runs without a worker, messages that never arrived, jobs of deleted datasets, bytes that nothing needs. The
-sweeper is a thread of the worker's parent process and holds ``FORKING`` while it works, so that no child is ever
-forked out of the middle of it.
+That is: runs without a worker, messages that never arrived, jobs of deleted datasets, bytes that nothing needs, freezes
+that no mark tells of. The sweeper is a thread of the worker's parent process and holds ``FORKING`` while it works, so
+that no child is ever forked out of the middle of it.
 """
 
 import os
@@ -24,6 +24,7 @@ from app.db import Database, WriteSession, moment, now
 from app.jobs import repository
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job, WorkerLease
+from app.ledger import Ledger
 from app.queue import TaskQueue
 from app.releases.publication import discard
 from workers.enclave.exchange import clear
@@ -45,8 +46,11 @@ os.register_at_fork(before=FORKING.acquire, after_in_parent=FORKING.release, aft
 class Sweeper:
     """One sweep a second. An error ends a step of a sweep, never the sweeper."""
 
-    def __init__(self, database: Database, lifecycle: Lifecycle, queue: TaskQueue, disposal: Disposal) -> None:
+    def __init__(
+        self, database: Database, ledger: Ledger, lifecycle: Lifecycle, queue: TaskQueue, disposal: Disposal
+    ) -> None:
         self._database = database
+        self._ledger = ledger
         self._lifecycle = lifecycle
         self._queue = queue
         self._disposal = disposal
@@ -77,6 +81,7 @@ class Sweeper:
             ("contents", self._contents),
             ("disposal", self._dispose),
             ("uploads", self._lapse),
+            ("freezes", self._freezes),
             ("unfinished", self._unfinished),
         ):
             with _going_on(name):
@@ -148,6 +153,13 @@ class Sweeper:
 
     def _lapse(self) -> None:
         self._disposal.lapsed(self._database)
+
+    def _freezes(self) -> None:
+        with self._database.read() as session:
+            unmarked = self._ledger.unmarked_freezes(session)
+        for account_id in unmarked:
+            with _going_on("freeze"), self._database.write() as tx:
+                self._ledger.mark_freeze(tx, account_id)
 
     def _unfinished(self) -> None:
         if time.monotonic() >= self._rare_at:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.db import WriteSession, new_id, now
+from app.db import ReadSession, WriteSession, new_id, now
 from app.errors import InvalidRequest, StateConflict
 from app.ledger import admission, chain, snapshot
 from app.ledger import book as books
@@ -109,11 +109,16 @@ def insert(tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, b
     return account
 
 
+def any_dataset(session: ReadSession, account_id: str) -> str | None:
+    """One of the account's datasets, always the same; None if it has lost all."""
+    query = select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)
+    return session.scalars(query.order_by(LedgerDataset.dataset_id)).first()
+
+
 def _join(
     tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, *, unit: Mapping[str, Any], share: Share
 ) -> None:
-    any_dataset = tx.scalars(select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)).first()
-    book = books.open_book(tx, scribe, any_dataset or dataset_id)
+    book = books.open_book(tx, scribe, any_dataset(tx, account_id) or dataset_id)
     cap = share.cap
     assert cap is not None
     same = (cap.delta, unit, Relation.ZERO_OUT) == (book.balance.total.delta, book.balance.unit, book.balance.relation)

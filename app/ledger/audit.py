@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession
+from app.ledger import accounts, chain, checkpoints, snapshot
 from app.ledger import book as books
-from app.ledger import chain, checkpoints, snapshot
 from app.ledger.balance import FROZEN, RESERVED, Balance
 from app.ledger.chain import GENESIS, Head, Link, Mismatch
 from app.ledger.encoding import digest
@@ -34,7 +34,7 @@ def verify_and_freeze(tx: WriteSession, signer: Signer) -> tuple[str, ...]:
     for account_id in suspects:
         account = tx.get(Account, account_id)
         if account is not None:
-            books.freeze(tx, account, _any_dataset(tx, account_id))
+            books.freeze(tx, account, accounts.any_dataset(tx, account_id) or "")
     return suspects
 
 
@@ -104,11 +104,6 @@ def _jobs(session: ReadSession, account_id: str) -> dict[str, tuple[str, str, in
 
 def _datasets(session: ReadSession, account_id: str) -> set[str]:
     return set(session.scalars(select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)))
-
-
-def _any_dataset(session: ReadSession, account_id: str) -> str:
-    query = select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)
-    return session.scalars(query.order_by(LedgerDataset.dataset_id)).first() or ""
 
 
 def _broken_checkpoints(session: ReadSession, signer: Signer) -> Iterator[str]:

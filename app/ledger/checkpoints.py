@@ -12,6 +12,7 @@ from app.ledger import snapshot
 from app.ledger.book import Book, serialise
 from app.ledger.chain import GENESIS
 from app.ledger.encoding import digest, instant
+from app.ledger.mark import marked
 from app.ledger.models import Account, Checkpoint
 from app.ledger.scribe import Scribe
 from app.vault.signing import Signer
@@ -70,7 +71,7 @@ def note(tx: WriteSession, scribe: Scribe, account: Account, above: int) -> Chec
     tx.add(row)
     tx.flush()
     if scribe.mark is not None:
-        tx.after_commit(partial(scribe.mark.advance, row, account.balance))
+        tx.after_commit(partial(scribe.mark.advance, row, marked(account)))
     return row
 
 

@@ -16,7 +16,7 @@ from app.db import Database, ReadSession
 from app.errors import DependencyUnavailable
 from app.ledger.balance import Balance
 from app.ledger.chain import GENESIS
-from app.ledger.models import Checkpoint
+from app.ledger.models import Account, Checkpoint
 from app.vault.errors import ObjectMissing
 from app.vault.marks import MarkName, Marks, newest, newest_each
 from app.vault.signing import Signer
@@ -49,6 +49,7 @@ class Mark:
     def __init__(self, marks: Marks, signer: Signer) -> None:
         self._marks = marks
         self._signer = signer
+        self._frozen: set[str] = set()
         self.confirmed = False
 
     def confirm(self, database: Database) -> None:
@@ -101,6 +102,13 @@ class Mark:
         """The newest mark of each account."""
         return newest_each(self._marks.names())
 
+    def says_frozen(self, account_id: str) -> bool:
+        """Whether the account's mark says that it is frozen, which it then says for ever."""
+        if account_id not in self._frozen:
+            states = [self.read(name) for name in self.names() if name.account == account_id]
+            self._frozen |= {account_id for state in states if state is not None and state.balance.frozen}
+        return account_id in self._frozen
+
     def read(self, name: MarkName) -> State | None:
         """What a mark says; None if it cannot be believed or read."""
         try:
@@ -112,6 +120,11 @@ class Mark:
             return State(name, Balance.from_json(statement["balance"]))
         except (ObjectMissing, ValueError, TypeError, KeyError, IndexError, AttributeError):
             return None
+
+
+def marked(account: Account) -> dict[str, Any]:
+    """The balance as a mark has it: frozen also where the chain does not hold, and so could not be told."""
+    return {**account.balance, "frozen": account.frozen_at is not None}
 
 
 def contains(session: ReadSession, name: MarkName) -> bool:

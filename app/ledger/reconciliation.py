@@ -55,7 +55,7 @@ def reconcile(tx: WriteSession, scribe: Scribe, mark: Mark, *, adopt: bool) -> l
 
 def _adopt(tx: WriteSession, scribe: Scribe) -> Iterator[Reconciled]:
     for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
-        account, dataset_id = books.lock_account(tx, account_id), _any_dataset(tx, account_id)
+        account, dataset_id = books.lock_account(tx, account_id), accounts.any_dataset(tx, account_id)
         book = books.open_sound(tx, scribe, dataset_id) if account is not None and dataset_id else None
         if book is not None:
             checkpoints.append(book, above=0)
@@ -66,7 +66,7 @@ def _reconcile(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | 
     account = books.lock_account(tx, name.account)
     if account is None:
         account = _again(tx, scribe, name, state)
-    dataset_id = _any_dataset(tx, account.id) or ""
+    dataset_id = accounts.any_dataset(tx, account.id) or ""
     book = books.open_sound(tx, scribe, dataset_id)
     charged = book is not None and state is not None and not book.balance.frozen and _charge(book, state)
     if not charged:
@@ -173,8 +173,3 @@ def _empty(pot: Pot) -> Pot:
 
 def _emptied(cap: Pot | None) -> Pot | None:
     return None if cap is None else _empty(cap)
-
-
-def _any_dataset(tx: WriteSession, account_id: str) -> str | None:
-    query = select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)
-    return tx.scalars(query.order_by(LedgerDataset.dataset_id)).first()

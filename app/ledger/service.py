@@ -7,7 +7,18 @@ from sqlalchemy import update
 
 from app.db import ReadSession, WriteSession
 from app.errors import NotFound, StateConflict
-from app.ledger import accounts, admission, audit, checkpoints, fingerprints, limits, reconciliation, transfers, views
+from app.ledger import (
+    accounts,
+    admission,
+    audit,
+    checkpoints,
+    fingerprints,
+    freezes,
+    limits,
+    reconciliation,
+    transfers,
+    views,
+)
 from app.ledger import allocations as allocating
 from app.ledger import book as books
 from app.ledger.admission import Preview
@@ -154,6 +165,16 @@ class Ledger:
     def freeze(self, tx: WriteSession, dataset_id: str) -> None:
         """Stop all spending of the account for good; what was charged stays charged."""
         books.freeze(tx, books.locked(tx, dataset_id), dataset_id)
+
+    def unmarked_freezes(self, session: ReadSession) -> list[str]:
+        """See :func:`app.ledger.freezes.unmarked`; none where no mark is kept."""
+        mark = self._scribe.mark
+        return [] if mark is None else freezes.unmarked(session, mark)
+
+    def mark_freeze(self, tx: WriteSession, account_id: str) -> None:
+        """See :func:`app.ledger.freezes.carry`; nothing where no mark is kept."""
+        if self._scribe.mark is not None:
+            freezes.carry(tx, self._scribe, self._scribe.mark, account_id)
 
     def claim_fingerprint(self, tx: WriteSession, dataset_id: str, fingerprint: str) -> bool:
         """See :func:`app.ledger.fingerprints.claim`."""

@@ -144,7 +144,7 @@ class House:
 
     @cached_property
     def sweeper(self) -> Sweeper:
-        return Sweeper(self.database, self.lifecycle, self.queue, Disposal(self.areas))
+        return Sweeper(self.database, self.ledger, self.lifecycle, self.queue, Disposal(self.areas))
 
     def ready_dataset(self, owner: rows.Key, *, shared_with: tuple[str, ...] = (), **fields: Any) -> str:
         """The id of a dataset with a content in force, for runners on :func:`memory_tables`, and with its account."""

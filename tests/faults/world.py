@@ -281,7 +281,7 @@ class World:
 
     def _new_sweeper(self) -> Sweeper:
         house = self.house
-        return Sweeper(house.database, house.lifecycle, house.queue, Disposal(house.areas))
+        return Sweeper(house.database, house.ledger, house.lifecycle, house.queue, Disposal(house.areas))
 
 
 def _die() -> None:

@@ -5,14 +5,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from app.db import Database, WriteSession
-from app.ledger import Budget, Charge, Ledger, Preview
+from app.db import Database, WriteSession, make_engine
+from app.ledger import Budget, Charge, Ledger, Mark, Preview
+from app.ledger.reconciliation import Reconciled
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
+from app.vault.marks import open_marks
+from app.vault.signing import Signer
 
 T = TypeVar("T")
 DELTA = 1e-6
 SEED = bytes(range(32))
+Restore = Callable[[], None]
 
 
 def gaussian(noise_multiplier: float, count: int = 1, *, answer_length: int = 10) -> Charge:
@@ -86,3 +90,20 @@ class Bench:
     def verify(self) -> tuple[str, ...]:
         with self.database.read() as session:
             return self.ledger.verify(session)
+
+
+def guarded(database_url: str, mark_url: str) -> Bench:
+    """A process of its own: nothing remembered, its database behind a guard."""
+    mark = Mark(open_marks(mark_url), Signer(SEED))
+    database = Database(make_engine(database_url), mark.confirm)
+    return Bench(database, Ledger(Signer(SEED), max_epsilon=20.0, mark=mark))
+
+
+def reconcile(database_url: str, mark_url: str, *, adopt: bool = False) -> list[Reconciled]:
+    mark = Mark(open_marks(mark_url), Signer(SEED))
+    database = Database(make_engine(database_url))
+    try:
+        with database.write() as tx:
+            return Ledger(Signer(SEED), max_epsilon=20.0, mark=mark).reconcile(tx, adopt=adopt)
+    finally:
+        database.dispose()

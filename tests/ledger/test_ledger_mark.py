@@ -1,8 +1,5 @@
 """The high-water mark: restoring an old backup cannot refund budget (W11)."""
 
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,73 +10,9 @@ import sqlalchemy as sa
 from app.db import Database, make_engine
 from app.errors import BudgetExceeded, DependencyUnavailable, StateConflict
 from app.ledger import Ledger, Mark
-from app.ledger.reconciliation import Reconciled
 from app.vault.marks import open_marks
 from app.vault.signing import Signer
-from tests.factories import stack
-from tests.ledger.support import SEED, Bench, costing
-
-Restore = Callable[[], None]
-
-
-def guarded(database_url: str, mark_url: str) -> Bench:
-    """A process of its own: nothing remembered, its database behind a guard."""
-    mark = Mark(open_marks(mark_url), Signer(SEED))
-    database = Database(make_engine(database_url), mark.confirm)
-    return Bench(database, Ledger(Signer(SEED), max_epsilon=20.0, mark=mark))
-
-
-@pytest.fixture
-def mark_url(tmp_path: Path) -> str:
-    """A folder, or a prefix on the S3 server."""
-    storage = stack.fresh_storage(tmp_path / "elsewhere")
-    return storage.replace("&scratch", "?scratch").split("?scratch")[0] if storage.startswith("s3") else storage
-
-
-@pytest.fixture
-def running(database_url: str, mark_url: str) -> Iterator[Bench]:
-    """An installation with an account of (2, 1e-6), a twentieth of which is spent."""
-    bench = guarded(database_url, mark_url)
-    bench.open_account("ds_a")
-    bench.open_account("ds_capped", epsilon=0.5)
-    bench.run("job_1", costing(0.1))
-    yield bench
-    bench.database.dispose()
-
-
-@pytest.fixture
-def backup(running: Bench, database_url: str, tmp_path: Path) -> Restore:
-    """A backup of now; calling it restores it, as an operator would."""
-    running.database.dispose()
-    if database_url.startswith("sqlite"):
-        path = Path(urlsplit(database_url).path)
-        shutil.copy(path, tmp_path / "backup.sqlite3")
-        return lambda: copy_back(running, path, tmp_path / "backup.sqlite3")
-    plain, dump = database_url.replace("+psycopg", ""), str(tmp_path / "backup.dump")
-    subprocess.run(["pg_dump", "-Fc", "-f", dump, plain], check=True)
-    return lambda: dump_back(running, plain, dump)
-
-
-def copy_back(running: Bench, path: Path, saved: Path) -> None:
-    running.database.dispose()
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-    shutil.copy(saved, path)
-
-
-def dump_back(running: Bench, url: str, dump: str) -> None:
-    running.database.dispose()
-    subprocess.run(["pg_restore", "--clean", "--if-exists", "-d", url, dump], check=True)
-
-
-def reconcile(database_url: str, mark_url: str, *, adopt: bool = False) -> list[Reconciled]:
-    mark = Mark(open_marks(mark_url), Signer(SEED))
-    database = Database(make_engine(database_url))
-    try:
-        with database.write() as tx:
-            return Ledger(Signer(SEED), max_epsilon=20.0, mark=mark).reconcile(tx, adopt=adopt)
-    finally:
-        database.dispose()
+from tests.ledger.support import SEED, Bench, Restore, costing, guarded, reconcile
 
 
 def test_a_mark_that_is_kept_changes_nothing(running: Bench, database_url: str, mark_url: str) -> None:

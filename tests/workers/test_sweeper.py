@@ -131,7 +131,7 @@ def test_superseded_tables_are_destroyed_unless_a_job_holds_them(house: House, o
 
 def test_one_sweeper_at_a_time_and_the_next_takes_over(house: House, owner: rows.Key) -> None:
     def another() -> Sweeper:
-        return Sweeper(house.database, house.lifecycle, house.queue, Disposal(house.areas))
+        return Sweeper(house.database, house.ledger, house.lifecycle, house.queue, Disposal(house.areas))
 
     first, second = another(), another()
     assert (first._lead(), second._lead(), first._lead()) == (True, False, True)
