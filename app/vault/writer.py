@@ -54,7 +54,7 @@ class UploadWriter:
         """Bytes of plaintext so far."""
         return self._size
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         """Take the next bytes of the body, of any length.
 
         Raises:

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import anyio
@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from starlette.types import Message
 
 from app.datasets.models import Content
-from app.datasets.uploads import announcements, arrival, endpoints, service
+from app.datasets.uploads import announcements, endpoints, service
 from app.datasets.uploads.parts import Part
 from app.db import Database, now
 from app.queue import INGEST_CONTENT
@@ -226,16 +226,3 @@ def test_a_client_that_hangs_up_leaves_nothing(
     }
     anyio.run(application, scope, receive, send)
     assert everything(services.database, services.areas) == before
-
-
-def test_a_body_is_gathered_into_pieces_of_bounded_size() -> None:
-    async def arriving() -> AsyncIterator[bytes]:
-        for _ in range(100):
-            yield bytes(65_536)
-
-    async def sizes() -> list[int]:
-        return [len(piece) async for piece in arrival._pieces(arriving())]
-
-    found = anyio.run(sizes)
-    assert sum(found) == 100 * 65_536
-    assert max(found) < CHUNK_BYTES + 65_536

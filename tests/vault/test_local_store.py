@@ -97,3 +97,19 @@ def test_a_store_that_fails_is_unavailable_and_says_nothing_of_the_system(tmp_pa
         LocalStore(tmp_path / "file" / "below").create()
     assert str(tmp_path) not in str(refusal.value)
     assert refusal.value.__cause__ is None
+
+
+def test_a_large_object_is_on_its_way_to_the_disk_before_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every range but the last few MiB is begun once, in order; only publishing waits."""
+    begun: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        "app.vault.local_store.os.posix_fadvise", lambda _, start, size, __: begun.append((start, size))
+    )
+    piece = bytes(1_000_003)
+    with LocalStore(tmp_path).create() as target:
+        for _ in range(40):
+            target.write(piece)
+    assert [start for start, _ in begun] == [0, *(start + size for start, size in begun[:-1])]
+    assert 0 <= 40 * len(piece) - sum(begun[-1]) < 9 << 20

@@ -1,6 +1,10 @@
-"""Streaming a body into the vault: sealed while it arrives, a few pieces in memory; reading waits for sealing."""
+"""Streaming a body into the vault: sealed while it arrives, a few pieces in memory.
 
-from collections.abc import AsyncIterator, Callable
+While one piece is hashed, sealed and written on a thread, the next is received; the one after that waits until the
+thread is free, and with it the client. A thread is taken for each piece anew, so that a slow client holds none.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import TypeVar
 
 import anyio
@@ -24,8 +28,7 @@ async def arrive(part: Part, body: AsyncIterator[bytes], keep: Callable[[UploadW
     try:
         writer = await run_in_threadpool(part.writer)
         try:
-            async for piece in _pieces(body):
-                await run_in_threadpool(_take, part, writer, piece)
+            await _fill(part, writer, body)
             return await run_in_threadpool(keep, writer)
         finally:
             with anyio.CancelScope(shield=True):
@@ -38,17 +41,41 @@ async def arrive(part: Part, body: AsyncIterator[bytes], keep: Callable[[UploadW
         raise
 
 
-def _take(part: Part, writer: UploadWriter, piece: bytes) -> None:
+async def _fill(part: Part, writer: UploadWriter, body: AsyncIterator[bytes]) -> None:
+    """Returns once all of ``body`` is in ``writer``; what fails first ends the other side too, and is raised."""
+    handed, taken = anyio.create_memory_object_stream[bytearray](0)
+    with taken:
+        try:
+            async with anyio.create_task_group() as beside:
+                beside.start_soon(_take_all, part, writer, taken)
+                with handed:
+                    async for piece in _pieces(body):
+                        await handed.send(piece)
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+
+
+async def _take_all(part: Part, writer: UploadWriter, pieces: AsyncIterable[bytearray]) -> None:
+    async for piece in pieces:
+        await run_in_threadpool(_take, part, writer, piece)
+
+
+def _take(part: Part, writer: UploadWriter, piece: bytearray) -> None:
     part.beat()
     writer.write(piece)
 
 
-async def _pieces(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The body in pieces worth a change of thread."""
+async def _pieces(body: AsyncIterator[bytes]) -> AsyncIterator[bytearray]:
+    """The body in pieces of a chunk, which is worth a change of thread; the last one is what is left."""
     gathered = bytearray()
     async for data in body:
-        gathered += data
-        if len(gathered) >= CHUNK_BYTES:
-            yield bytes(gathered)
-            gathered.clear()
-    yield bytes(gathered)
+        rest = memoryview(data)
+        while rest:
+            room = CHUNK_BYTES - len(gathered)
+            gathered += rest[:room]
+            rest = rest[room:]
+            if len(gathered) == CHUNK_BYTES:
+                yield gathered
+                gathered = bytearray()
+    if gathered:
+        yield gathered

@@ -1,0 +1,140 @@
+"""How a body gets from the loop to the thread that seals it: side by side, a few pieces at a time, and in order."""
+
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import anyio
+import pytest
+from starlette.requests import ClientDisconnect
+
+from app.datasets.uploads import arrival
+from app.datasets.uploads.parts import Part
+from app.errors import DependencyUnavailable, InvalidRequest
+from app.vault.envelope import CHUNK_BYTES
+
+MESSAGE_BYTES = 65_536
+PATIENCE_SECONDS = 20
+
+
+@dataclass
+class Intake:
+    """A part and its writer in one, which note what is done to them and do ``work`` with each piece."""
+
+    work: Callable[[bytes], None] = lambda _: None
+    done: list[str] = field(default_factory=list)
+    taken: bytearray = field(default_factory=bytearray)
+
+    def writer(self) -> "Intake":
+        return self
+
+    def beat(self) -> None: ...
+
+    def write(self, piece: bytes) -> None:
+        self.work(piece)
+        self.taken += piece
+        self.done.append("written")
+
+    def abort(self) -> None:
+        self.done.append("aborted")
+
+    def give_up(self) -> None:
+        self.done.append("given up")
+
+
+def arrived(intake: Intake, body: AsyncIterator[bytes]) -> Any:
+    """What comes of the body; a body that is waited for in vain is an error."""
+
+    async def run() -> Any:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            return await arrival.arrive(cast(Part, intake), body, lambda _: "kept")
+
+    return anyio.run(run)
+
+
+async def messages(data: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), MESSAGE_BYTES):
+        yield data[start : start + MESSAGE_BYTES]
+
+
+def test_a_body_is_taken_in_its_order() -> None:
+    data, intake = bytes(range(256)) * 20_000, Intake()
+    assert arrived(intake, messages(data)) == "kept"
+    assert intake.taken == data
+    assert set(intake.done[:-1]) == {"written"}
+
+
+def test_the_next_piece_is_received_while_one_is_sealed() -> None:
+    asked_again = threading.Event()
+
+    def seal(_: bytes) -> None:
+        assert asked_again.wait(PATIENCE_SECONDS)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield bytes(CHUNK_BYTES)
+        asked_again.set()
+        yield bytes(CHUNK_BYTES)
+
+    assert arrived(Intake(seal), body()) == "kept"
+
+
+def test_a_slow_store_holds_the_client_back() -> None:
+    """One piece is being sealed and one waits, whatever the client sends: memory does not grow with the body."""
+    sent, ahead = 0, []
+    intake = Intake(lambda _: time.sleep(0.002))
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(30 * CHUNK_BYTES // MESSAGE_BYTES):
+            yield bytes(MESSAGE_BYTES)
+            sent += MESSAGE_BYTES
+            ahead.append(sent - len(intake.taken))
+
+    assert arrived(intake, body()) == "kept"
+    assert max(ahead) <= 2 * CHUNK_BYTES + MESSAGE_BYTES
+
+
+def test_a_store_that_fails_ends_a_body_that_is_waited_for() -> None:
+    """W10: the client hears at once, however long it would take over the next piece."""
+
+    def full(_: bytes) -> None:
+        raise DependencyUnavailable
+
+    async def body() -> AsyncIterator[bytes]:
+        yield bytes(CHUNK_BYTES)
+        await anyio.sleep_forever()
+
+    intake = Intake(full)
+    with pytest.raises(DependencyUnavailable):
+        arrived(intake, body())
+    assert intake.done == ["aborted", "given up"]
+
+
+def test_nothing_is_undone_while_a_piece_is_still_sealed() -> None:
+    """W10: what is written after the undoing would stay."""
+    sealing, left = threading.Event(), threading.Event()
+
+    def seal(_: bytes) -> None:
+        sealing.set()
+        assert left.wait(PATIENCE_SECONDS)
+        time.sleep(0.05)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield bytes(CHUNK_BYTES)
+        await anyio.to_thread.run_sync(sealing.wait)
+        left.set()
+        raise ClientDisconnect
+
+    intake = Intake(seal)
+    with pytest.raises(InvalidRequest):
+        arrived(intake, body())
+    assert intake.done == ["written", "aborted", "given up"]
+
+
+def test_pieces_are_chunks_but_for_the_last() -> None:
+    async def sizes() -> list[int]:
+        return [len(piece) async for piece in arrival._pieces(messages(bytes(5 * CHUNK_BYTES // 2 + 1)))]
+
+    assert anyio.run(sizes) == [CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES // 2 + 1]
