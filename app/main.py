@@ -139,7 +139,7 @@ def build_services(settings: Settings) -> Services:
         VaultError: for missing or damaged key files, or a storage URL that is not supported.
     """
     keys = load_api_keys(settings.keys_dir)
-    signer = Signer(keys.ledger_seed, keys.ledger_retired)
+    signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
     mark = Mark(open_marks(settings.mark_url), signer)
     ledger, queue = Ledger(signer, settings.max_epsilon, mark), CeleryQueue(settings.broker_url, settings.data_dir)
     database = Database(make_engine(settings.database_url), mark.confirm)

@@ -124,7 +124,7 @@ def rewrap_keys(settings: Settings) -> Rewrapped:
 
 def _accounts(settings: Settings, keys: WorkerKeys) -> tuple[Database, Ledger]:
     """The database, which takes nothing while it is behind the ledger's mark, and the ledger."""
-    signer = Signer(keys.ledger_seed, keys.ledger_retired)
+    signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
     mark = Mark(open_marks(settings.mark_url), signer)
     return Database(make_engine(settings.database_url), mark.confirm), Ledger(signer, settings.max_epsilon, mark)
 

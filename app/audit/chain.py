@@ -12,9 +12,11 @@ from sqlalchemy import func, select
 
 from app.audit.models import AuditEntry, AuditHead
 from app.db import ReadSession, WriteSession, now
+from app.errors import DependencyUnavailable
 from app.ledger.book import serialise
 from app.ledger.chain import GENESIS
 from app.ledger.encoding import digest, instant
+from app.ledger.scribe import REPLACED
 from app.vault.signing import KeyRing, Signer
 
 BATCH: Final = 1_000
@@ -26,11 +28,17 @@ def waiting(session: ReadSession) -> bool:
 
 
 def extend(tx: WriteSession, signer: Signer) -> int:
-    """Give up to :data:`BATCH` entries their place, and sign the new head; how many there were."""
+    """Give up to :data:`BATCH` entries their place, and sign the new head; how many there were.
+
+    Raises:
+        DependencyUnavailable: the signer's key has retired.
+    """
     serialise(tx, "audit_entries")
     unchained = select(AuditEntry).where(AuditEntry.sequence.is_(None)).order_by(AuditEntry.id).limit(BATCH)
     entries: Sequence[AuditEntry] = tx.scalars(unchained.execution_options(populate_existing=True)).all()
     last = tx.scalars(select(AuditHead).order_by(AuditHead.sequence.desc()).limit(1)).one_or_none()
+    if last is not None and not signer.ring.knows(last.key_id):
+        raise DependencyUnavailable(REPLACED)
     end, previous = (0, GENESIS) if last is None else (last.sequence, last.entry_hash)
     for position, entry in enumerate(entries, end + 1):
         entry.sequence, entry.previous_hash = position, previous
@@ -39,6 +47,11 @@ def extend(tx: WriteSession, signer: Signer) -> int:
         tx.add(_signed(signer, end + len(entries), previous))
         tx.flush()
     return len(entries)
+
+
+def newest(session: ReadSession) -> int:
+    """The place of the newest signed head; 0 if there is none."""
+    return session.scalar(select(func.max(AuditHead.sequence))) or 0
 
 
 def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:
@@ -58,14 +71,14 @@ def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:
             yield f"audit head {entry.sequence}: signs another entry"
         expected, previous = entry.sequence + 1, entry.entry_hash or ""
     yield from (f"audit head {sequence}: its entry is missing" for sequence in heads)
-    if expected - 1 > (session.scalar(select(func.max(AuditHead.sequence))) or 0):
+    if expected - 1 > newest(session):
         yield f"audit entry {expected - 1}: no head is signed behind it"
 
 
 def _forged(heads: Mapping[int, AuditHead], ring: KeyRing) -> Iterator[AuditHead]:
     for head in heads.values():
         document = {"statement": _head(head), "signature": head.signature, "key_id": head.key_id}
-        if not ring.verify(document):
+        if not ring.verify(document, ("audit", head.sequence)):
             yield head
 
 

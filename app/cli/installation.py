@@ -3,11 +3,12 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from sqlalchemy import make_url
 
+from app.audit import chain
 from app.audit.journal import record_command
 from app.auth.service import Keys
 from app.cli.failures import fail
@@ -19,9 +20,9 @@ from app.errors import Unauthenticated
 from app.ledger import Ledger, Mark
 from app.ledger.privileges import PRIVILEGES
 from app.ledger.reconciliation import Reconciled
-from app.vault import keys
+from app.vault import keys, rotation
 from app.vault.marks import open_marks
-from app.vault.signing import Signer
+from app.vault.signing import Cutoff, Signer
 from app.vault.stores import open_store
 from app.vault.wrapped_keys import WrappedKeys
 
@@ -69,9 +70,7 @@ def grant(settings: Settings, role: str) -> None:
 
 def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
     """Bring the database up to its mark; see :func:`app.ledger.reconciliation.reconcile`."""
-    held = keys.load_api_keys(settings.keys_dir)
-    signer = Signer(held.ledger_seed, held.ledger_retired)
-    ledger = Ledger(signer, settings.max_epsilon, Mark(open_marks(settings.mark_url), signer))
+    ledger, _ = _ledger(settings)
     database = Database(make_engine(settings.database_url))  # without a guard: this is what mends it
     try:
         with database.write() as tx:
@@ -80,6 +79,40 @@ def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
             return reconciled
     finally:
         database.dispose()
+
+
+def rotate_ledger_key(settings: Settings) -> str:
+    """Retire the ledger key at what it has signed so far, and sign every account with the new one; its id.
+
+    No process that signs may run meanwhile. One that does signs nothing any more, as it meets a key that it does not
+    know.
+    """
+    keys.create_keys(settings.keys_dir)
+    database = Database(make_engine(settings.database_url))
+    try:
+        with _alone(settings.data_dir), database.write() as tx:
+            ledger, _ = _ledger(settings)
+            ledger.check_mark(tx)
+            cutoff: Cutoff = {"checkpoint": ledger.newest_checkpoint(tx), "audit": chain.newest(tx)}
+            retired = rotation.rotate(settings.keys_dir, "ledger", cutoff)
+            ledger, signer = _ledger(settings)
+            ledger.sign_anew(tx)
+            record_command(tx, "keys rotate", retired)
+            while chain.extend(tx, signer) == chain.BATCH:
+                pass
+        return retired
+    finally:
+        database.dispose()
+
+
+def _ledger(settings: Settings) -> tuple[Ledger, Signer]:
+    held = keys.load_api_keys(settings.keys_dir)
+    signer = Signer(held.ledger_seed, held.ledger_retired, held.ledger_until)
+    return Ledger(signer, settings.max_epsilon, Mark(open_marks(settings.mark_url), signer)), signer
+
+
+def _alone(folder: Path) -> AbstractContextManager[None]:
+    return locked(folder) if folder.is_dir() else nullcontext()
 
 
 def create_keys(settings: Settings, share: Path | None = None) -> Path:

@@ -39,13 +39,17 @@ def rotate(
     data_dir: DataDir = None,
     api_share: ApiShare = None,
 ) -> None:
-    """Put a new key in the place of one in use. Restart the workers, then the API; after `opening`, `keys rewrap`."""
+    """Put a new key in the place of one in use. Restart the workers, then the API; after `opening`, `keys rewrap`.
+
+    For `ledger`, stop them first: whatever the old key signs after this is not believed.
+    """
     found = [known for known in rotation.USES if known == use]
     if not found:
         fail("rotate one of: opening, ledger, release", 2)
     settings = load_settings(data_dir=data_dir)
     with explained():
-        retired = rotation.rotate(settings.keys_dir, found[0])
+        ledger = found[0] == "ledger"
+        retired = installation.rotate_ledger_key(settings) if ledger else rotation.rotate(settings.keys_dir, found[0])
         installation.create_keys(settings, api_share)
     typer.echo(f"{use} key {retired} retired; restart the workers, then the API")
 

@@ -58,7 +58,7 @@ def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding
 
 def _of_mark(session: ReadSession, keys: ApiKeys, settings: Settings) -> Iterator[Finding]:
     """Whether the database holds all that the high-water mark knows of."""
-    signer = Signer(keys.ledger_seed, keys.ledger_retired)
+    signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
     try:
         Mark(open_marks(settings.mark_url), signer).check(session)
     except CorevaultError as error:
@@ -68,7 +68,7 @@ def _of_mark(session: ReadSession, keys: ApiKeys, settings: Settings) -> Iterato
 def _of_database(
     session: ReadSession, keys: ApiKeys, max_epsilon: float, store: ObjectStore | None
 ) -> Iterator[Finding]:
-    signer = Signer(keys.ledger_seed, keys.ledger_retired)
+    signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
     for account_id in Ledger(signer, max_epsilon).verify(session):
         yield Finding("account", account_id, "its chain, checkpoints, balance or index do not hold")
     for release_id, fault in proof.findings(session, KeyRing([keys.release_public, *keys.release_retired]), store):

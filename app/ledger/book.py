@@ -179,6 +179,7 @@ def _checked(tx: WriteSession, scribe: Scribe, account: Account, dataset_id: str
         if balance is None or dataset_id not in balance.datasets:
             raise Mismatch
     except Mismatch:
+        scribe.check_key(tx)  # what others signed since does not hold for a key that has retired
         condemn(tx, account, dataset_id)
         return None
     return Book(tx, scribe, account, balance, seen.checkpoint)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from app.db import ReadSession, WriteSession, now
 from app.ledger import snapshot
@@ -51,9 +51,14 @@ def append(book: Book, above: int | None = None) -> CheckpointRef:
 
 
 def note(tx: WriteSession, scribe: Scribe, account: Account, above: int) -> Checkpoint:
-    """The next checkpoint, of the account as it stands; the mark follows once it is durable."""
+    """The next checkpoint, of the account as it stands; the mark follows once it is durable.
+
+    Raises:
+        DependencyUnavailable: this process's key has retired, so that nobody would believe it.
+    """
     serialise(tx, NAME)
     last = tx.scalars(select(Checkpoint).order_by(Checkpoint.sequence.desc()).limit(1)).one_or_none()
+    scribe.expect_known(None if last is None else last.key_id)
     if last is None and scribe.mark is not None:
         scribe.mark.begin(account.id)
     row = Checkpoint(
@@ -75,6 +80,11 @@ def note(tx: WriteSession, scribe: Scribe, account: Account, above: int) -> Chec
     return row
 
 
+def newest(session: ReadSession) -> int:
+    """The sequence of the newest checkpoint; 0 if there is none."""
+    return session.scalar(select(func.max(Checkpoint.sequence))) or 0
+
+
 def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bool]]:
     """Every checkpoint, oldest first, and whether it holds and follows the one before."""
     sequence, previous = 0, GENESIS
@@ -82,7 +92,8 @@ def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bo
     for row in session.scalars(query.execution_options(populate_existing=True, yield_per=256)):
         follows = row.sequence > sequence and row.previous_hash == previous  # a reconciliation leaves a gap
         signed = {"statement": _signed(row), "signature": row.signature, "key_id": row.key_id}
-        yield row, follows and row.checkpoint_hash == digest(_statement(row)) and signer.ring.verify(signed)
+        believed = signer.ring.verify(signed, ("checkpoint", row.sequence))
+        yield row, follows and row.checkpoint_hash == digest(_statement(row)) and believed
         sequence, previous = row.sequence, row.checkpoint_hash
 
 

@@ -114,7 +114,7 @@ class Mark:
         try:
             document: dict[str, Any] = json.loads(self._marks.read(name))
             statement = document["statement"]
-            believed = self._signer.ring.verify(document)
+            believed = self._signer.ring.verify(document, ("checkpoint", name.sequence))
             if not believed or (statement["kind"], statement["name"]) != (_KIND, str(name)):
                 return None
             return State(name, Balance.from_json(statement["balance"]))

@@ -47,19 +47,22 @@ def reconcile(tx: WriteSession, scribe: Scribe, mark: Mark, *, adopt: bool) -> l
     if not names:
         if not adopt:
             raise StateConflict(NO_MARK)
-        return list(_adopt(tx, scribe))
+        return [Reconciled(account_id, "adopted") for account_id in sign_anew(tx, scribe)]
     above = max(name.sequence for name in names)
     missing = [name for name in names if not contains(tx, name)]
     return [_reconcile(tx, scribe, name, mark.read(name), above) for name in missing]
 
 
-def _adopt(tx: WriteSession, scribe: Scribe) -> Iterator[Reconciled]:
+def sign_anew(tx: WriteSession, scribe: Scribe) -> list[str]:
+    """Sign every account that holds as it stands, whatever the mark says; the ids of these accounts."""
+    signed = []
     for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
         account, dataset_id = books.lock_account(tx, account_id), accounts.any_dataset(tx, account_id)
         book = books.open_sound(tx, scribe, dataset_id) if account is not None and dataset_id else None
         if book is not None:
             checkpoints.append(book, above=0)
-            yield Reconciled(account_id, "adopted")
+            signed.append(account_id)
+    return signed
 
 
 def _reconcile(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | None, above: int) -> Reconciled:

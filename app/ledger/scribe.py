@@ -2,10 +2,16 @@
 
 from dataclasses import dataclass, field
 
+from sqlalchemy import select
+
 from app.db import ReadSession
+from app.errors import DependencyUnavailable
 from app.ledger.mark import Mark
 from app.ledger.memory import Memory
+from app.ledger.models import Checkpoint
 from app.vault.signing import Signer
+
+REPLACED = "The ledger key was rotated, and this process does not have the new one: restart it with the new keys."
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +22,19 @@ class Scribe:
     mark: Mark | None = None
     """None where nobody keeps one, as in tools that only read."""
     memory: Memory = field(default_factory=Memory)
+
+    def check_key(self, session: ReadSession) -> None:
+        """See to it that this process's key has not retired; whoever holds a newer one has signed with it at once.
+
+        Raises:
+            DependencyUnavailable: it has.
+        """
+        self.expect_known(session.scalar(select(Checkpoint.key_id).order_by(Checkpoint.sequence.desc()).limit(1)))
+
+    def expect_known(self, key_id: str | None) -> None:
+        """As :meth:`check_key`, of the key that signed the newest checkpoint; None where there is none yet."""
+        if key_id is not None and not self.signer.ring.knows(key_id):
+            raise DependencyUnavailable(REPLACED)
 
     def check_mark(self, session: ReadSession) -> None:
         """See :meth:`app.ledger.mark.Mark.check`; nothing where no mark is kept."""

@@ -154,6 +154,15 @@ class Ledger:
             raise StateConflict("No mark is kept here.")
         return reconciliation.reconcile(tx, self._scribe, self._scribe.mark, adopt=adopt)
 
+    def newest_checkpoint(self, tx: WriteSession) -> int:
+        """Its sequence, which is the newest until the transaction ends; 0 if there is none."""
+        books.serialise(tx, checkpoints.NAME)
+        return checkpoints.newest(tx)
+
+    def sign_anew(self, tx: WriteSession) -> None:
+        """Sign every account as it stands; see :func:`app.ledger.reconciliation.sign_anew`."""
+        reconciliation.sign_anew(tx, self._scribe)
+
     def content_replaced(self, tx: WriteSession, dataset_id: str, version: int) -> None:
         """Note that another content of the same people is in force; the account goes on."""
         self._note(tx, dataset_id, CONTENT_REPLACED, {"version": version})

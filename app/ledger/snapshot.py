@@ -100,7 +100,7 @@ def _trusted(signer: Signer, account: Account) -> Head:
         kept = account.snapshot
         statement = _statement(account.id, kept["sequence"], kept["head"], kept["balance"], kept["checkpoint"])
         document = {"statement": statement, "signature": kept["signature"], "key_id": kept["key_id"]}
-        if len(kept) != _MEMBERS or not signer.ring.verify(document):
+        if len(kept) != _MEMBERS or not signer.ring.verify(document, ("checkpoint", kept["checkpoint"])):
             raise Mismatch
         return Head(kept["sequence"], kept["head"], Balance.from_json(kept["balance"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, CanonicalizationError) as error:

@@ -17,7 +17,7 @@ from app.vault.keys import link_new, read_key
 from app.vault.local_store import sync_directory
 
 _KIND: Final = "corevault keys 1"
-_FILE = re.compile(r"(opening|ledger|release|identity|fingerprint|sealing)(-[0-9a-f]{16})?\.(key|pub)")
+_FILE = re.compile(r"(opening|ledger|release|identity|fingerprint|sealing)(-[0-9a-f]{16})?\.(key|pub|until)")
 
 
 def new_escrow_key(secret: Path) -> Path:

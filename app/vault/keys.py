@@ -5,13 +5,16 @@ what verifies. Each file holds base64 text. A file appears complete or not at al
 temporary name and linked), so processes that start at the same time agree on whoever linked first.
 
 Rotation (:mod:`app.vault.rotation`) leaves what is still needed of a key beside its successor: ``opening-<id>.key``
-opens what was sealed before, ``ledger-<id>.pub`` and ``release-<id>.pub`` verify what was signed before.
+opens what was sealed before, ``ledger-<id>.pub`` and ``release-<id>.pub`` verify what was signed before, the former as
+far as ``ledger-<id>.until`` says: two numbers, of the last checkpoint and the last head of the audit log.
 """
 
 import base64
 import hashlib
 import os
 import secrets
+import struct
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +25,15 @@ from nacl.signing import SigningKey
 from app.vault.envelope import KEY_BYTES, derived_key
 from app.vault.errors import VaultError
 from app.vault.local_store import sync_directory
+from app.vault.signing import Chain, Cutoff
 
 OPENING, SEALING = "opening.key", "sealing.pub"
 LEDGER, LEDGER_PUBLIC = "ledger.key", "ledger.pub"
 RELEASE, RELEASE_PUBLIC = "release.key", "release.pub"
 IDENTITY = "identity.key"
 FINGERPRINT = "fingerprint.key"
+_CHAINS: tuple[Chain, ...] = ("checkpoint", "audit")
+_CUTOFF = ">QQ16x"
 API_FILES = (SEALING, LEDGER, LEDGER_PUBLIC, RELEASE_PUBLIC, IDENTITY)
 PAIRS = {"opening": (OPENING, SEALING), "ledger": (LEDGER, LEDGER_PUBLIC), "release": (RELEASE, RELEASE_PUBLIC)}
 
@@ -42,6 +48,7 @@ class ApiKeys:
     release_public: str
     identity_key: bytes = field(repr=False)
     ledger_retired: tuple[str, ...] = ()
+    ledger_until: Mapping[str, Cutoff] = field(default_factory=dict)
     release_retired: tuple[str, ...] = ()
 
 
@@ -55,6 +62,7 @@ class WorkerKeys:
     fingerprint_key: bytes = field(repr=False)
     opening_retired: tuple[bytes, ...] = field(default=(), repr=False)
     ledger_retired: tuple[str, ...] = ()
+    ledger_until: Mapping[str, Cutoff] = field(default_factory=dict)
 
 
 def create_keys(directory: Path) -> None:
@@ -84,6 +92,7 @@ def load_api_keys(directory: Path) -> ApiKeys:
         release_public=_encoded(read_key(directory / RELEASE_PUBLIC)),
         identity_key=load_identity_key(directory),
         ledger_retired=retired_public(directory, "ledger"),
+        ledger_until=ledger_cutoffs(directory),
         release_retired=retired_public(directory, "release"),
     )
 
@@ -115,12 +124,29 @@ def load_worker_keys(directory: Path) -> WorkerKeys:
         fingerprint_key=_fingerprint_key(directory),
         opening_retired=tuple(secret_key(path) for path in sorted(directory.glob("opening-*.key"))),
         ledger_retired=retired_public(directory, "ledger"),
+        ledger_until=ledger_cutoffs(directory),
     )
 
 
 def retired_public(directory: Path, use: str) -> tuple[str, ...]:
     """Public keys (base64) that earlier signatures of this ``use`` are verified with."""
     return tuple(_encoded(read_key(path)) for path in sorted(directory.glob(f"{use}-*.pub")))
+
+
+def ledger_cutoffs(directory: Path) -> dict[str, Cutoff]:
+    """How far retired ledger keys are believed, by public key (base64)."""
+    files = {path: path.with_suffix(".until") for path in directory.glob("ledger-*.pub")}
+    return {_encoded(read_key(public)): _cutoff(read_key(until)) for public, until in files.items() if until.exists()}
+
+
+def keep_cutoff(directory: Path, retired_id: str, cutoff: Cutoff) -> None:
+    """Note how far a retired ledger key is believed, unless that is known; in a file of a key's form."""
+    numbers = struct.pack(_CUTOFF, *(cutoff[chain] for chain in _CHAINS))
+    link_new(directory / f"ledger-{retired_id}.until", numbers)
+
+
+def _cutoff(numbers: bytes) -> Cutoff:
+    return dict(zip(_CHAINS, struct.unpack(_CUTOFF, numbers), strict=True))
 
 
 def short_id(public: bytes) -> str:
@@ -135,7 +161,8 @@ def share_api_keys(directory: Path, share: Path) -> None:
     """
     share.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = 0o600 | share.stat().st_mode & 0o040
-    retired = [path.name for use in ("ledger", "release") for path in directory.glob(f"{use}-*.pub")]
+    patterns = ("ledger-*.pub", "ledger-*.until", "release-*.pub")
+    retired = [path.name for pattern in patterns for path in directory.glob(pattern)]
     for name in (*API_FILES, *retired):
         key = read_key(directory / name)
         if not (share / name).exists() or read_key(share / name) != key:

@@ -6,15 +6,28 @@ from typing import Final, Literal
 
 from app.vault.envelope import KEY_BYTES
 from app.vault.errors import VaultError
-from app.vault.keys import PAIRS, create_keys, derived_public, link_new, read_key, replace_key, secret_key, short_id
+from app.vault.keys import (
+    PAIRS,
+    create_keys,
+    derived_public,
+    keep_cutoff,
+    link_new,
+    read_key,
+    replace_key,
+    secret_key,
+    short_id,
+)
 from app.vault.local_store import sync_directory
+from app.vault.signing import Cutoff
 
 Use = Literal["opening", "ledger", "release"]
 USES: Final[tuple[Use, ...]] = ("opening", "ledger", "release")
 
 
-def rotate(directory: Path, use: Use) -> str:
+def rotate(directory: Path, use: Use, cutoff: Cutoff | None = None) -> str:
     """Put a new key in the place of the current one; the id of the one that retires.
+
+    ``cutoff``: of the ledger key, what it has signed last; retired ones of which nothing is known end there, too.
 
     A crash in between leaves the old key in use, or a public key that the next start (or rotation) puts right. An
     opening key retires with its secret, which opens older boxes; of a signing key only the public half is kept.
@@ -29,6 +42,9 @@ def rotate(directory: Path, use: Use) -> str:
         link_new(directory / f"opening-{short_id(retiring)}.key", old)
     else:
         link_new(directory / f"{use}-{short_id(retiring)}.pub", retiring)
+    if cutoff is not None:
+        for path in directory.glob("ledger-*.pub"):
+            keep_cutoff(directory, path.stem.removeprefix("ledger-"), cutoff)
     sync_directory(directory)
     new = secrets.token_bytes(KEY_BYTES)
     replace_key(secret, new)

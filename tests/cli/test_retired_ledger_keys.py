@@ -1,0 +1,194 @@
+"""A ledger key that has retired is believed up to where it did: who steals it later can sign nothing new (W11)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.audit import chain, journal
+from app.cli import installation
+from app.cli.commands import cli
+from app.config import Settings
+from app.db import Database, make_engine
+from app.errors import DependencyUnavailable, StateConflict
+from app.ledger import Ledger, Mark, checkpoints, snapshot
+from app.ledger import book as books
+from app.ledger.models import Account, Checkpoint
+from app.ledger.scribe import Scribe
+from app.vault.keys import load_api_keys, load_worker_keys
+from app.vault.marks import MarkName, open_marks
+from app.vault.signing import Signer
+from tests.ledger.support import Bench, costing
+
+
+def run(*command: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(part) for part in command])
+
+
+@dataclass
+class Rotated:
+    """An installation after a rotation, and the seed of the key that retired."""
+
+    settings: Settings
+    stale: Bench  # a process from before, which nobody restarted
+    seed: bytes
+    database: Database
+
+    @property
+    def signer(self) -> Signer:
+        """What processes have that were started since."""
+        held = load_api_keys(self.settings.keys_dir / "api")
+        return Signer(held.ledger_seed, held.ledger_retired, held.ledger_until)
+
+    @property
+    def thief(self) -> Scribe:
+        """Signs with the retired key, and no check of ours holds it up."""
+        return Scribe(Signer(self.seed, [self.signer.public_key]))
+
+    def bench(self) -> Bench:
+        mark = Mark(open_marks(self.settings.mark_url), self.signer)
+        return Bench(self.database, Ledger(self.signer, 20.0, mark), self.stale.reserved)
+
+
+@pytest.fixture
+def rotated(tmp_path: Path, sqlite_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rotated]:
+    monkeypatch.setenv("COREVAULT_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("COREVAULT_DATABASE_URL", f"sqlite:///{sqlite_file}")
+    assert run("keys").exit_code == 0
+    settings = Settings()
+    seed = load_worker_keys(settings.keys_dir).ledger_seed
+    database = Database(make_engine(settings.database_url))
+    stale = Bench(database, Ledger(Signer(seed), 20.0, Mark(open_marks(settings.mark_url), Signer(seed))))
+    stale.open_account("ds_a")
+    stale.open_account("ds_idle", population="others")
+    stale.run("job_1", costing(0.2))
+    stale.reserve("job_2", costing(0.2))
+    with database.write() as tx:
+        journal.record_command(tx, "before")
+        assert chain.extend(tx, Signer(seed)) == 1
+    done = run("keys", "rotate", "ledger")
+    assert done.exit_code == 0, done.output
+    yield Rotated(settings, stale, seed, database)
+    database.dispose()
+
+
+def test_what_was_signed_before_holds_and_the_new_key_goes_on(rotated: Rotated) -> None:
+    """Also after another rotation, whose cutoff is not that of the first."""
+    for _ in range(2):
+        assert run("verify", "--no-storage").output == "everything holds; left out: storage\n"
+        bench = rotated.bench()
+        bench.checkpoint()
+        bench.checkpoint("ds_idle")
+        assert run("keys", "rotate", "ledger").exit_code == 0
+    cutoffs = load_api_keys(rotated.settings.keys_dir / "api").ledger_until.values()
+    assert len({cutoff["checkpoint"] for cutoff in cutoffs}) == len({cutoff["audit"] for cutoff in cutoffs}) == 3
+    assert rotated.bench().verify() == ()
+
+
+def forged_checkpoint(rotated: Rotated) -> None:
+    with rotated.database.write() as tx:
+        account = books.lock_account(tx, tx.query(Account).filter_by(population="others").one().id)
+        assert account is not None
+        checkpoints.note(tx, rotated.thief, account, 0)
+
+
+def forged_snapshot(rotated: Rotated) -> None:
+    with rotated.database.write() as tx:
+        account = tx.query(Account).filter_by(population="others").one()
+        snapshot.take(rotated.thief.signer, account, account.snapshot["checkpoint"])
+        account.snapshot = dict(account.snapshot)
+
+
+@pytest.mark.parametrize("forge", [forged_checkpoint, forged_snapshot])
+def test_w11_what_a_retired_key_signs_later_is_not_believed(rotated: Rotated, forge: Callable[[Rotated], None]) -> None:
+    """The forgery says what is true: nothing but its signature is wrong."""
+    forge(rotated)
+    with rotated.database.read() as session:
+        suspect = session.query(Account).filter_by(population="others").one().id
+    assert rotated.bench().verify() == (suspect,)
+    assert suspect in run("verify", "--no-storage").output
+
+
+def test_w11_a_live_process_does_not_believe_it_either(rotated: Rotated) -> None:
+    forged_snapshot(rotated)
+    with pytest.raises(StateConflict, match="frozen"):
+        rotated.bench().reserve("job_3", costing(0.1), "ds_idle")
+
+
+def test_w11_a_mark_of_a_retired_key_charges_nothing(rotated: Rotated) -> None:
+    """It would say that less is spent, or hold everything up; reconciling, its account is frozen instead."""
+    with rotated.database.read() as session:
+        account = session.query(Account).filter_by(population="others").one()
+        row = session.query(Checkpoint).order_by(Checkpoint.sequence.desc()).first()
+    assert row is not None
+    row.sequence, row.account_id, row.checkpoint_hash = row.sequence + 5, account.id, "0" * 64
+    marks = open_marks(rotated.settings.mark_url)
+    Mark(marks, rotated.thief.signer).advance(row, account.balance)
+    name = MarkName(account.id, row.sequence, row.checkpoint_hash)
+    assert Mark(marks, rotated.thief.signer).read(name) is not None
+    assert Mark(marks, rotated.signer).read(name) is None
+    assert run("reconcile").output == f"{account.id}: frozen\n"
+
+
+def test_w11_a_head_of_the_audit_log_by_a_retired_key_is_found(rotated: Rotated) -> None:
+    with rotated.database.write() as tx:
+        journal.record_command(tx, "forged")
+        chain.extend(tx, rotated.thief.signer)
+    with rotated.database.read() as session:
+        newest = chain.newest(session)
+    assert f"audit head {newest}: the signature does not hold" in run("verify", "--no-storage").output
+
+
+def test_a_process_that_nobody_restarted_signs_nothing_and_freezes_nothing(rotated: Rotated) -> None:
+    """W10, W11: it meets signatures of a key that it does not know."""
+    stale = rotated.stale
+    for call in (
+        stale.checkpoint,
+        lambda: stale.reserve("job_3", costing(0.1)),
+        lambda: stale.reserve("job_4", costing(0.1), "ds_idle"),
+    ):
+        with pytest.raises(DependencyUnavailable, match="restart"):
+            call()
+    with rotated.database.write() as tx:
+        journal.record_command(tx, "later")
+    with pytest.raises(DependencyUnavailable, match="restart"), rotated.database.write() as tx:
+        chain.extend(tx, stale.ledger.signer)
+    bench = rotated.bench()
+    bench.run("job_3", costing(0.1))
+    assert bench.verify() == ()
+
+
+def test_the_cutoff_comes_back_from_an_escrow(rotated: Rotated, tmp_path: Path) -> None:
+    keys = rotated.settings.keys_dir
+    before = load_worker_keys(keys)
+    assert len(before.ledger_until) == 1
+    assert run("keys", "escrow-key", tmp_path / "escrow.key").exit_code == 0
+    assert run("keys", "escrow", tmp_path / "sealed", "--recipient", tmp_path / "escrow.pub").exit_code == 0
+    keys.rename(tmp_path / "lost")
+    assert run("keys", "restore", tmp_path / "sealed", "--escrow-key", tmp_path / "escrow.key").exit_code == 0
+    assert load_worker_keys(keys) == before
+    assert load_api_keys(keys / "api").ledger_until == before.ledger_until
+
+
+def test_the_ledger_key_stays_while_the_service_runs_from_its_folder(rotated: Rotated) -> None:
+    before = load_worker_keys(rotated.settings.keys_dir)
+    with installation.locked(rotated.settings.data_dir):
+        refused = run("keys", "rotate", "ledger")
+    assert (refused.exit_code, "runs on" in refused.output) == (1, True)
+    assert load_worker_keys(rotated.settings.keys_dir) == before
+
+
+def test_the_ledger_key_stays_while_the_database_is_behind_its_mark(rotated: Rotated, tmp_path: Path) -> None:
+    """W11: accounts are signed as they are, so they must be whole."""
+    with rotated.database.write() as tx:
+        newest = tx.query(Checkpoint).order_by(Checkpoint.sequence.desc()).first()
+        assert newest is not None
+        for name in tx.connection().exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").all():
+            tx.connection().exec_driver_sql(f"DROP TRIGGER {name[0]}")
+        tx.delete(newest)
+    before = load_worker_keys(rotated.settings.keys_dir)
+    refused = run("keys", "rotate", "ledger")
+    assert (refused.exit_code, "reconcile" in refused.output) == (1, True)
+    assert load_worker_keys(rotated.settings.keys_dir) == before
