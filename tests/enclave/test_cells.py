@@ -1,5 +1,7 @@
 """Cells by declared type: total, and the same as a slow parser that shares nothing with the real one."""
 
+import re
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.inference.protocol import Column
 from tests.enclave.house import AGE, COLUMNS, HOURS, ILL, NAMES, RACE, RICH, SEX, listed, slow_row
-from workers.enclave.cells import null_rows, parse_cells
+from workers.enclave.cells import NUMBER, _numbers, null_rows, parse_cells
 
 digits = st.text("0123456789", min_size=1, max_size=400)
 odd_numbers = st.sampled_from(
@@ -28,7 +30,8 @@ numbers = st.one_of(
 words = st.sampled_from(
     ["true", "FALSE", "True", "yes", "Female", "male", "Male", " odd", "odd", "ünï", "A", "B", "\0"]
 )
-spaces = st.text(" \t\n\v\f\r", max_size=2)
+SPACES = " \t\n\v\f\r"
+spaces = st.text(SPACES, max_size=2)
 cells = st.one_of(
     st.builds("{}{}{}".format, spaces, st.one_of(numbers, words), spaces),
     st.text(st.characters(exclude_categories=["Cs"])),
@@ -51,6 +54,43 @@ def expected(rows: list[list[str]]) -> dict[str, list[float]]:
 def test_w14_any_cell_has_a_value_or_makes_its_row_null(rows: list[list[str]]) -> None:
     """W14: no cell raises; null rows are zeros throughout. Against the slow parser."""
     assert parsed(rows) == expected(rows)
+
+
+def read(*column: str) -> list[float | None]:
+    """The numbers that cells of one column are, None for none."""
+    return [value if np.isfinite(value) else None for value in _numbers(pa.array(column, pa.string())).tolist()]
+
+
+def matched(cell: str) -> float | None:
+    """The number that a cell is by the grammar alone."""
+    value = float(cell) if re.fullmatch(NUMBER, cell.strip(SPACES)) else np.nan
+    return value if np.isfinite(value) else None
+
+
+@pytest.mark.parametrize(("alphabet", "longest"), [("05.+-eE", 5), ("1.+exXpPfFdDlLnNaAiIt_, '#\0٣½", 3)])
+def test_short_cells_are_numbers_exactly_as_the_grammar_says(alphabet: str, longest: int) -> None:
+    """Every text there is, alone and among others; what casting accepts beyond the grammar (words for NaN and infinity)
+    is no number either.
+    """
+    lengths = range(longest + 1)
+    every = ["".join(letters) for length in lengths for letters in product(alphabet, repeat=length)]
+    numbers = [matched(cell) for cell in every]
+    for cell, number in zip(every, numbers, strict=True):
+        assert read(cell) == [number], cell
+    assert read(*every, "none") == [*numbers, None]
+
+
+@settings(max_examples=500, deadline=None)
+@given(cells)
+def test_long_cells_are_numbers_exactly_as_the_grammar_says(cell: str) -> None:
+    assert read(cell) == [matched(cell)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(cells, min_size=1, max_size=8))
+def test_w14_a_cell_says_the_same_whatever_stands_beside_it(column: list[str]) -> None:
+    """W14: a cell that is no number changes how the others are read, and nothing of what they say."""
+    assert read(*column) == [read(cell)[0] for cell in column]
 
 
 GOOD = ["40", "20", "Male", "A", "1", "0"]

@@ -96,7 +96,7 @@ def _values(column: Column, cells: pa.Array) -> Float:
 
 def _truths(cells: pa.Array) -> Float:
     values = _numbers(cells)
-    if pa.types.is_string(cells.type):
+    if pa.types.is_string(cells.type) and np.isnan(values).any():
         words = pc.index_in(pc.ascii_lower(pc.ascii_trim_whitespace(cells)), pa.array(["false", "true"]))
         values = np.where(np.isnan(values), _floats(words), values)
     values[(values != 0) & (values != 1)] = np.nan
@@ -113,12 +113,23 @@ def _codes(categories: Sequence[str], cells: pa.Array) -> Float:
 
 
 def _numbers(cells: pa.Array) -> Float:
-    """Every cell as a number, NaN where it is none; the grammar is what casting accepts, less the words for NaN."""
+    """Every cell as a number; where it is none, NaN, or whatever infinity it spells.
+
+    The grammar of ``NUMBER`` is what casting accepts, less the words for NaN and infinity. Casting a text that it does
+    not accept is an error of the whole array, so arrays with such a cell are matched against the grammar first: the
+    same values at half the speed.
+    """
     if not pa.types.is_string(cells.type):
         return _floats(cells)
     trimmed = pc.ascii_trim_whitespace(cells)
-    numbers = pc.if_else(pc.match_substring_regex(trimmed, NUMBER), trimmed, pa.scalar(None, pa.string()))
-    return _floats(numbers)
+    try:
+        return _floats(_kept(trimmed, pc.not_equal(pc.binary_length(trimmed), 0)))
+    except pa.ArrowInvalid:
+        return _floats(_kept(trimmed, pc.match_substring_regex(trimmed, NUMBER)))
+
+
+def _kept(cells: pa.Array, which: pa.Array) -> pa.Array:
+    return pc.if_else(which, cells, pa.scalar(None, pa.string()))
 
 
 def _floats(values: pa.Array) -> Float:
