@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -60,6 +61,9 @@ def rewrap(
     destroy_retired: Annotated[
         bool, typer.Option("--destroy-retired", help="Destroy the retired opening keys once nothing needs them.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Also those that retired in the last 24 hours: every API was restarted.")
+    ] = False,
 ) -> None:
     """Seal the keys of all datasets anew, to the opening key that is in use (runs as the worker)."""
     settings = load_settings(data_dir=data_dir)
@@ -68,7 +72,8 @@ def rewrap(
         if done.returncode != 0:
             raise typer.Exit(1)
         if destroy_retired:
-            typer.echo(f"{rotation.destroy_retired_opening(settings.keys_dir)} retired opening keys destroyed")
+            destroyed = rotation.destroy_retired_opening(settings.keys_dir, timedelta() if yes else rotation.GRACE)
+            typer.echo(f"{destroyed} retired opening keys destroyed")
 
 
 @keys_cli.command()

@@ -1,6 +1,8 @@
 """New keys in place of old ones, without anything that was sealed or signed before becoming unreadable."""
 
 import secrets
+import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal
 
@@ -21,6 +23,10 @@ from app.vault.local_store import sync_directory
 from app.vault.signing import Cutoff
 
 Use = Literal["opening", "ledger", "release"]
+TOO_YOUNG: Final = (
+    "A key retired less than 24 hours ago, and an API that was not restarted since may still seal to it. Wait, or "
+    "restart every API, rewrap once more, and say --yes."
+)
 USES: Final[tuple[Use, ...]] = ("opening", "ledger", "release")
 
 
@@ -53,15 +59,23 @@ def rotate(directory: Path, use: Use, cutoff: Cutoff | None = None) -> str:
     return short_id(retiring)
 
 
-def destroy_retired_opening(directory: Path) -> int:
+GRACE: Final = timedelta(hours=24)
+"""How long after a rotation processes may still seal to the key that has retired; uploads last no longer."""
+
+
+def destroy_retired_opening(directory: Path, retired_for: timedelta = GRACE) -> int:
     """Destroy the opening keys that nothing is sealed to any more; how many there were.
 
     Raises:
-        VaultError: the key in use is not whole, so that the retired ones may be needed.
+        VaultError: the key in use is not whole, so that the retired ones may be needed; or one of them has not
+            been retired for so long.
     """
     if derived_public("opening.key", secret_key(directory / "opening.key")) != read_key(directory / "sealing.pub"):
         raise VaultError
     retired = list(directory.glob("opening-*.key"))
+    latest = time.time() - retired_for.total_seconds()
+    if any(path.stat().st_mtime > latest for path in retired):
+        raise VaultError(TOO_YOUNG)
     for path in retired:
         path.unlink()
     sync_directory(directory)

@@ -13,10 +13,8 @@ from app.cli.commands import cli
 from app.config import Settings
 from app.db import Database, make_engine
 from app.errors import DependencyUnavailable, StateConflict
-from app.ledger import Ledger, Mark, checkpoints, snapshot
-from app.ledger import book as books
+from app.ledger import Ledger, Mark, snapshot
 from app.ledger.models import Account, Checkpoint
-from app.ledger.scribe import Scribe
 from app.vault.keys import load_api_keys, load_worker_keys
 from app.vault.marks import MarkName, open_marks
 from app.vault.signing import Signer
@@ -43,9 +41,9 @@ class Rotated:
         return Signer(held.ledger_seed, held.ledger_retired, held.ledger_until)
 
     @property
-    def thief(self) -> Scribe:
+    def thief(self) -> Signer:
         """Signs with the retired key, and no check of ours holds it up."""
-        return Scribe(Signer(self.seed, [self.signer.public_key]))
+        return Signer(self.seed, [self.signer.public_key])
 
     def bench(self) -> Bench:
         mark = Mark(open_marks(self.settings.mark_url), self.signer)
@@ -88,16 +86,13 @@ def test_what_was_signed_before_holds_and_the_new_key_goes_on(rotated: Rotated) 
 
 
 def forged_checkpoint(rotated: Rotated) -> None:
-    with rotated.database.write() as tx:
-        account = books.lock_account(tx, tx.query(Account).filter_by(population="others").one().id)
-        assert account is not None
-        checkpoints.note(tx, rotated.thief, account, 0)
+    Bench(rotated.database, Ledger(rotated.thief, 20.0)).checkpoint("ds_idle")
 
 
 def forged_snapshot(rotated: Rotated) -> None:
     with rotated.database.write() as tx:
         account = tx.query(Account).filter_by(population="others").one()
-        snapshot.take(rotated.thief.signer, account, account.snapshot["checkpoint"])
+        snapshot.take(rotated.thief, account, account.snapshot["checkpoint"])
         account.snapshot = dict(account.snapshot)
 
 
@@ -125,9 +120,9 @@ def test_w11_a_mark_of_a_retired_key_charges_nothing(rotated: Rotated) -> None:
     assert row is not None
     row.sequence, row.account_id, row.checkpoint_hash = row.sequence + 5, account.id, "0" * 64
     marks = open_marks(rotated.settings.mark_url)
-    Mark(marks, rotated.thief.signer).advance(row, account.balance)
+    Mark(marks, rotated.thief).advance(row, account.balance)
     name = MarkName(account.id, row.sequence, row.checkpoint_hash)
-    assert Mark(marks, rotated.thief.signer).read(name) is not None
+    assert Mark(marks, rotated.thief).read(name) is not None
     assert Mark(marks, rotated.signer).read(name) is None
     assert run("reconcile").output == f"{account.id}: frozen\n"
 
@@ -135,7 +130,7 @@ def test_w11_a_mark_of_a_retired_key_charges_nothing(rotated: Rotated) -> None:
 def test_w11_a_head_of_the_audit_log_by_a_retired_key_is_found(rotated: Rotated) -> None:
     with rotated.database.write() as tx:
         journal.record_command(tx, "forged")
-        chain.extend(tx, rotated.thief.signer)
+        chain.extend(tx, rotated.thief)
     with rotated.database.read() as session:
         newest = chain.newest(session)
     assert f"audit head {newest}: the signature does not hold" in run("verify", "--no-storage").output

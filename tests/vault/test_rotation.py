@@ -1,6 +1,7 @@
 """Keys are replaced without anything that was sealed or signed before becoming unreadable."""
 
 import base64
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,9 @@ def test_what_was_sealed_before_opens_after_and_the_new_key_seals(tmp_path: Path
     key = opening(tmp_path)
     assert len({key.dataset_key(box, "ds_1") for box in boxes}) == 4
     assert [key.opens_without_retired(box) for box in boxes] == [False, False, False, True]
-    assert destroy_retired_opening(tmp_path) == 3
+    with pytest.raises(VaultError, match="24 hours"):
+        destroy_retired_opening(tmp_path)
+    assert destroy_retired_opening(tmp_path, timedelta()) == 3
     assert opening(tmp_path).dataset_key(boxes[-1], "ds_1")
     with pytest.raises(VaultError):
         opening(tmp_path).dataset_key(boxes[0], "ds_1")
