@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.inference.likelihoods import PullBack
 from app.inference.protocol import Array64, Model
 
 
@@ -18,29 +19,30 @@ def centred_potentials(model: Model, rows: NDArray[Any], draws: NDArray[Any]) ->
 
     Log-likelihoods are evaluated in the precision of ``rows`` and ``draws``.
     """
-    potentials: Array64 = model.log_likelihood(rows, draws).astype(np.float64, copy=False)
-    potentials -= (potentials @ np.full(len(draws), 1 / len(draws)))[:, None]
+    return centred(model.log_likelihood(rows, draws)).astype(np.float64, copy=False)
+
+
+def centred(potentials: NDArray[Any]) -> NDArray[Any]:
+    """``(n, S)`` less their mean over draws; written over ``potentials``."""
+    draws = potentials.shape[1]
+    potentials -= (potentials @ np.full(draws, 1 / draws, dtype=potentials.dtype))[:, None]
     return potentials
 
 
 def psvi_gradients(
-    model: Model,
-    u: NDArray[Any],
-    y: NDArray[Any],
-    weights: Array64,
-    draws: NDArray[Any],
-    *,
-    potentials: Array64,
-    data: Array64,
+    pull_back: PullBack, weights: Array64, potentials: NDArray[Any], residual: Array64
 ) -> tuple[Array64, Array64, Array64 | None]:
     """Gradients in the weights ``(M,)``, in the points ``u`` ``(M, p)``, and in the targets ``y`` (M,) if they move.
 
-    ``potentials`` are the points' centred ones; ``data`` ``(S,)`` is the (noised) sum of the data's. Noise shifts the
-    residual's mean, which carries no information on a centred sum and is removed. Derivatives of log-likelihoods are
-    evaluated in the precision of ``draws``.
+    ``potentials`` are the points' centred ones and ``pull_back`` goes from them to the points
+    (:meth:`app.inference.protocol.Model.point_potentials`), in the potentials' precision; ``residual`` ``(S,)`` is what
+    the (noised) sum of the data's exceeds theirs by. Noise shifts the residual's mean, which carries no information on
+    a centred sum and is removed.
     """
-    residual = data - weights @ potentials
-    residual -= residual.mean()
-    residual /= len(residual)
-    by_u, by_y = model.point_gradient(u, y, draws, residual.astype(draws.dtype, copy=False))
-    return -(potentials @ residual), -weights[:, None] * by_u, None if by_y is None else -weights * by_y
+    draws = len(residual)
+    share = residual * (1 / draws)
+    share -= share.sum() / draws
+    by_u, by_y = pull_back(share.astype(potentials.dtype, copy=False))
+    by_u = by_u.astype(np.float64, copy=False)
+    by_u *= -weights[:, None]
+    return -(potentials @ share), by_u, None if by_y is None else -weights * by_y

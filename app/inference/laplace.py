@@ -5,6 +5,7 @@
 :meth:`app.inference.priors.Prior.precision` (which is the prior's own negative Hessian if it is normal).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,18 +43,20 @@ class Laplace:
         Pairs keep every draw's distribution; they make odd and even parts of a potential uncorrelated over the
         sample, which is most of the Monte Carlo noise of a covariance.
         """
-        half = rng.standard_normal(((count + 1) // 2, len(self.mean)))
-        deviations = solve_transposed(self.factor, half.T).T
+        half = (count + 1) // 2
+        normals = rng.standard_normal((len(self.mean), half)).T
+        deviations = scipy.linalg.blas.dtrsm(1, self.factor, normals, side=1, lower=1, overwrite_b=1)
         draws = np.empty((count, len(self.mean)))
-        np.add(self.mean, deviations, out=draws[: len(half)])
-        np.subtract(self.mean, deviations[: count // 2], out=draws[len(half) :])
+        np.add(self.mean, deviations, out=draws[:half])
+        np.subtract(self.mean, deviations[: count // 2], out=draws[half:])
         return draws
 
 
 def solve_transposed(factor: Array64, right: Array64) -> Array64:
     """``L^-T right`` for a lower triangular ``L``."""
+    solution: Array64
     solution, _ = scipy.linalg.lapack.dtrtrs(factor, right, lower=1, trans=1)
-    return np.asarray(solution)
+    return solution
 
 
 def laplace(
@@ -83,7 +86,7 @@ def laplace(
         decrement = float(expansion.gradient @ step)
         if decrement < tolerance:
             return Laplace(mean + step, factor)
-        mean, expansion = posterior.climb(mean, expansion.value, step, decrement)
+        mean, expansion = posterior.climb(mean, expansion, step, decrement)
         factor = _cholesky(expansion.information)
     return Laplace(mean, factor)
 
@@ -96,19 +99,24 @@ class _Posterior:
     prior: Prior
 
     def expand(self, theta: Array64) -> Expansion:
+        """The log posterior's gradient and information, but the likelihood's value alone: see :meth:`value`."""
         likelihood = self.model.expand(self.rows, self.weights, theta)
-        value = likelihood.value + float(self.prior.log_density(theta[None, :])[0])
         gradient = likelihood.gradient + self.prior.gradient(theta)
-        return Expansion(value, gradient, likelihood.information + self.prior.precision(theta))
+        return Expansion(likelihood.value, gradient, likelihood.information + self.prior.precision(theta))
 
-    def climb(self, mean: Array64, value: float, step: Array64, decrement: float) -> tuple[Array64, Expansion]:
+    def value(self, theta: Array64, expansion: Expansion) -> float:
+        """The log posterior, which only a search that goes on looks at."""
+        return expansion.value + float(self.prior.log_density(theta[None, :])[0])
+
+    def climb(self, mean: Array64, expansion: Expansion, step: Array64, decrement: float) -> tuple[Array64, Expansion]:
         """The longest of the halved steps that raises the log posterior, up to rounding of its value."""
+        value = self.value(mean, expansion)
         slack = 1e-12 * abs(value)
         length = 1.0
         for _ in range(MAX_HALVINGS):
             proposal = mean + length * step
             expansion = self.expand(proposal)
-            if expansion.value >= value + 1e-4 * length * decrement - slack:
+            if self.value(proposal, expansion) >= value + 1e-4 * length * decrement - slack:
                 break
             length *= 0.5
         return proposal, expansion
@@ -116,13 +124,14 @@ class _Posterior:
 
 def _cholesky(matrix: Array64) -> Array64:
     """Lower factor; a matrix that rounding made indefinite gets the smallest sufficient power of ten as a ridge."""
-    ridge = np.finfo(np.float64).eps * float(np.trace(matrix))
+    factor: Array64
     factor, fault = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
-    while fault and np.isfinite(ridge) and ridge > 0:
+    ridge = np.finfo(np.float64).eps * float(np.trace(matrix)) if fault else 0.0
+    while fault and math.isfinite(ridge) and ridge > 0:
         lifted = matrix.copy()
         lifted.flat[:: len(matrix) + 1] += ridge
         factor, fault = scipy.linalg.lapack.dpotrf(lifted, lower=1, clean=1)
         ridge *= 10
-    if fault or not np.isfinite(factor[-1, -1]):
+    if fault or not math.isfinite(factor[-1, -1]):
         raise LaplaceDiverged("the weighted points are not finite")
-    return np.asarray(factor)
+    return factor

@@ -1,6 +1,6 @@
 """What a model is: a likelihood of design rows, with the parts of it that private rows may meet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,10 +20,24 @@ class Expansion:
     information: Array64
 
 
-class Unpaired:
-    """For models whose potentials at antithetic pairs of draws have nothing in common that is worth its while."""
+PullBack = Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any] | None]]
+"""From a cotangent ``(S,)`` to :meth:`Model.point_gradient`."""
+
+
+class Apart:
+    """For models whose potentials have nothing in common that is worth its while: with those of an antithetic draw, or
+    with their own derivatives.
+    """
 
     __slots__ = ()
+
+    def point_potentials(
+        self: "Model", u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any]
+    ) -> tuple[NDArray[Any], PullBack]:
+        """As :meth:`Model.point_potentials`."""
+        return self.log_likelihood(self.fold(u, y), draws), lambda cotangent: self.point_gradient(
+            u, y, draws, cotangent
+        )
 
     def paired_losses(self: "Model", rows: Array32, centre: Array32, deviations: Array32, out: Array32) -> Array32:
         """As :meth:`Model.paired_losses`."""
@@ -88,6 +102,11 @@ class Model(Protocol):
 
         The latter is None for targets that are discrete, or that there are none of: they stay. All arrays are of one
         precision, single or double.
+        """
+
+    def point_potentials(self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any]) -> tuple[NDArray[Any], PullBack]:
+        """:meth:`log_likelihood` ``(n, S)`` of ``fold(u, y)``, and :meth:`point_gradient` as a function of what is
+        left, which may share work with it. The potentials may be overwritten.
         """
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:

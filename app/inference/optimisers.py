@@ -1,5 +1,6 @@
 """Adam (Kingma & Ba 2015, Algorithm 1) and AdaGrad (Duchi, Hazan & Singer 2011, diagonal form) as pure functions."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Adam:
-    """Running first and second moments of a gradient after ``count`` steps."""
+    """Running sums of a gradient and of its squares, discounted by ``_BETA1`` and ``_BETA2``, after ``count`` steps."""
 
     count: int
     first: Array64
@@ -28,23 +29,28 @@ def adam_widen(state: Adam) -> Adam:
     return Adam(state.count, np.append(state.first, 0.0), np.append(state.second, 0.0))
 
 
-def adam_step(state: Adam, gradient: Array64) -> tuple[Adam, Array64]:
-    """The direction to *subtract*, of about unit size, and the next state; scaling it is the caller's."""
+def adam_step(state: Adam, gradient: Array64, rate: float = 1.0) -> tuple[Adam, Array64]:
+    """The move to *subtract*, of about ``rate`` in each coordinate, and the next state; written over ``gradient``.
+
+    What makes averages of discounted sums, and takes their bias away, is one factor for all coordinates.
+    """
     count = state.count + 1
     first = _BETA1 * state.first
-    first += (1 - _BETA1) * gradient
-    second = np.square(gradient)
-    second *= 1 - _BETA2
-    second += _BETA2 * state.second
-    spread = np.sqrt(second)
-    spread *= (1 - _BETA1**count) / np.sqrt(1 - _BETA2**count)
+    first += gradient
+    second = _BETA2 * state.second
+    gradient *= gradient
+    second += gradient
+    spread = np.sqrt(second, out=gradient)
     spread += _TINY
-    return Adam(count, first, second), np.divide(first, spread, out=spread)
+    move = np.divide(first, spread, out=spread)
+    average, square = (1 - _BETA1) / (1 - _BETA1**count), (1 - _BETA2) / (1 - _BETA2**count)
+    move *= rate * average / math.sqrt(square)
+    return Adam(count, first, second), move
 
 
 def cosine_decay(step: int, steps: int) -> float:
     """A factor that falls from 1 at step 0 to 0 at ``steps``."""
-    return 0.5 * (1 + float(np.cos(np.pi * min(step / steps, 1.0))))
+    return 0.5 * (1 + math.cos(math.pi * min(step / steps, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)

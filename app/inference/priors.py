@@ -11,7 +11,7 @@ conditional on the expected common precision, and always positive definite.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
@@ -50,6 +50,13 @@ class NormalPrior:
     """``theta_j ~ N(0, scales_j^2)``, independently."""
 
     scales: Array64
+    _precision: Array64 = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Make what every step of every search asks for."""
+        precision = np.diag(self.scales**-2.0)
+        precision.setflags(write=False)
+        object.__setattr__(self, "_precision", precision)
 
     @property
     def dimension(self) -> int:
@@ -66,8 +73,8 @@ class NormalPrior:
         return -theta / self.scales**2
 
     def precision(self, theta: Array64) -> Array64:
-        """``diag(s^-2)``, the negative Hessian itself."""
-        return np.diag(self.scales**-2.0)
+        """``diag(s^-2)``, the negative Hessian itself; read only."""
+        return self._precision
 
     def sample(self, rng: np.random.Generator, n: int) -> Array64:
         """``(n, D)`` draws."""

@@ -131,6 +131,23 @@ class ModelConformance(ABC):
             np.testing.assert_allclose(by_target, _differences(lambda at: value(u, at), y), atol=1e-8 * scale)
             assert np.all(model.target_step(y) > 0)
 
+    def test_potentials_and_gradient_in_points_are_the_same_together(self) -> None:
+        rng, model = np.random.default_rng(6), self.model()
+        u, y, draws, cotangent = self.x(rng), self.targets(rng, N), self.draws(rng), rng.standard_normal(S)
+        potentials, pull_back = model.point_potentials(u, y, draws)
+        np.testing.assert_allclose(potentials, model.log_likelihood(model.fold(u, y), draws), rtol=1e-12, atol=1e-12)
+        potentials[...] = np.nan
+        for found, expected in zip(pull_back(cotangent), model.point_gradient(u, y, draws, cotangent), strict=True):
+            assert (found is None) is (expected is None)
+            assert found is None or expected is None or np.allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+    def test_potentials_of_points_are_finite_in_single_precision_however_far_they_are_out(self) -> None:
+        rng, model = np.random.default_rng(6), self.model()
+        u, y, draws = (each.astype(np.float32) for each in (self.x(rng), self.targets(rng, N), self.wild_draws(rng)))
+        potentials, pull_back = model.point_potentials(u, y, draws)
+        assert np.all(np.isfinite(potentials))
+        assert np.all(np.isfinite(pull_back(np.ones(S, dtype=np.float32))[0]))
+
     def test_the_gradient_in_points_is_the_same_in_single_precision(self) -> None:
         for single, double in self.point_gradients(1.0):
             np.testing.assert_allclose(single, double, atol=1e-5 * (1 + np.abs(double).max()))

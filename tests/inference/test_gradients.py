@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.gradients import centred_potentials, psvi_gradients
+from app.inference.likelihoods import PullBack
 from app.inference.models.logistic import LogisticRegression
-from app.inference.protocol import Array64
+from app.inference.protocol import Array64, Model
+
+
+def _potentials(model: Model, points: Array64, draws: Array64) -> tuple[Array64, PullBack]:
+    return centred_potentials(model, points, draws), lambda cotangent: model.point_gradient(
+        points, np.ones(len(points)), draws, cotangent
+    )
 
 
 class GaussianMean(LogisticRegression):
@@ -37,15 +44,9 @@ def test_gradients_are_the_closed_form_covariances() -> None:
     by_weight, by_point = [], []
     for _ in range(20):
         draws = mean + rng.standard_normal((5000, 3)) @ root.T
-        gradients = psvi_gradients(
-            model,
-            points,
-            np.ones(4),
-            weights,
-            draws,
-            potentials=centred_potentials(model, points, draws),
-            data=centred_potentials(model, data, draws).sum(axis=0),
-        )
+        potentials, pull_back = _potentials(model, points, draws)
+        residual = centred_potentials(model, data, draws).sum(axis=0) - weights @ potentials
+        gradients = psvi_gradients(pull_back, weights, potentials, residual)
         by_weight.append(gradients[0])
         by_point.append(gradients[1])
     v_data, v_points = data - mean, points - mean
@@ -64,9 +65,9 @@ def test_the_residual_mean_does_not_matter() -> None:
     """Noise may shift all answers alike; a centred sum carries nothing there."""
     rng, model = np.random.default_rng(1), LogisticRegression(3)
     points, weights, draws = rng.standard_normal((4, 3)), np.ones(4), rng.standard_normal((50, 3))
-    potentials, data = centred_potentials(model, points, draws), rng.standard_normal(50)
-    plain = psvi_gradients(model, points, np.ones(4), weights, draws, potentials=potentials, data=data)
-    shifted = psvi_gradients(model, points, np.ones(4), weights, draws, potentials=potentials, data=data + 5)
+    (potentials, pull_back), residual = _potentials(model, points, draws), rng.standard_normal(50)
+    plain = psvi_gradients(pull_back, weights, potentials, residual)
+    shifted = psvi_gradients(pull_back, weights, potentials, residual + 5)
     for first, second in zip(plain[:2], shifted[:2], strict=True):
         assert first is not None
         assert second is not None

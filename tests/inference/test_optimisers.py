@@ -9,7 +9,7 @@ def test_steps_follow_the_recurrences() -> None:
     gradients = np.random.default_rng(0).standard_normal((5, 3))
     state, m, v = adam_init((3,)), np.zeros(3), np.zeros(3)
     for t, gradient in enumerate(gradients, start=1):
-        state, direction = adam_step(state, gradient)
+        state, direction = adam_step(state, gradient.copy())
         m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
         np.testing.assert_allclose(direction, m / (1 - 0.9**t) / np.sqrt(v / (1 - 0.999**t)), rtol=1e-9)
 

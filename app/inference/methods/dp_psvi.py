@@ -28,6 +28,7 @@ bring the KL to the full posterior to 0.3 to 8 % of the prior's at epsilon 1 and
   decay averages well enough that a mean over iterates gains nothing.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +37,7 @@ import numpy as np
 from app.errors import InvalidRequest
 from app.inference.bounds import WITHIN_BOUNDS, project
 from app.inference.design import Design
-from app.inference.gradients import centred_potentials, psvi_gradients
+from app.inference.gradients import centred, psvi_gradients
 from app.inference.growth import INCREMENTAL, JOINT, SCHEDULE, newcomer, points_in_play
 from app.inference.laplace import laplace
 from app.inference.mechanisms import CLIP_FLOOR, GRID_BITS
@@ -54,6 +55,7 @@ from app.inference.optimisers import Adam, adam_init, adam_step, adam_widen, cos
 from app.inference.priors import Prior
 from app.inference.problems import model_for
 from app.inference.protocol import (
+    Array32,
     Array64,
     Choice,
     DeclaredFacts,
@@ -183,21 +185,34 @@ class DpPsvi:
         """One iteration of Algorithm 1."""
         state = _grown(rng, state)
         setup, weights = state.setup, np.exp(state.log_weights)
-        rows = setup.model.fold(state.u, state.y)
-        start = state.mode + _MODE_DRIFT * state.drift
+        rows, start = setup.model.fold(state.u, state.y), state.mode + _MODE_DRIFT * state.drift
         posterior = laplace(setup.model, rows, weights, setup.prior, start, tolerance=_MODE_TOLERANCE)
         draws = posterior.draw(rng, setup.plan.answer_length)
-        u, y, points, single = (each.astype(np.float32) for each in (state.u, state.y, rows, draws))
-        potentials = centred_potentials(setup.model, points, single)
+        single = [each.astype(np.float32) for each in (state.u, state.y, draws)]
+        potentials, pull_back = setup.model.point_potentials(*single)
+        potentials = centred(potentials)
         clip = _clip(potentials)
-        data = oracle.ask(PotentialSum(draws, clip, antithetic=len(draws) % 2 == 0)) / setup.sampling_rate
-        by_weight, by_point, by_target = psvi_gradients(
-            setup.model, u, y, weights, single, potentials=potentials, data=data
+        residual = oracle.ask(PotentialSum(draws, clip, antithetic=len(draws) % 2 == 0)) / setup.sampling_rate
+        residual -= weights @ potentials
+        by_weight, by_point, by_target = psvi_gradients(pull_back, weights, potentials, residual)
+        u, point_moments = _moved_points(state, by_point)
+        log_weights, weight_moments = _moved_weights(state, weights * by_weight)
+        y, target_moments = _moved_targets(state, by_target)
+        moved = State(
+            setup=setup,
+            done=state.done + 1,
+            u=u,
+            y=y,
+            log_weights=log_weights,
+            mode=posterior.mean,
+            drift=posterior.mean - state.mode,
+            point_moments=point_moments,
+            target_moments=target_moments,
+            weight_moments=weight_moments,
+            clip=clip,
+            draws=draws,
+            residual=residual,
         )
-        asked = replace(state, clip=clip, draws=draws, residual=data - weights @ potentials)
-        moved = _descend(asked, posterior.mean, weights * by_weight, by_point)
-        if by_target is not None:
-            moved = _move_targets(moved, by_target)
         return moved, {"clip": clip}
 
     def finish(self, state: State) -> Pseudocoreset:
@@ -217,10 +232,11 @@ class DpPsvi:
         )
 
 
-def _clip(potentials: Array64) -> float:
-    norms = np.sqrt(np.vecdot(potentials, potentials))
-    middle = len(norms) // 2
-    return max(_CLIP_MEDIANS * float(np.partition(norms, middle)[middle]), CLIP_FLOOR)
+def _clip(potentials: Array32) -> float:
+    squares = np.vecdot(potentials, potentials)
+    middle = len(squares) // 2
+    squares.partition(middle)
+    return max(_CLIP_MEDIANS * math.sqrt(squares[middle]), CLIP_FLOOR)
 
 
 def _points(plan: MechanismPlan, done: int) -> int:
@@ -250,47 +266,48 @@ def _grown(rng: np.random.Generator, state: State) -> State:
     )
 
 
-def _descend(state: State, mode: Array64, weight_gradient: Array64, point_gradient: Array64) -> State:
-    """One Adam step with cosine-decayed rates, kept in a finite box whatever the answer was."""
-    start, steps = state.setup.starting_log_weight, state.setup.plan.steps
-    decay = cosine_decay(state.done, steps)
-    point_gradient[_settled(state.setup.plan)] = 0
+def _rate(state: State, path: float) -> float:
+    """How far a coordinate moves now: cosine-decayed, and further at a time where there are few steps."""
+    steps = state.setup.plan.steps
+    return cosine_decay(state.done, steps) * max(_STEP, path / steps)
+
+
+def _moved_points(state: State, gradient: Array64) -> tuple[Array64, Adam]:
+    """One Adam step of the points, kept in a finite box whatever the answer was; written over ``gradient``."""
+    gradient[_settled(state.setup.plan)] = 0
     if state.setup.design.intercept:
-        point_gradient[:, -1] = 0
-    point_moments, point_move = adam_step(state.point_moments, point_gradient)
-    weight_moments, weight_move = adam_step(state.weight_moments, weight_gradient)
-    u = state.u - decay * max(_STEP, _POINT_PATH / steps) * point_move
-    log_weights = state.log_weights - decay * max(_STEP, _WEIGHT_PATH / steps) * weight_move
-    return replace(
-        state,
-        done=state.done + 1,
-        u=_confined(state.setup, u),
-        log_weights=np.clip(log_weights, start - _MAX_LOG_MOVE, start + _MAX_LOG_MOVE),
-        mode=mode,
-        drift=mode - state.mode,
-        point_moments=point_moments,
-        weight_moments=weight_moments,
-    )
+        gradient[:, -1] = 0
+    moments, move = adam_step(state.point_moments, gradient, _rate(state, _POINT_PATH))
+    return _confined(state.setup, np.subtract(state.u, move, out=move)), moments
+
+
+def _moved_weights(state: State, gradient: Array64) -> tuple[Array64, Adam]:
+    """One Adam step of the log weights, kept near their start; written over ``gradient``."""
+    start = state.setup.starting_log_weight
+    moments, move = adam_step(state.weight_moments, gradient, _rate(state, _WEIGHT_PATH))
+    log_weights = np.maximum(state.log_weights - move, start - _MAX_LOG_MOVE)
+    return np.minimum(log_weights, start + _MAX_LOG_MOVE, out=log_weights), moments
 
 
 def _confined(setup: Setup, u: Array64) -> Array64:
-    """Points in a finite box, or within the declared bounds where the plan says so."""
+    """Points in a finite box, or within the declared bounds where the plan says so; may work in ``u``."""
     if setup.plan.parameters.get(WITHIN_BOUNDS.name, False):
         return project(setup.design, u)
-    return np.clip(u, -_MAX_COORDINATE, _MAX_COORDINATE)
+    return np.clip(u, -_MAX_COORDINATE, _MAX_COORDINATE, out=u)
 
 
-def _move_targets(state: State, gradient: Array64) -> State:
-    """One Adam step of targets that are numbers, in the model's steps and within the declared bounds."""
+def _moved_targets(state: State, gradient: Array64 | None) -> tuple[Array64, Adam]:
+    """One Adam step of targets that are numbers, in the model's steps and within the declared bounds; others stay."""
+    if gradient is None:
+        return state.y, state.target_moments
     setup, target = state.setup, state.setup.design.target
     step = setup.model.target_step(state.y)
     gradient[_settled(setup.plan)] = 0
-    moments, move = adam_step(state.target_moments, step * gradient)
-    rate = cosine_decay(state.done - 1, setup.plan.steps) * max(_STEP, _POINT_PATH / setup.plan.steps)
-    y = state.y - rate * step * move
+    moments, move = adam_step(state.target_moments, step * gradient, _rate(state, _POINT_PATH))
+    y = state.y - step * move
     if target is not None:
         y = np.clip(y, target.lower, target.upper)
-    return replace(state, y=y, target_moments=moments)
+    return y, moments
 
 
 def _chosen(request: PlanRequest) -> tuple[int, dict[str, Any]]:

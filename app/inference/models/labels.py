@@ -23,7 +23,7 @@ class Labels(OnePredictor):
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
         """``(2y - 1) x``, shape ``(n, p)``, dtype of ``x``; any positive target counts as 1."""
-        return x * np.where(y > 0, 1, -1).astype(x.dtype)[:, None]
+        return x * np.where(y > 0, x.dtype.type(1), x.dtype.type(-1))[:, None]
 
     def features(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The folded rows themselves."""

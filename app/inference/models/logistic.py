@@ -4,16 +4,19 @@ Rows are folded as ``z = y x`` (intercept coordinate included), so that ``f = lo
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from app.inference.likelihoods import PullBack
 from app.inference.models.bounded import ACTIVATION, bounded
 from app.inference.models.definition import Family
 from app.inference.models.labels import Labels
 from app.inference.protocol import Array32, Array64, Expansion
+from app.inference.rowwise import add_to_rows
 
 _BOUNDS: dict[type, float] = {np.float32: 80.0, np.float64: 700.0}
 """Activations beyond count as these."""
@@ -48,26 +51,39 @@ class LogisticRegression(Labels):
         ``c`` and ``h`` are bounded so that nothing overflows and nothing is subnormal (W14). Where ``c`` is large, and
         so the potential small, the error is one rounding of ``c``.
         """
-        pairs = len(deviations)
-        values = np.matmul(np.concatenate((-deviations, centre[None])), rows.T)
-        np.clip(values, -_PAIR_BOUND, _PAIR_BOUND, out=values)
-        np.exp(values, out=values)
-        np.add(values[:pairs], values[pairs], out=out[:, :pairs].T)
-        np.reciprocal(values[:pairs], out=values[:pairs])
-        np.add(values[:pairs], values[pairs], out=out[:, pairs:].T)
-        np.log(out, out=out)
+        pairs, columns = len(deviations), out.T
+        odds, centred = columns[:pairs], rows @ centre
+        np.matmul(-deviations, rows.T, out=odds)
+        for values in (odds, centred):
+            values.clip(-_PAIR_BOUND, _PAIR_BOUND, out=values)
+        np.exp(odds, out=odds)
+        np.exp(centred, out=centred)
+        np.reciprocal(odds, out=columns[pairs:])
+        add_to_rows(out, centred)
+        np.log(columns, out=columns)
         return out
 
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """``y_m sum_s cotangent_s sigmoid(-z'draws_s) draws_s``, shape ``(n, p)``; labels stay."""
-        odds = self.fold(u, y) @ draws.T
-        with np.errstate(over="ignore"):  # infinite odds of success have the right gradient: zero
-            np.exp(odds, out=odds)
-        odds += 1
-        np.divide(cotangent, odds, out=odds)
-        return self.fold(odds @ draws, y), None
+        _, pull_back = self.point_potentials(u, y, draws)
+        return pull_back(cotangent)
+
+    def point_potentials(self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any]) -> tuple[NDArray[Any], PullBack]:
+        """With ``odds`` of the other label: ``-log(1 + odds)``, whose derivative is ``odds / (1 + odds)``."""
+        odds = self.fold(u, y) @ -draws.T
+        np.minimum(odds, _BOUNDS[odds.dtype.type], out=odds)
+        np.exp(odds, out=odds)
+        total = odds + 1
+
+        potentials = np.log(total)
+        return np.negative(potentials, out=potentials), partial(self._pulled_back, y, draws, odds / total)
+
+    def _pulled_back(
+        self, y: NDArray[Any], draws: NDArray[Any], derivatives: NDArray[Any], cotangent: NDArray[Any]
+    ) -> tuple[NDArray[Any], None]:
+        return self.fold((derivatives * cotangent) @ draws, y), None
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.likelihoods import Unpaired
+from app.inference.likelihoods import Apart
 from app.inference.models.bounded import ACTIVATION, SHRINK, lengths
 from app.inference.models.definition import Family
 from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
@@ -25,7 +25,7 @@ _ACTIVATION: Final = ACTIVATION / 2
 
 
 @dataclass(frozen=True, slots=True)
-class MultinomialLogistic(Unpaired):
+class MultinomialLogistic(Apart):
     """The model for a design of ``width`` columns and the declared ``classes``."""
 
     width: int

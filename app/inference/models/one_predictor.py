@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.inference.likelihoods import Unpaired
+from app.inference.likelihoods import Apart
 
 
 @dataclass(frozen=True, slots=True)
-class OnePredictor(Unpaired):
+class OnePredictor(Apart):
     """A coefficient for each of the design's ``width`` columns, and nothing else."""
 
     width: int

@@ -1,6 +1,7 @@
 """Sums over units in blocks that fit the cache: what the kinds of questions share. Total in the rows (W14)."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,16 +41,16 @@ def block_rows(units: int, rows_per_unit: int) -> int:
 
 def check_array(array: Array64, shape: tuple[int, ...], name: str) -> None:
     """Raise :class:`BadQuestion` unless ``array`` is finite and of ``shape``."""
-    if array.shape != shape or not np.all(np.isfinite(array)):
+    if array.shape != shape or not np.isfinite(array).all():
         raise BadQuestion(f"{name}: not finite, or not of the planned shape")
 
 
 def unit_blocks(
     rows: Array32, present: NDArray[np.bool_], rows_per_unit: int, length: int
 ) -> Iterator[tuple[Array32, NDArray[np.bool_]]]:
-    """Consecutive rows, at most :func:`block_units` together, and their presence.
+    """Consecutive rows, at most :func:`block_units` together, and the presence of whole units of them.
 
-    Blocks have the :func:`block_rows` of their units, null rows behind those that have a presence: whole tiles. What a
+    Blocks have the :func:`block_rows` of their units, absent null rows filling them up: whole tiles. What a
     row contributes depends on its place alone, which a neighbouring table does not change, and on nothing that others
     hold (W5). Single precision may round a row otherwise in the last, incomplete tile; with whole ones its place does
     not matter, either, where matrix products treat all places alike (OpenBLAS does for AVX-512, not for AVX2).
@@ -58,9 +59,17 @@ def unit_blocks(
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
         whole = block_rows(-(-len(block) // rows_per_unit), rows_per_unit)
+        there = present[start : start + size]
         if len(block) < whole:
-            block = np.concatenate([block, np.zeros((whole - len(block), rows.shape[1]), dtype=rows.dtype)])
-        yield block, present[start : start + size]
+            block, there = _filled(block, whole), _filled(there, whole)
+        yield block, there[: whole - whole % rows_per_unit]
+
+
+def _filled(part: NDArray[Any], length: int) -> NDArray[Any]:
+    """``part``, and zeros behind it."""
+    found = np.zeros((length, *part.shape[1:]), dtype=part.dtype)
+    found[: len(part)] = part
+    return found
 
 
 def over_units(values: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> tuple[Array32, NDArray[np.bool_]]:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from app.inference.design import Design
 from app.inference.mechanisms import GRID, BadQuestion, admissible_clip
 from app.inference.protocol import Array32, Array64, Integers, Model
 from app.inference.questions.blocks import check_array, clipped_sum
+from app.inference.rowwise import add_to_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,18 +43,19 @@ class PotentialSum:
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """As :meth:`app.inference.protocol.Question.sum`."""
         losses, clip = _losses(model, self.draws, antithetic=self.antithetic), admissible_clip(self.clip)
-        ones = np.ones(self.length, dtype=np.float32)
-        mean, buffer = ones / self.length, np.empty(0, dtype=np.float32)
+        length, buffer = self.length, np.empty(0, dtype=np.float32)
+        mean = np.full(length, -1 / length, dtype=np.float32)
 
         def centred(block: Array32) -> Array32:
             nonlocal buffer
-            size = len(block) * self.length
+            size = len(block) * length
             if len(buffer) < size:
                 buffer = np.empty(size, dtype=np.float32)
-            values = losses(block, buffer[:size].reshape(self.length, -1).T)
-            return np.asarray(scipy.linalg.blas.sger(-1, values @ mean, ones, a=values, overwrite_a=1))
+            values = losses(block, buffer[:size].reshape(length, -1).T)
+            add_to_rows(values, values @ mean)
+            return values
 
-        return -clipped_sum(centred, rows, present, rows_per_unit, length=self.length, clip=clip)
+        return -clipped_sum(centred, rows, present, rows_per_unit, length=length, clip=clip)
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every draw."""
@@ -70,8 +71,8 @@ def _losses(model: Model, draws: Array64, *, antithetic: bool) -> Callable[[Arra
     with np.errstate(all="ignore"):
         if antithetic:
             half = len(draws) // 2
-            centre, deviations = draws[0] + draws[half], draws[:half] - draws[half:]
-            pairs = (0.5 * centre).astype(np.float32), (0.5 * deviations).astype(np.float32)
-            return lambda rows, out: model.paired_losses(rows, *pairs, out)
+            centre = (0.5 * (draws[0] + draws[half])).astype(np.float32)
+            deviations = (0.5 * (draws[:half] - draws[half:])).astype(np.float32)
+            return lambda rows, out: model.paired_losses(rows, centre, deviations, out)
         single = draws.astype(np.float32)
     return lambda rows, out: np.negative(model.log_likelihood(rows, single, out=out), out=out)
