@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -47,8 +47,18 @@ def running(database_url: str, mark_url: str) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def backup(running: Bench, database_url: str, tmp_path: Path) -> Restore:
-    """A backup of now; calling it restores it, as an operator would."""
+def backup(running: Bench, take_backup: Callable[[], Restore]) -> Restore:
+    """A backup of the installation as the test finds it; calling it restores it."""
+    return take_backup()
+
+
+@pytest.fixture
+def take_backup(running: Bench, database_url: str, tmp_path: Path) -> Callable[[], Restore]:
+    """Makes a backup, as an operator would; calling that restores it."""
+    return lambda: _backup(running, database_url, tmp_path)
+
+
+def _backup(running: Bench, database_url: str, tmp_path: Path) -> Restore:
     running.database.dispose()
     if database_url.startswith("sqlite"):
         path = Path(urlsplit(database_url).path)

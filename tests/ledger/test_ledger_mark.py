@@ -1,5 +1,6 @@
 """The high-water mark: restoring an old backup cannot refund budget (W11)."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -83,6 +84,25 @@ def test_a_job_that_ran_is_not_opened_again_on_a_database_that_forgot_it(
     running.open("job_2")
     running.checkpoint()
     assert running.budget().spent.epsilon > spent
+
+
+def test_a_job_that_was_open_in_the_backup_does_not_run_again(
+    running: Bench, take_backup: Callable[[], Restore], database_url: str, mark_url: str
+) -> None:
+    """W8, W11: its release is out since, and a second one would come from new noise under the same charge."""
+    running.reserve("job_2", costing(1.0))
+    running.open("job_2")
+    running.checkpoint()
+    restore = take_backup()
+    running.settle("job_2", running.reserved["job_2"][0].events)
+    running.checkpoint()
+    spent = running.budget().spent
+    restore()
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["charged"]
+    with pytest.raises(StateConflict, match="ended"):
+        running.open("job_2")
+    assert running.budget().spent == spent, "it is charged once"
+    assert (running.verify(), reconcile(database_url, mark_url)) == ((), [])
 
 
 def test_an_account_that_was_frozen_for_its_mark_stays_so_after_another_restore(
