@@ -77,7 +77,7 @@ ledger-bench: $(INSTALLED) ## Reservations a second on a PostgreSQL of its own, 
 	$(BIN)/python -m benchmarks.ledger --csv docs/benchmarks/ledger.csv
 
 upload-bench: $(INSTALLED) ## A body of 5 GiB into the vault, beside the bare disk, and from CSV to the sealed table (GIB=5)
-	$(BIN)/python -m benchmarks.uploads --gib $(or $(GIB),5)
+	$(BIN)/python -m benchmarks.uploads --gib $(or $(GIB),5) --csv docs/benchmarks/uploads.csv
 
 recovery: $(INSTALLED) ## How soon a job runs again whose worker was killed, on PostgreSQL and Redis with default settings
 	$(BIN)/python -m tests.faults.recovery

@@ -1,14 +1,14 @@
 """Uploads: from a client into the vault, and from CSV to the sealed table, beside what disk and one core can do.
 
 ``python -m benchmarks.uploads --gib 5`` starts a real API in a folder of its own, streams random bytes into it, and
-prints one CSV line a figure. Wall time is that of a machine that may be shared: ``dd`` is measured in the same minute.
+prints a table; ``--csv`` also writes it to a file. Wall time is that of a machine that may be shared, so ``dd`` writes
+as much as the body is, half of it before and half after; processor time is beside it.
 """
 
 import argparse
 import csv
 import hashlib
 import os
-import resource
 import secrets
 import signal
 import socket
@@ -16,56 +16,107 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
+from rich.console import Console
+from rich.table import Table
 
+from app.cli.memory import keep_what_is_freed
 from app.vault.envelope import seal_chunk
+from benchmarks.environment import environment
+from benchmarks.ingestion import COLUMNS, ingestion
 
 MIB = 1 << 20
 SCRIPTS = Path(sys.executable).parent
-ROWS = 4_000_000
-COLUMNS: list[dict[str, Any]] = [
-    {"name": "age", "type": "integer", "lower": 17, "upper": 90, "missing": {"impute": 38}},
-    {"name": "hours", "type": "real", "lower": 1, "upper": 99},
-    {"name": "dose", "type": "real", "lower": -5, "upper": 5},
-    {"name": "sex", "type": "categorical", "categories": ["Female", "Male"]},
-    {"name": "sick", "type": "binary"},
-]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """``target`` in words, where there is one."""
+
+    what: str
+    value: float
+    unit: str
+    target: str = ""
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--gib", type=float, default=5.0, help="size of the streamed body")
-    size = int(arguments.parse_args().gib * 1024) * MIB
-    write = csv.writer(sys.stdout).writerow
-    write(["what", "value", "unit"])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gib", type=float, default=5.0, help="size of the streamed body")
+    parser.add_argument("--csv", type=Path, help="where the figures are written")
+    chosen = parser.parse_args()
+    load, started = os.getloadavg()[0], time.perf_counter()
+    keep_what_is_freed()  # as the API does, which makes sealing half as fast again
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        disk, core = disk_rate(Path(folder), size), seal_rate()
-        with api(Path(folder) / "data") as (client, process):
-            uploaded, peak = upload(client, process, size)
-        write(["dd conv=fsync", round(disk), "MB/s"])
-        write(["hash and seal, one core", round(core), "MB/s"])
-        write([f"body of {size >> 30} GiB into the vault", round(uploaded), "MB/s"])
-        write(["share of the smaller of the two", round(uploaded / min(disk, core), 2), ""])
-        write(["peak memory of the API", round(peak), "MiB"])
-        wall, cpu = ingestion(Path(folder) / "house")
-        write(["CSV to the sealed table, processor time of the child", round(cpu), "MB/s"])
-        write(["CSV to the sealed table", round(wall), "MB/s"])
+        figures = [*bodies(Path(folder), int(chosen.gib * 1024) * MIB), *tables(Path(folder))]
+    show(figures, f"{time.perf_counter() - started:.0f} s, load before {load:.1f}")
+    if chosen.csv:
+        write_csv(chosen.csv, figures, load)
 
 
-def disk_rate(folder: Path, size: int) -> float:
-    """MB/s of ``dd conv=fsync``."""
+def bodies(folder: Path, size: int) -> Iterator[Figure]:
+    """One body of ``size`` bytes into the vault, between two halves of ``dd``."""
+    core, before = seal_rate(), disk_seconds(folder, size // 2)
+    with api(folder / "data") as (client, process):
+        found = upload(client, process, size)
+    disk = 2 * (size // 2) / 1e6 / (before + disk_seconds(folder, size // 2))
+    gigabytes = size / 1e9
+    rate = size / 1e6 / found.seconds
+    yield Figure("dd conv=fsync", disk, "MB/s")
+    yield Figure("hash and seal, one core", core, "MB/s")
+    yield Figure(f"body of {size / 2**30:g} GiB into the vault, durable", rate, "MB/s")
+    yield Figure("share of the smaller of the two", 100 * rate / min(disk, core), "%", "at least 60")
+    yield Figure("processor time of the API", found.api_cpu / gigabytes, "s/GB")
+    yield Figure("processor time of the client", found.client_cpu / gigabytes, "s/GB")
+    yield Figure("peak memory of the API", found.peak_mib, "MiB", "at most 150")
+
+
+def tables(folder: Path) -> Iterator[Figure]:
+    """CSV to the sealed table, with numbers alone and with words among them."""
+    for name, every, target in (("", 0, "at least 60"), (", a word in each column of each piece", 1_000, "")):
+        found = ingestion(folder / f"house{every}", words_every=every)
+        yield Figure(f"CSV to the sealed table{name}, by processor time", found.by_processor, "MB/s", target)
+        yield Figure(f"CSV to the sealed table{name}, by the clock", found.by_clock, "MB/s")
+
+
+def show(figures: Sequence[Figure], circumstances: str) -> None:
+    table = Table(title=f"Uploads, {os.cpu_count()} cores, {environment()['processor']}")
+    for name in ("what", "value", "unit", "target"):
+        table.add_column(name, justify="right" if name == "value" else "left")
+    for each in figures:
+        table.add_row(each.what, number(each.value), each.unit, each.target)
+    console = Console(width=120)
+    console.print(table)
+    console.print(circumstances)
+
+
+def write_csv(path: Path, figures: Sequence[Figure], load: float) -> None:
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow([*asdict(figures[0]), "load", *environment()])
+        for each in figures:
+            figure = asdict(each) | {"value": number(each.value)}
+            rows.writerow([*figure.values(), f"{load:.1f}", *environment().values()])
+
+
+def number(value: float) -> str:
+    """Three digits."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def disk_seconds(folder: Path, size: int) -> float:
+    """How long ``dd conv=fsync`` takes over ``size`` bytes."""
     target = folder / "dd"
     command = ["dd", "if=/dev/zero", f"of={target}", "bs=1M", f"count={size // MIB}", "conv=fsync"]
     started = time.perf_counter()
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     elapsed = time.perf_counter() - started
     target.unlink()
-    return size / 1e6 / elapsed
+    return elapsed
 
 
 def seal_rate(chunks: int = 500) -> float:
@@ -114,46 +165,39 @@ def _ready(base: str) -> bool:
         return False
 
 
-def upload(client: httpx.Client, process: subprocess.Popen[bytes], size: int) -> tuple[float, float]:
-    """MB/s of one body until it is durable, and the API's peak memory in MiB."""
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """One body until it is durable; ``api_cpu`` and ``client_cpu`` are in seconds."""
+
+    seconds: float
+    api_cpu: float
+    client_cpu: float
+    peak_mib: float
+
+
+def upload(client: httpx.Client, process: subprocess.Popen[bytes], size: int) -> Uploaded:
+    """Declare a dataset and stream ``size`` bytes to it."""
     piece = secrets.token_bytes(MIB)
     body = {"name": "bench", "sensitivity": "private", "columns": COLUMNS, "privacy_unit": {"kind": "row"}}
     declared = client.post("/v1/datasets", json=body | {"slots": 1000, "budget": {"epsilon": 1.0}}).json()
     headers = {"Content-Type": "text/csv", "Content-Length": str(size)}
-    started = time.perf_counter()
     pieces = (piece for _ in range(size // MIB))
+    started, api_before, client_before = time.perf_counter(), _cpu_seconds(process.pid), time.process_time()
     answer = client.put(f"/v1/datasets/{declared['id']}/content", content=pieces, headers=headers)
-    elapsed = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     answer.raise_for_status()
     status = dict(line.split(":", 1) for line in Path(f"/proc/{process.pid}/status").read_text().splitlines())
-    return size / 1e6 / elapsed, int(status["VmHWM"].split()[0]) / 1024
+    return Uploaded(
+        seconds,
+        api_cpu=_cpu_seconds(process.pid) - api_before,
+        client_cpu=time.process_time() - client_before,
+        peak_mib=int(status["VmHWM"].split()[0]) / 1024,
+    )
 
 
-def ingestion(folder: Path) -> tuple[float, float]:
-    """MB/s of wall and of processor time from a sealed CSV to the sealed table."""
-    from app.inference.protocol import Column  # noqa: PLC0415
-    from tests.enclave.house import new_vault  # noqa: PLC0415  (the vault that the enclave's tests use)
-    from workers.enclave import Limits  # noqa: PLC0415
-
-    columns = [
-        Column(each["name"], each["type"], each.get("lower"), each.get("upper"), tuple(each.get("categories", ())))
-        for each in COLUMNS
-    ]
-    lines = (_line(place) for place in range(ROWS))
-    data = b"age,hours,dose,sex,sick\n" + b"".join(lines)
-    vault = new_vault(folder)
-    received = vault.receive(data)
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    vault.ingest(received, columns, slots=ROWS, limits=Limits(memory_bytes=2 << 30))
-    elapsed, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return len(data) / 1e6 / elapsed, len(data) / 1e6 / spent
-
-
-def _line(place: int) -> bytes:
-    sex = (b"Female", b"Male")[place & 1]
-    hours, dose = 1 + (place * 7919 % 98_000) / 1000, (place * 104_729 % 10_000) / 1000 - 5
-    return b"%d,%.12f,%.12f,%s,%d\n" % (17 + place % 74, hours, dose, sex, place & 1)
+def _cpu_seconds(pid: int) -> float:
+    fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
