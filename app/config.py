@@ -157,6 +157,8 @@ class Settings(BaseSettings):
     least_body_bytes_per_second: Annotated[int, Field(ge=0)] = 2**16
     """A body that is slower, on average over ``least_body_rate_seconds`` of waiting for it, is ended; 0: never."""
     least_body_rate_seconds: Seconds = 30.0
+    header_seconds: Seconds = 20.0
+    """How long a client may take over a request's headers, or over the rest of a body that is answered already."""
     otlp_endpoint: str | None = None
     """Collector of OpenTelemetry traces over HTTP, as in ``http://127.0.0.1:4318``; needs the extra ``tracing``."""
     metrics: bool = True

@@ -8,6 +8,7 @@ from types import FrameType
 import uvicorn
 
 from app import tracing
+from app.cli.connections import prompt_protocol
 from app.cli.memory import keep_what_is_freed
 from app.config import Settings
 from app.http.addresses import AllowedHosts
@@ -31,7 +32,7 @@ def serve(settings: Settings, listener: socket.socket) -> None:
             hosts=AllowedHosts.of(settings.allowed_hosts),
             least_rate=_least_rate(settings),
         ),
-        http="httptools",
+        http=prompt_protocol(settings.header_seconds),
         ws="none",
         lifespan="on",
         log_config=None,

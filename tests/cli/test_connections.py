@@ -1,0 +1,139 @@
+"""A client that takes its time over headers holds no connection; one that waits for us, or sends a body, does."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from app.cli.connections import prompt_protocol
+from app.config import Settings
+from tests.cli.test_tls import _api, _live
+
+SECONDS = 0.4
+PATIENCE_SECONDS = 30
+REQUEST = b"GET /quick HTTP/1.1\r\nHost: a\r\n"
+ANSWER_END = b"\r\n\r\ndone"
+
+
+async def _application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers ``/slow`` after a while, ``/read`` after the body, ``/quick`` at once."""
+    if scope["path"] == "/slow":
+        await asyncio.sleep(3 * SECONDS)
+    while scope["path"] == "/read" and (await receive())["more_body"]:
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+    await send({"type": "http.response.body", "body": b"done"})
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[tuple[str, int]]:
+    config = uvicorn.Config(_application, http=prompt_protocol(SECONDS), lifespan="off", log_config=None, ws="none")
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield listener.getsockname()
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def connected(address: tuple[str, int]) -> Iterator[socket.socket]:
+    with socket.create_connection(address, timeout=PATIENCE_SECONDS) as client:
+        yield client
+
+
+def answered(client: socket.socket) -> bool:
+    """Whether an answer comes, whole; False where the connection ends instead."""
+    received = b""
+    while not received.endswith(ANSWER_END):
+        try:
+            data = client.recv(4096)
+        except ConnectionResetError:
+            return False
+        if not data:
+            return False
+        received += data
+    return True
+
+
+def trickled(client: socket.socket, piece: bytes) -> bool:
+    """Whether the connection ends while ``piece`` is sent again and again."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < end:
+        try:
+            client.sendall(piece)
+        except (BrokenPipeError, ConnectionResetError):
+            return True
+        time.sleep(SECONDS / 10)
+    return False
+
+
+def test_a_connection_that_says_nothing_is_closed(address: tuple[str, int]) -> None:
+    with connected(address) as client:
+        assert not answered(client)
+
+
+@pytest.mark.parametrize("start", [REQUEST, b"G", b"\r\n"], ids=["headers", "request line", "blank lines"])
+def test_headers_that_trickle_end_the_connection(address: tuple[str, int], start: bytes) -> None:
+    with connected(address) as client:
+        client.sendall(start)
+        assert trickled(client, b"\r\n" if start == b"\r\n" else b"A: b\r\n" if start == REQUEST else b"E")
+
+
+def test_so_do_the_headers_of_a_later_request(address: tuple[str, int]) -> None:
+    with connected(address) as client:
+        client.sendall(REQUEST + b"\r\n")
+        assert answered(client)
+        client.sendall(REQUEST)
+        assert trickled(client, b"A: b\r\n")
+
+
+def test_so_does_a_body_that_is_answered_already(address: tuple[str, int]) -> None:
+    with connected(address) as client:
+        client.sendall(REQUEST + b"Content-Length: 1000000\r\n\r\n")
+        assert answered(client)
+        assert trickled(client, b"x")
+
+
+def test_who_waits_for_an_answer_is_not_cut_off(address: tuple[str, int]) -> None:
+    with connected(address) as client:
+        client.sendall(REQUEST.replace(b"/quick", b"/slow") + b"\r\n")
+        assert answered(client)
+        time.sleep(2 * SECONDS)
+        client.sendall(REQUEST + b"\r\n")
+        assert answered(client)
+
+
+def test_a_body_that_is_read_takes_its_own_time(address: tuple[str, int]) -> None:
+    with connected(address) as client:
+        client.sendall(REQUEST.replace(b"/quick", b"/read") + b"Content-Length: 5\r\n\r\n")
+        for _ in range(5):
+            time.sleep(SECONDS / 2)
+            client.sendall(b"x")
+        assert answered(client)
+
+
+def test_headers_that_are_none_end_the_connection(address: tuple[str, int]) -> None:
+    with connected(address) as client:
+        client.sendall(b"GET http://[ HTTP/1.1\r\n\r\n")
+        assert client.recv(4096).startswith(b"HTTP/1.1 400")
+        assert not answered(client)
+
+
+def test_the_setting_reaches_the_server(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, header_seconds=SECONDS)
+    with _api(settings, "127.0.0.1") as (process, port):
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            _live(client, process)
+        with connected(("127.0.0.1", port)) as trickling:
+            trickling.sendall(REQUEST)
+            assert trickled(trickling, b"A: b\r\n")
