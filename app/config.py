@@ -118,7 +118,8 @@ class Settings(BaseSettings):
     sweep_seconds: Seconds = 1.0
     """How often runs that were lost are looked for."""
     run_limit_scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    """Stretches the limits of time and memory that follow from a run's plan, for machines that are unusually slow."""
+    """Stretches the limits of time and memory that follow from a run's plan, and the time that follows from an upload's
+    size and declared table, for machines that are unusually slow."""
     worker_processes: Count = 1
     """Runs that one worker carries through at the same time."""
     partitions: Annotated[int, Field(ge=1, le=64)] = 1

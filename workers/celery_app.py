@@ -81,6 +81,7 @@ def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
         memory_bytes=settings.ingest_memory_bytes,
         rows=settings.max_rows,
         decoded_bytes=settings.max_decoded_bytes,
+        time_scale=settings.run_limit_scale,
     )
     return Workshop(
         runner=Runner(

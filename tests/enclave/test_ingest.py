@@ -95,7 +95,7 @@ def test_a_fault_of_the_file_rejects_it_and_leaves_nothing(vault: Vault, data: b
     assert vault.files() == before
 
 
-@pytest.mark.parametrize("limits", [Limits(memory_bytes=64 << 20), Limits(cpu_seconds=1), Limits(decoded_bytes=1000)])
+@pytest.mark.parametrize("limits", [Limits(memory_bytes=64 << 20), Limits(time_scale=1e-9), Limits(decoded_bytes=1000)])
 def test_what_exhausts_its_caps_is_too_large(vault: Vault, limits: Limits) -> None:
     """Memory, processor time, decoded size: the file is at fault, and trying again would not help."""
     upload = vault.receive(b"x\n" + b"0.25\n" * 4_000_000)
@@ -128,7 +128,7 @@ def test_uploads_and_keys_of_others_do_not_open(vault: Vault) -> None:
 
 def test_a_child_that_takes_too_long_is_ended(vault: Vault) -> None:
     upload = vault.receive(DATA)
-    assert vault.ingest(upload, limits=Limits(timeout_seconds=0.001)) == Failed(transient=False)
+    assert vault.ingest(upload, limits=Limits(time_scale=1e-9, spare_seconds=-1.999)) == Failed(transient=False)
     assert set(vault.files()) == {upload.parts[0].object_name}
 
 

@@ -19,6 +19,7 @@ from app.vault.wrapped_keys import WrappedKeys
 from workers.enclave.faults import REASONS, Reason
 from workers.enclave.instructions import Instructions, Part
 from workers.enclave.keys import OpeningKey
+from workers.enclave.limits import Limits
 
 ANSWER_BYTES = 4096  # read once the child has ended: it cannot fill our memory
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
@@ -30,17 +31,6 @@ _ENVIRONMENT = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # what is let go stays with the process,
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),  # instead of being zeroed anew for every block
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one ingestion may take. ``cpu_seconds`` judges the file; ``timeout_seconds`` guards the worker."""
-
-    memory_bytes: int = 4 << 30  # of address space, of which the libraries take about a third of a gigabyte
-    cpu_seconds: int = 3600
-    timeout_seconds: float = 7200.0
-    rows: int = 10**9
-    decoded_bytes: int = 64 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +95,13 @@ def ingest(
     """
     box = upload.digest_box
     dataset_key = opening_key.dataset_key(upload.dataset_box, upload.dataset_id, public=upload.public)
+    parts = tuple(_opened(incoming, keys, opening_key, part) for part in upload.parts)
+    cpu_seconds = limits.cpu_seconds(sum(part.size for part in parts), facts)
     instructions = Instructions(
         parent=os.getpid(),
         incoming_url=incoming.url,
         vault_url=vault.url,
-        parts=tuple(_opened(incoming, keys, opening_key, part) for part in upload.parts),
+        parts=parts,
         media_type=upload.media_type,
         table_object=new_name(),
         dataset_id=upload.dataset_id,
@@ -118,14 +110,14 @@ def ingest(
         slots=facts.slots,
         unit=facts.unit,
         memory_bytes=limits.memory_bytes,
-        cpu_seconds=limits.cpu_seconds,
+        cpu_seconds=cpu_seconds,
         rows=limits.rows,
         decoded_bytes=limits.decoded_bytes,
         expected_sha256=None if box is None else opening_key.digest(box, upload.content_id),
         content_key=new_key(),
         fingerprint_key=opening_key.fingerprint_key(upload.owner_id),
     )
-    return _carry_out(vault, instructions, dataset_key, limits.timeout_seconds)
+    return _carry_out(vault, instructions, dataset_key, limits.timeout_seconds(cpu_seconds))
 
 
 def _opened(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, part: SealedPart) -> Part:
