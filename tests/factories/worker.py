@@ -20,13 +20,14 @@ from app.jobs import service
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job
 from app.jobs.schemas import JobBody
-from app.ledger import Ledger
+from app.ledger import Ledger, Mark
 from app.main import create_app, verification_key
 from app.queue import INGEST_CONTENT, RUN_JOB, TaskQueue
 from app.releases.publication import Publisher
 from app.services import Limits, Services
 from app.vault.areas import WorkerAreas
 from app.vault.keys import WorkerKeys, create_keys, load_api_keys, load_worker_keys
+from app.vault.marks import open_marks
 from app.vault.signing import Signer
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
@@ -197,13 +198,20 @@ def job_body(dataset_id: str, **changes: Any) -> dict[str, Any]:
     return copy.deepcopy(JOB) | {"dataset_id": dataset_id} | changes
 
 
-def make_house(database: Database, folder: Path, storage_url: str | None = None) -> House:
-    """A house with new keys below ``folder``; contents lie there too unless a URL says otherwise."""
+def make_house(
+    database: Database, folder: Path, storage_url: str | None = None, *, mark_url: str | None = None
+) -> House:
+    """A house with new keys below ``folder``; contents lie there too unless a URL says otherwise.
+
+    With ``mark_url`` it keeps its high-water mark there, and writes nothing to a database that is behind.
+    """
     storage_url = storage_url or (folder / "storage").as_uri()
     create_keys(folder / "keys")
     api_keys, worker_keys = load_api_keys(folder / "keys"), load_worker_keys(folder / "keys")
     signer, queue = Signer(api_keys.ledger_seed), RecordingQueue()
-    ledger = Ledger(signer, MAX_EPSILON)
+    mark = None if mark_url is None else Mark(open_marks(mark_url), signer)
+    database = database if mark is None else Database(database.engine, mark.confirm)
+    ledger = Ledger(signer, MAX_EPSILON, mark)
     services = Services(
         database=database,
         ledger=ledger,

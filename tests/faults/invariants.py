@@ -10,8 +10,9 @@ from sqlalchemy import select
 
 from app.db import Database, ReadSession
 from app.inference import plans
+from app.inference.protocol import MechanismPlan
 from app.jobs.models import Job
-from app.ledger import Ledger, LedgerEntry
+from app.ledger import Budget, Ledger, LedgerEntry
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, flatten
 from app.releases import publication
 from app.releases.models import Release
@@ -32,6 +33,25 @@ def check(database: Database, ledger: Ledger, dataset_ids: Iterable[str]) -> Non
             every_job_has_its_entries(jobs, entries)
             every_release_has_one_settled_charge(session, jobs)
             the_limit_holds(session, ledger, dataset_id, jobs)
+
+
+def check_reconciled(
+    database: Database, ledger: Ledger, dataset_id: str, outcome: str | None, released: Iterable[MechanismPlan]
+) -> None:
+    """W8 to W11 after a restore, whatever the database forgot: all that was ever ``released`` is paid for."""
+    with database.read() as session:
+        assert ledger.verify(session) == (), "entries and cached balances disagree"
+        jobs = session.scalars(select(Job).where(Job.dataset_id == dataset_id)).all()
+        entries = ledger.entries(session, dataset_id, limit=10_000, before=None)
+        assert ("frozen" in {entry.kind for entry in entries}) == (outcome == "frozen")
+        every_job_has_ended(jobs)
+        every_job_has_its_entries(jobs, [entry for entry in entries if not (entry.job_id or "").startswith("lost_")])
+        every_release_has_one_settled_charge(session, jobs)
+        budget = ledger.budget(session, dataset_id)
+    cost = composed(released, budget.limit.delta)
+    assert cost <= budget.limit.epsilon, "more was released than the limit allows"
+    if outcome != "frozen":
+        assert is_paid(budget, cost), "something was released that nobody is charged for"
 
 
 def every_job_has_ended(jobs: Iterable[Job]) -> None:
@@ -75,22 +95,32 @@ def _came_from(release: Release, token: int) -> bool:
 
 def the_limit_holds(session: ReadSession, ledger: Ledger, dataset_id: str, jobs: Iterable[Job]) -> None:
     """By a second derivation: the library composes what was charged, over its own orders."""
-    accountant = RdpAccountant()
     charged = [job for job in jobs if ledger.state(session, job.id) != "voided"]
-    for job in charged:
-        for event, count in flatten(plans.from_json(job.plan).events):
-            sampled = isinstance(event, PoissonSampledEvent)
-            gaussian = event.event if isinstance(event, PoissonSampledEvent) else event
-            assert isinstance(gaussian, GaussianEvent)
-            made = dp_event.GaussianDpEvent(gaussian.noise_multiplier)
-            rate = event.sampling_rate if isinstance(event, PoissonSampledEvent) else 1.0
-            accountant.compose(dp_event.PoissonSampledDpEvent(rate, made) if sampled else made, count)
     budget = ledger.budget(session, dataset_id)
-    composed = accountant.get_epsilon(budget.limit.delta) if charged else 0.0
-    assert composed <= budget.limit.epsilon, "what was charged is over the limit"
+    cost = composed((plans.from_json(job.plan) for job in charged), budget.limit.delta)
+    assert cost <= budget.limit.epsilon, "what was charged is over the limit"
     assert budget.jobs.settled == len(charged)
     assert (budget.jobs.reserved, budget.reserved.epsilon) == (0, 0.0)
-    assert budget.spent.epsilon >= composed * (1 - 1e-9) or math.isclose(budget.spent.epsilon, composed, rel_tol=0.02)
+    assert is_paid(budget, cost)
+
+
+def composed(done: Iterable[MechanismPlan], delta: float) -> float:
+    """The epsilon of all plans together, by the library."""
+    accountant = RdpAccountant()
+    events = [each for plan in done for each in flatten(plan.events)]
+    for event, count in events:
+        sampled = isinstance(event, PoissonSampledEvent)
+        gaussian = event.event if isinstance(event, PoissonSampledEvent) else event
+        assert isinstance(gaussian, GaussianEvent)
+        made = dp_event.GaussianDpEvent(gaussian.noise_multiplier)
+        rate = event.sampling_rate if isinstance(event, PoissonSampledEvent) else 1.0
+        accountant.compose(dp_event.PoissonSampledDpEvent(rate, made) if sampled else made, count)
+    return float(accountant.get_epsilon(delta)) if events else 0.0
+
+
+def is_paid(budget: Budget, cost: float) -> bool:
+    """Whether so much epsilon is spent, but for what two sets of orders make of it."""
+    return budget.spent.epsilon >= cost * (1 - 1e-9) or math.isclose(budget.spent.epsilon, cost, rel_tol=0.02)
 
 
 def nothing_is_left_behind(database: Database, stored: Iterable[str], others: Iterable[str] = ()) -> None:

@@ -2,7 +2,8 @@
 
 Deliveries happen in any order, twice, late or never; processes die at every named point; between two steps of one
 worker others go on, so that it comes back to a job that is no longer its own; clocks jump; commits get lost, or their
-answers; the disk is full. Everything follows from the seed, so that what fails once fails again.
+answers; the disk is full; a backup of the database is restored. Everything follows from the seed, so that what fails
+once fails again.
 """
 
 import random
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from sqlalchemy import event
 
 from app.datasets.disposal import Disposal
 from app.db import Database
+from app.errors import DependencyUnavailable, NotFound
 from app.jobs import repository
 from app.jobs.models import Job
 from app.main import create_app
@@ -27,6 +30,7 @@ from tests.factories.datasets import stored
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, MemoryRows, job_body, make_house
 from tests.faults import invariants
+from tests.faults.backups import Backup, Released, released
 from tests.faults.plugs import LyingStore, Plugs, ProcessLost, Unplugged, plugged
 from workers.assignments import Assignment
 from workers.runner import Bounds, Pace
@@ -35,6 +39,8 @@ from workers.sweeper import Sweeper
 API_POINTS = ("before-reserve", "after-reserve", "before-queueing")
 RUN_POINTS = ("after-open", "mid-gather", "mid-iteration", "before-publish", "after-publish")
 STEPS = 2
+RESTORED_EVERY = 10
+"""In one seed of so many the database is restored from a backup."""
 NOISES = (4.0, 8.0, 15.0, 30.0)
 """From what fills an account with two jobs to what leaves room for all."""
 DAY = timedelta(days=1)
@@ -47,7 +53,8 @@ class Installation:
 
     def __init__(self, database: Database, folder: Path) -> None:
         self.plugs = Plugs()
-        house = make_house(database, folder)
+        self.mark_url = (folder / "mark").as_uri()
+        house = make_house(database, folder, mark_url=self.mark_url)
         self.areas = house.areas
         lying: Any = LyingStore(self.areas.released, self.plugs)
         self.house: House = replace(house, areas=replace(house.areas, released=lying))
@@ -56,6 +63,7 @@ class Installation:
         if database.engine.dialect.name == "sqlite":  # no machine loses power here, and disks are slow
             event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
             database.engine.dispose()
+        self.forgotten: set[str] = set()
         self._application = create_app(self.house.services, metrics=False)
         self._plugged = plugged(self.plugs)
 
@@ -100,6 +108,12 @@ class World:
         self.said: list[str] = []
         self.settled: set[str] = set()
         self.depth, self.most = 0, self.chance.choice([1, 2, 2, 3])
+        self.backup: Backup | None = None
+        self.out: Released = {}
+        self.outcome: str | None = None
+        sqlite = self.house.database.engine.dialect.name == "sqlite"
+        self.restores = sqlite and seed % RESTORED_EVERY == RESTORED_EVERY - 1
+        self.restored = False
         self.sweeper = self._new_sweeper()
 
     def happen(self) -> None:
@@ -114,6 +128,8 @@ class World:
             self.cancel: 1,
             self.jump: 1,
             self.restart_the_sweeper: 1,
+            self.back_up: 8 if self.restores and self.backup is None and self.requests else 0,
+            self.restore: 1 if self.backup is not None and not self.restored and not self.depth else 0,
             self.delete: 1 if len(self.said) > 8 and not self.chance.randrange(6) else 0,
         }
         (action,) = self.chance.choices(list(actions), list(actions.values()))
@@ -177,6 +193,33 @@ class World:
         with self._something_failing(()), suppress(*LOST):
             self._call("DELETE", f"/v1/datasets/{self.dataset_id}")
 
+    def back_up(self) -> None:
+        """Also while somebody holds its breath."""
+        self.backup = Backup(self.house, self.installation.mark_url)
+
+    def restore(self) -> None:
+        """What the database forgets stays released, and must stay charged."""
+        assert self.backup is not None
+        out = released(self.house.database, self.dataset_id)
+        self.backup.restore()
+        self.restored = True
+        if self.backup.is_behind():
+            self.out = out
+            self._is_refused()
+            self.outcome = self.backup.reconcile()
+        self.said.append(f"- {self.outcome or 'not behind'}")
+        with self.house.database.read() as session:
+            self.answers = {key: job_id for key, job_id in self.answers.items() if session.get(Job, job_id)}
+            self.settled = {job_id for job_id in self.settled if self._state(job_id) == "settled"}
+
+    def _is_refused(self) -> None:
+        """Nothing is taken and nothing is opened, before an operator has reconciled the two."""
+        for job_id in [*self._unended(), "job_forgotten"]:
+            with pytest.raises(DependencyUnavailable, match="reconcile"):
+                self.house.runner(self._tables).run(job_id)
+        answer = self._call("POST", "/v1/jobs", json=job_body(self.dataset_id), key=f"{self.dataset_id}-refused")
+        assert (answer.status_code, answer.json()["code"]) == (503, "dependency_unavailable"), answer.text
+
     def come_to_rest(self) -> None:
         """Nothing fails any more: every job ends within a bounded time, and everything is tidied up."""
         self.plugs.clear()
@@ -196,9 +239,14 @@ class World:
 
     def check(self) -> None:
         """Everything that must hold at rest."""
-        house = self.house
-        invariants.check(house.database, house.ledger, [self.dataset_id])
-        invariants.nothing_is_left_behind(house.database, stored(self.installation.areas))
+        house, there = self.house, set(stored(self.installation.areas))
+        if self.restored:
+            out = self.out | released(house.database, self.dataset_id)
+            invariants.check_reconciled(house.database, house.ledger, self.dataset_id, self.outcome, out.values())
+            self.installation.forgotten = there
+        else:
+            invariants.check(house.database, house.ledger, [self.dataset_id])
+            invariants.nothing_is_left_behind(house.database, there, self.installation.forgotten & there)
         with house.database.read() as session:
             assert all(house.ledger.state(session, job_id) == "settled" for job_id in self.settled)
             assert all(session.get(Job, job_id) for job_id in self.answers.values()), "an accepted job is forgotten"
@@ -208,9 +256,14 @@ class World:
         runner = self.house.runner(self._tables, Pace(10.0, 3600.0), bounds=bounds)
         with self._something_failing(RUN_POINTS), suppress(*LOST):
             runner.run(job_id)
-        with self.house.database.read() as session:
-            if self.house.ledger.state(session, job_id) == "settled":
-                self.settled.add(job_id)
+        if self._state(job_id) == "settled":
+            self.settled.add(job_id)
+
+    def _state(self, job_id: str) -> str | None:
+        """None where a restored database has forgotten the job."""
+        with self.house.database.read() as session, suppress(NotFound):
+            return self.house.ledger.state(session, job_id)
+        return None
 
     @contextmanager
     def _tables(self, _: Assignment) -> Iterator[Rows]:
@@ -289,11 +342,13 @@ def _die() -> None:
 
 
 def live(installation: Installation, seed: int, length: int = 12) -> list[str]:
-    """One whole run; what happened, for whoever replays it."""
+    """One whole run, longer where a backup is restored; what happened, for whoever replays it."""
     world = World(installation, seed)
     try:
-        while len(world.said) < length:
+        while len(world.said) < length * (2 if world.restores else 1):
             world.happen()
+        if world.backup is not None and not world.restored:
+            world.restore()
         world.come_to_rest()
         world.check()
     except BaseException as error:

@@ -1,0 +1,76 @@
+"""A backup of a seeded world's database, restored under it: refused by the mark, reconciled, and served on."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import exists, select
+
+from app.db import Database
+from app.inference import plans
+from app.inference.protocol import MechanismPlan
+from app.jobs.models import Job
+from app.ledger.models import Checkpoint, Entry
+from app.releases.models import Release
+from app.vault.marks import newest, open_marks
+from tests.factories.worker import House
+
+Released = dict[str, MechanismPlan]
+"""What is out, for ever: releases, and what was done for each."""
+
+
+class Backup:
+    """Of an SQLite database and nothing else: the mark, the keys and the store stay as they are."""
+
+    def __init__(self, house: House, mark_url: str) -> None:
+        self._house, self._mark_url = house, mark_url
+        self._file = Path(str(house.database.engine.url.database))
+        self._saved = self._file.with_name("backup.sqlite3")
+        self._saved.unlink(missing_ok=True)
+        with closing(sqlite3.connect(self._file)) as source, closing(sqlite3.connect(self._saved)) as target:
+            source.backup(target)
+
+    def restore(self) -> None:
+        """All processes are stopped meanwhile, and remember nothing."""
+        self._house.database.dispose()
+        for suffix in ("", "-wal", "-shm"):
+            self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
+        shutil.move(self._saved, self._file)
+        scribe = self._house.ledger._scribe
+        assert scribe.mark is not None
+        scribe.mark.confirmed = False
+        scribe.memory._known.clear()
+
+    def is_behind(self) -> bool:
+        """Whether the newest mark is of a checkpoint that the database does not have."""
+        top = newest(open_marks(self._mark_url).names())
+        if top is None or top.sequence == 0:
+            return False
+        with self._house.database.read() as session:
+            return not session.scalar(select(exists().where(Checkpoint.checkpoint_hash == top.digest)))
+
+    def reconcile(self) -> str | None:
+        """What was done to the one account that is behind; the entries before stay, and what is added only charges."""
+        before = self._entries()
+        with Database(self._house.database.engine).write() as tx:
+            outcomes = [each.outcome for each in self._house.ledger.reconcile(tx, adopt=False)]
+        added = [each for each in self._entries() if each not in before]
+        assert len(outcomes) == 1
+        assert set(before) < set(self._entries())
+        assert {kind for _, _, kind in added} <= {"reserved", "opened", "settled", "frozen"}
+        assert ("frozen" in {kind for _, _, kind in added}) == (outcomes == ["frozen"])
+        assert not self.is_behind()
+        return outcomes[0]
+
+    def _entries(self) -> list[tuple[str, int, str]]:
+        with self._house.database.read() as session:
+            query = select(Entry.account_id, Entry.sequence, Entry.kind).order_by(Entry.account_id, Entry.sequence)
+            return [(account_id, sequence, kind) for account_id, sequence, kind in session.execute(query)]
+
+
+def released(database: Database, dataset_id: str) -> Released:
+    """The releases of a dataset that the database has."""
+    with database.read() as session:
+        query = select(Release.id, Job.plan).join(Job, Job.id == Release.job_id).where(Job.dataset_id == dataset_id)
+        return {release_id: plans.from_json(plan) for release_id, plan in session.execute(query)}
