@@ -2,7 +2,8 @@
 
 ``trusted`` is false where the result should not be used as a posterior: the last move, or the one that the last score
 alone would make, is much longer than noise explains (the search had not arrived), noise is most of what was found,
-correlations between features were never asked for, or the points do not represent the surrogate.
+correlations between features were never asked for, the points do not represent the surrogate, or what is said of noise
+cannot be believed (:mod:`app.inference.surrogate.belief`).
 """
 
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Pseudocoreset
+from app.inference.surrogate.belief import believable
 from app.inference.surrogate.state import State
 
 MOST_SURPRISE = 6.0
@@ -65,6 +67,7 @@ def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
             and state.surprise <= MOST_SURPRISE
             and noise_nats <= MOST_NOISE * max(learned, 1.0)
             and points.kl <= MOST_FIT
+            and believable(state)
         ),
         "fit_kl": _stated(points.kl),
         "noise_kl": _stated(noise_nats),

@@ -1,0 +1,101 @@
+"""Whether what a surrogate says of its own noise can be believed: from noised answers alone, false where they are mute.
+
+A label tells little of its parameter, whatever the row: stated nats are wrong by a factor at worst. What a number tells
+has no bound. If units are miscounted, a noise scale or a rate is not known yet, or the last steps still changed it, the
+information is wrong by any factor, and so are nats of noise that are measured by it. Five things must then hold:
+
+- the number of units stands out of its noise;
+- noise moves the log of a row's information by little: that of a rate moves with the linear predictor, that of a noise
+  scale by twice the move of the scale's logarithm;
+- so did the last steps, and the last one was hardly longer than noise explains;
+- scores were not bounded by so much that what they keep is the model's word, not the rows';
+- parameters that are no coefficients have the information that the counted units give them.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from app.inference.protocol import Array64
+from app.inference.surrogate.schedule import MOMENTS_SHARE
+from app.inference.surrogate.state import State
+
+LABELS: Final = frozenset({"binary", "categorical"})
+MOST_UNCOUNTED: Final = 0.4
+"""Deviations of noise in the number of units, relative to it."""
+MOST_UNCOUNTED_ALONE: Final = 1.0
+"""The same where the information is known up to that number."""
+MOST_BLURRED: Final = 0.3
+"""Of the log of a row's information, by noise."""
+MOST_CHANGED: Final = 0.4
+"""The same, by each of the last steps together."""
+MOST_SURPRISE: Final = 3.0
+LEAST_KEPT: Final = 0.67
+"""Of the information, by one of the last bounded scores at least; a share is never said to be below 0.6."""
+MOST_APART: Final = 2.0
+"""Times that the information of a noise scale may differ from that of the counted units."""
+
+_LAST = 3
+_OF_A_SCALE = 2.0
+
+
+def believable(state: State) -> bool:
+    """Whether nats mean what they say; always for labels."""
+    target = state.setup.design.target
+    if target is not None and target.type in LABELS:
+        return True
+    if state.mode is None:
+        return False
+    lately = [_change(state, state.theta - score.theta) for score in state.scores[-_LAST:]]
+    return bool(
+        _uncounted(state) <= (MOST_UNCOUNTED if state.setup.schedule.informed else MOST_UNCOUNTED_ALONE)
+        and _blurred(state, state.mode.variance) <= MOST_BLURRED
+        and max(lately) <= MOST_CHANGED
+        and state.surprise <= MOST_SURPRISE
+        and _kept(state) >= LEAST_KEPT
+        and _apart(state) <= MOST_APART
+    )
+
+
+def _uncounted(state: State) -> float:
+    schedule = state.setup.schedule
+    return schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip / state.units
+
+
+def _kept(state: State) -> float:
+    """The largest share of the information that one of the last scores kept, from the variance that it was given."""
+    schedule, shares = state.setup.schedule, list[float]()
+    sampling = 1 / schedule.rate - 1
+    for turn in range(max(0, len(state.scores) - _LAST), len(state.scores)):
+        variance, noise = state.scores[turn].variance, schedule.score_noise(turn) ** 2
+        shares.append((sampling + np.sqrt(sampling**2 + 4 * variance * noise)) / (2 * variance))
+    return float(max(shares))
+
+
+def _coefficients(state: State) -> int:
+    return state.setup.model.predictors * state.setup.design.width
+
+
+def _change(state: State, step: Array64) -> float:
+    """Of the log of a row's information along ``step`` ``(D,)``; a root mean square over rows."""
+    own = _OF_A_SCALE * float(np.max(np.abs(step[_coefficients(state) :]), initial=0.0))
+    rate = state.population.spread(step, state.setup.model.predictors) if state.setup.bends else 0.0
+    return max(own, rate)
+
+
+def _blurred(state: State, variance: float) -> float:
+    """The same by noise of ``variance`` in every direction of the information's metric."""
+    moves = np.sqrt(variance) * np.linalg.inv(np.linalg.cholesky(state.information))
+    return float(np.sqrt(np.sum([_change(state, move) ** 2 for move in moves])))
+
+
+def _apart(state: State) -> float:
+    """By what factor the information of parameters of their own differs from the counted units'; 1 without any."""
+    setup, first = state.setup, _coefficients(state)
+    row = setup.model.fold(state.population.mean[None], np.zeros(1)).astype(np.float32)
+    factors = setup.model.information_factors(row, state.theta).astype(np.float64).reshape(-1, len(state.theta))
+    expected = state.units * np.square(factors).sum(axis=0)[first:]
+    found = (state.information - setup.prior.precision(state.theta)).diagonal()[first:]
+    if not np.all((found > 0) & (expected > 0)):
+        return np.inf
+    return float(np.exp(np.max(np.abs(np.log(found / expected)), initial=0.0)))

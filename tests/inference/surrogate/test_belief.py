@@ -1,0 +1,87 @@
+"""Nats are believed where numbers' information is known: one fault at a time in a build that is believed."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.rng import sampling_generator
+from app.inference.surrogate import belief
+from app.inference.surrogate.belief import believable
+from app.inference.surrogate.state import State
+from tests.inference.surrogate.tables import Case, Drawn
+
+FAMILIES = ("linear-regression", "poisson-regression", "gaussian-mean", "logistic-regression")
+
+
+@cache
+def _ended(family: str) -> State:
+    case = Case(family, features=2)
+    method, plan, rng = DpPsviSurrogate(), case.plan(1.0), np.random.default_rng(0)
+    asked = ClippedGaussianOracle(
+        case.problem.model, plan, case.facts, case.table(), noise=Drawn(0), sampling=sampling_generator()
+    )
+    state = method.init(plan, case.facts, rng)
+    for _ in range(plan.steps):
+        state, _ = method.step(rng, state, asked)
+    return state
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_ordinary_build_is_believed(family: str) -> None:
+    assert believable(_ended(family))
+
+
+def _noisier(state: State, times: float) -> State:
+    assert state.mode is not None
+    return replace(state, mode=replace(state.mode, variance=times * state.mode.variance))
+
+
+def _moved(state: State, by: float) -> State:
+    """The last score was asked elsewhere in the last parameter: a noise scale, or an intercept."""
+    *earlier, last = state.scores
+    elsewhere = last.theta + by * np.eye(len(last.theta))[-1]
+    return replace(state, scores=(*earlier, replace(last, theta=elsewhere)))
+
+
+def _bounded(state: State) -> State:
+    """The last scores kept 0.6 of the information, the least that is ever said: noise counts so much the more."""
+    schedule, kept = state.setup.schedule, 0.6
+    scores = [
+        replace(score, variance=(schedule.score_noise(turn) ** 2 + (1 / schedule.rate - 1) * kept) / kept**2)
+        for turn, score in enumerate(state.scores)
+    ]
+    return replace(state, scores=tuple(scores))
+
+
+def _told(state: State, times: float) -> State:
+    """The last parameter's information is so many times as large."""
+    root = np.ones(len(state.theta))
+    root[-1] = np.sqrt(times)
+    return replace(state, information=state.information * np.outer(root, root))
+
+
+@pytest.mark.parametrize(
+    ("family", "fault"),
+    [
+        *((family, lambda state: replace(state, units=1e-3 * state.units)) for family in FAMILIES[:3]),
+        *((family, lambda state: _noisier(state, 1e4)) for family in FAMILIES[:2]),
+        *((family, lambda state: _moved(state, 0.5)) for family in FAMILIES[:2]),
+        *((family, lambda state: replace(state, surprise=1.01 * belief.MOST_SURPRISE)) for family in FAMILIES[:3]),
+        *((family, lambda state: replace(state, surprise=np.nan)) for family in FAMILIES[:3]),
+        *((family, lambda state: replace(state, mode=None)) for family in FAMILIES[:3]),
+        *((family, _bounded) for family in FAMILIES[:3]),
+        ("linear-regression", lambda state: _told(state, 5.0)),
+        ("linear-regression", lambda state: _told(state, 0.2)),
+    ],
+)
+def test_no_fault_is_believed(family: str, fault: Callable[[State], State]) -> None:
+    assert not believable(fault(_ended(family)))
+
+
+def test_labels_are_always_believed() -> None:
+    assert believable(_moved(_noisier(_ended("logistic-regression"), 1e4), 0.5))
