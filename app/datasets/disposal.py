@@ -5,17 +5,18 @@ A transaction decides what goes (and it is never needed again), the bytes go out
 time, and a last transaction forgets their names: whatever crashes in between is finished by the next sweep.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
-from sqlalchemy import Select, and_, exists, or_, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import Row, Select, and_, exists, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from app.datasets import repository
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository as uploads
-from app.datasets.uploads.models import UploadPart
+from app.datasets.uploads.models import Upload, UploadPart
 from app.db import Database, ReadSession, WriteSession, now
 from app.vault.areas import WorkerAreas
 
@@ -34,6 +35,7 @@ class Disposal:
 
     areas: WorkerAreas
     keep_superseded: timedelta = timedelta(0)
+    _reached: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def keys(self, deleted: Iterable[str]) -> None:
         """Destroy the keys of datasets whose deletion was cut short."""
@@ -45,23 +47,35 @@ class Disposal:
 
         A deleted dataset's objects go whether or not they are pinned: its key is destroyed already.
         """
-        with database.read() as session:
-            found = session.execute(self._needless().limit(BATCH)).all()
-        for content_id, has_table in found:
+        for content_id, has_table in self._in_turn(database, self._needless(), Content.id):
             self._destroy_parts(database, content_id)
             if has_table:
                 self._destroy_table(database, content_id, pinned)
 
     def lapsed(self, database: Database) -> None:
         """End uploads that were given up, have expired, or belong to a deleted dataset, with all stored for them."""
-        with database.read() as session:
-            found = [upload.id for upload in uploads.lapsed(session, now(), BATCH)]
-        for upload_id in found:
+        for (upload_id,) in self._in_turn(database, uploads.lapsed(now()), Upload.id):
             with database.write() as tx:
                 content_id = _ended(tx, upload_id)
             if content_id is not None and self._destroy_parts(database, content_id):
                 with database.write() as tx:
                     uploads.forget(tx, upload_id)
+
+    def _in_turn(
+        self, database: Database, query: Select[*tuple[Any, ...]], identifier: InstrumentedAttribute[str]
+    ) -> Iterator[Row[*tuple[Any, ...]]]:
+        """Up to ``BATCH`` rows, by their ids, behind where the last sweep ended (or was cut short by an error).
+
+        So those that stay, because a job holds them or the store refuses, never keep others from their turn.
+        """
+        kind = identifier.class_.__name__
+        ordered = query.order_by(identifier).limit(BATCH)
+        with database.read() as session:
+            behind = ordered.where(identifier > self._reached.get(kind, ""))
+            found = session.execute(behind).all() or session.execute(ordered).all()
+        for row in found:
+            self._reached[kind] = row[0]
+            yield row
 
     def _needless(self) -> Select[str, bool]:
         """Contents of which something may go, and whether that is a table."""
@@ -75,7 +89,7 @@ class Disposal:
         stored = exists().where(UploadPart.content_id == Content.id)
         original = and_(stored, or_(Content.status != "received", gone))
         table = and_(Content.table_object.is_not(None), or_(superseded, gone))
-        return select(Content.id, table).join(Dataset).where(or_(original, table)).order_by(Content.id)
+        return select(Content.id, table).join(Dataset).where(or_(original, table))
 
     def _destroy_parts(self, database: Database, content_id: str) -> bool:
         """Whether nothing is left."""

@@ -1,4 +1,7 @@
-"""The provider's public keys, kept for an hour; a key that is not among them is looked for at most once a minute."""
+"""The provider's public keys, kept for an hour; a key that is not among them is looked for at most once a minute.
+
+While the provider does not answer they are kept for a day, and then nobody is believed: a key may have been withdrawn.
+"""
 
 import threading
 import time
@@ -15,6 +18,7 @@ from app.oidc.documents import AWAY, Documents
 
 ALGORITHMS: Final = frozenset({"RS256", "ES256", "EdDSA"})
 FRESH_SECONDS: Final = 3600.0
+LONGEST_SECONDS: Final = 24 * 3600.0
 PAUSE_SECONDS: Final = 60.0
 FIRST_PAUSE_SECONDS: Final = 1.0
 _LEAST_RSA_BITS: Final = 2048
@@ -37,14 +41,14 @@ class ProviderKeys:
         """The key of this id, if the provider has it.
 
         Raises:
-            DependencyUnavailable: the provider has never answered.
+            DependencyUnavailable: the provider has not answered for a day, or never.
         """
         at = time.monotonic()
         keys = self._keys
         stale = keys is None or key_id not in keys or at - self._fetched_at > FRESH_SECONDS
         if stale and at - self._tried_at >= (FIRST_PAUSE_SECONDS if keys is None else PAUSE_SECONDS):
             self._refresh(wait=keys is None)
-        if self._keys is None:
+        if self._keys is None or at - self._fetched_at > LONGEST_SECONDS:
             raise DependencyUnavailable(AWAY)
         return self._keys.get(key_id)
 

@@ -19,7 +19,7 @@ CAP = 3
 
 @pytest.fixture
 def capped(house: House) -> Services:
-    limits = replace(house.services.limits, datasets=CAP, active_jobs=CAP, keys=CAP)
+    limits = replace(house.services.limits, datasets=CAP, active_jobs=CAP, keys=CAP, open_uploads=CAP)
     return replace(house.services, limits=limits)
 
 
@@ -83,3 +83,15 @@ def test_callers_who_race_do_not_pass_the_cap(calls: httpx.Client, capped: Servi
 
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(declare, range(12))) == [201] * CAP + [409] * (12 - CAP)
+
+
+def test_uploads_that_race_do_not_pass_the_cap(calls: httpx.Client, capped: Services, owner: rows.Key) -> None:
+    """Of different datasets, which nothing else makes wait for one another."""
+    places = [f"/v1/datasets/{declared(calls, owner)['id']}/uploads" for _ in range(CAP)]
+
+    def begin(number: int) -> int:
+        body = {"media_type": "text/csv"}
+        return calls.post(places[number % CAP], json=body, headers=owner.headers).status_code
+
+    with ThreadPoolExecutor(12) as pool:
+        assert sorted(pool.map(begin, range(12))) == [201] * CAP + [409] * (12 - CAP)

@@ -294,6 +294,26 @@ def test_a_service_that_is_away_later_does_not_lock_out_those_whose_keys_are_kno
     assert verifier.verify(service.token()).role == "owner"
 
 
+def test_nobody_is_believed_by_keys_that_are_older_than_a_day(
+    service: SignInService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may have been withdrawn, for a reason; and the sign-in service is asked again all the while."""
+    at = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: at)
+    verifier = _verifier(service)
+    verifier.verify(service.token())
+    listed = json.loads(service.answers["/keys"][2])
+    service.answer("/keys", {}, 503)
+    at += 24 * 3600
+    assert verifier.verify(service.token()).role == "owner"
+    at += 1
+    with pytest.raises(DependencyUnavailable):
+        verifier.verify(service.token())
+    service.answer("/keys", listed)
+    at += 60
+    assert verifier.verify(service.token()).role == "owner"
+
+
 def _redirect(service: SignInService) -> None:
     service.answer("/elsewhere", json.loads(service.answers["/keys"][2]))
     service.answer("/keys", {}, 302, Location=f"{service.issuer}/elsewhere")

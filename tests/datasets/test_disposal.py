@@ -1,7 +1,7 @@
 """Bytes that nothing needs are destroyed; bytes that something needs are not."""
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.datasets import repository
-from app.datasets.disposal import Disposal
+from app.datasets.disposal import BATCH, Disposal
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository as uploads
 from app.datasets.uploads.models import Upload
@@ -181,3 +181,55 @@ def test_no_transaction_waits_for_a_store(
     assert len(stored(house.areas)) == 1
     with house.database.read() as session:
         assert session.get(Upload, upload.id) is None
+
+
+def test_what_a_job_holds_does_not_keep_others_from_their_turn(house: House, dataset_id: str, owner: rows.Key) -> None:
+    """More of them than one sweep looks at, and all before the others by their ids."""
+    pinned = [house.content(dataset_id, version, "ready") for version in range(1, BATCH + 6)]
+    house.content(dataset_id, BATCH + 6, "ready")
+    with house.database.write() as tx:
+        other = rows.dataset(tx, owner.id).id
+    waiting = house.content(other, 1, "rejected", table=False)
+    disposal = Disposal(house.areas)
+    for _ in range(2):
+        disposal.contents(house.database, lambda _, content_id: content_id in pinned)
+    assert house.kept(waiting) == (False, False)
+    for _ in range(2):
+        disposal.contents(house.database, lambda *_: False)
+    assert [house.kept(content_id) for content_id in pinned] == [(False, False)] * len(pinned)
+
+
+def test_what_the_store_refuses_does_not_keep_others_from_their_turn(
+    house: House, dataset_id: str, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither an original nor a part of an upload; they are tried again, and go once the store lets them."""
+    stuck, other = (house.content(dataset_id, version, "rejected", table=False) for version in (1, 2))
+    with house.database.write() as tx:
+        held, free = (
+            rows.upload(tx, dataset_id, owner.id, [new_object(house.areas.incoming)], status="ended") for _ in "ab"
+        )
+    with house.database.read() as session:
+        refused = [part.object_name for part in uploads.objects(session, [stuck, held.content_id])]
+    delete = type(house.areas.incoming).delete
+
+    def delete_others(store: object, name: str) -> None:
+        if name in refused:
+            raise DependencyUnavailable
+        delete(store, name)  # type: ignore[arg-type]
+
+    disposal = Disposal(house.areas)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(house.areas.incoming), "delete", delete_others)
+        for _ in range(2):
+            with suppress(DependencyUnavailable):
+                disposal.contents(house.database, lambda *_: False)
+            with suppress(DependencyUnavailable):
+                disposal.lapsed(house.database)
+    assert (house.kept(stuck), house.kept(other)) == ((True, False), (False, False))
+    with house.database.read() as session:
+        assert session.get(Upload, free.id) is None
+        assert session.get(Upload, held.id) is not None
+    for _ in range(2):
+        disposal.contents(house.database, lambda *_: False)
+        disposal.lapsed(house.database)
+    assert stored(house.areas) == []

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 
 from app.audit.journal import record
 from app.auth.caller import Caller, Owner
-from app.auth.service import check_still_valid
+from app.auth.service import check_still_valid, take_turn
 from app.datasets import access
 from app.datasets.schemas import DatasetDetail
 from app.datasets.uploads import announcements, service
@@ -91,6 +91,7 @@ async def put_content(request: Request, services: Shared, caller: Owner, dataset
 
 def _claim_whole(services: Services, caller: Caller, dataset_id: str, headers: Headers) -> Part:
     with services.database.write() as tx:
+        take_turn(tx, caller.id)  # before the dataset is locked, as wherever something is counted
         access.changeable(tx, caller, dataset_id)
         media_type = announcements.media_type_of(headers.get("content-type", ""))
         upload = service.begin(tx, services, caller, dataset_id, media_type)
@@ -120,6 +121,7 @@ def begin_upload(
     with services.database.write() as tx:
 
         def begin() -> Answer:
+            take_turn(tx, caller.id)
             access.changeable(tx, caller, dataset_id)
             media_type = announcements.media_type_of(body.media_type)
             sha256 = None if body.digest is None else sha256_of_member("/digest", body.digest)

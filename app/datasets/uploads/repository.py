@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, func, or_, select
+from sqlalchemy import Select, delete, func, or_, select
 
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads.models import Upload, UploadPart
@@ -58,8 +58,8 @@ def of_dataset(session: ReadSession, dataset_id: str) -> Sequence[Upload]:
     return session.scalars(select(Upload).where(Upload.dataset_id == dataset_id, Upload.status == "open")).all()
 
 
-def lapsed(session: ReadSession, moment: datetime, limit: int) -> Sequence[Upload]:
-    """Uploads that ended, have expired, or belong to a deleted dataset."""
+def lapsed(moment: datetime) -> Select[str]:
+    """The ids of uploads that ended, have expired, or belong to a deleted dataset."""
     gone = Upload.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_not(None)))
     over = or_(Upload.status == "ended", Upload.expires_at < moment, gone)
-    return session.scalars(select(Upload).where(over).order_by(Upload.id).limit(limit)).all()
+    return select(Upload.id).where(over)
