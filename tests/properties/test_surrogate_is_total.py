@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.inference.mechanisms import NoiseSource
 from app.inference.protocol import Array64, PriorSpec, Pseudocoreset
 from app.inference.runner import run
+from app.inference.surrogate.schedule import Schedule
 from tests.inference.support import NullNoise
 from tests.inference.surrogate.tables import DESIGNS, FAMILIES, SIGNALS, Case, Drawn, Script, build, losses
 
@@ -95,6 +96,20 @@ def test_w14_any_answers_give_points(case: Case, sigma: float, size: int, magnit
         plan = case.plan(sigma, size)
         oracle = _adversary(case.seed, magnitude)
         _check(run(plan, case.facts, oracle, np.random.default_rng(case.seed), lambda _: None), size)
+
+
+@pytest.mark.parametrize("magnitude", [0.0, 1e-3, 1e290, None])
+@pytest.mark.parametrize("family", ["logistic-regression", "poisson-regression"])
+def test_w14_any_answers_are_averaged(family: str, magnitude: float | None) -> None:
+    """W14: the same where noise is such that information matrices are averaged."""
+    assert Schedule(5.0, 1.0, 300, 9, one_predictor=True).averages
+    for seed, scales in enumerate(({}, {"x0": 1e-6}, {"x0": 1e6})):
+        prior = PriorSpec(1.0, scales, 4.0 if seed else None)
+        case = Case(family, features=8, rows=300, slots=300, prior=prior)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            plan, said = case.plan(5.0, 1), _adversary(seed, magnitude)
+            _check(run(plan, case.facts, said, np.random.default_rng(seed), lambda _: None), 1)
 
 
 @pytest.mark.parametrize(

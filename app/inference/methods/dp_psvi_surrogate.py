@@ -93,6 +93,7 @@ class DpPsviSurrogate:
             problem.model.dimension,
             informed=problem.design.intercept,
             asked_rounds=rounds,
+            one_predictor=_one_predictor(problem),
         )
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
@@ -122,7 +123,7 @@ class DpPsviSurrogate:
 
 def _setup(problem: Problem, schedule: Schedule, size: int, *, within_bounds: bool = False) -> Setup:
     model, design, prior = problem
-    plain = model.predictors == 1 and model.dimension == design.width and design.intercept and design.width > 1
+    plain = _one_predictor(problem)
     curvature = Curvature(model, design.width) if plain else None
     bends = model.predictors > 1
     if curvature is not None:
@@ -130,6 +131,12 @@ def _setup(problem: Problem, schedule: Schedule, size: int, *, within_bounds: bo
         bends = bool(abs(flat - bent) > 1e-6 * flat)
     columnwise = plain and schedule.resolution > COLUMNWISE
     return Setup(model, design, prior, size, within_bounds, schedule, curvature, bends, columnwise)
+
+
+def _one_predictor(problem: Problem) -> bool:
+    """And no other parameter."""
+    model, design, _ = problem
+    return model.predictors == 1 and model.dimension == design.width and design.intercept and design.width > 1
 
 
 def _schedule(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -> Schedule:
@@ -150,7 +157,15 @@ def _schedule(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -> S
             asked = f"must be {QUESTIONS} questions, and {each} for each of {least} to {most} rounds"
             raise InvalidRequest.at("/privacy/iterations", asked)
         sigma, rate = mechanism.noise_multiplier, mechanism.sampling_rate
-    return Schedule(sigma, rate, facts.slots, dimension, informed=informed, asked_rounds=rounds)
+    return Schedule(
+        sigma,
+        rate,
+        facts.slots,
+        dimension,
+        informed=informed,
+        asked_rounds=rounds,
+        one_predictor=_one_predictor(problem),
+    )
 
 
 def _queries(setup: Setup) -> tuple[PlannedQuery, ...]:

@@ -7,6 +7,7 @@ import numpy as np
 from app.inference.protocol import Array32, Array64, Oracle
 from app.inference.questions import InformationMomentSum, LengthHistogram, MomentSum
 from app.inference.surrogate.guard import asked
+from app.inference.surrogate.memory import begun
 from app.inference.surrogate.population import Population, clip_of, population_of, root_mean_square, scale_of
 from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE
 from app.inference.surrogate.state import Setup, State
@@ -49,7 +50,10 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     population = population_of(answer, state.scale, noise, schedule.slots, intercept=setup.design.intercept)
     information = _first_information(rng, setup, population, state.theta)
     setup = replace(setup, schedule=replace(schedule, units=population.count))
-    return replace(state, setup=setup, population=population, information=information, units=population.count)
+    memory = begun(information) if schedule.averages else None
+    return replace(
+        state, setup=setup, population=population, information=information, memory=memory, units=population.count
+    )
 
 
 def columns(setup: Setup, scale: float, theta: Array64, clip: float) -> InformationMomentSum:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.inference.protocol import Array64, Model
-from app.inference.surrogate.matrices import sound
+from app.inference.surrogate.matrices import metric, sound, symmetric
 from app.inference.surrogate.population import Population
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
@@ -48,21 +48,27 @@ class Curvature:
         mixed = np.outer(mean, along)
         return np.asarray(population.count * (across + first * (mixed + mixed.T) + second * np.outer(along, along)))
 
+    def change(self, population: Population, start: Array64, end: Array64, prior: Array64) -> Array64:
+        """The congruence ``(p, p)`` that takes the population's information (``prior`` included) from one to the other.
+
+        Within limits, by direction; where the population's own matrices are none, it changes nothing.
+        """
+        before = sound(self.information(population, start) + prior)
+        after = sound(self.information(population, end) + prior)
+        if before is None or after is None:
+            return np.eye(len(start))
+        within = metric(before)
+        values, vectors = np.linalg.eigh(within.whitening @ after @ within.whitening.T)
+        stretched = (vectors * np.sqrt(np.clip(values, _LEAST_CHANGE, _MOST_CHANGE))) @ vectors.T
+        return np.asarray(within.factor @ stretched @ within.whitening)
+
     def carried(self, belief: Array64, population: Population, start: Array64, end: Array64, prior: Array64) -> Array64:
         """``belief`` ``(p, p)`` about the information (``prior`` included) at ``start``, as it would be at ``end``.
 
         The change between the population's own two matrices, as a congruence, so that what is positive definite stays.
         """
-        before = sound(self.information(population, start) + prior)
-        after = sound(self.information(population, end) + prior)
-        if before is None or after is None:
-            return belief
-        factor = np.linalg.cholesky(before)
-        inverse = np.linalg.inv(factor)
-        values, vectors = np.linalg.eigh(inverse @ after @ inverse.T)
-        change = factor @ (vectors * np.sqrt(np.clip(values, _LEAST_CHANGE, _MOST_CHANGE))) @ vectors.T @ inverse
-        carried = change @ belief @ change.T
-        return np.asarray(0.5 * (carried + carried.T))
+        change = self.change(population, start, end, prior)
+        return symmetric(change @ belief @ change.T)
 
     def stretch(self, population: Population, theta: Array64, step: Array64) -> float:
         """How much longer than a Newton ``step`` the way to the mode is, since information falls along it; up to 2.

@@ -31,12 +31,17 @@ def denoised(answer: Array64, centre: Array64, directions: Array64, noise: float
     ``centre`` ``(D, D)`` is what is expected up to a factor, ``directions`` ``(D, k)`` are those that are expected to
     change. The noise off the diagonal is sqrt(2) smaller. No eigenvalue is above ``most``.
     """
-    level = max(float(np.vdot(answer, centre)) / max(float(np.vdot(centre, centre)), _TINY), _LEAST_LEVEL)
+    level = level_of(answer, centre)
     deviation, kept, known = _shrunk(answer - level * centre, directions, noise)
     values, vectors = np.linalg.eigh(level * centre + deviation)
     edge = noise * np.sqrt(2.0 * len(answer))
     floor = np.clip(max(0.25 * kept * edge, known * noise), np.clip(1.5 * noise, 0.1, 0.5), 1.0)
     return Denoised((vectors * np.clip(values, floor, max(most, floor))) @ vectors.T, kept)
+
+
+def level_of(answer: Array64, centre: Array64) -> float:
+    """The factor by which ``answer`` ``(D, D)`` is ``centre``, by least squares."""
+    return max(float(np.vdot(answer, centre)) / max(float(np.vdot(centre, centre)), _TINY), _LEAST_LEVEL)
 
 
 def _shrunk(deviation: Array64, directions: Array64, noise: float) -> tuple[Array64, float, float]:

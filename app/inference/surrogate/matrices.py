@@ -1,12 +1,34 @@
 """Matrices that are to be inverted, whatever rounding or answers made of them."""
 
+from dataclasses import dataclass
+
 import numpy as np
+import scipy
 
 from app.inference.protocol import Array64
 
 LARGEST_INFORMATION = 1e30
 _LEAST_EIGENVALUE, _LEAST_PIVOT = 1e-12, 1e-13
 """Of a matrix with ones on its diagonal: a thousand times what rounding makes of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """``L`` ``(D, D)``, lower triangular, with ``L L'`` an information, and its inverse W."""
+
+    factor: Array64
+    whitening: Array64
+
+
+def metric(information: Array64) -> Metric:
+    """In which ``information`` ``(D, D)`` is the identity."""
+    factor = np.asarray(np.linalg.cholesky(information), dtype=np.float64)
+    return Metric(factor, np.asarray(scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True)))
+
+
+def symmetric(matrix: Array64) -> Array64:
+    """What rounding left of its symmetry, restored."""
+    return 0.5 * (matrix + matrix.T)
 
 
 def sound(matrix: Array64) -> Array64 | None:
@@ -22,7 +44,7 @@ def sound(matrix: Array64) -> Array64 | None:
     scale = np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     mended = (vectors * np.maximum(values, _LEAST_EIGENVALUE)) @ vectors.T * np.outer(scale, scale)
-    mended = 0.5 * (mended + mended.T)
+    mended = symmetric(mended)
     return mended if _invertible(mended) else None
 
 

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
-import scipy
 
 from app.inference.protocol import Array64, Oracle
 from app.inference.questions import BoundedScoreSum, InformationSum
+from app.inference.surrogate.answer import Answer
 from app.inference.surrogate.beginning import columns, information_of
 from app.inference.surrogate.columns import clip_of_columns, no_columns
-from app.inference.surrogate.denoise import denoised
 from app.inference.surrogate.guard import asked
-from app.inference.surrogate.matrices import sound
+from app.inference.surrogate.matrices import metric, sound
+from app.inference.surrogate.memory import congruent
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
 
@@ -42,28 +42,31 @@ def _by_columns(state: State, oracle: Oracle) -> State:
 
 def _whole(state: State, oracle: Oracle, turn: int) -> State:
     setup, schedule, prior = state.setup, state.setup.schedule, state.setup.prior.precision(state.theta)
-    factor, whitening = metric(state.information)
-    bound, noise = schedule.information_bound(turn), schedule.information_noise(turn)
-    question = InformationSum(state.theta, whitening, bound)
-    answer = asked(oracle, question, schedule, schedule.information_share, bound)
-    centre = np.eye(len(prior)) - whitening @ prior @ whitening.T
-    matrix = denoised(answer, centre, factor.T @ _changing(state), noise, most=schedule.slots * bound).matrix
-    information = _symmetric(factor @ matrix @ factor.T) + prior
-    state = replace(state, information=information)
+    within, bound = metric(state.information), schedule.information_bound(turn)
+    said = asked(
+        oracle, InformationSum(state.theta, within.whitening, bound), schedule, schedule.information_share, bound
+    )
+    noise, most = schedule.information_noise(turn), schedule.slots * bound
+    answer = Answer(said, within, noise, prior, _changing(state), most)
+    if state.memory is None:
+        state = replace(state, information=answer.corrects(state.information))
+    else:
+        memory = state.memory.with_answer(answer)
+        state = replace(state, memory=memory, information=memory.information)
     if turn or setup.curvature is None:
         return state
     level = state.population.count * float(setup.curvature(np.zeros(1))[0])
-    return replace(state, population=state.population.with_second_moments((information - prior) / level))
+    return replace(state, population=state.population.with_second_moments((state.information - prior) / level))
 
 
 def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) -> State:
     """The state after the round's score: moved to where all scores so far see the mode."""
     setup, schedule = state.setup, state.setup.schedule
-    factor, whitening = metric(state.information)
-    question = BoundedScoreSum(state.theta, whitening, schedule.score_bound)
+    within = metric(state.information)
+    question = BoundedScoreSum(state.theta, within.whitening, schedule.score_bound)
     answer = asked(oracle, question, schedule, float(schedule.score_shares[turn]), question.clip)
     efficiency = _efficiency(rng, state)
-    gradient = factor @ answer / efficiency + setup.prior.gradient(state.theta)
+    gradient = within.factor @ answer / efficiency + setup.prior.gradient(state.theta)
     sampling = (1 / schedule.rate - 1) * efficiency
     variance = (schedule.score_noise(turn) ** 2 + sampling) / efficiency**2
     score = Score(state.theta, gradient, variance, state.information)
@@ -85,16 +88,8 @@ def _moved(state: State, turn: int) -> State:
     surprise = max(float(move @ state.information @ move) / expected, alone)
     if turn < setup.schedule.rounds - 1:
         move *= _believed(state, move, turn)
-    theta = state.theta + move
-    return replace(
-        state, theta=theta, step=move, mode=mode, surprise=surprise, information=_carried(state, theta, prior)
-    )
-
-
-def metric(information: Array64) -> tuple[Array64, Array64]:
-    """``L`` with ``L L' = information``, lower triangular, and its inverse."""
-    factor = np.asarray(np.linalg.cholesky(information), dtype=np.float64)
-    return factor, np.asarray(scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True))
+    carried = _carried(state, state.theta + move, prior)
+    return replace(carried, theta=state.theta + move, step=move, mode=mode, surprise=surprise)
 
 
 def _believed(state: State, move: Array64, turn: int) -> float:
@@ -105,14 +100,17 @@ def _believed(state: State, move: Array64, turn: int) -> float:
     return min(1.0, (LONGEST_FIRST if turn == 0 else LONGEST) / max(spread, own, 1e-12))
 
 
-def _carried(state: State, theta: Array64, prior: Array64) -> Array64:
-    """The belief about the information at ``theta``, at least the prior's."""
-    curvature, there = state.setup.curvature, state.setup.prior.precision(theta)
-    if curvature is None or not state.setup.bends or state.setup.columnwise:
-        return np.asarray(state.information - prior + there)
-    carried = curvature.carried(state.information, state.population, state.theta, theta, prior)
-    values, vectors = np.linalg.eigh(carried - prior)
-    return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T + there)
+def _carried(state: State, theta: Array64, prior: Array64) -> State:
+    """Beliefs about the information as they would be at ``theta``, at least the prior's."""
+    setup, there = state.setup, state.setup.prior.precision(theta)
+    if setup.curvature is not None and setup.bends and not setup.columnwise:
+        change = setup.curvature.change(state.population, state.theta, theta, prior)
+    elif state.memory is None:
+        return replace(state, information=state.information - prior + there)
+    else:
+        change = np.eye(len(theta))
+    memory = None if state.memory is None else state.memory.carried(change, prior, there)
+    return replace(state, memory=memory, information=congruent(state.information, change, prior, there))
 
 
 def _changing(state: State) -> Array64:
@@ -134,12 +132,8 @@ def _efficiency(rng: np.random.Generator, state: State) -> float:
     rows = setup.model.fold(x, setup.model.sample_targets(rng, x, state.theta)).astype(np.float32)
     prior = setup.prior.precision(state.theta)
     own = sound(information_of(setup, state.population, rows, state.theta) + prior)
-    whitening = metric(state.information if own is None else own)[1]
+    whitening = metric(state.information if own is None else own).whitening
     whole = setup.model.scores(rows, state.theta) @ whitening.T.astype(np.float32)
     bounded = setup.model.bounded_scores(rows, state.theta, whitening, setup.schedule.score_bound)
     kept = float(np.vdot(bounded, whole)) / max(float(np.vdot(whole, whole)), 1e-30)
     return float(np.clip(kept, _LEAST_EFFICIENCY, 1.0))
-
-
-def _symmetric(matrix: Array64) -> Array64:
-    return 0.5 * (matrix + matrix.T)

@@ -18,12 +18,15 @@ from app.inference.protocol import Array64
 
 LENGTHS_SHARE = 0.0005
 MOMENTS_SHARE = 0.02
-INFORMATION_SHARE = 0.2
+INFORMATION_SHARE, AVERAGED_INFORMATION_SHARE = 0.2, 0.14
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 13
 UNRESOLVED = 1.2
 """Above this value of ``sigma D^2 / (q slots)``, an information matrix begins to drown in its noise."""
 COLUMNWISE = 3.0
 """Above this one, it is asked for by single columns."""
+
+CROWDED = 0.3
+"""Above this one, what is known of it is an average over the rounds, and less is spent on it."""
 
 _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND = 1.5, 12.0
 _INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 1.9, 3.0, 20.0
@@ -37,7 +40,8 @@ class Schedule:
     """``sigma`` is the one-shot noise multiplier, ``rate`` the sampling rate q, ``dimension`` D.
 
     ``informed``: whether information matrices are asked for, or known up to the number of units. ``units``: their
-    noised number, once it is known; what is planned, rounds and shares, does not depend on it.
+    noised number, once it is known; what is planned, rounds and shares, does not depend on it. ``one_predictor``:
+    whether the information follows from one linear predictor, so that matrices of several rounds can be averaged.
     """
 
     sigma: float
@@ -47,6 +51,7 @@ class Schedule:
     informed: bool = True
     asked_rounds: int | None = None
     units: float | None = None
+    one_predictor: bool = False
 
     @property
     def effective_sigma(self) -> float:
@@ -69,6 +74,12 @@ class Schedule:
         return self.effective_sigma * self.dimension**2 / self.counted
 
     @property
+    def averages(self) -> bool:
+        """Whether matrices are so noisy, by declared facts, that their average over the rounds is kept."""
+        resolution = self.effective_sigma * self.dimension**2 / self.slots
+        return self.informed and self.one_predictor and CROWDED < resolution <= COLUMNWISE
+
+    @property
     def rounds(self) -> int:
         """Fewer where information matrices are noisy: there is less to be had from asking them again."""
         if self.asked_rounds is not None:
@@ -79,13 +90,13 @@ class Schedule:
     def score_shares(self) -> Array64:
         """``(rounds,)``: what is left, growing, since late scores are asked closest to the mode."""
         growth = (1.5 + 0.04 * max(_ROUNDS_OF_GROWTH - self.rounds, 0)) ** np.arange(float(self.rounds))
-        left = 1 - 2 * LENGTHS_SHARE - MOMENTS_SHARE - (INFORMATION_SHARE if self.informed else 0)
+        left = 1 - 2 * LENGTHS_SHARE - MOMENTS_SHARE - (self.rounds * self.information_share if self.informed else 0)
         return np.asarray(left * growth / growth.sum())
 
     @property
     def information_share(self) -> float:
         """Of each round's information matrix."""
-        return INFORMATION_SHARE / self.rounds
+        return (AVERAGED_INFORMATION_SHARE if self.averages else INFORMATION_SHARE) / self.rounds
 
     def multiplier(self, share: float) -> float:
         """The noise multiplier of a question of that share, within what the grid bears."""

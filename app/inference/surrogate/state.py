@@ -8,6 +8,7 @@ from app.inference.priors import Prior
 from app.inference.protocol import Array64, Model
 from app.inference.surrogate.columns import Columns
 from app.inference.surrogate.curvature import Curvature
+from app.inference.surrogate.memory import Memory
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.schedule import Schedule
 from app.inference.surrogate.scores import Mode, Score
@@ -38,7 +39,7 @@ class State:
     """``theta`` ``(D,)`` where to ask next, ``information`` ``(D, D)`` there (prior included) as far as it is known.
 
     ``done`` counts questions; ``scale`` and ``clip`` are those of the moments; ``step`` is the last move ``(D,)``;
-    ``units`` is their number as the moments counted them.
+    ``units`` is their number as the moments counted them; ``memory`` is that of information matrices that are averaged.
     """
 
     setup: Setup
@@ -55,3 +56,4 @@ class State:
     fitted: Fitted | None = None
     units: float = 0.0
     columns: Columns | None = None
+    memory: Memory | None = None

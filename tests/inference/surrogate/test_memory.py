@@ -1,0 +1,157 @@
+"""What many noised information matrices say together."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
+from app.inference.protocol import Array64
+from app.inference.surrogate.answer import Answer
+from app.inference.surrogate.guard import steadied
+from app.inference.surrogate.matrices import metric
+from app.inference.surrogate.memory import Memory, begun
+from app.inference.surrogate.schedule import Schedule
+from app.inference.surrogate.state import State
+from tests.inference.surrogate.tables import Case, Drawn, build, losses
+
+SIZE, ROUNDS, NOISE = 30, 9, 0.4
+PRIOR = 0.01 * np.eye(SIZE)
+NOWHERE = np.zeros((SIZE, 1))
+
+
+def _noise(rng: np.random.Generator) -> Array64:
+    upper = np.triu(rng.normal(0, NOISE / np.sqrt(2), (SIZE, SIZE)), 1)
+    return upper + upper.T + np.diag(rng.normal(0, NOISE, SIZE))
+
+
+def _matrix(seed: int, low: float, high: float) -> Array64:
+    basis = np.linalg.qr(np.random.default_rng(seed).normal(size=(SIZE, SIZE)))[0]
+    return np.asarray((basis * np.geomspace(low, high, SIZE)) @ basis.T)
+
+
+def _told(memory: Memory, truth: Array64, rng: np.random.Generator | None) -> Memory:
+    """One more answer in the metric of the belief, as the method asks; without ``rng``, hardly any noise."""
+    within = metric(memory.information)
+    said = within.whitening @ (truth - PRIOR) @ within.whitening.T
+    noised, noise = (said, 1e-9) if rng is None else (said + _noise(rng), NOISE)
+    return memory.with_answer(Answer(noised, within, noise, PRIOR, NOWHERE, 1e3))
+
+
+def _wrong(belief: Array64, truth: Array64) -> float:
+    whitening = metric(truth).whitening
+    return float(np.linalg.norm(whitening @ belief @ whitening.T - np.eye(SIZE)))
+
+
+def test_a_first_belief_that_is_right_is_kept_by_the_average() -> None:
+    """Noise moves eigenvalues by up to 3. What each shrinkage lets through adds up where one follows the other."""
+    wrong, shares = [], []
+    for seed in range(6):
+        rng, truth = np.random.default_rng(seed), _matrix(seed, 1.0, 40.0)
+        memory = begun(truth)
+        for _ in range(ROUNDS):
+            memory = _told(memory, truth, rng)
+        shares.append(memory.share)
+        wrong.append([_wrong(each, truth) for each in (memory.followed, memory.averaged, memory.information)])
+    followed, averaged, both = np.mean(wrong, axis=0)
+    assert averaged < 0.6 * followed
+    assert both < 0.75 * followed
+    assert np.mean(shares) < 0.35
+
+
+def test_information_that_has_changed_is_followed() -> None:
+    """Answers from elsewhere were carried along wrongly: they spoil the average for longer than what follows."""
+    wrong = []
+    for seed in range(6):
+        rng, before, after = np.random.default_rng(seed), _matrix(seed, 5.0, 9.0), _matrix(seed + 50, 10.0, 400.0)
+        memory = begun(before)
+        for truth in (before, before, before, after, after, after, after):
+            memory = _told(memory, truth, rng)
+        wrong.append([_wrong(each, after) for each in (memory.followed, memory.averaged, memory.information)])
+    followed, averaged, both = np.mean(wrong, axis=0)
+    assert followed < 0.7 * averaged
+    assert both < 0.8 * averaged
+
+
+def test_without_noise_either_belief_is_the_answer() -> None:
+    truth = _matrix(1, 0.5, 20.0)
+    memory = _told(begun(_matrix(2, 1.0, 3.0)), truth, None)
+    for belief in (memory.followed, memory.averaged, memory.information):
+        np.testing.assert_allclose(belief, truth, rtol=1e-6, atol=1e-6)
+
+
+def test_without_evidence_answers_are_followed_and_evidence_fades() -> None:
+    truth = _matrix(3, 1.0, 9.0)
+    memory = begun(truth)
+    assert memory.share == 1.0
+    lost = replace(memory, agreement=0.0, certainty=1e4)
+    assert lost.share == 0.0
+    for _ in range(80):
+        lost = _told(replace(lost, followed=truth, averaged=truth), truth, np.random.default_rng(0))
+    assert lost.share == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_change_of_coordinates_changes_nothing() -> None:
+    """Carried, and then told the same in the new coordinates."""
+    rng, truth, change = np.random.default_rng(4), _matrix(4, 1.0, 9.0), np.eye(SIZE) + 0.1 * _matrix(5, 0.1, 1.0)
+    memory = _told(begun(_matrix(6, 1.0, 9.0)), truth, rng)
+    after = change @ PRIOR @ change.T
+    carried = memory.carried(change, after, after)
+    for old, new in ((memory.first, carried.first), (memory.averaged, carried.averaged), (memory.total, carried.total)):
+        np.testing.assert_allclose(new, change @ old @ change.T, rtol=1e-9, atol=1e-9)
+    assert carried.share == memory.share
+
+
+def test_beliefs_carry_at_least_the_priors_part() -> None:
+    carried = begun(PRIOR).carried(0.1 * np.eye(SIZE), PRIOR, 7 * PRIOR)
+    np.testing.assert_allclose(carried.followed, 7 * PRIOR, rtol=1e-12)
+
+
+def test_the_plan_alone_says_whether_to_average() -> None:
+    """W4, W13: shares and noises are those of declared slots, whatever the noised count of units turns out to be."""
+    declared = Schedule(20.0, 1.0, 2000, 10, one_predictor=True, asked_rounds=8)
+    assert declared.averages
+    for units in (1.0, 300.0, 1e9):
+        counted = replace(declared, units=units)
+        assert counted.averages
+        assert counted.information_share == declared.information_share
+        np.testing.assert_array_equal(counted.score_shares, declared.score_shares)
+
+
+@pytest.mark.parametrize(("sigma", "expected"), [(5.0, False), (20.0, True), (70.0, False)])
+@pytest.mark.parametrize("one_predictor", [True, False])
+def test_matrices_are_averaged_between_clear_and_useless(sigma: float, *, expected: bool, one_predictor: bool) -> None:
+    schedule = Schedule(sigma, 1.0, 2000, 10, one_predictor=one_predictor)
+    assert schedule.averages is (expected and one_predictor)
+
+
+def _state() -> State:
+    case = Case(features=2)
+    state = DpPsviSurrogate().init(case.plan(3.0), case.facts, np.random.default_rng(0))
+    return replace(state, memory=begun(state.information))
+
+
+@pytest.mark.parametrize("fault", ["first", "followed", "averaged", "total", "agreement"])
+def test_w14_a_memory_that_is_lost_begins_anew(fault: str) -> None:
+    state = _state()
+    assert state.memory is not None
+    lost: Any = {fault: np.nan if fault == "agreement" else np.full((3, 3), np.nan)}
+    moved = replace(state, memory=replace(state.memory, certainty=9.0, **lost))
+    found = steadied(moved, state).memory
+    assert found is not None
+    np.testing.assert_array_equal(found.averaged, state.information)
+    assert found.certainty == state.memory.certainty
+
+
+def test_the_average_is_worth_having(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 8,000 normal rows, D = 20, sigma 18: resolution 0.9. Measured: 31 to 48 % fewer nats."""
+    case = Case(design="normal", features=19, rows=8000, slots=8000)
+
+    def found() -> Array64:
+        plan = case.plan(18.0, 24)
+        return np.asarray(np.log([losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(3)]))
+
+    averaged = found()
+    monkeypatch.setattr(Schedule, "averages", False)
+    assert np.mean(averaged - found()) < -0.2
