@@ -102,14 +102,19 @@ def test_a_store_that_fails_is_unavailable_and_says_nothing_of_the_system(tmp_pa
 def test_a_large_object_is_on_its_way_to_the_disk_before_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every range but the last few MiB is begun once, in order; only publishing waits."""
-    begun: list[tuple[int, int]] = []
+    """Every range but the last few MiB is begun once, in order, and the newest of them stay in memory."""
+    advised: list[tuple[int, int]] = []
     monkeypatch.setattr(
-        "app.vault.local_store.os.posix_fadvise", lambda _, start, size, __: begun.append((start, size))
+        "app.vault.local_store.os.posix_fadvise", lambda _, start, size, __: advised.append((start, size))
     )
     piece = bytes(1_000_003)
     with LocalStore(tmp_path).create() as target:
-        for _ in range(40):
+        for _ in range(120):
             target.write(piece)
-    assert [start for start, _ in begun] == [0, *(start + size for start, size in begun[:-1])]
-    assert 0 <= 40 * len(piece) - sum(begun[-1]) < 9 << 20
+    begun: list[tuple[int, int]] = []
+    gone: list[tuple[int, int]] = []
+    for start, size in advised:
+        (begun if start == sum(length for _, length in begun) else gone).append((start, size))
+    assert 0 <= 120 * len(piece) - sum(begun[-1]) < 9 << 20
+    assert {start for start, _ in gone} == {0}
+    assert [size for _, size in gone] == [sum(each) - (64 << 20) for each in begun if sum(each) > 64 << 20]
