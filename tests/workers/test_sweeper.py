@@ -2,6 +2,7 @@
 
 import os
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,14 +10,16 @@ from sqlalchemy import select, update
 
 from app.datasets.disposal import Disposal
 from app.datasets.models import Content, Dataset
-from app.db import now
+from app.db import Database, now
 from app.jobs import repository
 from app.jobs.lifecycle import MAX_ATTEMPTS
 from app.jobs.models import WorkerLease
+from app.ledger import Mark
 from app.queue import INGEST_CONTENT, RUN_JOB
+from app.vault.marks import open_marks
 from tests.factories import rows
 from tests.factories.datasets import stored
-from tests.factories.worker import House, memory_tables
+from tests.factories.worker import House, make_house, memory_tables
 from workers.sweeper import FORKING, Sweeper
 
 
@@ -173,3 +176,20 @@ def test_nothing_is_forked_out_of_the_middle_of_a_sweep() -> None:
         os._exit(1 if FORKING.locked() else 0)
     assert os.waitpid(child, 0)[1] == 0
     assert not FORKING.locked()
+
+
+def test_freezes_are_carried_to_the_mark(database: Database, tmp_path: Path, owner: rows.Key) -> None:
+    """W11: whoever froze; an API process cannot write the mark."""
+    mark_url = (tmp_path / "mark").as_uri()
+    house = make_house(database, tmp_path, mark_url=mark_url)
+    dataset_id = house.ready_dataset(owner)
+    with house.database.write() as tx:
+        house.ledger.freeze(tx, dataset_id)
+    assert open_marks(mark_url).names() == frozenset()
+    house.sweeper.sweep()
+    (name,) = open_marks(mark_url).names()
+    state = Mark(open_marks(mark_url), house.ledger.signer).read(name)
+    assert state is not None
+    assert state.balance.frozen
+    house.sweeper.sweep()
+    assert open_marks(mark_url).names() == {name}
