@@ -1,6 +1,7 @@
 """After a rotation the keys of datasets are sealed anew, and everything goes on as before."""
 
 import dataclasses
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -40,7 +41,7 @@ def test_a_table_from_before_a_rotation_is_read_after_it(
     again = rewrap(house.database, house.areas.keys, keys, sealing_key)
     assert (again.sealed_anew, again.uploads_wait) == (0, False)
     assert house.areas.keys.box(dataset_id) != box
-    assert destroy_retired_opening(folder) == 1
+    assert destroy_retired_opening(folder, timedelta()) == 1
     after = dataclasses.replace(house, keys=load_worker_keys(folder))
     body = job_body(dataset_id, privacy={"noise_multiplier": 30.0, "sampling_rate": 1.0, "iterations": 2})
     job = api.post("/v1/jobs", json=body, headers=owner.headers).json()
