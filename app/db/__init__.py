@@ -6,6 +6,7 @@ from app.db.clock import moment
 from app.db.engine import make_engine
 from app.db.prepared import Prepared
 from app.db.session import Database, ReadSession, WriteSession
+from app.db.together import Together
 
 __all__ = [
     "BackgroundWriter",
@@ -13,6 +14,7 @@ __all__ = [
     "Database",
     "Prepared",
     "ReadSession",
+    "Together",
     "UtcDateTime",
     "Write",
     "WriteSession",

@@ -6,11 +6,12 @@ Messages are queued by ``after_commit`` and sent only once the transaction is du
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, SessionTransaction
 
 from app.db.engine import empty_log
 from app.errors import DependencyUnavailable
@@ -27,6 +28,12 @@ UNANSWERED = (
 
 class ReadSession(Session):
     """A session for reading: flushing a change is a programming error."""
+
+    @property
+    def shared(self) -> dict[Any, Any]:
+        """What one part of the transaction leaves to the next, also among those that :class:`Together` joins."""
+        notes: dict[Any, Any] = self.info.setdefault("shared", {})
+        return notes
 
     def flush(self, objects: Any = None) -> None:
         if self.new or self.dirty or self.deleted:
@@ -48,14 +55,20 @@ class WriteSession(ReadSession):
         self.info.setdefault("after_rollback", []).append(action)
 
 
-def _commit(session: WriteSession) -> None:
+@event.listens_for(WriteSession, "after_soft_rollback")
+def _forget(session: WriteSession, _: SessionTransaction) -> None:
+    """What was noted may be of what has just been undone."""
+    session.shared.clear()
+
+
+def commit(transaction: WriteSession | Connection) -> None:
     """Commit, and never say that nothing happened where that is not known.
 
     Raises:
         DependencyUnavailable: the connection was lost before the answer came.
     """
     try:
-        session.commit()
+        transaction.commit()
     except DBAPIError as error:
         if error.connection_invalidated:
             raise DependencyUnavailable(UNANSWERED) from None
@@ -86,18 +99,24 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[WriteSession]:
         """One transaction: committed when the block ends, rolled back when it raises."""
-        if self._guard is not None:
-            self._guard(self)
+        self._check()
         with WriteSession(self._writer, expire_on_commit=False) as session:
             try:
                 yield session
-                _commit(session)
+                commit(session)
             except BaseException:
                 session.rollback()
-                self._after_rollback(session)
+                self._run_hooks(session, kept=False)
                 raise
-            for action in session.info.pop("after_commit", []):
-                action()
+            self._run_hooks(session, kept=True)
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """One write transaction of several sessions: rolled back, unless the caller commits it."""
+        self._check()
+        with self._writer.connect() as connection:
+            connection.begin()
+            yield connection
 
     def transact(self, action: Callable[[WriteSession], T]) -> T:
         """``action`` in one transaction; again, a few times, where the database is known to have kept nothing of it.
@@ -115,10 +134,23 @@ class Database:
         with self.write() as tx:
             return action(tx)
 
-    def _after_rollback(self, failed: WriteSession) -> None:
-        for action in failed.info.pop("after_rollback", []):
-            with self.write() as session:
-                action(session)
+    def hooks(self, session: WriteSession, *, kept: bool) -> list[Callable[[], None]]:
+        """What was asked to be done once it is known whether the transaction was kept."""
+        if kept:
+            return list(session.info.pop("after_commit", []))
+        return [partial(self._apart, action) for action in session.info.pop("after_rollback", [])]
+
+    def _run_hooks(self, session: WriteSession, *, kept: bool) -> None:
+        for hook in self.hooks(session, kept=kept):
+            hook()
+
+    def _apart(self, action: Callable[[WriteSession], None]) -> None:
+        with self.write() as session:
+            action(session)
+
+    def _check(self) -> None:
+        if self._guard is not None:
+            self._guard(self)
 
     def forget(self) -> bool:
         """Make sure that what was deleted is gone from the disk too: see :func:`app.db.engine.empty_log`."""

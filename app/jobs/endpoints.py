@@ -78,7 +78,7 @@ def _submit(services: Services, caller: Caller, request: IdempotentRequest, body
 
         return idempotent(tx, caller.id, request, produce, lifetime=None)
 
-    return services.database.transact(submitted)
+    return services.together.transact(submitted)
 
 
 @router.get("/jobs")

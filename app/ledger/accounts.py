@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import select
@@ -14,7 +15,7 @@ from app.ledger.balance import ACCOUNT_OPENED, Balance, Happening, Share, apply
 from app.ledger.chain import GENESIS, Head
 from app.ledger.charge import distance_allowance
 from app.ledger.meter import Meter, Pot, filter_pot, total_pot
-from app.ledger.models import Account, LedgerDataset
+from app.ledger.models import Account, Entry, LedgerDataset
 from app.ledger.scribe import Scribe
 from app.privacy.accounting import ORDERS
 from app.privacy.filter import design
@@ -102,10 +103,12 @@ def insert(tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, b
     happening = Happening(1, ACCOUNT_OPENED, dataset_id, None, {"balance": balance.to_json()})
     balance = apply(None, happening)
     entry = chain.link(account_id, Head(0, GENESIS, None), happening, now(), admission.composed(balance))
-    account.sequence, account.head_hash, account.balance = 1, entry.entry_hash, balance.to_json()
+    account.sequence, account.head_hash, account.checkpoint = 1, entry.entry_hash, 0
+    stored = balance.stored()
+    account.limits, account.balance = stored.limits, stored.amounts
     account.epsilon_used, account.epsilon_limit = entry.epsilon_after, balance.total.epsilon
-    snapshot.take(scribe.signer, account, 0)
-    tx.add_all((entry, account))
+    snapshot.take(scribe.signer, account, balance)
+    tx.add_all((Entry(**asdict(entry)), account))
     return account
 
 

@@ -79,7 +79,7 @@ def _holds(session: ReadSession, signer: Signer, account: Account) -> bool:
         and trail.points.get(taken) == kept
         and account.frozen_at == trail.frozen_at
         and (account.epsilon_used, account.epsilon_limit) == (trail.used, balance.total.epsilon)
-        and balance.to_json() == account.balance
+        and balance.stored() == account.stored
         and _jobs(session, account.id) == trail.jobs
         and _datasets(session, account.id) == set(balance.datasets)
     )

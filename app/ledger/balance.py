@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from app.ledger.charge import Pinned
-from app.ledger.encoding import digest, unpack
+from app.ledger.encoding import Written, digest_of, unpack, written
 from app.ledger.meter import Meter, Pot
+from app.ledger.stored import Stored
 
 OPENED, RESERVED, SETTLED, VOIDED = "opened", "reserved", "settled", "voided"
 ACCOUNT_OPENED, LIMIT_CHANGED, FROZEN = "account_opened", "limit_changed", "frozen"
@@ -78,6 +80,15 @@ class Balance:
         return self.distance.holds and all(pot.meter.holds for pot in pots)
 
     def to_json(self) -> dict[str, Any]:
+        """All of it, for what is signed."""
+        live = {name: [job.state, job.sequence, job.body_hash] for name, job in self.live.items()}
+        return self._amounts() | {"live": live}
+
+    def stored(self) -> Stored:
+        """What the account's row says: the reservations that have not ended are counted, not listed."""
+        return Stored.of(self._amounts() | {"unended": len(self.live)})
+
+    def _amounts(self) -> dict[str, Any]:
         return {
             "owner_id": self.owner_id,
             "population": self.population,
@@ -87,13 +98,13 @@ class Balance:
             "tranches": [tranche.to_json() for tranche in self.tranches],
             "distance": self.distance.to_json(),
             "datasets": {name: share.to_json() for name, share in self.datasets.items()},
-            "live": {name: [job.state, job.sequence, job.body_hash] for name, job in self.live.items()},
             "settled": self.settled,
             "frozen": self.frozen,
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Balance":
+        """Of either form; the cached one lists no reservations."""
         return cls(
             owner_id=document["owner_id"],
             population=document["population"],
@@ -103,13 +114,13 @@ class Balance:
             tranches=tuple(map(Pot.from_json, document["tranches"])),
             distance=Meter.from_json(document["distance"]),
             datasets={name: _share(share) for name, share in document["datasets"].items()},
-            live={name: LiveJob(*job) for name, job in document["live"].items()},
+            live={name: LiveJob(*job) for name, job in document.get("live", {}).items()},
             settled=document["settled"],
             frozen=document["frozen"],
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Happening:
     """What an entry says, apart from its place in the chain's hashes."""
 
@@ -118,6 +129,11 @@ class Happening:
     dataset_id: str
     job_id: str | None
     body: Mapping[str, Any]
+
+    @cached_property
+    def text(self) -> Written:
+        """The body's canonical form: two hashes are taken of it."""
+        return written(dict(self.body))
 
 
 def apply(balance: Balance | None, happening: Happening) -> Balance:
@@ -150,11 +166,12 @@ def _job(balance: Balance, happening: Happening) -> Balance:
     expected = {RESERVED: None, OPENED: RESERVED, VOIDED: RESERVED, SETTLED: OPENED}[kind]
     if not job_id or (before.state if before else None) != expected:
         raise ValueError("a job is reserved, then opened, then settled; or voided before it is opened")
-    live = {name: job for name, job in balance.live.items() if name != job_id}
+    live = dict(balance.live)
+    live.pop(job_id, None)
     if kind == SETTLED:
         return replace(balance, live=live, settled=balance.settled + 1)
     if kind == RESERVED:
-        live[job_id] = LiveJob(RESERVED, happening.sequence, digest(happening.body))
+        live[job_id] = LiveJob(RESERVED, happening.sequence, digest_of(happening.text.encode()))
     elif kind == OPENED and before:
         live[job_id] = replace(before, state=OPENED)
     return _moved(replace(balance, live=live), happening)

@@ -3,25 +3,34 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import make_transient_to_detached
-from sqlalchemy.orm.attributes import set_committed_value
+from sqlalchemy.orm.attributes import instance_dict, set_committed_value
 from sqlalchemy.orm.util import identity_key
 
 from app.db import Prepared, ReadSession, WriteSession, now
 from app.errors import NotFound, StateConflict
 from app.ledger import admission, chain, rows, snapshot
 from app.ledger.balance import FROZEN, Balance, Happening, apply
-from app.ledger.chain import Head, Mismatch
+from app.ledger.chain import Ends, Head, Mismatch
 from app.ledger.encoding import digest
 from app.ledger.memory import Remembered
-from app.ledger.models import Account, Entry, LedgerDataset
+from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset
 from app.ledger.scribe import Scribe
+from app.ledger.stored import Stored
 
-_ACCOUNTS = Account.metadata.tables[Account.__tablename__]
-_READ = select(*(column for column in _ACCOUNTS.c if column.name != "snapshot")).with_for_update(of=_ACCOUNTS)
+_ACCOUNTS, _ENTRIES, _CHECKPOINTS = (
+    model.metadata.tables[model.__tablename__] for model in (Account, Entry, Checkpoint)
+)
+_READ = select(
+    *(column for column in _ACCOUNTS.c if column.name != "snapshot"),
+    *(
+        select(func.max(table.c.sequence)).where(table.c.account_id == _ACCOUNTS.c.id).scalar_subquery().label(name)
+        for name, table in (("last_entry", _ENTRIES), ("last_checkpoint", _CHECKPOINTS))
+    ),
+).with_for_update(of=_ACCOUNTS)
 _BY_ID = Prepared(_READ.where(_ACCOUNTS.c.id == bindparam("identifier")))
 _OF_DATASET = Prepared(
     _READ.join(LedgerDataset, LedgerDataset.account_id == _ACCOUNTS.c.id).where(
@@ -33,13 +42,12 @@ FROZEN_DETAIL = "The account is frozen because its ledger does not hold, or a ru
 
 @dataclass(slots=True)
 class Book:
-    """``balance`` is what the entries add up to, not what was cached; ``checkpoint`` the account's newest."""
+    """``balance`` is what the entries add up to, not what was cached."""
 
     tx: WriteSession
     scribe: Scribe
     account: Account
     balance: Balance
-    checkpoint: int
 
     def append(
         self,
@@ -62,16 +70,23 @@ class Book:
         if epsilon_after is None:
             epsilon_after = admission.composed(self.balance)
         entry = chain.link(account.id, head, happening, now(), epsilon_after)
-        rows.write(self.tx, account, rows.Step(entry, self.balance.to_json(), job))
+        rows.write(self.tx, account, rows.Step(entry, self.balance.stored(), job))
         if account.sequence % snapshot.REPLAYED_AT_MOST == 0:
-            snapshot.take(self.scribe.signer, account, self.checkpoint)
+            snapshot.take(self.scribe.signer, account, self.balance)
         self.remember()
 
     def remember(self) -> None:
         """Start from here next time, once this is durable."""
         head = Head(self.account.sequence, self.account.head_hash, self.balance)
-        seen = Remembered(head, self.account.balance, self.checkpoint)
+        seen = Remembered(head, self.account.stored, self.account.checkpoint)
+        self.tx.shared["seen", self.account.id] = seen
         self.tx.after_commit(partial(self.scribe.memory.remember, self.account.id, seen))
+
+
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    account: Account
+    ends: Ends
 
 
 def open_book(tx: WriteSession, scribe: Scribe, dataset_id: str) -> Book:
@@ -81,7 +96,7 @@ def open_book(tx: WriteSession, scribe: Scribe, dataset_id: str) -> Book:
         NotFound: the dataset has no account.
         StateConflict: the account is frozen, or is now, because something does not hold.
     """
-    book = _checked(tx, scribe, locked(tx, dataset_id), dataset_id)
+    book = open_sound(tx, scribe, dataset_id)
     if book is None or book.balance.frozen:
         raise StateConflict(FROZEN_DETAIL)
     return book
@@ -89,7 +104,10 @@ def open_book(tx: WriteSession, scribe: Scribe, dataset_id: str) -> Book:
 
 def open_sound(tx: WriteSession, scribe: Scribe, dataset_id: str) -> Book | None:
     """Like :func:`open_book` for what must go on: None (and frozen) if the account does not hold."""
-    return _checked(tx, scribe, locked(tx, dataset_id), dataset_id)
+    found = _locking(tx, _OF_DATASET, dataset_id)
+    if found is None:
+        raise NotFound
+    return _checked(tx, scribe, found, dataset_id)
 
 
 def locked(tx: WriteSession, dataset_id: str) -> Account:
@@ -98,34 +116,58 @@ def locked(tx: WriteSession, dataset_id: str) -> Account:
     Raises:
         NotFound: the dataset has no account.
     """
-    account = _locking(tx, _OF_DATASET, dataset_id)
-    if account is None:
+    found = _locking(tx, _OF_DATASET, dataset_id)
+    if found is None:
         raise NotFound
-    return account
+    return found.account
 
 
 def lock_account(tx: WriteSession, account_id: str) -> Account | None:
-    return _locking(tx, _BY_ID, account_id)
+    found = _locking(tx, _BY_ID, account_id)
+    return found.account if found else None
 
 
-def _locking(tx: WriteSession, query: Prepared, identifier: str) -> Account | None:
-    """What is locked is read again once the lock is there; the snapshot only when it is asked for, under the lock."""
+def _locking(tx: WriteSession, query: Prepared, identifier: str) -> _Locked | None:
+    """What is locked is read once the lock is there (the snapshot only when it is asked for), and not again after."""
     tx.flush()
+    held = tx.shared.get(("locked", identifier))
+    if held is not None:
+        _take_over(tx, held)
+        return _Locked(held, Ends(held.sequence, held.checkpoint))
     found = query.rows(tx, {"identifier": identifier})
-    return _as_read(tx, found[0]._asdict()) if found else None
+    if not found:
+        return None
+    values = found[0]._asdict()
+    ends = Ends(values.pop("last_entry") or 0, values.pop("last_checkpoint") or 0)
+    account = _as_read(tx, values)
+    for name in (identifier, account.id):
+        tx.shared["locked", name] = account
+    return _Locked(account, ends)
 
 
 def _as_read(tx: WriteSession, values: Mapping[str, Any]) -> Account:
-    known = tx.identity_map.get(identity_key(Account, values["id"]))
-    if known is None:
-        account = Account(**values)
+    account = tx.shared.get(("locked", values["id"])) or tx.identity_map.get(identity_key(Account, values["id"]))
+    if account is None:
+        account = cast(Account, Account.__mapper__.class_manager.new_instance())
+        instance_dict(account).update(values)
         make_transient_to_detached(account)
         tx.add(account)
         return account
+    _take_over(tx, account)
     for name, value in values.items():
-        set_committed_value(known, name, value)
-    tx.expire(known, ["snapshot"])
-    return known
+        set_committed_value(account, name, value)
+    tx.expire(account, ["snapshot"])
+    return account
+
+
+def _take_over(tx: WriteSession, account: Account) -> None:
+    """From the session that locked it, one of those in this transaction, to this one."""
+    if account in tx:
+        return
+    other = tx.identity_map.get(identity_key(Account, account.id))
+    if other is not None:
+        tx.expunge(other)
+    tx.add(account)
 
 
 def cached(session: ReadSession, dataset_id: str) -> Account:
@@ -143,7 +185,7 @@ def cached(session: ReadSession, dataset_id: str) -> Account:
 
 def believed(account: Account) -> Balance:
     """The cached balance, good enough to read; nothing fits into it once the account is frozen."""
-    return replace(Balance.from_json(account.balance), frozen=account.frozen_at is not None)
+    return replace(Balance.from_json(account.stored.whole()), frozen=account.frozen_at is not None)
 
 
 def serialise(tx: WriteSession, name: str) -> None:
@@ -163,18 +205,18 @@ def freeze(tx: WriteSession, account: Account, dataset_id: str) -> None:
         return
     happening = Happening(account.sequence + 1, FROZEN, dataset_id, None, {})
     try:
-        balance = Balance.from_json(account.balance)
+        balance = Balance.from_json(account.stored.whole())
         head = Head(account.sequence, account.head_hash, balance)
-        after = apply(balance, happening)
-        entry = chain.link(account.id, head, happening, account.frozen_at, admission.composed(after))
-        rows.write(tx, account, rows.Step(entry, after.to_json()))
+        entry = chain.link(account.id, head, happening, account.frozen_at, admission.composed(balance))
+        rows.write(tx, account, rows.Step(entry, Stored(account.limits, {**account.balance, "frozen": True})))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
         return
 
 
-def _checked(tx: WriteSession, scribe: Scribe, account: Account, dataset_id: str) -> Book | None:
+def _checked(tx: WriteSession, scribe: Scribe, found: _Locked, dataset_id: str) -> Book | None:
+    account = found.account
     try:
-        seen = snapshot.recompute(tx, scribe, account)
+        seen = snapshot.recompute(tx, scribe, account, found.ends)
         balance = seen.head.balance
         if balance is None or dataset_id not in balance.datasets:
             raise Mismatch
@@ -182,7 +224,7 @@ def _checked(tx: WriteSession, scribe: Scribe, account: Account, dataset_id: str
         scribe.check_key(tx)  # what others signed since does not hold for a key that has retired
         condemn(tx, account, dataset_id)
         return None
-    return Book(tx, scribe, account, balance, seen.checkpoint)
+    return Book(tx, scribe, account, balance)
 
 
 def condemn(tx: WriteSession, account: Account, dataset_id: str) -> None:

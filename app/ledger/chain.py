@@ -42,6 +42,34 @@ class Head:
     balance: Balance | None
 
 
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The newest entry and checkpoint of an account, as they were when its lock was asked for: perhaps too low."""
+
+    sequence: int
+    checkpoint: int
+
+    def within(self, sequence: int, checkpoint: int) -> bool:
+        """Whether nothing lies behind the places where the account, once it is locked, says that it ends."""
+        return self.sequence <= sequence and self.checkpoint <= checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An entry that is about to be written, column by column."""
+
+    account_id: str
+    sequence: int
+    at: datetime
+    kind: str
+    dataset_id: str
+    job_id: str | None
+    body: dict[str, Any]
+    epsilon_after: float
+    entry_hash: str
+    previous_hash: str
+
+
 Link = Entry | Row[Any]
 """An entry, or the row of one."""
 
@@ -53,9 +81,9 @@ def entry_hash(entry: Link) -> str:
     )
 
 
-def link(account_id: str, head: Head, happening: Happening, at: datetime, epsilon_after: float) -> Entry:
+def link(account_id: str, head: Head, happening: Happening, at: datetime, epsilon_after: float) -> Draft:
     """The entry that extends the chain from ``head``."""
-    return Entry(
+    return Draft(
         account_id=account_id,
         sequence=happening.sequence,
         at=at,
@@ -116,7 +144,7 @@ def _hash(account_id: str, at: datetime, happening: Happening, *, epsilon_after:
         "kind": happening.kind,
         "dataset_id": happening.dataset_id,
         "job_id": happening.job_id,
-        "body": dict(happening.body),
+        "body": happening.text,
         "epsilon_after": epsilon_after,
         "previous_hash": previous,
     }

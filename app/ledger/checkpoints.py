@@ -42,20 +42,25 @@ def append(book: Book, above: int | None = None) -> CheckpointRef:
     tx, account = book.tx, book.account
     if above is None:
         book.scribe.check_mark(tx)
-    row = note(tx, book.scribe, account, above or 0)
-    snapshot.take(book.scribe.signer, account, row.sequence)
+    row = note(tx, book.scribe, account, above or 0, book.balance.to_json())
+    account.checkpoint = row.sequence
+    snapshot.take(book.scribe.signer, account, book.balance)
     tx.flush()
-    book.checkpoint = row.sequence
     book.remember()
     return CheckpointRef(row.sequence, row.checkpoint_hash, row.account_sequence, row.account_head)
 
 
-def note(tx: WriteSession, scribe: Scribe, account: Account, above: int) -> Checkpoint:
+def note(
+    tx: WriteSession, scribe: Scribe, account: Account, above: int, balance: Mapping[str, Any] | None = None
+) -> Checkpoint:
     """The next checkpoint, of the account as it stands; the mark follows once it is durable.
+
+    ``balance``: what the head stands for; for an account that does not hold, what is cached.
 
     Raises:
         DependencyUnavailable: this process's key has retired, so that nobody would believe it.
     """
+    known = {"limits": account.limits, "balance": account.balance} if balance is None else balance
     serialise(tx, NAME)
     last = tx.scalars(select(Checkpoint).order_by(Checkpoint.sequence.desc()).limit(1)).one_or_none()
     scribe.expect_known(None if last is None else last.key_id)
@@ -67,7 +72,7 @@ def note(tx: WriteSession, scribe: Scribe, account: Account, above: int) -> Chec
         account_id=account.id,
         account_sequence=account.sequence,
         account_head=account.head_hash,
-        balance_hash=digest(account.balance),
+        balance_hash=digest(known),
         previous_hash=last.checkpoint_hash if last else GENESIS,
     )
     row.checkpoint_hash = digest(_statement(row))

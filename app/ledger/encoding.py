@@ -12,13 +12,33 @@ import rfc8785
 _EXACT = 2**53 - 1
 
 
+class Written(str):
+    """A canonical form, to be part of a larger one as it is."""
+
+    __slots__ = ()
+
+
+def written(document: Any) -> Written:
+    """The canonical form, made once for all that contain it.
+
+    Raises:
+        rfc8785.CanonicalizationError: for what JSON cannot say.
+    """
+    return Written(canonical(document).decode())
+
+
 def digest(document: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical form, in hexadecimal.
 
     Raises:
         rfc8785.CanonicalizationError: for what JSON cannot say, such as NaN.
     """
-    return hashlib.sha256(canonical(dict(document))).hexdigest()
+    return digest_of(canonical(dict(document)))
+
+
+def digest_of(form: bytes) -> str:
+    """SHA-256 of a canonical form, in hexadecimal."""
+    return hashlib.sha256(form).hexdigest()
 
 
 def canonical(document: Any) -> bytes:
@@ -38,6 +58,8 @@ def canonical(document: Any) -> bytes:
 def _text(value: Any) -> str:
     if type(value) is str:
         return encode_basestring(value)
+    if type(value) is Written:
+        return value
     if type(value) is int and -_EXACT <= value <= _EXACT:
         return repr(value)
     if type(value) is dict and all(type(name) is str and name.isascii() for name in value):

@@ -124,7 +124,11 @@ class Mark:
 
 def marked(account: Account) -> dict[str, Any]:
     """The balance as a mark has it: frozen also where the chain does not hold, and so could not be told."""
-    return {**account.balance, "frozen": account.frozen_at is not None}
+    try:
+        whole = account.stored.whole()
+    except (ValueError, TypeError, AttributeError):  # somebody has edited it: the mark cannot be read, and stops all
+        whole = {}
+    return {**whole, "frozen": account.frozen_at is not None}
 
 
 def contains(session: ReadSession, name: MarkName) -> bool:

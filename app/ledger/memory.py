@@ -4,12 +4,12 @@ A cache and no more: whatever does not continue what is remembered is verified f
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
 
-from app.ledger.chain import Head
+from app.ledger.chain import Ends, Head
+from app.ledger.models import Account
+from app.ledger.stored import Stored
 
 REMEMBERED_ACCOUNTS = 256
 
@@ -19,8 +19,17 @@ class Remembered:
     """A verified head, how its balance is stored, and the account's newest checkpoint then."""
 
     head: Head
-    stored: Mapping[str, Any]
+    stored: Stored
     checkpoint: int
+
+    def still(self, account: Account, ends: Ends) -> bool:
+        """Whether nothing has happened since: the account, locked, says just this and its chains end there."""
+        return (
+            (self.head.sequence, self.head.entry_hash, self.checkpoint)
+            == (account.sequence, account.head_hash, account.checkpoint)
+            and ends.within(account.sequence, account.checkpoint)
+            and self.stored == account.stored
+        )
 
 
 class Memory:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Base
 from app.ledger.balance import KINDS, STATES
+from app.ledger.stored import Stored
 
 
 class Account(Base):
@@ -28,6 +29,8 @@ class Account(Base):
     population: Mapped[str]
     sequence: Mapped[int]
     head_hash: Mapped[str]
+    checkpoint: Mapped[int]  # the newest one of this account, 0 if there is none
+    limits: Mapped[dict[str, Any]]  # with the balance, what the entries add up to: see Stored
     balance: Mapped[dict[str, Any]]
     snapshot: Mapped[dict[str, Any]] = mapped_column(
         deferred=True
@@ -35,6 +38,10 @@ class Account(Base):
     epsilon_used: Mapped[float]  # of all that is settled, opened and reserved, and of which limit: for the database
     epsilon_limit: Mapped[float]
     frozen_at: Mapped[datetime | None]
+
+    @property
+    def stored(self) -> Stored:
+        return Stored(self.limits, self.balance)
 
 
 class LedgerDataset(Base):

@@ -13,7 +13,9 @@ from sqlalchemy.orm.attributes import set_committed_value
 
 from app.db import Prepared, WriteSession
 from app.errors import Internal, StateConflict
+from app.ledger.chain import Draft
 from app.ledger.models import Account, Entry, Reservation
+from app.ledger.stored import Stored
 
 _ENTRIES, _ACCOUNTS, _RESERVATIONS = (
     model.metadata.tables[model.__tablename__] for model in (Entry, Account, Reservation)
@@ -55,8 +57,8 @@ PLACED_ALREADY = "The job has its reservation already."
 class Step:
     """``job``: whether the entry places its job in the index (``placed``), moves it there (``moved``), or neither."""
 
-    entry: Entry
-    balance: Mapping[str, Any]
+    entry: Draft
+    stored: Stored
     job: str | None = None
 
 
@@ -69,8 +71,8 @@ def write(tx: WriteSession, account: Account, step: Step) -> None:
     """
     tx.flush()
     values = {f"entry_{column.name}": getattr(step.entry, column.name) for column in _ENTRIES.columns}
-    limit = step.balance["total"]["epsilon"]
-    values |= {"known_sequence": account.sequence, "new_balance": step.balance, "new_limit": limit}
+    limit = step.stored.limits["total"]["epsilon"]
+    values |= {"known_sequence": account.sequence, "new_balance": step.stored.amounts, "new_limit": limit}
     try:
         moved = _execute(tx, step.job, values)
     except IntegrityError as error:
@@ -79,7 +81,9 @@ def write(tx: WriteSession, account: Account, step: Step) -> None:
         raise
     if moved != 1:
         raise Internal
-    head = {"sequence": step.entry.sequence, "head_hash": step.entry.entry_hash, "balance": step.balance}
+    if step.stored.limits != account.limits:
+        account.limits = step.stored.limits
+    head = {"sequence": step.entry.sequence, "head_hash": step.entry.entry_hash, "balance": step.stored.amounts}
     for name, value in (head | {"epsilon_used": step.entry.epsilon_after, "epsilon_limit": limit}).items():
         set_committed_value(account, name, value)
 

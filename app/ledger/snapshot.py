@@ -8,7 +8,7 @@ from rfc8785 import CanonicalizationError
 from app.db import ReadSession
 from app.ledger import chain
 from app.ledger.balance import Balance
-from app.ledger.chain import Head, Mismatch
+from app.ledger.chain import Ends, Head, Mismatch
 from app.ledger.encoding import digest
 from app.ledger.memory import Memory, Remembered
 from app.ledger.models import Account
@@ -20,26 +20,32 @@ REPLAYED_AT_MOST = 32
 """A new snapshot is taken when so many entries lie behind the last one."""
 
 
-def take(signer: Signer, account: Account, checkpoint: int) -> None:
-    """Snapshot the account as it is; ``checkpoint`` is its newest one, 0 if there is none."""
-    signed = signer.sign(_statement(account.id, account.sequence, account.head_hash, account.balance, checkpoint))
+def take(signer: Signer, account: Account, balance: Balance) -> None:
+    """Snapshot the account as it is, with all of the ``balance`` that its head stands for."""
+    whole = balance.to_json()
+    signed = signer.sign(_statement(account.id, account.sequence, account.head_hash, whole, account.checkpoint))
     account.snapshot = {
         "sequence": account.sequence,
         "head": account.head_hash,
-        "balance": account.balance,
-        "checkpoint": checkpoint,
+        "balance": whole,
+        "checkpoint": account.checkpoint,
         "signature": signed["signature"],
         "key_id": signed["key_id"],
     }
 
 
-def recompute(session: ReadSession, scribe: Scribe, account: Account) -> Remembered:
+def recompute(session: ReadSession, scribe: Scribe, account: Account, ends: Ends) -> Remembered:
     """Head and balance, from what this process verified before or else the last snapshot, and the entries since.
+
+    ``ends``: read with the account, so that nothing needs to be read where nothing has happened.
 
     Raises:
         Mismatch: if the snapshot, an entry, the head or the cached balance does not hold, or a checkpoint is newer
             than what the account remembers (its rows were rolled back).
     """
+    known = _unmoved(session, scribe.memory, account, ends)
+    if known is not None:
+        return known
     seen = _continued(session, scribe.memory, account) or verified(session, scribe.signer, account)
     scribe.memory.remember(account.id, seen)
     return seen
@@ -52,7 +58,18 @@ def verified(session: ReadSession, signer: Signer, account: Account) -> Remember
         Mismatch: as :func:`recompute`.
     """
     head = _trusted(signer, account)
-    return _reached(session, account, Remembered(head, account.snapshot["balance"], checkpoint_of(account)))
+    assert head.balance is not None
+    start = Remembered(head, head.balance.stored(), int(account.snapshot["checkpoint"]))
+    return _reached(session, account, start)
+
+
+def _unmoved(session: ReadSession, memory: Memory, account: Account, ends: Ends) -> Remembered | None:
+    """What this transaction left, or this process verified before, if the account stands there still."""
+    known = session.shared.get(("seen", account.id)) or memory.recall(account.id)
+    if known is None or not known.still(account, ends):
+        return None
+    _check_row(known.head.balance, account)
+    return known
 
 
 def _continued(session: ReadSession, memory: Memory, account: Account) -> Remembered | None:
@@ -75,24 +92,22 @@ def _reached(session: ReadSession, account: Account, start: Remembered) -> Remem
     balance = head.balance
     if (head.sequence, head.entry_hash) != (account.sequence, account.head_hash) or balance is None:
         raise Mismatch
-    stored = balance.to_json() if entries else start.stored
-    if stored != account.balance or balance.frozen != (account.frozen_at is not None):
+    stored = balance.stored() if entries else start.stored
+    if stored != account.stored or not newest == start.checkpoint == account.checkpoint:
         raise Mismatch
-    if (balance.owner_id, balance.population) != (account.owner_id, account.population):
-        raise Mismatch
-    if newest != start.checkpoint:
-        raise Mismatch
+    _check_row(balance, account)
     return Remembered(head, stored, newest)
+
+
+def _check_row(balance: Balance | None, account: Account) -> None:
+    named = (account.owner_id, account.population, account.frozen_at is not None)
+    if balance is None or (balance.owner_id, balance.population, balance.frozen) != named:
+        raise Mismatch
 
 
 def taken_at(account: Account) -> int:
     """The sequence of the entry that the snapshot was taken after."""
     return int(account.snapshot["sequence"])
-
-
-def checkpoint_of(account: Account) -> int:
-    """The newest checkpoint that the account remembers."""
-    return int(account.snapshot["checkpoint"])
 
 
 def _trusted(signer: Signer, account: Account) -> Head:

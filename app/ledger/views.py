@@ -110,7 +110,7 @@ def budget(session: ReadSession, dataset_id: str) -> Budget:
         reserved=Amount(max(0.0, admission.composed(balance) - spent), delta),
         remaining=Amount(admission.largest_gaussian(balance, dataset_id), delta),
         used_share=_used_share(balance),
-        jobs=JobCounts(balance.settled, len(balance.live), _refused(session, account.id)),
+        jobs=JobCounts(balance.settled, account.balance["unended"], _refused(session, account.id)),
         version=account.sequence,
         allocations=tuple(_allocation(*each) for each in balance.datasets[dataset_id].allocations.items()) or None,
     )

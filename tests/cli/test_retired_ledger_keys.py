@@ -14,6 +14,7 @@ from app.config import Settings
 from app.db import Database, make_engine
 from app.errors import DependencyUnavailable, StateConflict
 from app.ledger import Ledger, Mark, snapshot
+from app.ledger.balance import Balance
 from app.ledger.models import Account, Checkpoint
 from app.vault.keys import load_api_keys, load_worker_keys
 from app.vault.marks import MarkName, open_marks
@@ -92,7 +93,7 @@ def forged_checkpoint(rotated: Rotated) -> None:
 def forged_snapshot(rotated: Rotated) -> None:
     with rotated.database.write() as tx:
         account = tx.query(Account).filter_by(population="others").one()
-        snapshot.take(rotated.thief, account, account.snapshot["checkpoint"])
+        snapshot.take(rotated.thief, account, Balance.from_json(account.stored.whole()))
         account.snapshot = dict(account.snapshot)
 
 
@@ -120,7 +121,7 @@ def test_w11_a_mark_of_a_retired_key_charges_nothing(rotated: Rotated) -> None:
     assert row is not None
     row.sequence, row.account_id, row.checkpoint_hash = row.sequence + 5, account.id, "0" * 64
     marks = open_marks(rotated.settings.mark_url)
-    Mark(marks, rotated.thief).advance(row, account.balance)
+    Mark(marks, rotated.thief).advance(row, account.stored.whole())
     name = MarkName(account.id, row.sequence, row.checkpoint_hash)
     assert Mark(marks, rotated.thief).read(name) is not None
     assert Mark(marks, rotated.signer).read(name) is None

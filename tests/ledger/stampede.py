@@ -1,6 +1,7 @@
 """Clients in several processes want more than there is, again and again, on a PostgreSQL: nobody may overspend.
 
 Clients reserve jobs of several sizes on a few accounts, and give some back, so that the budget is contended to the end.
+Half of the calls are joined with others, as the API joins them; the other half comes alone.
 Afterwards each account is priced anew by dp-accounting from what its clients say that they hold. Run as a module for a
 million attempts on a server of its own; exits non-zero if an account is overspent or does not add up.
 """
@@ -14,9 +15,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 
-from app.db import Database, make_engine
+from app.db import Database, Together, WriteSession, make_engine
 from app.db.migrations import upgrade
 from app.errors import BudgetExceeded
 from app.ledger import Charge, Ledger
@@ -61,8 +63,8 @@ def stampede(url: str, attempts: int) -> int:
 def _process(url: str, attempts: int, number: int) -> Held:
     held = Held()
     with _database(url) as database, ThreadPoolExecutor(THREADS) as pool:
-        each = attempts // THREADS
-        for part in pool.map(lambda thread: _client(database, f"{number}_{thread}", each), range(THREADS)):
+        each, joined = attempts // THREADS, Together(database)
+        for part in pool.map(lambda thread: _client(database, joined, f"{number}_{thread}", each), range(THREADS)):
             held.attempts += part.attempts
             held.entries += part.entries
             for dataset_id, kept in part.kept.items():
@@ -70,15 +72,15 @@ def _process(url: str, attempts: int, number: int) -> Held:
     return held
 
 
-def _client(database: Database, name: str, attempts: int) -> Held:
+def _client(database: Database, joined: Together, name: str, attempts: int) -> Held:
     held, ledger, chance = Held(), _LEDGER, random.Random(name)
     for index in range(attempts):
         dataset_id, size = f"ds_{chance.randrange(ACCOUNTS)}", chance.choice(SIZES)
         job_id = f"job_{name}_{index}"
         held.attempts += 1
+        transact = chance.choice((joined.transact, database.transact))
         try:
-            with database.write() as tx:
-                ledger.reserve(tx, dataset_id, job_id, _charge(size))
+            transact(partial(_reserve, dataset_id=dataset_id, job_id=job_id, size=size))
         except BudgetExceeded:
             continue
         held.entries[dataset_id] += 1
@@ -89,6 +91,10 @@ def _client(database: Database, name: str, attempts: int) -> Held:
         else:
             held.kept[dataset_id][size] += 1
     return held
+
+
+def _reserve(tx: WriteSession, *, dataset_id: str, job_id: str, size: float) -> None:
+    _LEDGER.reserve(tx, dataset_id, job_id, _charge(size))
 
 
 def check(database: Database, ledger: Ledger, dataset_id: str, held: list[Held]) -> int:

@@ -11,8 +11,9 @@ import sqlalchemy as sa
 
 from app.db import Base, Database, WriteSession, make_engine
 from app.errors import CorevaultError, StateConflict
-from app.ledger import Ledger, snapshot
+from app.ledger import Ledger, chain, snapshot
 from app.ledger import book as books
+from app.ledger.chain import GENESIS, Head
 from app.vault.signing import Signer
 from tests.ledger.support import SEED, Bench, costing
 
@@ -118,15 +119,20 @@ def test_an_edit_of_any_column_is_noticed(bench: Bench, victim: str, name: str, 
         bench.reserve("job_3", costing(0.1))
 
 
-@pytest.mark.parametrize("path", ["spent", "reserved", "bounds"])
-@pytest.mark.parametrize("where", ["balance", "snapshot"])
+@pytest.mark.parametrize(
+    ("where", "path"),
+    [
+        *(("balance", "spent"), ("balance", "reserved"), ("limits", "bounds")),
+        *(("snapshot", "spent"), ("snapshot", "reserved"), ("snapshot", "bounds")),
+    ],
+)
 def test_a_cached_amount_is_not_believed(bench: Bench, victim: str, where: str, path: str) -> None:
     def change(row: Any) -> dict[str, Any]:
         kept = getattr(row, where)
-        balance = kept if where == "balance" else kept["balance"]
+        balance = kept["balance"] if where == "snapshot" else kept
         tranche = balance["tranches"][0]
         faked = {**balance, "tranches": [{**tranche, path: " ".join(["7"] * len(tranche[path].split()))}]}
-        return {where: faked if where == "balance" else {**kept, "balance": faked}}
+        return {where: {**kept, "balance": faked} if where == "snapshot" else faked}
 
     edit(bench, "ledger_accounts", victim, change, newest=True)
     with pytest.raises(StateConflict):
@@ -208,10 +214,12 @@ def test_a_snapshot_cannot_be_forged_without_the_key(bench: Bench, victim: str) 
             zeros = " ".join(["0"] * len(pot["spent"].split()))
             return {**pot, "spent": zeros, "reserved": zeros}
 
-        kept = row.balance
-        balance = {**kept, "total": empty(kept["total"]), "tranches": [empty(pot) for pot in kept["tranches"]]}
-        forged = {**row.snapshot, "sequence": row.sequence, "head": row.head_hash, "balance": balance}
-        return {"balance": balance, "snapshot": forged}
+        def emptied(kept: dict[str, Any]) -> dict[str, Any]:
+            return {**kept, "total": empty(kept["total"]), "tranches": [empty(pot) for pot in kept["tranches"]]}
+
+        signed = emptied(row.snapshot["balance"])
+        forged = {**row.snapshot, "sequence": row.sequence, "head": row.head_hash, "balance": signed}
+        return {"balance": emptied(row.balance), "snapshot": forged}
 
     edit(bench, "ledger_accounts", victim, refund, newest=True)
     with pytest.raises(StateConflict):
@@ -229,7 +237,10 @@ def test_a_history_rewritten_with_the_key_is_noticed_by_its_checkpoints(bench: B
         newest = tx.scalar(sa.text("SELECT max(sequence) FROM ledger_checkpoints"))
         assert account is not None
         assert newest is not None
-        snapshot.take(bench.ledger.signer, account, newest)
+        *_, (_, head) = chain.replay(Head(0, GENESIS, None), chain.after(tx, victim, 0))
+        assert head.balance is not None
+        account.checkpoint = newest
+        snapshot.take(bench.ledger.signer, account, head.balance)
     bench.run("job_4", costing(0.1))
     assert bench.verify() == (victim,)
 

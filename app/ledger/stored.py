@@ -1,0 +1,51 @@
+"""A balance as an account's row caches it: what changes with every entry apart from what seldom does.
+
+Entries are frequent and limits are long, so that writing both each time would cost more than all the rest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_MOVING = frozenset({"spent", "reserved", "settled", "frozen", "unended"})
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Two documents of one shape; every member is in one of them."""
+
+    limits: Any
+    amounts: Any
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "Stored":
+        return cls(*_split(document))
+
+    def whole(self) -> Any:
+        """The document that was split."""
+        return _merged(self.limits, self.amounts)
+
+
+def _split(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    limits: dict[str, Any] = {}
+    amounts: dict[str, Any] = {}
+    for name, value in document.items():
+        if name in _MOVING:
+            amounts[name] = value
+        elif name == "unit" or not isinstance(value, dict | list):
+            limits[name] = value
+        elif isinstance(value, dict):
+            limits[name], amounts[name] = _split(value)
+        else:
+            pairs = [_split(each) for each in value]
+            limits[name], amounts[name] = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return limits, amounts
+
+
+def _merged(limits: Any, amounts: Any) -> Any:
+    if isinstance(limits, list):
+        return [_merged(*pair) for pair in zip(limits, amounts, strict=True)]
+    if not isinstance(limits, dict):
+        raise ValueError("two documents of different shapes")
+    shared = {name: _merged(limits[name], amounts[name]) for name in limits.keys() & amounts.keys()}
+    return {**limits, **amounts, **shared}

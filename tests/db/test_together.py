@@ -1,0 +1,211 @@
+"""Joined transactions stay transactions: each fails alone, and none is told of before it is durable (W9, W10)."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import sqlalchemy as sa
+
+from app.db import Database, Together, WriteSession, together
+from app.db.session import UNANSWERED
+from app.errors import DependencyUnavailable, StateConflict
+
+SETTLE_SECONDS = 20
+WHO: ContextVar[str] = ContextVar("who")
+
+
+@pytest.fixture
+def joined(database: Database) -> Together:
+    with database.write() as tx:
+        tx.execute(sa.text("CREATE TABLE notes (name varchar PRIMARY KEY)"))
+    return Together(database)
+
+
+def note(name: str, error: Exception | None = None) -> Callable[[WriteSession], str]:
+    def action(tx: WriteSession) -> str:
+        tx.execute(sa.text("INSERT INTO notes VALUES (:name)"), {"name": name})
+        if error is not None:
+            raise error
+        return name
+
+    return action
+
+
+def notes(database: Database) -> set[str]:
+    with database.read() as session:
+        return set(session.scalars(sa.text("SELECT name FROM notes")))
+
+
+@contextmanager
+def commits(database: Database) -> Iterator[list[int]]:
+    """Counts them."""
+    seen: list[int] = []
+
+    def counted(_: object) -> None:
+        seen.append(1)
+
+    sa.event.listen(database.engine, "commit", counted)
+    yield seen
+    sa.event.remove(database.engine, "commit", counted)
+
+
+def at_once(joined: Together, actions: list[Callable[[WriteSession], Any]]) -> list[Future[Any]]:
+    """Say all of them while one that came before is still in front of the line."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def first(_: WriteSession) -> None:
+        entered.set()
+        assert go_on.wait(SETTLE_SECONDS)
+
+    with ThreadPoolExecutor(1 + len(actions)) as pool:
+        leading = pool.submit(joined.transact, first)
+        assert entered.wait(SETTLE_SECONDS)
+        told = []
+        for number, action in enumerate(actions, start=2):
+            told.append(pool.submit(joined.transact, action))
+            until_in_line(joined, number)
+        go_on.set()
+        leading.result(SETTLE_SECONDS)
+    return told
+
+
+def until_in_line(joined: Together, count: int) -> None:
+    ready = threading.Event()
+    for _ in range(SETTLE_SECONDS * 100):
+        if joined.waiting() >= count:
+            return
+        ready.wait(0.01)
+    raise AssertionError("it never stood in line")
+
+
+def test_what_comes_at_once_is_committed_once(database: Database, joined: Together) -> None:
+    names = [f"n{number}" for number in range(8)]
+    with patch.object(together, "TOGETHER_SECONDS", 60.0), commits(database) as seen:
+        told = at_once(joined, [note(name) for name in names])
+    assert [each.result() for each in told] == names
+    assert notes(database) == set(names)
+    assert len(seen) == 1
+
+
+def test_one_that_refuses_takes_nothing_with_it(database: Database, joined: Together) -> None:
+    told = at_once(joined, [note("a"), note("b", StateConflict("No.")), note("c")])
+    assert (told[0].result(), told[2].result()) == ("a", "c")
+    with pytest.raises(StateConflict, match="No"):
+        told[1].result()
+    assert notes(database) == {"a", "c"}
+
+
+def test_one_that_breaks_takes_nothing_with_it(database: Database, joined: Together) -> None:
+    told = at_once(joined, [note("a"), note("b", ZeroDivisionError()), note("a"), note("c")])
+    assert (told[0].result(), told[3].result()) == ("a", "c")
+    with pytest.raises(ZeroDivisionError):
+        told[1].result()
+    with pytest.raises(sa.exc.IntegrityError):
+        told[2].result()
+    assert notes(database) == {"a", "c"}
+
+
+def test_nobody_is_told_before_it_is_durable(database: Database, joined: Together) -> None:
+    """The answer to the commit is lost: it may have happened, and neither success nor a refusal may be claimed."""
+    done: list[str] = []
+
+    def hooked(tx: WriteSession) -> None:
+        tx.after_commit(lambda: done.append("hook"))
+
+    def lost(_: object) -> None:
+        raise DependencyUnavailable(UNANSWERED)
+
+    with patch.object(together, "commit", lost):
+        told = at_once(joined, [note("a"), hooked, note("b", StateConflict("No."))])
+    for each in told:
+        with pytest.raises(DependencyUnavailable, match="Idempotency-Key"):
+            each.result()
+    assert (done, notes(database)) == ([], set())
+
+
+def test_what_is_not_kept_together_is_done_alone(database: Database, joined: Together) -> None:
+    def failed(_: object) -> None:
+        raise sa.exc.OperationalError("COMMIT", None, Exception())
+
+    with patch.object(together, "commit", failed), commits(database) as seen:
+        told = at_once(joined, [note("a"), note("b"), note("c", StateConflict("No."))])
+    assert [each.exception() is None for each in told] == [True, True, False]
+    assert notes(database) == {"a", "b"}
+    assert len(seen) == 2
+
+
+def test_hooks_run_once_and_in_their_own_thread(database: Database, joined: Together) -> None:
+    ran: list[tuple[str, int]] = []
+
+    def action(name: str) -> Callable[[WriteSession], int]:
+        def run(tx: WriteSession) -> int:
+            tx.after_commit(lambda: ran.append((name, threading.get_ident())))
+            return 0
+
+        return run
+
+    def keep(tx: WriteSession) -> None:
+        note("kept all the same")(tx)
+
+    def condemned(tx: WriteSession) -> None:
+        tx.after_rollback(keep)
+        raise StateConflict("Frozen.")
+
+    told = at_once(joined, [action("a"), condemned, action("b")])
+    assert sorted(name for name, _ in ran) == ["a", "b"]
+    assert len({thread for _, thread in ran}) == 2
+    assert told[1].exception() is not None
+    assert notes(database) == {"kept all the same"}
+
+
+def test_each_runs_in_the_context_of_its_own_request(joined: Together) -> None:
+    def speak(name: str) -> Callable[[], str]:
+        def run() -> str:
+            WHO.set(name)
+            return joined.transact(lambda _: WHO.get())
+
+        return run
+
+    with ThreadPoolExecutor(8) as pool:
+        told = [pool.submit(speak(f"n{number}")) for number in range(64)]
+    assert [each.result() for each in told] == [f"n{number}" for number in range(64)]
+
+
+@pytest.mark.services
+def test_locks_that_cross_are_given_up_soon(database: Database, joined: Together) -> None:
+    """Two processes each hold what the other wants: neither waits until the database kills one of them."""
+    with database.write() as tx:
+        tx.execute(sa.text("CREATE TABLE pairs (id integer PRIMARY KEY, hits integer NOT NULL)"))
+        tx.execute(sa.text("INSERT INTO pairs VALUES (1, 0), (2, 0)"))
+
+    def hit(number: int) -> Callable[[WriteSession], None]:
+        def action(tx: WriteSession) -> None:
+            tx.execute(sa.text("UPDATE pairs SET hits = hits + 1 WHERE id = :id"), {"id": number})
+
+        return action
+
+    other = Together(database)
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(10):
+            one = pool.submit(at_once, joined, [hit(1), hit(2)])
+            two = pool.submit(at_once, other, [hit(2), hit(1)])
+            assert all(each.exception() is None for each in [*one.result(), *two.result()])
+    with database.read() as session:
+        assert session.scalars(sa.text("SELECT hits FROM pairs")).all() == [20, 20]
+
+
+def test_a_line_outlives_a_leader_that_is_interrupted(joined: Together) -> None:
+    class Stop(BaseException):
+        pass
+
+    def stopped(_: WriteSession) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        joined.transact(stopped)
+    assert joined.transact(lambda _: "on") == "on"
