@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import InvalidRequest
+from app.inference.arrival import arrived, noise_nats, step_asked, tellable
 from app.inference.bounds import WITHIN_BOUNDS, project
 from app.inference.design import Design
 from app.inference.gradients import centred, psvi_gradients
@@ -82,6 +83,7 @@ _POINT_PATH = 7.0
 _WEIGHT_PATH = 10.0
 _MODE_TOLERANCE = 4.0  # of the squared Newton decrement *before* the last step, which squares it again
 _MODE_DRIFT = 0.9  # of the mode's last move, which it is expected to repeat
+_END = 0.3  # of the run: what residuals ask for there says whether it has arrived
 _MAX_COORDINATE = 100.0
 _MAX_LOG_MOVE = 15.0
 
@@ -115,6 +117,7 @@ class State:
     clip: float
     draws: Array64  # of the last iteration, (S, D), and what the data's potentials at them exceeded the points' by
     residual: Array64
+    asked: Array64  # sum (D,) over the end of the run of the steps that residuals ask for
 
 
 class DpPsvi:
@@ -179,6 +182,7 @@ class DpPsvi:
             clip=CLIP_FLOOR,
             draws=np.zeros((1, model.dimension)),
             residual=np.zeros(1),
+            asked=np.zeros(model.dimension),
         )
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, dict[str, float]]:
@@ -212,18 +216,22 @@ class DpPsvi:
             clip=clip,
             draws=draws,
             residual=residual,
+            asked=state.asked + step_asked(draws, posterior.mean, residual) if _at_the_end(state) else state.asked,
         )
         return moved, {"clip": clip}
 
     def finish(self, state: State) -> Pseudocoreset:
         """The last iterate."""
         weight = np.exp(state.log_weights)
+        setup, (nats, learned) = state.setup, _nats(state)
         return Pseudocoreset(
             u=state.u,
             y=None if state.setup.design.target is None else state.y,
             weight=weight,
             design=state.setup.design.columns,
             diagnostics={
+                "trusted": arrived(nats, learned) and tellable(setup.model, setup.design, state.u, state.mode),
+                "noise_kl": float(f"{nats:.4g}") if math.isfinite(nats) else -1.0,
                 "iterations": state.done,
                 "total_weight": float(weight.sum()),
                 "effective_size": float(weight.sum() ** 2 / np.square(weight).sum()),
@@ -237,6 +245,27 @@ def _clip(potentials: Array32) -> float:
     middle = len(squares) // 2
     squares.partition(middle)
     return max(_CLIP_MEDIANS * math.sqrt(squares[middle]), CLIP_FLOOR)
+
+
+def _tail(plan: MechanismPlan) -> int:
+    return math.ceil(_END * plan.steps)
+
+
+def _at_the_end(state: State) -> bool:
+    return state.done >= state.setup.plan.steps - _tail(state.setup.plan)
+
+
+def _nats(state: State) -> tuple[float, float]:
+    """By which the end of the run is off, and between the prior's mean and what was found."""
+    setup, weights = state.setup, np.exp(state.log_weights)
+    rows = setup.model.fold(state.u, state.y)
+    found = laplace(setup.model, rows, weights, setup.prior, state.mode, tolerance=_MODE_TOLERANCE)
+    information = found.factor @ found.factor.T
+    mechanism, draws, tail = setup.plan.mechanism, setup.plan.answer_length, _tail(setup.plan)
+    assert mechanism is not None
+    noise = mechanism.noise_multiplier * state.clip / mechanism.sampling_rate
+    nats = noise_nats(state.asked / tail, information, noise, draws, tail)
+    return nats, 0.5 * float(found.mean @ information @ found.mean)
 
 
 def _points(plan: MechanismPlan, done: int) -> int:

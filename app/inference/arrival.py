@@ -1,0 +1,52 @@
+"""Whether a descent on noised potentials has arrived: what its last residuals still ask for, from answers alone.
+
+Where data and pseudocoreset differ by a gradient ``g`` at the posterior's mean, the residual's odd part over antithetic
+draws ``mean +- delta`` is about ``delta'g``, so that ``mean(delta odd)`` estimates ``H^-1 g``: the Newton step that the
+data ask for. Averaged over the end of a run it holds noise, which shrinks, and distance, which does not.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from app.inference.design import Design
+from app.inference.protocol import Array64, Model
+
+MOST_NOISE: Final = 0.5
+"""Of the nats between the prior's mean and what was found."""
+MOST_NATS: Final = 10.0
+"""Beyond, the step is so long that nobody knows what the posterior is there."""
+
+
+def step_asked(draws: Array64, mean: Array64, residual: Array64) -> Array64:
+    """``H^-1 g`` ``(D,)`` from the ``residual`` ``(S,)`` at antithetic ``draws`` ``(S, D)`` around ``mean``."""
+    pairs, second = len(draws) // 2, (len(draws) + 1) // 2
+    odd = residual[:pairs] - residual[second : second + pairs]
+    return np.asarray((odd @ (draws[:pairs] - mean)) / (2 * pairs))
+
+
+def noise_nats(step: Array64, information: Array64, noise: float, draws: int, count: int) -> float:
+    """Nats by which the mean is off: of the mean ``step`` (D,) of ``count``, but at least what noise explains.
+
+    ``noise`` is the standard deviation of a residual at one of ``draws``; the pairs' noise is independent.
+    """
+    least = len(step) * noise**2 / (4 * (draws // 2) * count)
+    return max(least, 0.5 * float(step @ information @ step))
+
+
+def tellable(model: Model, design: Design, u: Array64, theta: Array64) -> bool:
+    """Whether plain clipping leaves nats that mean what they say, judged at design rows ``u`` ``(n, p)``.
+
+    A label tells little, whatever the row. What a number tells has no bound: where it depends on the parameter, as that
+    of a rate or under an unknown noise scale does, rows are clipped by a part that no answer shows.
+    """
+    if design.target is not None and design.target.type in {"binary", "categorical"}:
+        return True
+    rows = model.fold(u, np.zeros(len(u))).astype(np.float32)
+    flat, found = (model.information_factors(rows, each) for each in (np.zeros_like(theta), theta))
+    return bool(np.allclose(flat, found, rtol=1e-3))
+
+
+def arrived(nats: float, learned: float) -> bool:
+    """Whether ``nats`` are few, and few of those ``learned`` between the prior's mean and what was found."""
+    return bool(nats <= min(MOST_NATS, MOST_NOISE * max(learned, 1.0)))
