@@ -77,7 +77,7 @@ def test_a_commit_whose_answer_was_lost_keeps_the_key(
 
     headers = owner.headers | {"Idempotency-Key": "once"}
     with monkeypatch.context() as patch:
-        patch.setattr("app.db.session._commit", unanswered)
+        patch.setattr("app.db.session.commit", unanswered)
         problem(client.post("/v1/datasets", json=declaration(), headers=headers), 503, "dependency_unavailable")
     replayed = client.post("/v1/datasets", json=declaration(), headers=headers)
     assert replayed.status_code == 201
