@@ -63,7 +63,7 @@ class Services:
     """Joins the transactions of jobs that are submitted at the same time."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "together", Together(self.database))
+        object.__setattr__(self, "together", Together(self.database, self.ledger.lock_all))
 
     def soon(self, name: str, write: Write) -> None:
         """Run ``write`` behind the request, unless one of that name is still to come."""

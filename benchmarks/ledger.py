@@ -121,7 +121,7 @@ def _reserve(crew: Crew, turns: Barrier, results: Any) -> None:
     names = [crew.number * threads + index for index in range(threads)]
     database, ledger, clock = Database(make_engine(crew.url, connections=threads)), _ledger(), Clock()
     with ThreadPoolExecutor(threads) as pool:
-        together = Together(database)
+        together = Together(database, ledger.lock_all)
         clients = [Client(database, together, ledger, f"ds_{name % crew.accounts}", name) for name in names]
         for turn in range(crew.rounds + 1):
             list(pool.map(lambda client, turn=turn: client.price(turn), clients))
@@ -159,7 +159,7 @@ class Client:
             charge = _charge(self.name, turn, index)
             started = time.perf_counter()
             reserve = partial(self._reserve, job_id=self._job(turn, index), charge=charge)
-            self.together.transact(reserve)
+            self.together.transact(reserve, self.dataset_id)
             taken.append(time.perf_counter() - started)
         return taken
 

@@ -23,6 +23,7 @@ PATIENCE_MS = 50
 the other one wants. It is then called again, alone."""
 TOGETHER_SECONDS = 0.025
 """No call joins a transaction that has been open for longer."""
+Prepare = Callable[[WriteSession, Sequence[str]], None]
 _Mode = Literal["create_savepoint", "rollback_only"]
 
 
@@ -31,6 +32,7 @@ class Call(Generic[T]):
     """What is to happen in one transaction, and what came of it. Unless it is ``settled``, it is called alone."""
 
     action: Callable[[WriteSession], T]
+    name: str | None = None
     context: Context = field(default_factory=copy_context)
     attempted: bool = False
     settled: bool = False
@@ -44,15 +46,23 @@ class _Failed(Exception):
 
 
 class Together:
-    """Runs what several threads say at a time in one transaction."""
+    """Runs what several threads say at a time in one transaction.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        prepare: takes the locks that the calls are going to ask for by name, all at once and in an order of its own.
+    """
+
+    def __init__(self, database: Database, prepare: Prepare | None = None) -> None:
         self._database = database
+        self._prepare = prepare
         self._line: Line[Call[Any]] = Line(self._serve)
 
-    def transact(self, action: Callable[[WriteSession], T]) -> T:
-        """Like :meth:`app.db.Database.transact`: ``action`` may be called several times, and is kept once."""
-        call = Call(action)
+    def transact(self, action: Callable[[WriteSession], T], name: str | None = None) -> T:
+        """Like :meth:`app.db.Database.transact`: ``action`` may be called several times, and is kept once.
+
+        ``name``: of the lock that it will ask for first, if the caller may hold up others there.
+        """
+        call = Call(action, name)
         self._line.stand(call)
         if not call.settled:
             return self._database.transact(action)
@@ -95,6 +105,8 @@ class Together:
                 if connection.dialect.name == "postgresql":
                     connection.exec_driver_sql(f"SET LOCAL lock_timeout = {PATIENCE_MS}")
                 shared: dict[Any, Any] = {}
+                if mode == "rollback_only":
+                    self._take_locks(connection, calls, shared)
                 while number < len(calls) and (number == 0 or time.monotonic() < until):
                     calls[number].context.run(self._attempt, connection, calls[number], shared, mode)
                     number += 1
@@ -103,6 +115,15 @@ class Together:
             if not any(call.settled for call in calls):  # else it was kept, and only the connection failed afterwards
                 raise _Failed from error
         return number
+
+    def _take_locks(self, connection: Connection, calls: Sequence[Call[Any]], shared: dict[Any, Any]) -> None:
+        names = sorted({call.name for call in calls if call.name is not None})
+        if self._prepare is None or len(names) < 2:
+            return
+        with WriteSession(connection, join_transaction_mode="rollback_only") as session:
+            session.info["shared"] = shared
+            self._prepare(session, names)
+            session.expunge_all()
 
     def _attempt(self, connection: Connection, call: Call[Any], shared: dict[Any, Any], mode: _Mode) -> None:
         call.attempted = False

@@ -53,22 +53,26 @@ def quote(services: Shared, caller: Runner, request: Idempotent, body: JobBody) 
 )
 def submit(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
     """Reserve a job's price and queue it; a repetition under the same Idempotency-Key never reserves twice."""
-    _calibrate(services, caller, body)
+    seen = _calibrate(services, caller, body)
     try:
-        return _submit(services, caller, request, body)
+        return _submit(services, caller, request, body, seen=seen)
     except BudgetExceeded:
         with services.database.write() as tx:
             services.ledger.record_refusal(tx, body.dataset_id)
         raise
 
 
-def _calibrate(services: Services, caller: Caller, body: JobBody) -> None:
-    """Find the noise before the account is locked, so that others need not wait for it."""
+def _calibrate(services: Services, caller: Caller, body: JobBody) -> bool:
+    """Find the noise before the account is locked, so that others need not wait for it; whether there is a price."""
     with suppress(CorevaultError), services.database.read() as session:
         service.price(session, services.ledger, caller, body)
+        return True
+    return False
 
 
-def _submit(services: Services, caller: Caller, request: IdempotentRequest, body: JobBody) -> JSONResponse:
+def _submit(
+    services: Services, caller: Caller, request: IdempotentRequest, body: JobBody, *, seen: bool
+) -> JSONResponse:
     def submitted(tx: WriteSession) -> JSONResponse:
         def produce() -> Answer:
             service.check_room(tx, caller, services.limits.active_jobs)
@@ -78,7 +82,7 @@ def _submit(services: Services, caller: Caller, request: IdempotentRequest, body
 
         return idempotent(tx, caller.id, request, produce, lifetime=None)
 
-    return services.together.transact(submitted)
+    return services.together.transact(submitted, body.dataset_id if seen else None)
 
 
 @router.get("/jobs")

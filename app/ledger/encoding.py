@@ -10,6 +10,8 @@ from typing import Any
 import rfc8785
 
 _EXACT = 2**53 - 1
+_PLAIN = 1e-4
+"""From here on, Python writes fractions as ECMAScript does: without an exponent, in the fewest digits."""
 
 
 class Written(str):
@@ -56,11 +58,11 @@ def canonical(document: Any) -> bytes:
 
 
 def _text(value: Any) -> str:
-    if type(value) is str:
-        return encode_basestring(value)
-    if type(value) is Written:
-        return value
+    if type(value) in {str, Written}:
+        return value if type(value) is Written else encode_basestring(value)
     if type(value) is int and -_EXACT <= value <= _EXACT:
+        return repr(value)
+    if type(value) is float and _PLAIN <= abs(value) < _EXACT and not value.is_integer():
         return repr(value)
     if type(value) is dict and all(type(name) is str and name.isascii() for name in value):
         return "{" + ",".join([f"{encode_basestring(name)}:{_text(value[name])}" for name in sorted(value)]) + "}"

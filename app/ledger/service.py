@@ -88,6 +88,10 @@ class Ledger:
         """Hold the account still until the transaction ends, to calibrate against it."""
         books.locked(tx, dataset_id)
 
+    def lock_all(self, tx: WriteSession, dataset_ids: Sequence[str]) -> None:
+        """See :func:`app.ledger.book.lock_all`."""
+        books.lock_all(tx, dataset_ids)
+
     def preview(
         self, session: ReadSession, dataset_id: str, charge: Charge, *, caller_id: str | None = None
     ) -> Preview:

@@ -2,10 +2,9 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -14,8 +13,8 @@ import sqlalchemy as sa
 from app.db import Database, Together, WriteSession, together
 from app.db.session import UNANSWERED
 from app.errors import DependencyUnavailable, StateConflict
+from tests.factories.line import at_once
 
-SETTLE_SECONDS = 20
 WHO: ContextVar[str] = ContextVar("who")
 
 
@@ -52,35 +51,6 @@ def commits(database: Database) -> Iterator[list[int]]:
     sa.event.listen(database.engine, "commit", counted)
     yield seen
     sa.event.remove(database.engine, "commit", counted)
-
-
-def at_once(joined: Together, actions: list[Callable[[WriteSession], Any]]) -> list[Future[Any]]:
-    """Say all of them while one that came before is still in front of the line."""
-    entered, go_on = threading.Event(), threading.Event()
-
-    def first(_: WriteSession) -> None:
-        entered.set()
-        assert go_on.wait(SETTLE_SECONDS)
-
-    with ThreadPoolExecutor(1 + len(actions)) as pool:
-        leading = pool.submit(joined.transact, first)
-        assert entered.wait(SETTLE_SECONDS)
-        told = []
-        for number, action in enumerate(actions, start=2):
-            told.append(pool.submit(joined.transact, action))
-            until_in_line(joined, number)
-        go_on.set()
-        leading.result(SETTLE_SECONDS)
-    return told
-
-
-def until_in_line(joined: Together, count: int) -> None:
-    ready = threading.Event()
-    for _ in range(SETTLE_SECONDS * 100):
-        if joined.waiting() >= count:
-            return
-        ready.wait(0.01)
-    raise AssertionError("it never stood in line")
 
 
 def test_what_comes_at_once_is_committed_once(database: Database, joined: Together) -> None:

@@ -63,7 +63,7 @@ def stampede(url: str, attempts: int) -> int:
 def _process(url: str, attempts: int, number: int) -> Held:
     held = Held()
     with _database(url) as database, ThreadPoolExecutor(THREADS) as pool:
-        each, joined = attempts // THREADS, Together(database)
+        each, joined = attempts // THREADS, Together(database, _LEDGER.lock_all)
         for part in pool.map(lambda thread: _client(database, joined, f"{number}_{thread}", each), range(THREADS)):
             held.attempts += part.attempts
             held.entries += part.entries
@@ -78,7 +78,7 @@ def _client(database: Database, joined: Together, name: str, attempts: int) -> H
         dataset_id, size = f"ds_{chance.randrange(ACCOUNTS)}", chance.choice(SIZES)
         job_id = f"job_{name}_{index}"
         held.attempts += 1
-        transact = chance.choice((joined.transact, database.transact))
+        transact = chance.choice((partial(joined.transact, name=dataset_id), database.transact))
         try:
             transact(partial(_reserve, dataset_id=dataset_id, job_id=job_id, size=size))
         except BudgetExceeded:

@@ -1,0 +1,75 @@
+"""Reservations that share a transaction are admitted, refused and verified as if each had come alone (W9, W11)."""
+
+from collections.abc import Callable
+from unittest.mock import patch
+
+import pytest
+import sqlalchemy as sa
+
+from app.db import Together, WriteSession, together
+from app.errors import BudgetExceeded, StateConflict
+from app.ledger import Charge
+from tests.factories.line import at_once
+from tests.ledger.support import Bench, costing, gaussian
+
+
+@pytest.fixture(autouse=True)
+def unhurried() -> object:
+    with patch.object(together, "TOGETHER_SECONDS", 60.0):
+        yield
+
+
+@pytest.fixture
+def joined(bench: Bench) -> Together:
+    return Together(bench.database, bench.ledger.lock_all)
+
+
+def reserving(bench: Bench, job_id: str, charge: Charge, dataset_id: str = "ds_a") -> Callable[[WriteSession], object]:
+    return lambda tx: bench.ledger.reserve(tx, dataset_id, job_id, charge)
+
+
+def test_no_more_is_admitted_than_there_is(bench: Bench, joined: Together) -> None:
+    """Eight want what is there for three or four."""
+    told = at_once(joined, [reserving(bench, f"job_{number}", costing(1.0)) for number in range(8)], ["ds_a"] * 8)
+    refused = [each.exception() for each in told if each.exception()]
+    assert 0 < len(refused) < 8
+    assert {type(error) for error in refused} == {BudgetExceeded}
+    budget = bench.budget()
+    assert (budget.jobs.reserved, bench.verify()) == (8 - len(refused), ())
+    assert budget.reserved.epsilon <= budget.limit.epsilon
+    alone = Bench(bench.database, bench.ledger)
+    with pytest.raises(BudgetExceeded):
+        alone.reserve("job_late", costing(1.0))
+
+
+def test_one_account_that_does_not_hold_stops_no_other(bench: Bench, joined: Together) -> None:
+    bench.open_account("ds_b", population="others")
+    bench.reserve("job_warm", gaussian(200.0), "ds_b")
+    with bench.database.write() as tx:
+        tx.execute(sa.text("UPDATE ledger_accounts SET balance = '{}' WHERE population = 'others'"))
+    told = at_once(
+        joined,
+        [reserving(bench, "job_1", gaussian(200.0)), reserving(bench, "job_2", gaussian(200.0), "ds_b")],
+        ["ds_a", "ds_b"],
+    )
+    assert told[0].exception() is None
+    assert isinstance(told[1].exception(), StateConflict)
+    assert bench.budget().jobs.reserved == 1
+    with bench.database.read() as session:
+        frozen = sa.text("SELECT population FROM ledger_accounts WHERE frozen_at IS NOT NULL")
+        assert session.scalars(frozen).all() == ["others"]
+
+
+def test_datasets_of_one_population_share_their_account(bench: Bench, joined: Together) -> None:
+    """Whatever dataset an account was locked by, the next call goes on from what the last one left."""
+    bench.open_account("ds_b", epsilon=1.0)
+    datasets = ["ds_a", "ds_b", "ds_a", "ds_b", "ds_b", "ds_a"]
+    calls = [reserving(bench, f"job_{n}", gaussian(200.0), name) for n, name in enumerate(datasets)]
+    assert all(each.exception() is None for each in at_once(joined, calls, datasets))
+    assert (bench.budget().jobs.reserved, bench.budget().version, bench.verify()) == (6, 8, ())
+
+
+def test_a_job_is_reserved_once(bench: Bench, joined: Together) -> None:
+    told = at_once(joined, [reserving(bench, "job_1", gaussian(200.0)) for _ in range(3)], ["ds_a"] * 3)
+    assert sorted(each.exception() is None for each in told) == [False, False, True]
+    assert (bench.budget().jobs.reserved, bench.verify()) == (1, ())
