@@ -1,30 +1,23 @@
 """Whole jobs in this process, and everything that can go wrong on their way."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 from sqlalchemy import func, select
 
 from app.datasets.models import Content, Dataset
 from app.db import now
 from app.inference import plans
-from app.jobs import repository
 from app.jobs.models import Job
 from app.privacy.events import GaussianEvent, SelfComposedEvent
-from app.releases.models import Release
 from app.vault.signing import verify
 from tests.factories import rows
 from tests.factories.datasets import stored
-from tests.factories.worker import House, MemoryRows, memory_tables
+from tests.factories.worker import House, memory_tables
+from tests.workers.support import interfering, kinds, lose_lease, raising, releases
 from workers import runner as runner_module
-from workers.assignments import Assignment
 from workers.computation import compute
 
 CANARY = "canary-8417.25"
@@ -32,50 +25,6 @@ CANARY = "canary-8417.25"
 
 class ProcessLost(BaseException):
     """Stands in for SIGKILL: nothing that catches exceptions sees it."""
-
-
-class Interfering(MemoryRows):
-    """Does something to the world when its rows are gathered, in mid-run."""
-
-    def __init__(self, action: Callable[[], None]) -> None:
-        super().__init__()
-        self._action = action
-
-    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        self._action()
-        return super().gather(indices)
-
-
-def interfering(action: Callable[[], None]) -> Any:
-    @contextmanager
-    def tables(_: Assignment) -> Iterator[MemoryRows]:
-        yield Interfering(action)
-
-    return tables
-
-
-def raising(error: BaseException) -> Any:
-    def act() -> None:
-        raise error
-
-    return interfering(act)
-
-
-def lose_lease(house: House, job_id: str) -> None:
-    """Let the lease run out, and the sweeper see it."""
-    with house.database.write() as tx:
-        repository.change(tx, job_id, lease_until=now() - timedelta(seconds=1))
-    house.sweeper.sweep()
-
-
-def releases(house: House) -> list[Release]:
-    with house.database.read() as session:
-        return list(session.scalars(select(Release)))
-
-
-def kinds(house: House, dataset_id: str) -> list[str]:
-    with house.database.read() as session:
-        return [entry.kind for entry in reversed(house.ledger.entries(session, dataset_id, limit=100, before=None))]
 
 
 def test_a_job_ends_with_one_release_and_one_settled_charge(house: House, owner: rows.Key) -> None:

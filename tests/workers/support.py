@@ -1,0 +1,60 @@
+"""What befalls a job in mid-run, and what became of it: its lease, its releases, the entries of its account."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from app.db import now
+from app.jobs import repository
+from app.releases.models import Release
+from tests.factories.worker import House, MemoryRows
+from workers.assignments import Assignment
+
+
+class Interfering(MemoryRows):
+    """Does something to the world when its rows are gathered, in mid-run."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        super().__init__()
+        self._action = action
+
+    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        self._action()
+        return super().gather(indices)
+
+
+def interfering(action: Callable[[], None]) -> Any:
+    @contextmanager
+    def tables(_: Assignment) -> Iterator[MemoryRows]:
+        yield Interfering(action)
+
+    return tables
+
+
+def raising(error: BaseException) -> Any:
+    def act() -> None:
+        raise error
+
+    return interfering(act)
+
+
+def lose_lease(house: House, job_id: str) -> None:
+    """Let the lease run out, and the sweeper see it."""
+    with house.database.write() as tx:
+        repository.change(tx, job_id, lease_until=now() - timedelta(seconds=1))
+    house.sweeper.sweep()
+
+
+def releases(house: House) -> list[Release]:
+    with house.database.read() as session:
+        return list(session.scalars(select(Release)))
+
+
+def kinds(house: House, dataset_id: str) -> list[str]:
+    with house.database.read() as session:
+        return [entry.kind for entry in reversed(house.ledger.entries(session, dataset_id, limit=100, before=None))]
