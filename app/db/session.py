@@ -17,6 +17,7 @@ from app.db.engine import empty_log
 from app.errors import DependencyUnavailable
 
 T = TypeVar("T")
+Hook = Callable[[], None]
 ATTEMPTS = 3
 ROLLED_BACK = frozenset({"40001", "40P01"})
 """PostgreSQL's codes for a serialization failure and a deadlock."""
@@ -99,6 +100,15 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[WriteSession]:
         """One transaction: committed when the block ends, rolled back when it raises."""
+        later: list[Hook] = []
+        with self._transaction(later) as session:
+            yield session
+        for hook in later:
+            hook()
+
+    @contextmanager
+    def _transaction(self, later: list[Hook]) -> Iterator[WriteSession]:
+        """``later`` is given what has to be done once it is committed."""
         self._check()
         with WriteSession(self._writer, expire_on_commit=False) as session:
             try:
@@ -106,9 +116,10 @@ class Database:
                 commit(session)
             except BaseException:
                 session.rollback()
-                self._run_hooks(session, kept=False)
+                for hook in self.hooks(session, kept=False):
+                    hook()
                 raise
-            self._run_hooks(session, kept=True)
+            later += self.hooks(session, kept=True)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -118,31 +129,39 @@ class Database:
             connection.begin()
             yield connection
 
-    def transact(self, action: Callable[[WriteSession], T]) -> T:
+    def transact(self, action: Callable[[WriteSession], T], later: list[Hook] | None = None) -> T:
         """``action`` in one transaction; again, a few times, where the database is known to have kept nothing of it.
 
         That is: it chose this transaction to end a deadlock, or was lost before it was told to commit. Once it was
         told, only the caller can know what to do: see :data:`UNANSWERED`.
+
+        ``later``: is given what is to be done after the commit, which else is done at once.
         """
+        hooks: list[Hook] = []
+        value = self._repeated(action, hooks)
+        if later is not None:
+            later += hooks
+            return value
+        for hook in hooks:
+            hook()
+        return value
+
+    def _repeated(self, action: Callable[[WriteSession], T], later: list[Hook]) -> T:
         for _ in range(ATTEMPTS - 1):
             try:
-                with self.write() as tx:
+                with self._transaction(later) as tx:
                     return action(tx)
             except DBAPIError as error:
                 if not _kept_nothing(error):
                     raise
-        with self.write() as tx:
+        with self._transaction(later) as tx:
             return action(tx)
 
-    def hooks(self, session: WriteSession, *, kept: bool) -> list[Callable[[], None]]:
+    def hooks(self, session: WriteSession, *, kept: bool) -> list[Hook]:
         """What was asked to be done once it is known whether the transaction was kept."""
         if kept:
             return list(session.info.pop("after_commit", []))
         return [partial(self._apart, action) for action in session.info.pop("after_rollback", [])]
-
-    def _run_hooks(self, session: WriteSession, *, kept: bool) -> None:
-        for hook in self.hooks(session, kept=kept):
-            hook()
 
     def _apart(self, action: Callable[[WriteSession], None]) -> None:
         with self.write() as session:

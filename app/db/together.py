@@ -91,9 +91,9 @@ class Together:
         return len(calls)
 
     def _alone(self, call: Call[Any]) -> None:
-        """In front of the line, so that others gather behind it meanwhile."""
+        """In front of the line, so that others gather behind it until it is committed, and no longer."""
         try:
-            call.value = self._database.transact(call.action)
+            call.value = self._database.transact(call.action, later=call.hooks)
         except Exception as error:  # noqa: BLE001  (raised again to whoever said it)
             call.error = error
         call.settled = True

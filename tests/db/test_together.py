@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from app.db import Database, Together, WriteSession, together
 from app.db.session import UNANSWERED
 from app.errors import DependencyUnavailable, StateConflict
-from tests.factories.line import at_once
+from tests.factories.line import SETTLE_SECONDS, at_once
 
 WHO: ContextVar[str] = ContextVar("who")
 
@@ -179,3 +179,22 @@ def test_a_line_outlives_a_leader_that_is_interrupted(joined: Together) -> None:
     with pytest.raises(Stop):
         joined.transact(stopped)
     assert joined.transact(lambda _: "on") == "on"
+
+
+def test_nobody_waits_for_what_follows_a_commit(joined: Together) -> None:
+    """A broker that does not answer holds up those whose messages it does not take."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        entered.set()
+        assert go_on.wait(SETTLE_SECONDS)
+
+    def slow(tx: WriteSession) -> None:
+        tx.after_commit(wait)
+
+    with ThreadPoolExecutor(2) as pool:
+        stuck = pool.submit(joined.transact, slow)
+        assert entered.wait(SETTLE_SECONDS)
+        assert pool.submit(joined.transact, lambda _: "on").result(SETTLE_SECONDS / 2) == "on"
+        go_on.set()
+        stuck.result(SETTLE_SECONDS)
