@@ -49,6 +49,7 @@ def rotate(directory: Path, use: Use, cutoff: Cutoff | None = None) -> str:
     else:
         link_new(directory / f"{use}-{short_id(retiring)}.pub", retiring)
     if cutoff is not None:
+        (directory / f"ledger-{short_id(retiring)}.until").unlink(missing_ok=True)  # of a rotation that was cut short
         for path in directory.glob("ledger-*.pub"):
             keep_cutoff(directory, path.stem.removeprefix("ledger-"), cutoff)
     sync_directory(directory)

@@ -67,7 +67,8 @@ class Signer:
     Args:
         seed: the 32 secret bytes.
         retired: public keys (base64) that earlier documents are signed with.
-        until: how far each of these is believed.
+        until: how far each of these is believed; what is said of the key in use (by a rotation that was cut short)
+            does not hold yet.
     """
 
     def __init__(self, seed: bytes, retired: Iterable[str] = (), until: Mapping[str, Cutoff] | None = None) -> None:
@@ -75,7 +76,8 @@ class Signer:
         public = bytes(self._key.verify_key)
         self.public_key = base64.b64encode(public).decode("ascii")
         self.key_id = key_id(public)
-        self.ring = KeyRing((self.public_key, *retired), until)
+        ended = {key: cutoff for key, cutoff in (until or {}).items() if key != self.public_key}
+        self.ring = KeyRing((self.public_key, *retired), ended)
 
     def sign(self, statement: Mapping[str, Any]) -> dict[str, Any]:
         """``{"statement", "signature", "key_id"}``, the signature in base64.

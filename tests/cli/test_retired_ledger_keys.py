@@ -16,6 +16,7 @@ from app.errors import DependencyUnavailable, StateConflict
 from app.ledger import Ledger, Mark, snapshot
 from app.ledger.balance import Balance
 from app.ledger.models import Account, Checkpoint
+from app.vault import rotation
 from app.vault.keys import load_api_keys, load_worker_keys
 from app.vault.marks import MarkName, open_marks
 from app.vault.signing import Signer
@@ -188,3 +189,21 @@ def test_the_ledger_key_stays_while_the_database_is_behind_its_mark(rotated: Rot
     refused = run("keys", "rotate", "ledger")
     assert (refused.exit_code, "reconcile" in refused.output) == (1, True)
     assert load_worker_keys(rotated.settings.keys_dir) == before
+
+
+def test_a_rotation_that_is_cut_short_ends_no_key(rotated: Rotated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key stays in use, so what it signs is believed; and so it is after the rotation that succeeds."""
+
+    def full(*_: object) -> None:
+        raise OSError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rotation, "replace_key", full)
+        assert run("keys", "rotate", "ledger").exit_code != 0
+    assert load_api_keys(rotated.settings.keys_dir).ledger_until.keys() >= {rotated.signer.public_key}
+    for number in range(2):
+        rotated.bench().run(f"job_since_{number}", costing(0.1))
+    assert run("verify", "--no-storage").output == "everything holds; left out: storage\n"
+    assert run("keys", "rotate", "ledger").exit_code == 0
+    assert run("verify", "--no-storage").output == "everything holds; left out: storage\n"
+    rotated.bench().run("job_last", costing(0.1))
