@@ -11,7 +11,6 @@ import hashlib
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from app.cli.memory import keep_what_is_freed
 from app.vault.envelope import seal_chunk
 from benchmarks.environment import environment
 from benchmarks.ingestion import COLUMNS, ingestion
+from tests.factories.processes import free_port
 
 MIB = 1 << 20
 SCRIPTS = Path(sys.executable).parent
@@ -132,9 +132,7 @@ def seal_rate(chunks: int = 500) -> float:
 @contextmanager
 def api(data: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
     """An API of its own, and an owner's client."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = os.environ | {"COREVAULT_DATA_DIR": str(data)}
     run: Callable[..., object] = lambda *words: subprocess.run(  # noqa: E731
         [SCRIPTS / "corevaultd", *words], env=environment, check=True, stdout=subprocess.DEVNULL

@@ -4,7 +4,6 @@ import csv
 import io
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import httpx
 import numpy as np
 
 from tests.factories import stack
+from tests.factories.processes import free_port
 
 SCRIPTS = Path(sys.executable).parent
 READY_SECONDS = 60
@@ -70,9 +70,7 @@ class House:
     def __init__(self, folder: Path, **settings: str) -> None:
         self._settings = settings
         self.data, self.key_file, self.log = folder / "data", folder / "admin.key", folder / "up.log"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = self._start()
 

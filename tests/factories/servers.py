@@ -14,13 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from pyarrow.fs import S3FileSystem
+
+from tests.factories.processes import Started, free_port
 
 PATIENCE_SECONDS = 60.0
 
@@ -29,12 +29,12 @@ class Missing(Exception):
     """A program that a server needs is not installed."""
 
 
-class Server(ABC):
+class Server(Started):
     """A process in a temporary folder; ``with`` starts it, and ends it and its folder."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="corevault-"))
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @abstractmethod
@@ -75,21 +75,11 @@ class Server(ABC):
     def log(self) -> str:
         return (self.folder / "log").read_text(errors="replace")
 
-    def __enter__(self) -> Self:
-        try:
-            self.prepare()
-            self.start()
-        except BaseException:
-            self._end()
-            raise
-        return self
+    def begin(self) -> None:
+        self.prepare()
+        self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end()
-
-    def _end(self) -> None:
+    def end(self) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.stop(immediate=True)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -188,12 +178,6 @@ class S3(Server):
             secret_key=self.credentials["AWS_SECRET_ACCESS_KEY"],
             allow_bucket_creation=True,
         )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _listens(port: int) -> bool:

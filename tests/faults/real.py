@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -10,8 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import httpx
 
@@ -22,6 +20,7 @@ from app.ledger import Ledger
 from app.vault.keys import create_keys, load_api_keys
 from app.vault.signing import Signer
 from tests.factories.datasets import CSV, declaration
+from tests.factories.processes import Started, free_port
 from tests.faults.test_killed_worker import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +75,7 @@ class Kept:
         self.process.wait()
 
 
-class Real:
+class Real(Started):
     """API and workers on the given services; use as a context manager.
 
     Args:
@@ -91,9 +90,7 @@ class Real:
         self.orders.mkdir()
         create_keys(folder / "keys")
         self._workers = workers
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
+        self.port = free_port()
         settings = {"DATA_DIR": str(folder), "DATABASE_URL": database_url, **PACE, **services}
         ours = {f"COREVAULT_{name}": value for name, value in settings.items()}
         others = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
@@ -110,15 +107,10 @@ class Real:
         self.kept: dict[str, Kept] = {}
         self._numbers = iter(range(10**9))
 
-    def __enter__(self) -> Self:
-        try:
-            self.start_api()
-            self.start_workers()
-            until(self._ready, "the API comes up")
-        except BaseException:
-            self._end()
-            raise
-        return self
+    def begin(self) -> None:
+        self.start_api()
+        self.start_workers()
+        until(self._ready, "the API comes up")
 
     def start_api(self) -> None:
         self.kept["api"] = self._keep("corevaultd", "api", "--port", str(self.port))
@@ -134,12 +126,7 @@ class Real:
         self.kept.clear()
         self.database.dispose()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end()
-
-    def _end(self) -> None:
+    def end(self) -> None:
         self.stop()
         self.api.close()
 
