@@ -33,6 +33,7 @@ from app.privacy.events import GaussianEvent
 from app.vault.signing import Signer
 from benchmarks.environment import environment
 from tests.factories.servers import Postgres
+from tests.ledger.support import Bench
 
 CLIENTS, PROCESSES, ROUNDS, EACH = 32, 2, 12, 8
 SERVER = ("max_connections=100", "synchronous_commit=on", "fsync=on", "shared_buffers=128MB")
@@ -180,20 +181,11 @@ def _charge(name: int, turn: int, index: int) -> Charge:
 
 
 def _open_accounts(url: str, count: int) -> None:
-    database, ledger = Database(make_engine(url)), _ledger()
+    database = Database(make_engine(url))
     upgrade(database.engine)
+    bench = Bench(database, _ledger())
     for number in range(count):
-        with database.write() as tx:
-            ledger.open_account(
-                tx,
-                owner_id="key_bench",
-                population=f"people {number}",
-                dataset_id=f"ds_{number}",
-                unit={"kind": "row"},
-                slots=1_000,
-                epsilon=4.0,
-                delta=1e-6,
-            )
+        bench.open_account(f"ds_{number}", population=f"people {number}", epsilon=4.0)
     database.dispose()
 
 

@@ -20,12 +20,11 @@ from app.db import Database, make_engine
 from app.db.migrations import upgrade
 from app.errors import BudgetExceeded
 from app.ledger import Budget, Charge, Ledger
-from app.privacy.calibration import calibrate
-from app.privacy.events import GaussianEvent
 from app.vault.signing import Signer
+from tests.ledger.support import Bench, costing
 
 RACES, CLIENTS, PROCESSES, SIDE_BY_SIDE = 1_000, 24, 2, 6
-LIMIT, WANTED, DELTA = 0.4, 0.3, 1e-6
+LIMIT, WANTED = 0.4, 0.3
 DATASET = "ds_race"
 
 
@@ -37,17 +36,7 @@ def prepare(path: Path) -> None:
     """An empty migrated database with the one account that is raced for."""
     with _database(path) as database:
         upgrade(database.engine)
-        with database.write() as tx:
-            _ledger().open_account(
-                tx,
-                owner_id="key_race",
-                population="race",
-                dataset_id=DATASET,
-                unit={"kind": "row"},
-                slots=1_000,
-                epsilon=LIMIT,
-                delta=DELTA,
-            )
+        Bench(database, _ledger()).open_account(DATASET, epsilon=LIMIT)
 
 
 def race(path: Path, charge: Charge) -> None:
@@ -85,7 +74,7 @@ def _right(budget: Budget) -> bool:
 
 
 def _races(template: Path, count: int) -> int:
-    charge = _charge()
+    charge = costing(WANTED)
     with ThreadPoolExecutor(SIDE_BY_SIDE) as lanes:
         return sum(lanes.map(lambda _: _race_on_copy(template, charge), range(count)))
 
@@ -95,11 +84,6 @@ def _race_on_copy(template: Path, charge: Charge) -> bool:
         path = Path(shutil.copy(template, folder))
         race(path, charge)
     return True
-
-
-def _charge() -> Charge:
-    noise = calibrate(lambda noise: (GaussianEvent(noise),), WANTED, DELTA)
-    return Charge((GaussianEvent(noise),), answer_length=10, grid_bits=24)
 
 
 def _ledger() -> Ledger:

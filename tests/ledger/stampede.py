@@ -21,11 +21,11 @@ from multiprocessing import get_context
 from app.db import Database, Together, WriteSession, make_engine
 from app.db.migrations import upgrade
 from app.errors import BudgetExceeded
-from app.ledger import Charge, Ledger
+from app.ledger import Ledger
 from app.vault.signing import Signer
 from tests.factories.servers import Postgres
 from tests.ledger import naive
-from tests.ledger.support import DELTA, costing
+from tests.ledger.support import DELTA, Bench, costing
 
 ATTEMPTS, PROCESSES, THREADS, ACCOUNTS = 1_000_000, 2, 8, 8
 LIMIT, SIZES, GIVEN_BACK = 1.0, (0.1, 0.2, 0.3, 0.5), 0.1
@@ -52,7 +52,7 @@ def stampede(url: str, attempts: int) -> int:
     """
     with _database(url) as database:
         for number in range(ACCOUNTS):
-            _open_account(database, number)
+            Bench(database, _LEDGER).open_account(f"ds_{number}", population=f"race {number}", epsilon=LIMIT)
     with get_context("spawn").Pool(PROCESSES) as pool:
         shares = [(url, attempts // PROCESSES, number) for number in range(PROCESSES)]
         held = pool.starmap(_process, shares)
@@ -94,7 +94,7 @@ def _client(database: Database, joined: Together, name: str, attempts: int) -> H
 
 
 def _reserve(tx: WriteSession, *, dataset_id: str, job_id: str, size: float) -> None:
-    _LEDGER.reserve(tx, dataset_id, job_id, _charge(size))
+    _LEDGER.reserve(tx, dataset_id, job_id, costing(size))
 
 
 def check(database: Database, ledger: Ledger, dataset_id: str, held: list[Held]) -> int:
@@ -104,7 +104,7 @@ def check(database: Database, ledger: Ledger, dataset_id: str, held: list[Held])
         Overspent: they cost more than the limit together, or are not what the clients say.
     """
     kept: Counter[float] = sum((part.kept[dataset_id] for part in held), Counter())
-    charges = [_charge(size) for size, count in kept.items() for _ in range(count)]
+    charges = [costing(size) for size, count in kept.items() for _ in range(count)]
     with database.read() as session:
         budget, broken = ledger.budget(session, dataset_id), ledger.verify(session)
     entries = 1 + sum(part.entries[dataset_id] for part in held)
@@ -116,24 +116,6 @@ def check(database: Database, ledger: Ledger, dataset_id: str, held: list[Held])
 
 
 _LEDGER = Ledger(Signer(bytes(32)), max_epsilon=LIMIT)
-
-
-def _charge(size: float) -> Charge:
-    return costing(size)
-
-
-def _open_account(database: Database, number: int) -> None:
-    with database.write() as tx:
-        _LEDGER.open_account(
-            tx,
-            owner_id="key_race",
-            population=f"race {number}",
-            dataset_id=f"ds_{number}",
-            unit={"kind": "row"},
-            slots=1_000,
-            epsilon=LIMIT,
-            delta=DELTA,
-        )
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from app.inference import plans, registry
 from app.inference.protocol import Column, DeclaredFacts, Mechanism, ModelSpec, PlanRequest
 from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
+from tests.workers.support import kinds
 from workers.heartbeat import Heartbeat, Overrun
 from workers.limits import BASE_BYTES, BASE_SECONDS, RunLimits, confined, run_limits
 from workers.runner import Bounds
@@ -95,9 +96,7 @@ def test_a_run_over_its_soft_limits_has_failed_and_is_charged(house: House, owne
     job = house.read(job_id)
     assert (job.status, job.error_code) == (("succeeded", None) if scale == 1 else ("failed", "run_failed"))
     assert (house.charge(job_id), job.attempts) == ("settled", 1)
-    with house.database.read() as session:
-        kinds = [entry.kind for entry in house.ledger.entries(session, job.dataset_id, limit=100, before=None)]
-    assert "frozen" not in kinds
+    assert "frozen" not in kinds(house, job.dataset_id)
 
 
 def test_memory_beyond_the_soft_limit_stops_a_run() -> None:
