@@ -12,9 +12,7 @@ from app.db import now
 from app.services import Services
 from tests.factories import rows
 from tests.factories.datasets import CSV, declared, everything, problem, stored
-from tests.factories.uploads import TABLE, Address, complete, send, sent
-
-Act = Callable[[], httpx.Response]
+from tests.factories.uploads import TABLE, Address, refused, send, sent
 
 
 def end_key(services: Services, key: rows.Key, ending: str) -> None:
@@ -34,15 +32,10 @@ def test_a_key_that_ended_before_changes_nothing(
     sent(client, owner, address, b"abc")
     end_key(services, owner, ending)
     before = everything(services.database, services.areas)
-    for answer in (
-        put(client, owner, address.split("/")[3]),
-        client.post(address.rpartition("/")[0], json={"media_type": "text/csv"}, headers=owner.headers),
-        send(client, owner, address, 3),
-        complete(client, owner, address),
-        client.get(address, headers=owner.headers),
-        client.delete(address, headers=owner.headers),
-    ):
+    begin = client.post(address.rpartition("/")[0], json={"media_type": "text/csv"}, headers=owner.headers)
+    for answer in (put(client, owner, address.split("/")[3]), begin):
         problem(answer, 401, "unauthenticated")
+    refused(client, owner, address, 3, 401, "unauthenticated")
     assert everything(services.database, services.areas) == before
 
 
@@ -101,11 +94,5 @@ def test_what_is_anothers_is_not_found_in_any_position(
         f"/v1/datasets/{dataset_id}/uploads/{foreign}",
         f"/v1/datasets/{upload_id}/uploads/{dataset_id}",
     ):
-        for answer in (
-            client.get(named, headers=stranger.headers),
-            send(client, stranger, named, 3),
-            complete(client, stranger, named),
-            client.delete(named, headers=stranger.headers),
-        ):
-            problem(answer, 404, "not_found")
+        refused(client, stranger, named, 3, 404, "not_found")
     assert everything(services.database, services.areas) == before

@@ -24,7 +24,7 @@ from tests.factories import rows
 from tests.factories.datasets import Check, declared, everything, problem, stored
 from tests.factories.queue import RecordingQueue
 from tests.factories.transport import AppTransport
-from tests.factories.uploads import TABLE, Address, change, complete, left, offset_of, send, sent, sweep
+from tests.factories.uploads import TABLE, Address, change, complete, left, offset_of, refused, send, sent, sweep
 
 
 def test_parts_become_one_content(
@@ -257,13 +257,7 @@ def test_an_upload_that_is_given_up_leaves_nothing(
     address = begun()
     sent(client, owner, address, b"abc", b"def")
     assert client.delete(address, headers=owner.headers).status_code == 204
-    for answer in (
-        client.get(address, headers=owner.headers),
-        send(client, owner, address, 6),
-        complete(client, owner, address),
-        client.delete(address, headers=owner.headers),
-    ):
-        problem(answer, 404, "not_found")
+    refused(client, owner, address, 6, 404, "not_found")
     sweep(services)
     assert left(services) == ([], [], [])
 
@@ -341,10 +335,4 @@ def test_an_upload_is_found_under_its_own_dataset_only(
 ) -> None:
     upload_id, other = begun().rpartition("/")[2], declared(client, owner)["id"]
     address = f"/v1/datasets/{other}/uploads/{upload_id}"
-    for answer in (
-        client.get(address, headers=owner.headers),
-        send(client, owner, address, 0),
-        complete(client, owner, address),
-        client.delete(address, headers=owner.headers),
-    ):
-        problem(answer, 404, "not_found")
+    refused(client, owner, address, 0, 404, "not_found")

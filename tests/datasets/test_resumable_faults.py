@@ -1,9 +1,11 @@
 """Parts that are cut off, overtaken, or lost with their process: kept whole or not at all."""
 
 import dataclasses
+import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +27,9 @@ from tests.factories.datasets import CSV, declared, entries, everything, problem
 from tests.factories.transport import AppTransport
 from tests.factories.uploads import TABLE, Address, change, complete, left, offset_of, send, sent, sweep
 from tests.vault.test_upload_writer import disk_of
+
+# Says what is done while the next part arrives, and by which client.
+Meanwhile = Callable[[Callable[[httpx.Client], None]], httpx.Client]
 
 
 def test_it_survives_a_restart_and_any_process_goes_on(
@@ -56,9 +61,7 @@ def test_of_parts_at_the_same_time_one_is_kept(
 
 
 @pytest.fixture
-def while_a_part_arrives(
-    services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[Callable[[httpx.Client], None]], httpx.Client]]:
+def while_a_part_arrives(services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch) -> Iterator[Meanwhile]:
     """A client whose next part does something else just before its bytes are published."""
     application = create_app(services, metrics=False)
     with httpx.Client(transport=AppTransport(application), base_url="http://corevault.test") as meanwhile:
@@ -81,7 +84,7 @@ def test_while_a_part_arrives_there_is_no_other_and_no_end(
     client: httpx.Client,
     owner: rows.Key,
     begun: Callable[..., Address],
-    while_a_part_arrives: Callable[[Callable[[httpx.Client], None]], httpx.Client],
+    while_a_part_arrives: Meanwhile,
 ) -> None:
     address = begun()
 
@@ -98,7 +101,7 @@ def test_a_part_whose_lease_ran_out_is_overtaken(
     services: Services,
     owner: rows.Key,
     begun: Callable[..., Address],
-    while_a_part_arrives: Callable[[Callable[[httpx.Client], None]], httpx.Client],
+    while_a_part_arrives: Meanwhile,
 ) -> None:
     """W10: what a slow request brings after another has gone on is not kept."""
     address = begun()
@@ -120,7 +123,7 @@ def test_what_ends_while_a_part_arrives_keeps_nothing_of_it(
     owner: rows.Key,
     dataset_id: str,
     begun: Callable[..., Address],
-    while_a_part_arrives: Callable[[Callable[[httpx.Client], None]], httpx.Client],
+    while_a_part_arrives: Meanwhile,
     end: str,
 ) -> None:
     address = begun()
@@ -177,24 +180,31 @@ def test_a_full_disk_is_unavailable_and_leaves_nothing(
         assert sent(client, owner, address, body) == len(body)
 
 
+@contextmanager
+def crashing(step: str) -> Iterator[None]:
+    """The process of a part is lost at that step, and gives nothing up."""
+
+    def crash(*_: object) -> None:
+        raise RuntimeError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts.Part, "give_up", lambda _: None)
+        patch.setattr(parts.Part, step, crash)
+        yield
+
+
 @pytest.mark.parametrize("moment", ["claimed", "published"])
 def test_what_a_crashed_process_leaves_is_found(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
     begun: Callable[..., Address],
-    monkeypatch: pytest.MonkeyPatch,
     moment: str,
 ) -> None:
     """W10: an object's name is durable before its first byte; the upload goes on once the lease has run out."""
     address = begun()
 
-    def crash(*_: object) -> None:
-        raise RuntimeError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(parts.Part, "give_up", lambda _: None)
-        patch.setattr(parts.Part, "writer" if moment == "claimed" else "keep", crash)
+    with crashing("writer" if moment == "claimed" else "keep"):
         problem(send(client, owner, address, 0), 500, "internal")
     problem(send(client, owner, address, 0), 409, "state_conflict")
     change(services, lease_until=now() - timedelta(seconds=1))
@@ -209,7 +219,7 @@ def test_nothing_is_stored_behind_the_back_of_the_sweep(
     services: Services,
     owner: rows.Key,
     begun: Callable[..., Address],
-    while_a_part_arrives: Callable[[Callable[[httpx.Client], None]], httpx.Client],
+    while_a_part_arrives: Meanwhile,
 ) -> None:
     """W10: a part that stalls until its upload is swept away, and then arrives, in a store that takes it whole."""
     address = begun()
@@ -251,17 +261,12 @@ def test_what_is_completed_while_the_sweep_looks_is_not_swept(
 
 
 def test_a_request_that_died_does_not_count_for_a_day(
-    client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+    client: httpx.Client, services: Services, owner: rows.Key
 ) -> None:
     """Nobody can complete or delete an upload that was one request, so it must not use up the owner's share of them."""
 
-    def crash(*_: object) -> None:
-        raise RuntimeError
-
     address = f"/v1/datasets/{declared(client, owner)['id']}/content"
-    with monkeypatch.context() as patch:
-        patch.setattr(parts.Part, "give_up", lambda _: None)
-        patch.setattr(parts.Part, "keep", crash)
+    with crashing("keep"):
         problem(client.put(address, content=TABLE, headers=owner.headers | CSV), 500, "internal")
     with services.database.read() as session:
         upload = session.query(Upload).one()
@@ -300,6 +305,6 @@ def test_w1_the_announced_digest_is_for_the_worker_alone(
         box = session.query(Upload).one().sealed_digest
     assert box is not None
     opened = bytes(SealedBox(secret).decrypt(box))[:32]
-    assert digest(TABLE) == f"sha-256=:{__import__('base64').b64encode(opened).decode()}:"
+    assert opened == hashlib.sha256(TABLE).digest()
     with database.read() as session:
         assert session.query(Dataset).one().deleted_at is None

@@ -8,7 +8,7 @@ from app.datasets.disposal import Disposal
 from app.datasets.uploads.models import Upload, UploadPart
 from app.services import Services
 from app.vault.areas import WorkerAreas
-from tests.factories.datasets import stored
+from tests.factories.datasets import problem, stored
 from tests.factories.rows import Key
 
 Address = str
@@ -42,6 +42,17 @@ def sent(client: httpx.Client, key: Key, address: Address, *bodies: bytes) -> in
 
 def complete(client: httpx.Client, key: Key, address: Address, **headers: str) -> httpx.Response:
     return client.post(f"{address}/complete", headers=key.headers | headers)
+
+
+def refused(client: httpx.Client, key: Key, address: Address, offset: int, status: int, code: str) -> None:
+    """Whatever ``key`` asks of the upload is answered so, also a part that goes where the last one ended."""
+    for answer in (
+        client.get(address, headers=key.headers),
+        send(client, key, address, offset),
+        complete(client, key, address),
+        client.delete(address, headers=key.headers),
+    ):
+        problem(answer, status, code)
 
 
 def sweep(services: Services) -> None:
