@@ -8,19 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.ledger.encoding import canonical, pack, packed_once, unpack
-
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53) + 1, 2**53 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
-    max_leaves=12,
-)
+from tests.factories.json_values import JSON_VALUES
 
 
-@given(json_values)
+@given(JSON_VALUES)
 def test_the_quick_way_says_what_the_library_says(value: Any) -> None:
     assert canonical(value) == rfc8785.dumps(value)
 

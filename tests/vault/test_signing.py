@@ -8,23 +8,13 @@ from typing import Any
 import pytest
 import rfc8785
 from hypothesis import given
-from hypothesis import strategies as st
 from nacl.signing import SigningKey, VerifyKey
 
 from app.vault.signing import KeyRing, Signer, verify
+from tests.factories.json_values import JSON_VALUES
 
 SEED = bytes(range(32))
 STATEMENT = {"b": [1, 2.5, None, True], "a": {"ä": "x", "n": -0.0}}
-
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53) + 1, 2**53 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def test_signature_is_ed25519_over_the_canonical_form() -> None:
@@ -37,7 +27,7 @@ def test_signature_is_ed25519_over_the_canonical_form() -> None:
     assert signed["statement"] == STATEMENT
 
 
-@given(json_values)
+@given(JSON_VALUES)
 def test_what_was_signed_verifies(value: Any) -> None:
     signer = Signer(SEED)
     assert verify(signer.sign({"value": value}), signer.public_key)
