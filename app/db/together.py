@@ -11,7 +11,9 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import SessionTransaction
 
 from app.db.lines import Line
 from app.db.session import Database, WriteSession, commit
@@ -21,8 +23,11 @@ T = TypeVar("T")
 PATIENCE_MS = 50
 """How long a call waits for a lock while it keeps the locks of those before it: else two groups could each hold what
 the other one wants. It is then called again, alone."""
+ALONE_PATIENCE_MS = 250
+"""The same for one that is in front of the line alone: others gather behind it, and most want another lock."""
 TOGETHER_SECONDS = 0.025
 """No call joins a transaction that has been open for longer."""
+LOCK_NOT_AVAILABLE = "55P03"
 Prepare = Callable[[WriteSession, Sequence[str]], None]
 _Mode = Literal["create_savepoint", "rollback_only"]
 
@@ -92,9 +97,17 @@ class Together:
 
     def _alone(self, call: Call[Any]) -> None:
         """In front of the line, so that others gather behind it until it is committed, and no longer."""
+        call.hooks = []  # there are some of an attempt that was not kept, perhaps
+
+        def action(session: WriteSession) -> Any:
+            event.listen(session, "after_begin", _be_patient_alone, once=True)
+            return call.action(session)
+
         try:
-            call.value = self._database.transact(call.action, later=call.hooks)
+            call.value = self._database.transact(action, later=call.hooks)
         except Exception as error:  # noqa: BLE001  (raised again to whoever said it)
+            if _gave_up(error):
+                return
             call.error = error
         call.settled = True
 
@@ -102,8 +115,7 @@ class Together:
         number, until = 0, time.monotonic() + TOGETHER_SECONDS
         try:
             with self._database.connection() as connection:
-                if connection.dialect.name == "postgresql":
-                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {PATIENCE_MS}")
+                _be_patient(connection, PATIENCE_MS)
                 shared: dict[Any, Any] = {}
                 if mode == "rollback_only":
                     self._take_locks(connection, calls, shared)
@@ -141,6 +153,19 @@ class Together:
                 call.error = error
             call.hooks = self._database.hooks(session, kept=call.error is None)
             call.attempted = True
+
+
+def _be_patient(connection: Connection, milliseconds: int) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+
+
+def _be_patient_alone(_: WriteSession, __: SessionTransaction, connection: Connection) -> None:
+    _be_patient(connection, ALONE_PATIENCE_MS)
+
+
+def _gave_up(error: Exception) -> bool:
+    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) == LOCK_NOT_AVAILABLE
 
 
 def _end(connection: Connection, calls: Sequence[Call[Any]]) -> None:

@@ -82,7 +82,9 @@ def _submit(
 
         return idempotent(tx, caller.id, request, produce, lifetime=None)
 
-    return services.together.transact(submitted, body.dataset_id if seen else None)
+    if not seen:  # most likely a refusal: those in line would begin again because of it, and wait for its reasons
+        return services.database.transact(submitted)
+    return services.together.transact(submitted, body.dataset_id)
 
 
 @router.get("/jobs")

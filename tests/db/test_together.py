@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from unittest.mock import patch
 
 import pytest
 import sqlalchemy as sa
 
 from app.db import Database, Together, WriteSession, together
-from app.db.session import UNANSWERED
+from app.db.session import UNANSWERED, commit
 from app.errors import DependencyUnavailable, StateConflict
 from tests.factories.line import SETTLE_SECONDS, at_once
 
@@ -198,3 +199,47 @@ def test_nobody_waits_for_what_follows_a_commit(joined: Together) -> None:
         assert pool.submit(joined.transact, lambda _: "on").result(SETTLE_SECONDS / 2) == "on"
         go_on.set()
         stuck.result(SETTLE_SECONDS)
+
+
+@pytest.mark.services
+def test_one_that_waits_for_a_lock_holds_up_no_other(database: Database, joined: Together) -> None:
+    """Its lock is let go only after the other has its answer; otherwise it would be refused by then."""
+    with database.write() as tx:
+        tx.execute(sa.text("INSERT INTO notes VALUES ('held')"))
+    held = sa.text("UPDATE notes SET name = name WHERE name = 'held'")
+    entered = threading.Event()
+
+    def waits(tx: WriteSession) -> str:
+        entered.set()
+        tx.execute(held)
+        return "after all"
+
+    with ThreadPoolExecutor(1) as pool:
+        with database.write() as tx:
+            tx.execute(held)
+            waiting = pool.submit(joined.transact, waits)
+            assert entered.wait(SETTLE_SECONDS)
+            assert joined.transact(note("other")) == "other"
+            assert not waiting.done()
+        assert waiting.result() == "after all"
+
+
+def test_what_an_attempt_asked_for_that_was_not_kept_is_not_done(database: Database, joined: Together) -> None:
+    """The joint commit fails, there is time for one of the two only, and the other is then called alone."""
+    ran: list[int] = []
+    turns: list[int] = []
+
+    def hooked(tx: WriteSession) -> None:
+        turns.append(len(turns))
+        tx.after_commit(partial(ran.append, turns[-1]))
+
+    with patch.object(together, "TOGETHER_SECONDS", 60.0), patch.object(together, "commit") as failing:
+
+        def fail_once(_: object) -> None:
+            together.TOGETHER_SECONDS, failing.side_effect = 0.0, commit
+            raise sa.exc.OperationalError("COMMIT", None, Exception())
+
+        failing.side_effect = fail_once
+        told = at_once(joined, [note("a"), hooked])
+    assert [each.exception() for each in told] == [None, None]
+    assert (turns, ran) == ([0, 1], [1])

@@ -1,5 +1,6 @@
 """Quotes and jobs over HTTP: prices, refusals, who may do what, and what a refusal leaves behind."""
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -7,7 +8,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from app.datasets.models import Content, Dataset
-from app.db import now
+from app.db import Together, WriteSession, now
 from app.privacy.accounting import cost
 from app.privacy.events import GaussianEvent, SelfComposedEvent
 from tests.factories import rows
@@ -377,3 +378,21 @@ def test_deleting_the_dataset_ends_its_queued_jobs(
     job = api.get(f"/v1/jobs/{job_id}", headers=owner.headers).json()
     assert (job["status"], job["error"]) == ("failed", {"code": "dataset_deleted"})
     assert house.charge(job_id) == "voided"
+
+
+def test_what_has_no_price_stands_in_no_line(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused, it would have all of those do their work again that share its transaction."""
+    stood: list[str] = []
+    transact = Together.transact
+
+    def seen(joined: Together, action: Callable[[WriteSession], Any], name: str | None = None) -> Any:
+        stood.append(str(name))
+        return transact(joined, action, name)
+
+    monkeypatch.setattr(Together, "transact", seen)
+    problem(api.post("/v1/jobs", json=job_body("ds_none"), headers=analyst.headers), 404, "not_found")
+    assert stood == []
+    assert api.post("/v1/jobs", json=job_body(dataset_id), headers=analyst.headers).status_code == 202
+    assert stood == [dataset_id]
