@@ -16,6 +16,14 @@ from sqlalchemy.pool import ConnectionPoolEntry
 CONNECTIONS = 10
 TIMEOUTS_MS = {"lock_timeout": 15_000, "statement_timeout": 60_000, "idle_in_transaction_session_timeout": 60_000}
 POOL_TIMEOUT_SECONDS, CONNECT_TIMEOUT_SECONDS = 15, 5
+SILENT_PEER = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+"""A server whose machine or network is gone, and so cannot say it, is given up after half a minute. (Left to the system
+that takes a quarter of an hour or more, and one that waits may hold up others.)"""
 PING_AFTER_SECONDS = 2.0
 BUSY_TIMEOUT_MS = 30_000
 LOG_TIMEOUT_MS = 1_000
@@ -45,7 +53,7 @@ def make_engine(url: str, connections: int = CONNECTIONS) -> Engine:
 
 
 def _postgresql(url: str, connections: int) -> Engine:
-    """Nothing waits for ever: not for a lock, not for a statement, nor a lock for a client that fell silent."""
+    """Nothing waits for ever: not for a lock, a statement or a server that is gone, nor a lock for a silent client."""
     limits = " ".join(f"-c {name}={milliseconds}" for name, milliseconds in TIMEOUTS_MS.items())
     engine = create_engine(
         url,
@@ -53,7 +61,12 @@ def _postgresql(url: str, connections: int) -> Engine:
         pool_size=connections,
         max_overflow=0,
         pool_timeout=POOL_TIMEOUT_SECONDS,
-        connect_args={"options": limits, "connect_timeout": CONNECT_TIMEOUT_SECONDS, "prepare_threshold": 2},
+        connect_args={
+            "options": limits,
+            "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+            "prepare_threshold": 2,
+            **SILENT_PEER,
+        },
     )
     event.listen(engine, "checkin", _note_time)
     event.listen(engine, "checkout", _ping_if_idle)

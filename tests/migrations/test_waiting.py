@@ -1,7 +1,10 @@
 """Nothing waits for ever on PostgreSQL: not a migrator, not a transaction, not a lock of a client that fell silent."""
 
+import os
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -16,6 +19,7 @@ from tests.factories import stack
 from tests.ledger.support import SEED, Bench, costing
 
 pytestmark = pytest.mark.services
+_WHEN_SILENT = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
 
 
 @pytest.fixture
@@ -59,6 +63,18 @@ def test_every_connection_has_its_limits(database_url: str) -> None:
             setting = sa.text("SELECT setting::int FROM pg_settings WHERE name = :name")
             assert session.scalar(setting, {"name": name}) == milliseconds
         assert session.scalar(sa.text("SHOW transaction_isolation")) == "read committed"
+    database.dispose()
+
+
+def test_a_server_that_vanishes_is_given_up(database_url: str) -> None:
+    """The system is told to; it can only be seen to where a network is cut."""
+    database = Database(make_engine(database_url))
+    with database.read() as session:
+        driver: Any = session.connection().connection.driver_connection
+        with socket.socket(fileno=os.dup(driver.fileno())) as connected:
+            asked = [connected.getsockopt(socket.IPPROTO_TCP, option) for option in _WHEN_SILENT]
+        assert connected.family in {socket.AF_INET, socket.AF_INET6}
+    assert asked == [10, 5, 4, 30_000]
     database.dispose()
 
 
