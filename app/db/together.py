@@ -174,6 +174,7 @@ def _end(connection: Connection, calls: Sequence[Call[Any]]) -> None:
         commit(connection)
     except DependencyUnavailable as error:  # perhaps it was kept: nobody may be told that it was not
         for call in calls:
-            call.error, call.hooks = DependencyUnavailable(error.detail), []
+            call.hooks = [] if call.error is None else call.hooks  # what a refusal asked for holds in any case
+            call.error = DependencyUnavailable(error.detail)
     for call in calls:
         call.settled = True

@@ -207,8 +207,16 @@ def cached(session: ReadSession, dataset_id: str) -> Account:
 
 
 def believed(account: Account) -> Balance:
-    """The cached balance, good enough to read; nothing fits into it once the account is frozen."""
-    return replace(Balance.from_json(account.stored.whole()), frozen=account.frozen_at is not None)
+    """The cached balance, good enough to read; nothing fits into it once the account is frozen.
+
+    Raises:
+        StateConflict: somebody has edited it, so that it cannot even be read; the next charge will freeze the account.
+    """
+    try:
+        balance = Balance.from_json(account.stored.whole())
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+        raise StateConflict(FROZEN_DETAIL) from None
+    return replace(balance, frozen=account.frozen_at is not None)
 
 
 def serialise(tx: WriteSession, name: str) -> None:

@@ -91,12 +91,16 @@ def test_nobody_is_told_before_it_is_durable(database: Database, joined: Togethe
     def lost(_: object) -> None:
         raise DependencyUnavailable(UNANSWERED)
 
+    def condemned(tx: WriteSession) -> None:
+        tx.after_rollback(lambda _: done.append("frozen"))
+        raise StateConflict("No.")
+
     with patch.object(together, "commit", lost):
-        told = at_once(joined, [note("a"), hooked, note("b", StateConflict("No."))])
+        told = at_once(joined, [note("a"), hooked, condemned])
     for each in told:
         with pytest.raises(DependencyUnavailable, match="Idempotency-Key"):
             each.result()
-    assert (done, notes(database)) == ([], set())
+    assert (done, notes(database)) == (["frozen"], set())
 
 
 def test_what_is_not_kept_together_is_done_alone(database: Database, joined: Together) -> None:

@@ -140,6 +140,20 @@ def test_a_cached_amount_is_not_believed(bench: Bench, victim: str, where: str, 
     assert bench.verify() == (victim,)
 
 
+@pytest.mark.parametrize("where", ["balance", "limits"])
+def test_a_balance_that_cannot_be_read_is_refused_and_frozen(bench: Bench, victim: str, where: str) -> None:
+    """W11: also by who only wants to know what something costs."""
+    edit(bench, "ledger_accounts", victim, lambda _: {where: {}}, newest=True)
+    for read in (bench.budget, lambda: bench.preview(costing(0.1))):
+        with pytest.raises(StateConflict, match="frozen"):
+            read()
+    with pytest.raises(StateConflict, match="frozen"):
+        bench.reserve("job_3", costing(0.1))
+    with bench.database.read() as session:
+        query = sa.text("SELECT frozen_at IS NOT NULL FROM ledger_accounts WHERE id = :id")
+        assert session.scalar(query, {"id": victim})
+
+
 def test_a_mismatch_freezes_for_good(bench: Bench, victim: str) -> None:
     """Found in a transaction that is rolled back, and undone by the intruder afterwards: the account stays frozen."""
     edit(bench, "ledger_accounts", victim, lambda row: {"balance": {**row.balance, "settled": 0}}, newest=True)
