@@ -85,7 +85,10 @@ class OffsetMismatch(CorevaultError):
 
 class BudgetExceeded(CorevaultError):
     code = "budget_exceeded"
-    default = "The budget does not cover this job; ask for less epsilon, or ask the owner for more budget."
+    default = (
+        "The budget does not cover this job; ask for what remains at most, or ask the owner for more budget. What "
+        "remains is the largest single job that fits, a little less than what is not spent."
+    )
 
 
 class PreconditionFailed(CorevaultError):

@@ -16,7 +16,7 @@ Host = Annotated[str, typer.Option(envvar="COREVAULT_HOST", help="Address to lis
 Port = Annotated[
     int, typer.Option(envvar="COREVAULT_PORT", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
 ]
-DataDir = Annotated[Path | None, typer.Option(help="Folder of the installation [default: ./corevault-data].")]
+DataDir = Annotated[Path | None, typer.Option(help="Folder of the installation; ./corevault-data if none is named.")]
 
 cli = typer.Typer(
     name="corevaultd",
@@ -118,10 +118,13 @@ def reconcile(
 def admin_key(file: Path, data_dir: DataDir = None) -> None:
     """Create an admin key and write it to FILE, which must not exist; to standard output for `-`."""
     with explained():
+        settings = load_settings(data_dir=data_dir)
         if str(file) == "-":
-            typer.echo(installation.new_admin_key(load_settings(data_dir=data_dir)))
-        elif not installation.write_admin_key(load_settings(data_dir=data_dir), file):
+            typer.echo(installation.new_admin_key(settings))
+        elif not installation.write_admin_key(settings, file):
             fail(f"{file} exists; nothing was created")
+        else:
+            typer.echo(f"{file} holds an administrator's key of {settings.data_dir.resolve()}", err=True)
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from app.cli.failures import explained, fail, load_settings
 from app.cli.up import child_environment, script
 from app.vault import escrow, rotation
 
-DataDir = Annotated[Path | None, typer.Option(help="Folder of the installation [default: ./corevault-data].")]
-ApiShare = Annotated[Path | None, typer.Option(help="Folder of the API's share [default: api/ among the keys].")]
+DataDir = Annotated[Path | None, typer.Option(help="Folder of the installation; ./corevault-data if none is named.")]
+ApiShare = Annotated[Path | None, typer.Option(help="Folder of the API's share; api/ among the keys if none is named.")]
 
 keys_cli = typer.Typer(
     help="Create the key files that are missing; with a command, rotate, escrow or restore them.",

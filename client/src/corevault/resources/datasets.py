@@ -146,7 +146,10 @@ class Datasets:
             if (newest or dataset.status) == "rejected":
                 raise ContentRejected((dataset.content.rejection if dataset.content else None) or "unknown")
             if time.monotonic() > deadline:
-                raise WaitTimeout("The content is not ready yet; it is still being read.")
+                missing = "Nothing was uploaded yet; call datasets.upload."
+                raise WaitTimeout(
+                    missing if newest is None else "The content is not ready yet; it is still being read."
+                )
             time.sleep(poll_seconds)
 
     def budget(self, dataset_id: str) -> Budget:
