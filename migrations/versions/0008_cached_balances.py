@@ -27,10 +27,7 @@ def upgrade() -> None:
     op.add_column("ledger_accounts", sa.Column("limits", sa.JSON(), nullable=True))
     connection, accounts = op.get_bind(), _accounts()
     for account_id, balance, snapshot in connection.execute(_read(accounts, "balance", "snapshot")).all():
-        counted = {name: value for name, value in balance.items() if name != "live"}
-        limits, amounts = _split(counted | {"unended": len(balance["live"])})
-        values = {"limits": limits, "balance": amounts, "checkpoint": snapshot["checkpoint"]}
-        connection.execute(sa.update(accounts).where(accounts.c.id == account_id).values(values))
+        connection.execute(sa.update(accounts).where(accounts.c.id == account_id).values(_cached(balance, snapshot)))
     with op.batch_alter_table("ledger_accounts") as table:
         table.alter_column("checkpoint", existing_type=sa.Integer(), nullable=False)
         table.alter_column("limits", existing_type=sa.JSON(), nullable=False)
@@ -44,6 +41,16 @@ def downgrade() -> None:
     with op.batch_alter_table("ledger_accounts") as table:
         table.drop_column("checkpoint")
         table.drop_column("limits")
+
+
+def _cached(balance: Document, snapshot: Document) -> Document:
+    """What somebody has edited past reading stays as it is, for the ledger to freeze: others' accounts go on."""
+    try:
+        counted = {name: value for name, value in balance.items() if name != "live"}
+        limits, amounts = _split(counted | {"unended": len(balance["live"])})
+        return {"limits": limits, "balance": amounts, "checkpoint": int(snapshot["checkpoint"])}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {"limits": {}, "balance": balance, "checkpoint": 0}
 
 
 def _accounts() -> sa.TableClause:

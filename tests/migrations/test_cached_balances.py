@@ -1,0 +1,71 @@
+"""Revision 0008: accounts are taken along as they are, those that somebody has edited included."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from app.db import Database, make_engine
+from app.db.migrations import downgrade, upgrade
+from app.errors import StateConflict
+from app.ledger import Ledger
+from app.vault.signing import Signer
+from tests.factories import stack
+from tests.ledger.support import SEED, Bench, costing
+
+ACCOUNTS = sa.table("ledger_accounts", sa.column("population"), sa.column("balance", sa.JSON()))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """A settled and a reserved job on one account, another account beside it, as revision 0007 has them."""
+    if stack.on_services():
+        with stack.fresh_database() as url, at_0007(url) as bench:
+            yield bench
+    else:
+        with at_0007(f"sqlite:///{tmp_path / 'old.sqlite3'}") as bench:
+            yield bench
+
+
+@contextmanager
+def at_0007(url: str) -> Iterator[Bench]:
+    engine = make_engine(url)
+    upgrade(engine)
+    bench = Bench(Database(engine), Ledger(Signer(SEED), max_epsilon=20.0))
+    bench.open_account("ds_a")
+    bench.open_account("ds_b", population="others")
+    bench.run("job_1", costing(0.5))
+    bench.reserve("job_2", costing(0.25))
+    downgrade(engine, "0007")
+    yield bench
+    engine.dispose()
+
+
+def test_what_was_reserved_goes_on(bench: Bench) -> None:
+    """Also after going back and forth: the list of open reservations is made again from the entries."""
+    engine = bench.database.engine
+    upgrade(engine)
+    assert (bench.verify(), bench.budget().jobs.reserved, bench.budget().jobs.settled) == ((), 1, 1)
+    downgrade(engine, "0007")
+    with engine.connect() as connection:
+        balance: Any = connection.scalar(sa.select(ACCOUNTS.c.balance).where(ACCOUNTS.c.population == "people"))
+    assert list(balance["live"]) == ["job_2"]
+    upgrade(engine)
+    bench.open("job_2")
+    bench.settle("job_2")
+    assert bench.verify() == ()
+
+
+@pytest.mark.parametrize("edited", [{}, [], {"live": 3}])
+def test_an_account_that_was_edited_stops_no_upgrade(bench: Bench, edited: Any) -> None:
+    """W11: it is frozen as soon as anybody wants something of it."""
+    with bench.database.write() as tx:
+        tx.execute(sa.update(ACCOUNTS).where(ACCOUNTS.c.population == "others").values(balance=edited))
+    upgrade(bench.database.engine)
+    bench.reserve("job_3", costing(0.1))
+    with pytest.raises(StateConflict, match="frozen"):
+        bench.reserve("job_4", costing(0.1), "ds_b")
+    assert len(bench.verify()) == 1
