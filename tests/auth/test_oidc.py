@@ -253,11 +253,20 @@ def test_the_token_says_the_role_each_time(
     assert listed["last_used_at"] is not None
 
 
-def test_keys_are_fetched_once_and_a_new_one_is_looked_for_once_a_minute(
-    service: SignInService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Clock:
+    """Stands still unless it is moved."""
+
     at = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: at)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", lambda: clock.at)
+    return clock
+
+
+def test_keys_are_fetched_once_and_a_new_one_is_looked_for_once_a_minute(service: SignInService, clock: Clock) -> None:
     verifier = _verifier(service, jwks_url=service.jwks_url)
     for _ in range(3):
         verifier.verify(service.token())
@@ -266,51 +275,43 @@ def test_keys_are_fetched_once_and_a_new_one_is_looked_for_once_a_minute(
         with pytest.raises(Unauthenticated):
             verifier.verify(service.token("second"))
     assert service.asked == ["/keys"]
-    at += 60
+    clock.at += 60
     verifier.verify(service.token("second"))
     assert service.asked == ["/keys"] * 2
 
 
-def test_a_key_that_was_withdrawn_ends_within_the_hour(service: SignInService, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: at)
+def test_a_key_that_was_withdrawn_ends_within_the_hour(service: SignInService, clock: Clock) -> None:
     verifier, token = _verifier(service), service.token()
     verifier.verify(token)
     service.answer("/keys", {"keys": []})
-    at += 3601
+    clock.at += 3601
     with pytest.raises(Unauthenticated):
         verifier.verify(token)
 
 
 def test_a_service_that_is_away_later_does_not_lock_out_those_whose_keys_are_known(
-    service: SignInService, monkeypatch: pytest.MonkeyPatch
+    service: SignInService, clock: Clock
 ) -> None:
-    at = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: at)
     verifier = _verifier(service)
     verifier.verify(service.token())
     service.answer("/keys", {}, 503)
-    at += 3601
+    clock.at += 3601
     assert verifier.verify(service.token()).role == "owner"
 
 
-def test_nobody_is_believed_by_keys_that_are_older_than_a_day(
-    service: SignInService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_is_believed_by_keys_that_are_older_than_a_day(service: SignInService, clock: Clock) -> None:
     """They may have been withdrawn, for a reason; and the sign-in service is asked again all the while."""
-    at = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: at)
     verifier = _verifier(service)
     verifier.verify(service.token())
     listed = json.loads(service.answers["/keys"][2])
     service.answer("/keys", {}, 503)
-    at += 24 * 3600
+    clock.at += 24 * 3600
     assert verifier.verify(service.token()).role == "owner"
-    at += 1
+    clock.at += 1
     with pytest.raises(DependencyUnavailable):
         verifier.verify(service.token())
     service.answer("/keys", listed)
-    at += 60
+    clock.at += 60
     assert verifier.verify(service.token()).role == "owner"
 
 

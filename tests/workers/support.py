@@ -15,6 +15,16 @@ from app.releases.models import Release
 from tests.factories.worker import House, MemoryRows
 from workers.assignments import Assignment
 
+TARGETS: Mapping[str, str | None] = {
+    "logistic-regression": "sick",
+    "probit-regression": "sick",
+    "linear-regression": "dose",
+    "multinomial-logistic": "group",
+    "poisson-regression": "visits",
+    "gaussian-mean": None,
+}
+"""What each family is asked to predict."""
+
 
 class Interfering(MemoryRows):
     """Does something to the world when its rows are gathered, in mid-run."""

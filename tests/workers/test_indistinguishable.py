@@ -22,6 +22,7 @@ from app.inference import registry
 from tests.factories import rows
 from tests.factories.datasets import declared, uploaded
 from tests.factories.worker import House, make_house
+from tests.workers.support import TARGETS
 from workers import computation
 from workers.runner import Pace
 
@@ -42,14 +43,6 @@ COLUMNS: list[dict[str, Any]] = [
     {"name": "sick", "type": "binary"},
     {"name": "visits", "type": "integer", "lower": 0, "upper": 20},
 ]
-TARGETS = {
-    "logistic-regression": "sick",
-    "probit-regression": "sick",
-    "linear-regression": "dose",
-    "multinomial-logistic": "group",
-    "poisson-regression": "visits",
-    "gaussian-mean": None,
-}
 PAIRS = [
     ("dp-psvi-surrogate", "logistic-regression"),
     ("dp-psvi-surrogate", "multinomial-logistic"),

@@ -17,19 +17,11 @@ from app.inference import plans, registry
 from app.inference.protocol import Column, DeclaredFacts, Mechanism, ModelSpec, PlanRequest
 from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
-from tests.workers.support import kinds
+from tests.workers.support import TARGETS, kinds
 from workers.heartbeat import Heartbeat, Overrun
 from workers.limits import BASE_BYTES, BASE_SECONDS, RunLimits, confined, run_limits
 from workers.runner import Bounds
 
-TARGETS: Mapping[str, str | None] = {
-    "logistic-regression": "sick",
-    "probit-regression": "sick",
-    "linear-regression": "dose",
-    "multinomial-logistic": "group",
-    "poisson-regression": "visits",
-    "gaussian-mean": None,
-}
 COLUMNS = (
     Column("age", "integer", 0, 100),
     Column("dose", "real", -5, 5),

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from app.inference.laplace import Laplace, laplace
 from app.inference.mechanisms import GRID, NoiseSource
+from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.problems import Problem, model_for
 from app.inference.protocol import (
@@ -26,7 +27,9 @@ from app.inference.protocol import (
     Question,
 )
 from app.inference.registry import method
+from app.inference.rng import sampling_generator
 from app.inference.runner import run
+from app.inference.surrogate.state import State
 from tests.inference.support import Table, divergence
 
 METHOD: Final = "dp-psvi-surrogate"
@@ -169,3 +172,15 @@ def losses(case: Case, points: Pseudocoreset) -> tuple[float, float]:
     found = posterior(problem, points.u, points.y, points.weight)
     prior = posterior(problem, points.u, points.y, np.zeros(len(points.weight)))
     return divergence(found, exact), divergence(prior, exact)
+
+
+def ended(case: Case, epsilon: float) -> State:
+    """The state after all planned steps, with noise that is fixed."""
+    chosen, plan, rng = DpPsviSurrogate(), case.plan(epsilon), np.random.default_rng(0)
+    asked = ClippedGaussianOracle(
+        case.problem.model, plan, case.facts, case.table(), noise=Drawn(0), sampling=sampling_generator()
+    )
+    state = chosen.init(plan, case.facts, rng)
+    for _ in range(plan.steps):
+        state, _ = chosen.step(rng, state, asked)
+    return state

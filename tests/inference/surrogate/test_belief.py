@@ -7,28 +7,17 @@ from functools import cache
 import numpy as np
 import pytest
 
-from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.rng import sampling_generator
 from app.inference.surrogate import belief
 from app.inference.surrogate.belief import believable
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, Drawn
+from tests.inference.surrogate.tables import Case, ended
 
 FAMILIES = ("linear-regression", "poisson-regression", "gaussian-mean", "logistic-regression")
 
 
 @cache
 def _ended(family: str) -> State:
-    case = Case(family, features=2)
-    method, plan, rng = DpPsviSurrogate(), case.plan(1.0), np.random.default_rng(0)
-    asked = ClippedGaussianOracle(
-        case.problem.model, plan, case.facts, case.table(), noise=Drawn(0), sampling=sampling_generator()
-    )
-    state = method.init(plan, case.facts, rng)
-    for _ in range(plan.steps):
-        state, _ = method.step(rng, state, asked)
-    return state
+    return ended(Case(family, features=2), 1.0)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

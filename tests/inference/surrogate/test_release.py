@@ -7,26 +7,16 @@ import numpy as np
 import pytest
 
 from app.inference.fitting.fit import Fitted
-from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.rng import sampling_generator
 from app.inference.surrogate.release import MOST_FIT, MOST_SURPRISE, released
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, Drawn
+from tests.inference.surrogate.tables import Case, ended
 
 CASE = Case(features=3)
 
 
 @cache
 def _ended() -> State:
-    method, plan, rng = DpPsviSurrogate(), CASE.plan(2.0), np.random.default_rng(0)
-    asked = ClippedGaussianOracle(
-        CASE.problem.model, plan, CASE.facts, CASE.table(), noise=Drawn(0), sampling=sampling_generator()
-    )
-    state = method.init(plan, CASE.facts, rng)
-    for _ in range(plan.steps):
-        state, _ = method.step(rng, state, asked)
-    return state
+    return ended(Case(features=3), 2.0)
 
 
 def _points() -> Fitted:
