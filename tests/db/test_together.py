@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -16,7 +17,7 @@ from app.db.session import UNANSWERED, commit
 from app.errors import DependencyUnavailable, StateConflict
 from tests.factories.line import SETTLE_SECONDS, at_once
 
-WHO: ContextVar[str] = ContextVar("who")
+WHO: ContextVar[str | None] = ContextVar("who")
 
 
 @pytest.fixture
@@ -138,17 +139,21 @@ def test_hooks_run_once_and_in_their_own_thread(database: Database, joined: Toge
     assert notes(database) == {"kept all the same"}
 
 
-def test_each_runs_in_the_context_of_its_own_request(joined: Together) -> None:
-    def speak(name: str) -> Callable[[], str]:
-        def run() -> str:
-            WHO.set(name)
-            return joined.transact(lambda _: WHO.get())
+class Speaking(Together):
+    """Whoever stands in its line has a context of his own, which tells his name."""
 
-        return run
+    def transact(self, action: Callable[[WriteSession], Any], name: str | None = None) -> Any:
+        WHO.set(name)
+        return super().transact(action)
 
-    with ThreadPoolExecutor(8) as pool:
-        told = [pool.submit(speak(f"n{number}")) for number in range(64)]
-    assert [each.result() for each in told] == [f"n{number}" for number in range(64)]
+
+@pytest.mark.parametrize("refused", [False, True], ids=["all at one go", "one by one"])
+def test_each_runs_in_the_context_of_its_own_request(database: Database, joined: Together, refused: bool) -> None:
+    names = [f"n{number}" for number in range(8)]
+    actions = [lambda _: WHO.get()] * 8 + [note("a", StateConflict("No.")) if refused else note("a")]
+    with patch.object(together, "TOGETHER_SECONDS", 60.0):
+        told = at_once(Speaking(database), actions, [*names, "last"])
+    assert [each.result() for each in told[:8]] == names
 
 
 @pytest.mark.services
