@@ -220,6 +220,33 @@ def test_a_rollback_of_one_account_is_noticed_by_its_checkpoints(bench: Bench, v
         bench.reserve("job_3", costing(0.4))
 
 
+def test_a_rollback_to_what_a_process_remembers_is_noticed(bench: Bench, victim: str) -> None:
+    """W11: this process saw the account as it is now again; the other one's checkpoint says that it went on."""
+    bench.reserve("job_3", costing(0.1))
+    old = remembered(bench)
+    other = Bench(bench.database, Ledger(bench.ledger.signer, max_epsilon=20.0))
+    other.run("job_4", costing(0.4))
+    with bench.database.write() as tx:
+        roll_back(tx, old)
+    with pytest.raises(StateConflict, match="frozen"):
+        bench.reserve("job_5", costing(0.1))
+    assert bench.verify() == (victim,)
+
+
+def test_an_entry_behind_the_end_is_noticed(bench: Bench, victim: str) -> None:
+    """W11: also by a process that saw the account a moment ago, and need not read its entries again."""
+    bench.reserve("job_3", costing(0.1))
+    entries = TABLES["ledger_entries"]
+    with bench.database.write() as tx:
+        newest = tx.execute(
+            sa.select(entries).where(entries.c.account_id == victim).order_by(entries.c.sequence.desc()).limit(1)
+        ).one()
+        tx.execute(sa.insert(entries).values({**newest._asdict(), "sequence": newest.sequence + 7}))
+    with pytest.raises(StateConflict, match="frozen"):
+        bench.reserve("job_4", costing(0.1))
+    assert bench.verify() == (victim,)
+
+
 def test_a_snapshot_cannot_be_forged_without_the_key(bench: Bench, victim: str) -> None:
     """A balance without its charges, in both places, at the true head of the chain: only the signature says no."""
 
