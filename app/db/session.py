@@ -13,11 +13,12 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, SessionTransaction
 
+from app.db import hooks
 from app.db.engine import empty_log
+from app.db.hooks import Hook
 from app.errors import DependencyUnavailable
 
 T = TypeVar("T")
-Hook = Callable[[], None]
 ATTEMPTS = 3
 ROLLED_BACK = frozenset({"40001", "40P01"})
 """PostgreSQL's codes for a serialization failure and a deadlock."""
@@ -47,9 +48,13 @@ class WriteSession(ReadSession):
     def flush(self, objects: Any = None) -> None:
         Session.flush(self, objects)
 
-    def after_commit(self, action: Callable[[], None]) -> None:
-        """Run ``action`` once this transaction is durable (never if it rolls back)."""
-        self.info.setdefault("after_commit", []).append(action)
+    def after_commit(self, action: Callable[[], None], *, vital: bool = False) -> None:
+        """Run ``action`` once this transaction is durable (never if it rolls back).
+
+        ``vital``: for what has to be there before anything may follow from the transaction. Whoever asked for it is
+        told if that fails, and else is not: see :func:`app.db.hooks.run`.
+        """
+        self.info.setdefault("after_commit", []).append(Hook(action, vital))
 
     def after_rollback(self, action: Callable[["WriteSession"], None]) -> None:
         """Run ``action`` in a transaction of its own if this one rolls back: for what must be kept all the same."""
@@ -103,8 +108,7 @@ class Database:
         later: list[Hook] = []
         with self._transaction(later) as session:
             yield session
-        for hook in later:
-            hook()
+        hooks.run(later)
 
     @contextmanager
     def _transaction(self, later: list[Hook]) -> Iterator[WriteSession]:
@@ -116,8 +120,7 @@ class Database:
                 commit(session)
             except BaseException:
                 session.rollback()
-                for hook in self.hooks(session, kept=False):
-                    hook()
+                hooks.run(self.hooks(session, kept=False))
                 raise
             later += self.hooks(session, kept=True)
 
@@ -137,13 +140,12 @@ class Database:
 
         ``later``: is given what is to be done after the commit, which else is done at once.
         """
-        hooks: list[Hook] = []
-        value = self._repeated(action, hooks)
+        asked: list[Hook] = []
+        value = self._repeated(action, asked)
         if later is not None:
-            later += hooks
-            return value
-        for hook in hooks:
-            hook()
+            later += asked
+        else:
+            hooks.run(asked)
         return value
 
     def _repeated(self, action: Callable[[WriteSession], T], later: list[Hook]) -> T:
@@ -161,7 +163,7 @@ class Database:
         """What was asked to be done once it is known whether the transaction was kept."""
         if kept:
             return list(session.info.pop("after_commit", []))
-        return [partial(self._apart, action) for action in session.info.pop("after_rollback", [])]
+        return [Hook(partial(self._apart, action)) for action in session.info.pop("after_rollback", [])]
 
     def _apart(self, action: Callable[[WriteSession], None]) -> None:
         with self.write() as session:

@@ -15,6 +15,8 @@ from sqlalchemy import Connection, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import SessionTransaction
 
+from app.db import hooks
+from app.db.hooks import Hook
 from app.db.lines import Line
 from app.db.session import Database, WriteSession, commit
 from app.errors import CorevaultError, DependencyUnavailable
@@ -43,7 +45,7 @@ class Call(Generic[T]):
     settled: bool = False
     value: T | None = None
     error: Exception | None = None
-    hooks: list[Callable[[], None]] = field(default_factory=list)
+    hooks: list[Hook] = field(default_factory=list)
 
 
 class _Failed(Exception):
@@ -71,8 +73,7 @@ class Together:
         self._line.stand(call)
         if not call.settled:
             return self._database.transact(action)
-        for hook in call.hooks:
-            hook()
+        hooks.run(call.hooks)
         if call.error is not None:
             raise call.error
         return cast(T, call.value)

@@ -81,7 +81,7 @@ def note(
     tx.add(row)
     tx.flush()
     if scribe.mark is not None:
-        tx.after_commit(partial(scribe.mark.advance, row, marked(account)))
+        tx.after_commit(partial(scribe.mark.advance, row, marked(account)), vital=True)
     return row
 
 

@@ -41,7 +41,7 @@ def carry(tx: WriteSession, scribe: Scribe, mark: Mark, account_id: str) -> None
     if book is None:
         checkpoints.note(tx, scribe, account, 0)
     elif (row := _covering(tx, account)) is not None:  # it is durable, and its mark was lost on the way
-        tx.after_commit(partial(mark.advance, row, marked(account)))
+        tx.after_commit(partial(mark.advance, row, marked(account)), vital=True)
     else:
         checkpoints.append(book)
 

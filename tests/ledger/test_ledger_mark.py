@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import pytest
 import sqlalchemy as sa
 
-from app.db import Database, make_engine
+from app.db import Database, WriteSession, make_engine
 from app.errors import BudgetExceeded, DependencyUnavailable, StateConflict
 from app.ledger import Ledger, Mark
 from app.vault.marks import open_marks
@@ -138,6 +139,21 @@ def test_another_past_of_the_same_length_is_noticed(
     reconcile(database_url, mark_url)
     assert restored.budget().spent.epsilon >= spent.epsilon
     restored.database.dispose()
+
+
+def test_nobody_goes_on_from_a_checkpoint_without_a_mark(running: Bench, mark_url: str) -> None:
+    """W11: the checkpoint is durable, and all the same whoever is about to unseal or publish hears that it failed."""
+    before, ran = open_marks(mark_url).names(), []
+
+    def checkpoint(tx: WriteSession) -> None:
+        running.ledger.checkpoint(tx, "ds_a")
+        tx.after_commit(lambda: ran.append("what else was asked for"))
+
+    with patch.object(Mark, "advance", side_effect=DependencyUnavailable), pytest.raises(DependencyUnavailable):
+        running.write(checkpoint)
+    assert (ran, open_marks(mark_url).names()) == (["what else was asked for"], before)
+    running.checkpoint()
+    assert open_marks(mark_url).names() != before
 
 
 def test_reconciling_never_refunds(running: Bench, backup: Restore, database_url: str, mark_url: str) -> None:
