@@ -1,5 +1,6 @@
 """Where the API listens: nobody reaches it in the clear from another machine."""
 
+import errno
 import socket
 import ssl
 from contextlib import ExitStack
@@ -54,6 +55,8 @@ def listen(host: str, port: int) -> socket.socket:
             listener.bind(address)
             listener.listen(_BACKLOG)
         except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                fail(f"something else listens on {host} port {port} already; choose another port with --port")
             fail(f"cannot listen on {host} port {port}: {error.strerror}")
         undo.pop_all()
         return listener

@@ -34,7 +34,9 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
 
 def _bootstrap(settings: Settings, file: Path) -> None:
     """The first administrator's key; a file from another installation would look as if it were one, so say so."""
-    if not installation.write_admin_key(settings, file) and not installation.holds_admin_key(settings, file):
+    if installation.write_admin_key(settings, file) or installation.holds_admin_key(settings, file):
+        typer.echo(f"{file} holds an administrator's key", err=True)
+    else:
         warn(f"{file} exists but is no valid admin key here, and none was created; `corevaultd admin-key` creates one")
 
 

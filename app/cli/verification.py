@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import typer
+from sqlalchemy import make_url
 
 from app.audit import chain
 from app.cli.failures import FAILED
@@ -77,8 +78,20 @@ def _of_database(
         yield Finding("audit log", "", fault)
 
 
+def name_of(database_url: str) -> str:
+    """Which database that is, without what lets one into it."""
+    url = make_url(database_url)
+    if url.host is None:
+        return f"{url.get_backend_name()} database {url.database}"
+    return f"{url.get_backend_name()} database {url.database} on {url.host}"
+
+
 def report(settings: Settings, *, storage: bool, mark: bool, as_json: bool) -> None:
-    """Print the findings, one a line (or one JSON object), and end with status 1 if there is any."""
+    """Print the findings, one a line (or one JSON object), and end with status 1 if there is any.
+
+    What was looked at goes to standard error: that nothing is wrong with an empty folder says little.
+    """
+    typer.echo(f"checking {settings.data_dir.resolve()} and {name_of(settings.database_url)}", err=True)
     found = list(verify(settings, storage=storage, mark=mark))
     if as_json:
         typer.echo(json.dumps({"holds": not found, "findings": [asdict(each) for each in found]}))

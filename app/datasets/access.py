@@ -8,6 +8,12 @@ from app.db import ReadSession, WriteSession
 from app.errors import Forbidden, NotFound, StateConflict
 
 OVERSEERS = frozenset({"admin", "auditor"})
+_NOT_READY = "The dataset has no content that is ready; its owner can see why."
+_WHY_NOT_READY = {
+    "received": "The upload is still being read; ask again once the dataset's status is 'ready'.",
+    "rejected": "The last upload was rejected; 'content.rejection' of the dataset says why. Upload a mended file.",
+}
+_NOTHING_UPLOADED = "Nothing was uploaded yet; the dataset needs a content first."
 
 
 def visible(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
@@ -56,6 +62,17 @@ def changeable(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
 def oversees(caller: Caller, dataset: Dataset) -> bool:
     """Whether the caller owns the dataset or oversees all: sees how uploads fared, and the ledger."""
     return caller.role in OVERSEERS or dataset.owner_id == caller.id
+
+
+def why_not_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> str:
+    """What keeps jobs from a dataset without a content in force.
+
+    Others than its owner hear the same in any case: how an upload fared would tell them of the rows.
+    """
+    if not oversees(caller, dataset):
+        return _NOT_READY
+    newest = repository.latest(session, [dataset.id]).get(dataset.id)
+    return _NOTHING_UPLOADED if newest is None else _WHY_NOT_READY.get(newest.status, _NOT_READY)
 
 
 def visible_to(caller: Caller) -> str | None:

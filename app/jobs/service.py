@@ -77,7 +77,7 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
     delta = ledger.limit(session, dataset.id)[1] if private else default_delta(dataset.slots)
     facts = declared_facts(dataset, delta if private else None)
     _check(body, ledger.max_epsilon)
-    _check_ready(session, dataset)
+    _check_ready(session, caller, dataset)
     plan = make_plan(body.wish(), facts, delta, _NOISE, _admission(session, ledger, dataset, caller))
     return Priced(dataset, facts, plan)
 
@@ -170,11 +170,11 @@ def _check(body: JobBody, max_epsilon: float) -> None:
         raise InvalidRequest.at("/privacy/epsilon", f"Use a number of at most {max_epsilon:g}.")
 
 
-def _check_ready(session: ReadSession, dataset: Dataset) -> None:
+def _check_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> None:
     if dataset.deleted_at is not None:
         raise StateConflict("The dataset is deleted.")
     if datasets.in_force(session, dataset.id) is None:
-        raise StateConflict("The dataset has no content that is ready.")
+        raise StateConflict(access.why_not_ready(session, caller, dataset))
 
 
 def _admission(session: ReadSession, ledger: Ledger, dataset: Dataset, caller: Caller) -> Callable[[Charge], bool]:

@@ -181,11 +181,12 @@ def test_up_says_that_a_key_file_of_another_installation_opens_nothing(
     file = tmp_path / "admin.key"
     arguments = ["up", "--port", "0", "--data-dir", str(settings.data_dir), "--bootstrap-key", str(file)]
     for _ in range(2):
-        assert "no valid admin key" not in RUNNER.invoke(cli, arguments).output
+        assert f"{file} holds an administrator's key\n" in RUNNER.invoke(cli, arguments).stderr
     other = [*arguments[:4], str(tmp_path / "other"), *arguments[5:]]
     ended = RUNNER.invoke(cli, other)
     assert ended.exit_code == 0
-    assert f"{file} exists but is no valid admin key here" in ended.output
+    assert f"{file} exists but is no valid admin key here" in ended.stderr
+    assert "holds" not in ended.output
     assert _admins(Settings(data_dir=tmp_path / "other")) == []
 
 
@@ -196,7 +197,7 @@ def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
         port = str(taken.getsockname()[1])
         ended = RUNNER.invoke(cli, ["up", "--port", port, "--data-dir", str(tmp_path / "data")])
     assert ended.exit_code == 1
-    assert f"port {port}: Address already in use" in ended.output
+    assert f"listens on 127.0.0.1 port {port} already; choose another port with --port" in ended.output
     assert len(ended.output.splitlines()) == 1
 
 

@@ -77,7 +77,7 @@ def rotated(tmp_path: Path, sqlite_file: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_was_signed_before_holds_and_the_new_key_goes_on(rotated: Rotated) -> None:
     """Also after another rotation, whose cutoff is not that of the first."""
     for _ in range(2):
-        assert run("verify", "--no-storage").output == "everything holds; left out: storage\n"
+        assert run("verify", "--no-storage").stdout == "everything holds; left out: storage\n"
         bench = rotated.bench()
         bench.checkpoint()
         bench.checkpoint("ds_idle")
@@ -203,7 +203,7 @@ def test_a_rotation_that_is_cut_short_ends_no_key(rotated: Rotated, monkeypatch:
     assert load_api_keys(rotated.settings.keys_dir).ledger_until.keys() >= {rotated.signer.public_key}
     for number in range(2):
         rotated.bench().run(f"job_since_{number}", costing(0.1))
-    assert run("verify", "--no-storage").output == "everything holds; left out: storage\n"
+    assert run("verify", "--no-storage").stdout == "everything holds; left out: storage\n"
     assert run("keys", "rotate", "ledger").exit_code == 0
-    assert run("verify", "--no-storage").output == "everything holds; left out: storage\n"
+    assert run("verify", "--no-storage").stdout == "everything holds; left out: storage\n"
     rotated.bench().run("job_last", costing(0.1))

@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from app.audit import chain
 from app.cli.commands import cli
+from app.cli.verification import name_of
 from app.db import Database
 from app.vault.rotation import rotate
 from tests.factories import rows
@@ -62,9 +63,22 @@ def _replace(database: Database, change: Callable[[dict[str, Any]], None], colum
 
 def test_a_sound_installation_holds(verify: Verify) -> None:
     ended = verify()
-    assert (ended.exit_code, ended.output) == (0, "everything holds\n")
+    assert (ended.exit_code, ended.stdout) == (0, "everything holds\n")
     ended = verify("--json")
-    assert (ended.exit_code, json.loads(ended.output)) == (0, {"holds": True, "findings": []})
+    assert (ended.exit_code, json.loads(ended.stdout)) == (0, {"holds": True, "findings": []})
+
+
+def test_it_says_what_it_looked_at(verify: Verify, database: Database, tmp_path: Path) -> None:
+    """W3: and nothing that lets anybody in. A folder that was meant to be another one holds, too."""
+    said, url = verify().stderr, database.engine.url
+    assert str(tmp_path.resolve()) in said
+    assert str(url.database) in said
+    assert url.password is None or url.password not in said
+
+
+def test_a_password_is_no_part_of_a_databases_name() -> None:
+    name = name_of("postgresql+psycopg://service:secret-1@db.test:5432/vault?password=secret-2&sslkey=secret-3")
+    assert name == "postgresql database vault on db.test"
 
 
 def test_a_check_changes_nothing(verify: Verify, database: Database) -> None:
@@ -131,15 +145,15 @@ def test_a_database_behind_its_mark_is_found(verify: Verify, tmp_path: Path, mon
     monkeypatch.setenv("COREVAULT_MARK_URL", (tmp_path / "elsewhere").as_uri())
     ended = verify()
     assert ended.exit_code == 1
-    assert ended.output.startswith("mark: The ledger has checkpoints")
-    assert verify("--no-mark").output == "everything holds; left out: mark\n"
+    assert ended.stdout.startswith("mark: The ledger has checkpoints")
+    assert verify("--no-mark").stdout == "everything holds; left out: mark\n"
 
 
 def test_findings_are_machine_readable(verify: Verify, database: Database) -> None:
     _tamper(database, "UPDATE releases SET id = 'rel_x'")
     ended = verify("--json")
     assert ended.exit_code == 1
-    document = json.loads(ended.output)
+    document = json.loads(ended.stdout)
     assert document["holds"] is False
     assert {"kind": "release", "id": "rel_x", "finding": "the certificate is about something else"} in document[
         "findings"
@@ -149,7 +163,7 @@ def test_findings_are_machine_readable(verify: Verify, database: Database) -> No
 def test_what_retired_keys_signed_still_holds(verify: Verify, tmp_path: Path) -> None:
     rotate(tmp_path / "keys", "ledger")
     rotate(tmp_path / "keys", "release")
-    assert verify().output == "everything holds\n"
+    assert verify().stdout == "everything holds\n"
 
 
 def test_a_release_of_another_key_is_found(verify: Verify, tmp_path: Path) -> None:

@@ -289,20 +289,40 @@ def test_who_may_run_jobs(
     problem(api.post(path, json=body), 401, "unauthenticated")
 
 
-@pytest.mark.parametrize("state", ["created", "received", "deleted"])
+NOT_READY = {
+    "created": (delete(Content), "Nothing was uploaded yet"),
+    "received": (update(Content).values(status="received"), "still being read"),
+    "rejected": (update(Content).values(status="rejected", rejection="too_many_units"), "was rejected"),
+    "deleted": (update(Dataset).values(deleted_at=now()), "is deleted"),
+}
+
+
+@pytest.mark.parametrize("state", NOT_READY)
 def test_a_dataset_that_is_not_ready_takes_no_jobs(
     house: House, api: httpx.Client, owner: rows.Key, state: str
 ) -> None:
-    dataset_id = house.ready_dataset(owner)
+    dataset_id, (change, says) = house.ready_dataset(owner), NOT_READY[state]
     with house.database.write() as tx:
-        if state == "created":
-            tx.execute(delete(Content))
-        elif state == "received":
-            tx.execute(update(Content).values(status="received"))
-        else:
-            tx.execute(update(Dataset).values(deleted_at=now()))
+        tx.execute(change)
     for path in ("/v1/quotes", "/v1/jobs"):
-        problem(api.post(path, json=job_body(dataset_id), headers=owner.headers), 409, "state_conflict")
+        answer = api.post(path, json=job_body(dataset_id), headers=owner.headers)
+        problem(answer, 409, "state_conflict")
+        assert says in answer.json()["detail"]
+
+
+def test_how_an_upload_fared_is_the_owners_to_know(
+    house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key
+) -> None:
+    """W3: whether a file was taken depends on its rows, so analysts hear the same whatever became of it."""
+    dataset_id, told = house.ready_dataset(owner, shared_with=(analyst.id,)), set()
+    for state in ("rejected", "received", "created"):
+        with house.database.write() as tx:
+            tx.execute(NOT_READY[state][0])
+        for path in ("/v1/quotes", "/v1/jobs"):
+            answer = api.post(path, json=job_body(dataset_id), headers=analyst.headers)
+            problem(answer, 409, "state_conflict")
+            told.add(answer.json()["detail"])
+    assert len(told) == 1
 
 
 def test_public_data_has_no_price(house: House, api: httpx.Client, owner: rows.Key) -> None:

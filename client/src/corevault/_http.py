@@ -36,6 +36,8 @@ class Http:
         if not base_url.startswith(("http://", "https://")):
             raise ValueError("base_url must start with http:// or https://.")
         headers = {"User-Agent": f"corevault-python/{version('corevault')}", "Accept": "application/json"}
+        if not isinstance(api_key, str | None):
+            raise TypeError("api_key is text: the 'key' of what keys.create returned, or what a key file holds.")
         if api_key is not None:
             secret = api_key.strip()  # a key file that an editor wrote ends in a newline
             if not _VISIBLE.fullmatch(secret):
@@ -133,6 +135,8 @@ class Http:
 
 def segment(name: str) -> str:
     """``name`` as one segment of a path, so that an id from elsewhere cannot lead to another address."""
+    if not isinstance(name, str):
+        raise TypeError(f"An id is text; this is of type {type(name).__name__}.")
     if name in ("", ".", ".."):
         raise ValueError("An id must be given.")
     return quote(name, safe="")

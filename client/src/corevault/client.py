@@ -11,6 +11,7 @@ from corevault._retry import RetryPolicy
 from corevault.model import Mechanism, ModelRequest
 from corevault.pages import Page
 from corevault.replies.catalogue import Catalogue
+from corevault.replies.dataset import Dataset
 from corevault.replies.job import Quote
 from corevault.replies.key import Me, SigningKey
 from corevault.resources.datasets import Datasets
@@ -62,7 +63,7 @@ class Client:
 
     def quote(
         self,
-        dataset_id: str,
+        dataset_id: str | Dataset,
         model: ModelRequest,
         *,
         size: int,

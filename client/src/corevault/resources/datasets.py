@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from corevault import _resumable, _upload
 from corevault._http import Http, segment
+from corevault._ids import id_of, ids_of
 from corevault._progress import Report, bytes_bar
 from corevault.errors import ContentRejected, WaitTimeout
 from corevault.pages import Page, fetch_page
 from corevault.replies.dataset import Budget, Dataset, LedgerEntry
+from corevault.replies.key import ApiKey
 from corevault.schema import Schema
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ _ROW = {"kind": "row"}
 
 
 class Datasets:
-    """Datasets, their contents, budgets and ledgers."""
+    """Datasets, their contents, budgets and ledgers. A dataset is named by its id, or by the ``Dataset`` itself."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -38,7 +40,7 @@ class Datasets:
         description: str = "",
         population: str | None = None,
         privacy_unit: Mapping[str, Any] = _ROW,
-        shared_with: Sequence[str] = (),
+        shared_with: Sequence[str | ApiKey] = (),
         releases_public: bool = True,
         idempotency_key: str | None = None,
     ) -> Dataset:
@@ -55,7 +57,7 @@ class Datasets:
             "columns": schema.to_json(),
             "privacy_unit": dict(privacy_unit),
             "slots": slots,
-            "shared_with": list(shared_with),
+            "shared_with": ids_of(shared_with, ApiKey),
             "releases_public": releases_public,
         }
         if population is not None:
@@ -68,32 +70,32 @@ class Datasets:
         """The datasets that the key may see."""
         return fetch_page(self._http, "/v1/datasets", Dataset, {"limit": limit})
 
-    def get(self, dataset_id: str) -> Dataset:
+    def get(self, dataset_id: str | Dataset) -> Dataset:
         """Declared facts and status."""
-        return Dataset.from_json(self._http.get(f"/v1/datasets/{segment(dataset_id)}"))
+        return Dataset.from_json(self._http.get(f"/v1/datasets/{_segment(dataset_id)}"))
 
     def update(
         self,
-        dataset_id: str,
+        dataset_id: str | Dataset,
         *,
         description: str | None = None,
-        shared_with: Sequence[str] | None = None,
+        shared_with: Sequence[str | ApiKey] | None = None,
         releases_public: bool | None = None,
     ) -> Dataset:
         """Changes what may be changed; what is None stays. ``shared_with`` replaces the list of key ids."""
         changes: dict[str, Any] = {"description": description, "releases_public": releases_public}
-        changes["shared_with"] = None if shared_with is None else list(shared_with)
+        changes["shared_with"] = None if shared_with is None else ids_of(shared_with, ApiKey)
         body = {name: value for name, value in changes.items() if value is not None}
-        return Dataset.from_json(self._http.once("PATCH", f"/v1/datasets/{segment(dataset_id)}", body))
+        return Dataset.from_json(self._http.once("PATCH", f"/v1/datasets/{_segment(dataset_id)}", body))
 
-    def delete(self, dataset_id: str) -> Mapping[str, Any]:
+    def delete(self, dataset_id: str | Dataset) -> Mapping[str, Any]:
         """Destroys the data key; the ledger stays. Returns the signed deletion receipt."""
-        receipt: Mapping[str, Any] = self._http.once("DELETE", f"/v1/datasets/{segment(dataset_id)}")
+        receipt: Mapping[str, Any] = self._http.once("DELETE", f"/v1/datasets/{_segment(dataset_id)}")
         return receipt
 
     def upload(
         self,
-        dataset_id: str,
+        dataset_id: str | Dataset,
         source: "str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | pd.DataFrame",
         *,
         media_type: str | None = None,
@@ -114,15 +116,17 @@ class Datasets:
         large = upload.length is not None and upload.length >= _resumable.LARGE_BYTES
         with bytes_bar(progress, "Uploading", upload.length) as report:
             if large if resumable is None else resumable:
-                upload_id = _resumable.begin(self._http, dataset_id, upload)
-                return Dataset.from_json(_resumable.send(self._http, dataset_id, upload_id, upload, report))
+                upload_id = _resumable.begin(self._http, id_of(dataset_id, Dataset), upload)
+                return Dataset.from_json(
+                    _resumable.send(self._http, id_of(dataset_id, Dataset), upload_id, upload, report)
+                )
             chunks = _counted(upload.chunks(), report)
-            path = f"/v1/datasets/{segment(dataset_id)}/content"
+            path = f"/v1/datasets/{_segment(dataset_id)}/content"
             return Dataset.from_json(self._http.put_stream(path, chunks, upload.headers()))
 
     def resume(
         self,
-        dataset_id: str,
+        dataset_id: str | Dataset,
         upload_id: str,
         source: "str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | pd.DataFrame",
         *,
@@ -131,10 +135,10 @@ class Datasets:
         """Goes on with an upload that was interrupted, from the same source as before."""
         upload = _upload.prepare(source, _upload.CSV)
         with bytes_bar(progress, "Uploading", upload.length) as report:
-            return Dataset.from_json(_resumable.send(self._http, dataset_id, upload_id, upload, report))
+            return Dataset.from_json(_resumable.send(self._http, id_of(dataset_id, Dataset), upload_id, upload, report))
 
     def wait_until_ready(
-        self, dataset_id: str, *, timeout_seconds: float = 600.0, poll_seconds: float = 0.25
+        self, dataset_id: str | Dataset, *, timeout_seconds: float = 600.0, poll_seconds: float = 0.25
     ) -> Dataset:
         """Waits for the newest content. Raises ``ContentRejected`` with its reason, or ``WaitTimeout``."""
         deadline = time.monotonic() + timeout_seconds
@@ -152,19 +156,23 @@ class Datasets:
                 )
             time.sleep(poll_seconds)
 
-    def budget(self, dataset_id: str) -> Budget:
+    def budget(self, dataset_id: str | Dataset) -> Budget:
         """What is spent, reserved and left."""
-        return Budget.from_json(self._http.get(f"/v1/datasets/{segment(dataset_id)}/budget"))
+        return Budget.from_json(self._http.get(f"/v1/datasets/{_segment(dataset_id)}/budget"))
 
-    def set_budget(self, dataset_id: str, *, epsilon: float, delta: float | None = None) -> Budget:
+    def set_budget(self, dataset_id: str | Dataset, *, epsilon: float, delta: float | None = None) -> Budget:
         """The new total limit (owner): lower at once, higher opens a tranche with ``delta``."""
         body = _budget(epsilon, delta)
-        self._http.once("PUT", f"/v1/datasets/{segment(dataset_id)}/budget", body)
+        self._http.once("PUT", f"/v1/datasets/{_segment(dataset_id)}/budget", body)
         return self.budget(dataset_id)
 
-    def ledger(self, dataset_id: str, *, limit: int | None = None) -> Page[LedgerEntry]:
+    def ledger(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[LedgerEntry]:
         """The account's entries, newest first (owner, auditor)."""
-        return fetch_page(self._http, f"/v1/datasets/{segment(dataset_id)}/ledger", LedgerEntry, {"limit": limit})
+        return fetch_page(self._http, f"/v1/datasets/{_segment(dataset_id)}/ledger", LedgerEntry, {"limit": limit})
+
+
+def _segment(dataset: str | Dataset) -> str:
+    return segment(id_of(dataset, Dataset))
 
 
 def _budget(epsilon: float, delta: float | None) -> dict[str, float]:

@@ -5,9 +5,11 @@ from typing import Any, Final
 
 from corevault import _following
 from corevault._http import Http, segment
+from corevault._ids import id_of
 from corevault.errors import JobFailed
 from corevault.model import Mechanism, ModelRequest
 from corevault.pages import Page, fetch_page
+from corevault.replies.dataset import Dataset
 from corevault.replies.job import Job, JobEvent
 
 DEFAULT_METHOD: Final = "dp-psvi-surrogate"
@@ -15,7 +17,7 @@ DEFAULT_METHOD: Final = "dp-psvi-surrogate"
 
 
 def job_request(
-    dataset_id: str,
+    dataset_id: str | Dataset,
     model: ModelRequest,
     *,
     method: str,
@@ -27,7 +29,12 @@ def job_request(
     """The body of a quote or a job. Raises ``ValueError`` for both a target ε and a mechanism."""
     if epsilon is not None and mechanism is not None:
         raise ValueError("Give a target epsilon or a mechanism, not both.")
-    body: dict[str, Any] = {"dataset_id": dataset_id, "method": method, "size": size, "model": model.to_json()}
+    body: dict[str, Any] = {
+        "dataset_id": id_of(dataset_id, Dataset),
+        "method": method,
+        "size": size,
+        "model": model.to_json(),
+    }
     if epsilon is not None:
         body["privacy"] = {"epsilon": epsilon}
     if mechanism is not None:
@@ -37,14 +44,14 @@ def job_request(
 
 
 class Jobs:
-    """Jobs: each buys one release from the dataset's budget."""
+    """Jobs: each buys one release from the dataset's budget. A job is named by its id, or by the ``Job`` itself."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
     def submit(
         self,
-        dataset_id: str,
+        dataset_id: str | Dataset,
         model: ModelRequest,
         *,
         size: int,
@@ -64,32 +71,34 @@ class Jobs:
         )
         return Job.from_json(self._http.post("/v1/jobs", body, idempotency_key=idempotency_key))
 
-    def get(self, job_id: str) -> Job:
+    def get(self, job_id: str | Job) -> Job:
         """The job as it stands."""
-        return Job.from_json(self._http.get(f"/v1/jobs/{segment(job_id)}"))
+        return Job.from_json(self._http.get(f"/v1/jobs/{segment(id_of(job_id, Job))}"))
 
-    def list(self, *, dataset_id: str | None = None, status: str | None = None, limit: int | None = None) -> Page[Job]:
+    def list(
+        self, *, dataset_id: str | Dataset | None = None, status: str | None = None, limit: int | None = None
+    ) -> Page[Job]:
         """Jobs that the key may see, newest first."""
-        return fetch_page(self._http, "/v1/jobs", Job, {"dataset_id": dataset_id, "status": status, "limit": limit})
+        about = None if dataset_id is None else id_of(dataset_id, Dataset)
+        return fetch_page(self._http, "/v1/jobs", Job, {"dataset_id": about, "status": status, "limit": limit})
 
-    def cancel(self, job_id: str) -> Job:
+    def cancel(self, job_id: str | Job) -> Job:
         """Cancels; charged if the run had opened the data already. An ended job comes back unchanged."""
-        return Job.from_json(self._http.post(f"/v1/jobs/{segment(job_id)}/cancel"))
+        return Job.from_json(self._http.post(f"/v1/jobs/{segment(id_of(job_id, Job))}/cancel"))
 
-    def events(self, job_id: str, *, last_event_id: str | None = None) -> Iterator[JobEvent]:
+    def events(self, job_id: str | Job, *, last_event_id: str | None = None) -> Iterator[JobEvent]:
         """The job's events as they come, until ``end``; ``last_event_id`` resumes after an event seen."""
-        return _following.events(self._http, job_id, last_event_id)
+        return _following.events(self._http, id_of(job_id, Job), last_event_id)
 
     def wait(
-        self, job: Job | str, *, progress: bool = False, timeout_seconds: float | None = None, poll_seconds: float = 0.5
+        self, job: str | Job, *, progress: bool = False, timeout_seconds: float | None = None, poll_seconds: float = 0.5
     ) -> Job:
         """Waits for the end, by events, and by asking where events cannot be had; returns the succeeded job.
 
         Raises ``JobFailed`` for a job that failed or was cancelled, ``WaitTimeout`` after ``timeout_seconds``.
         """
-        job_id = job if isinstance(job, str) else job.id
         ended = _following.wait(
-            self._http, job_id, shown=progress, timeout_seconds=timeout_seconds, poll_seconds=poll_seconds
+            self._http, id_of(job, Job), shown=progress, timeout_seconds=timeout_seconds, poll_seconds=poll_seconds
         )
         if ended.status != "succeeded":
             raise JobFailed(ended)

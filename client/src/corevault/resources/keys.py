@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from corevault._http import Http, segment
+from corevault._ids import id_of
 from corevault.pages import Page, fetch_page
 from corevault.replies.key import ApiKey
 
@@ -28,10 +29,10 @@ class Keys:
         """All keys, without their secrets."""
         return fetch_page(self._http, "/v1/api-keys", ApiKey, {"limit": limit})
 
-    def rotate(self, key_id: str) -> ApiKey:
+    def rotate(self, key_id: str | ApiKey) -> ApiKey:
         """A new secret under the same id; the old one ends. Never repeated, as ``create``."""
-        return ApiKey.from_json(self._http.once("POST", f"/v1/api-keys/{segment(key_id)}/rotate"))
+        return ApiKey.from_json(self._http.once("POST", f"/v1/api-keys/{segment(id_of(key_id, ApiKey))}/rotate"))
 
-    def revoke(self, key_id: str) -> None:
+    def revoke(self, key_id: str | ApiKey) -> None:
         """Ends a key."""
-        self._http.once("DELETE", f"/v1/api-keys/{segment(key_id)}")
+        self._http.once("DELETE", f"/v1/api-keys/{segment(id_of(key_id, ApiKey))}")

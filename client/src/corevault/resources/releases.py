@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from corevault._http import Http, segment
+from corevault._ids import id_of
 from corevault.pages import Page, fetch_page
 from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease, from_npz
+from corevault.replies.dataset import Dataset
 from corevault.replies.key import SigningKey
 from corevault.replies.release import Certificate, Points, Release
 from corevault.verification import FORMATS, verify_release
@@ -23,19 +25,22 @@ class Releases:
     def __init__(self, http: Http) -> None:
         self._http = http
 
-    def list(self, *, dataset_id: str | None = None, limit: int | None = None) -> Page[Release]:
+    def list(self, *, dataset_id: str | Dataset | None = None, limit: int | None = None) -> Page[Release]:
         """Releases, newest first."""
-        return fetch_page(self._http, "/v1/releases", Release, {"dataset_id": dataset_id, "limit": limit})
+        about = None if dataset_id is None else id_of(dataset_id, Dataset)
+        return fetch_page(self._http, "/v1/releases", Release, {"dataset_id": about, "limit": limit})
 
-    def get(self, release_id: str) -> Release:
+    def get(self, release_id: str | Release) -> Release:
         """The metadata: model, design, cost, diagnostics."""
-        return Release.from_json(self._http.get(f"/v1/releases/{segment(release_id)}"))
+        return Release.from_json(self._http.get(f"/v1/releases/{segment(id_of(release_id, Release))}"))
 
-    def points(self, release_id: str, format: str = "npz") -> Points:  # noqa: A002 - the API's own word
+    def points(self, release_id: str | Release, format: str = "npz") -> Points:  # noqa: A002 - the API's own word
         """One stored representation, ``json``, ``csv``, ``parquet`` or ``npz``, byte for byte and unverified."""
         if format not in FORMATS:
             raise ValueError(f"format must be one of {', '.join(FORMATS)}.")
-        response = self._http.fetch(f"/v1/releases/{segment(release_id)}/points", {"format": format}, "*/*")
+        response = self._http.fetch(
+            f"/v1/releases/{segment(id_of(release_id, Release))}/points", {"format": format}, "*/*"
+        )
         headers = response.headers
         return Points(
             format=format,
@@ -45,32 +50,32 @@ class Releases:
             etag=headers.get("etag"),
         )
 
-    def certificate(self, release_id: str) -> Certificate:
+    def certificate(self, release_id: str | Release) -> Certificate:
         """The signed certificate, unverified."""
-        return Certificate.from_json(self._http.get(f"/v1/releases/{segment(release_id)}/certificate"))
+        return Certificate.from_json(self._http.get(f"/v1/releases/{segment(id_of(release_id, Release))}/certificate"))
 
     def signing_keys(self) -> Page[SigningKey]:
         """The published verification keys."""
         return fetch_page(self._http, "/v1/keys", SigningKey, {})
 
     def verify(
-        self, release: Release | str, *, pinned_keys: Iterable[str] = (), formats: Iterable[str] = FORMATS
+        self, release: str | Release, *, pinned_keys: Iterable[str] = (), formats: Iterable[str] = FORMATS
     ) -> Mapping[str, Any]:
         """Downloads ``formats`` and verifies them with the certificate; returns the verified statement.
 
         The keys that the server publishes vouch for its certificates only as far as the connection does;
         ``pinned_keys`` (base64, got elsewhere) vouch for them whoever serves them. Raises ``VerificationError``.
         """
-        known = self.get(release) if isinstance(release, str) else release
+        known = release if isinstance(release, Release) else self.get(release)
         points = [self.points(known.id, name) for name in formats]
         return self._verify(known, points, tuple(pinned_keys))
 
-    def download(self, release: Release | str, *, pinned_keys: Iterable[str] = ()) -> Pseudocoreset:
+    def download(self, release: str | Release, *, pinned_keys: Iterable[str] = ()) -> Pseudocoreset:
         """The points, verified; raises ``VerificationError`` as ``verify`` does.
 
         Warns with ``UntrustedRelease`` where the release says that it should not be used as a posterior.
         """
-        known = self.get(release) if isinstance(release, str) else release
+        known = release if isinstance(release, Release) else self.get(release)
         points = self.points(known.id, "npz")
         self._verify(known, [points], tuple(pinned_keys))
         if known.trusted is False:
