@@ -4,9 +4,11 @@ SQLAlchemy's way of sending a statement costs several times what the server spen
 and converts what is bound; the transaction is the session's, and errors are the ones that SQLAlchemy would raise.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from operator import attrgetter
+from typing import Any, NoReturn, TypeVar
 
 from psycopg import Cursor
 from psycopg import Error as PsycopgError
@@ -16,6 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.db.session import ReadSession
 
+T = TypeVar("T")
 _Converter = Callable[[Any], Any]
 
 
@@ -45,24 +48,22 @@ class Prepared:
         connection = session.connection()
         if connection.dialect.name != "postgresql":
             return connection.execute(self._statement, values).all()
-        return self._send(connection, values).fetchall()
+        return self._send(connection, values, Cursor.fetchall)
 
     def count(self, session: ReadSession, values: Mapping[str, Any]) -> int:
         """How many rows it changed."""
         connection = session.connection()
         if connection.dialect.name != "postgresql":
             return connection.execute(self._statement, values).rowcount
-        return self._send(connection, values).rowcount
+        return self._send(connection, values, attrgetter("rowcount"))
 
-    def _send(self, connection: Connection, values: Mapping[str, Any]) -> Cursor[Any]:
+    def _send(self, connection: Connection, values: Mapping[str, Any], taken: Callable[[Cursor[Any]], T]) -> T:
         if self._compiled is None:
             self._compiled = self._compile(connection.dialect)
         driver: Any = connection.connection.driver_connection
-        try:
+        with _translated(connection, driver, self._compiled.sql):
             cursor: Cursor[Any] = driver.cursor(row_factory=namedtuple_row)
-            return cursor.execute(self._compiled.sql, self._compiled.bound(values))
-        except PsycopgError as error:
-            _translate(connection, driver, self._compiled.sql, error)
+            return taken(cursor.execute(self._compiled.sql, self._compiled.bound(values)))
 
     def _compile(self, dialect: Dialect) -> _Compiled:
         compiled = self._statement.compile(dialect=dialect)
@@ -70,6 +71,26 @@ class Prepared:
         converters = {name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in binds.items()}
         literals = {name: bind.effective_value for name, bind in binds.items() if not bind.required}
         return _Compiled(str(compiled), converters, literals)
+
+
+@contextmanager
+def led_by(connection: Connection, sql: str) -> Iterator[None]:
+    """Send ``sql``, which answers nothing, on the way to the first rows that the block asks for, not ahead of it.
+
+    On PostgreSQL, where beginning a transaction and setting something in it would be two more round trips.
+    """
+    driver: Any = connection.connection.driver_connection
+    with _translated(connection, driver, sql), driver.pipeline():
+        driver.execute(sql)
+        yield
+
+
+@contextmanager
+def _translated(connection: Connection, driver: Any, sql: str) -> Iterator[None]:
+    try:
+        yield
+    except PsycopgError as error:
+        _translate(connection, driver, sql, error)
 
 
 def _translate(connection: Connection, driver: Any, sql: str, error: Any) -> NoReturn:

@@ -6,7 +6,7 @@ told its outcome before the whole is durable, and if the whole fails, none of th
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -18,6 +18,7 @@ from sqlalchemy.orm import SessionTransaction
 from app.db import hooks
 from app.db.hooks import Hook
 from app.db.lines import Line
+from app.db.prepared import led_by
 from app.db.session import Database, WriteSession, commit
 from app.errors import CorevaultError, DependencyUnavailable
 
@@ -116,10 +117,10 @@ class Together:
         number, until = 0, time.monotonic() + TOGETHER_SECONDS
         try:
             with self._database.connection() as connection:
-                _be_patient(connection, PATIENCE_MS)
                 shared: dict[Any, Any] = {}
-                if mode == "rollback_only":
-                    self._take_locks(connection, calls, shared)
+                with _patient(connection, PATIENCE_MS):
+                    if mode == "rollback_only":
+                        self._take_locks(connection, calls, shared)
                 while number < len(calls) and (number == 0 or time.monotonic() < until):
                     calls[number].context.run(self._attempt, connection, calls[number], shared, mode)
                     number += 1
@@ -156,13 +157,15 @@ class Together:
             call.attempted = True
 
 
-def _be_patient(connection: Connection, milliseconds: int) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+def _patient(connection: Connection, milliseconds: int) -> AbstractContextManager[None]:
+    if connection.dialect.name != "postgresql":
+        return nullcontext()
+    return led_by(connection, f"SET LOCAL lock_timeout = {milliseconds}")
 
 
 def _be_patient_alone(_: WriteSession, __: SessionTransaction, connection: Connection) -> None:
-    _be_patient(connection, ALONE_PATIENCE_MS)
+    with _patient(connection, ALONE_PATIENCE_MS):
+        pass
 
 
 def _gave_up(error: Exception) -> bool:
