@@ -7,7 +7,6 @@ and converts what is bound; the transaction is the session's, and errors are the
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, NoReturn, TypeVar
 
 from psycopg import Cursor
@@ -55,7 +54,7 @@ class Prepared:
         connection = session.connection()
         if connection.dialect.name != "postgresql":
             return connection.execute(self._statement, values).rowcount
-        return self._send(connection, values, attrgetter("rowcount"))
+        return self._send(connection, values, _changed)
 
     def _send(self, connection: Connection, values: Mapping[str, Any], taken: Callable[[Cursor[Any]], T]) -> T:
         if self._compiled is None:
@@ -71,6 +70,10 @@ class Prepared:
         converters = {name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in binds.items()}
         literals = {name: bind.effective_value for name, bind in binds.items() if not bind.required}
         return _Compiled(str(compiled), converters, literals)
+
+
+def _changed(cursor: Cursor[Any]) -> int:
+    return cursor.rowcount
 
 
 @contextmanager
