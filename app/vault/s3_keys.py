@@ -91,6 +91,9 @@ class S3Keys:
                 self._server.delete_file(self._path(key))
             except FileNotFoundError:
                 return False
+            except OSError:  # also of what comes after: see _is_gone
+                if not self._is_gone(key):
+                    raise
         return True
 
     def remove_below(self, key: str) -> None:
@@ -100,6 +103,9 @@ class S3Keys:
                 self._server.delete_dir(self._path(key))
             except FileNotFoundError:
                 return
+            except OSError:
+                if not self._is_gone(key):
+                    raise
 
     def below(self, key: str) -> list[tuple[str, datetime]]:
         """Each key below ``key``, and when it was last set."""
@@ -107,6 +113,13 @@ class S3Keys:
             found = self._server.get_file_info(FileSelector(self._path(key), recursive=True, allow_not_found=True))
         skipped = len(self._root) + 1
         return [(each.path[skipped:], each.mtime) for each in found if each.type is FileType.File]
+
+    def _is_gone(self, key: str) -> bool:
+        """Whether nothing is there, at ``key`` or below it.
+
+        The library marks the folder of what it has removed by an empty key, which those may not put who only delete.
+        """
+        return bool(self._server.get_file_info(self._path(key)).type is FileType.NotFound)
 
     def _path(self, key: str) -> str:
         return f"{self._root}/{key}"

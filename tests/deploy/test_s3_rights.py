@@ -1,0 +1,172 @@
+"""API and worker by S3 credentials of their own, with the policies of ``deploy/s3``, on a server that enforces them."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from app.db import Database
+from app.errors import DependencyUnavailable
+from app.vault.areas import WorkerAreas
+from app.vault.errors import ObjectMissing
+from app.vault.s3_store import S3Store
+from app.vault.store import ObjectStore, new_name
+from app.vault.stores import open_store
+from tests.factories import rows
+from tests.factories.datasets import declared, entries, uploaded
+from tests.factories.s3_users import POLICIES, PREFIX, User, enforce, new_user, policy
+from tests.factories.servers import S3
+from tests.factories.services import areas_at, worker_areas_at
+from tests.factories.worker import House, job_body, make_house
+
+pytestmark = pytest.mark.services
+
+TABLE = b"age,hours,sex,income_gt_50k\n20,40,Male,1\n30,50,Female,0\n"
+CHEAP = {"noise_multiplier": 30.0, "sampling_rate": 1.0, "iterations": 2}
+ALLOWED = {
+    "incoming": {"api": {"put", "read", "delete"}, "worker": {"read", "delete"}},
+    "released": {"api": {"read"}, "worker": {"put", "read", "delete"}},
+    "wrapped-keys": {"api": {"put", "read", "delete"}, "worker": {"put", "read", "delete"}},
+    "vault": {"api": set[str](), "worker": {"put", "read", "delete"}},
+    "elsewhere": {"api": set[str](), "worker": set[str]()},
+}
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A server that enforces policies, and its users; ``operator`` may do all."""
+
+    url: str
+    api: User
+    worker: User
+    operator: User
+
+    def areas(self, user: User) -> WorkerAreas:
+        with user.opens_stores():
+            return worker_areas_at(self.url)
+
+
+def _started(server: S3, policies: dict[str, dict[str, object]]) -> Bucket:
+    everything = {"Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}], "Version": "2012-10-17"}
+    users = {name: new_user(server, name, document) for name, document in policies.items()}
+    operator = new_user(server, "operator", everything)
+    enforce(server)
+    url = f"s3://{server.bucket}/{PREFIX}?endpoint={server.endpoint}&region=us-east-1"
+    return Bucket(url, users["api"], users["worker"], operator)
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Bucket]:
+    with S3() as server:
+        yield _started(server, {name: policy(name, server.bucket) for name in ("api", "worker")})
+
+
+@pytest.fixture
+def house(database: Database, tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> House:
+    """The API by one credential; the worker, and its children, by the other."""
+    for name, value in bucket.worker.environment.items():
+        monkeypatch.setenv(name, value)
+    house = make_house(database, tmp_path, bucket.url)
+    with bucket.api.opens_stores():
+        services = replace(house.services, areas=areas_at(bucket.url))
+    return replace(house, services=services)
+
+
+def test_each_credential_does_all_that_its_part_of_the_service_does(
+    house: House, owner: rows.Key, bucket: Bucket
+) -> None:
+    """W1: from an upload to its release, and from a deletion to nothing left."""
+    with house.client() as api:
+        dataset_id = declared(api, owner, slots=100)["id"]
+        uploaded(api, owner, dataset_id, TABLE)
+        house.work()
+        body = job_body(dataset_id, privacy=CHEAP)
+        job_id = api.post("/v1/jobs", json=body, headers=owner.headers).json()["id"]
+        house.work()
+        release_id = api.get(f"/v1/jobs/{job_id}", headers=owner.headers).json()["release_id"]
+        assert api.get("/health/ready").status_code == 200
+        for name in ("json", "csv", "parquet", "npz"):
+            assert api.get(f"/v1/releases/{release_id}/points?format={name}").status_code == 200
+        house.sweeper.sweep()
+        uploaded(api, owner, dataset_id, TABLE + b"40,60,Male,0\n")
+        assert api.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
+    for _ in range(2):  # a sweep begins behind where the last one ended
+        house.sweeper.sweep()
+    left = bucket.areas(bucket.operator)
+    kept = {name for name, content in entries(left.incoming).items() if content}
+    assert (kept, [content for content in entries(left.vault).values() if content]) == (set(), [])
+    assert [content for content in entries(left.keys.store).values() if content] == []
+    assert len([content for content in entries(left.released).values() if content]) == 4
+
+
+def test_large_objects_come_and_go_by_the_same_rights(bucket: Bucket) -> None:
+    """What lies in pieces is one request for each, and goes in one for all."""
+    api, worker = (bucket.areas(user).incoming for user in (bucket.api, bucket.worker))
+    assert isinstance(api, S3Store)
+    api._piece_bytes = 1_000
+    name = _put(api, 2_500)
+    with worker.open(name) as file:
+        assert file.read() == b"x" * 2_500
+    worker.delete(name)
+    for store in (api, worker):
+        with pytest.raises(ObjectMissing):
+            store.open(name)
+    with api.create() as given_up:
+        given_up.write(b"x" * 2_500)
+    assert [content for content in entries(bucket.areas(bucket.operator).incoming).values() if content] == []
+
+
+@pytest.mark.parametrize("area", ALLOWED)
+@pytest.mark.parametrize("who", ["api", "worker"])
+def test_everything_else_is_refused(bucket: Bucket, who: str, area: str) -> None:
+    """W1: the API's credential opens nothing of the vault, and the worker's puts nothing where uploads come from."""
+    mine = _area(bucket, getattr(bucket, who), area)
+    name = _put(_area(bucket, bucket.operator, area), 10)
+    calls: dict[str, Callable[[], object]] = {
+        "put": lambda: _put(mine, 10),
+        "read": lambda: mine.open(name).read(),
+        "delete": lambda: mine.delete(name),
+    }
+    assert {call for call, act in calls.items() if _may(act)} == ALLOWED[area][who]
+
+
+@pytest.mark.parametrize("who", ["api", "worker"])
+def test_the_files_name_these_rights_and_no_other(who: str) -> None:
+    document = json.loads((POLICIES / f"{who}.json").read_text())
+    granted = {
+        (action.removeprefix("s3:"), resource.split("/")[2])
+        for statement in document["Statement"]
+        for action in statement["Action"]
+        for resource in statement["Resource"]
+        if "/" in resource
+    }
+    words = {"put": "PutObject", "read": "GetObject", "delete": "DeleteObject"}
+    needed = {(words[call], area) for area, of in ALLOWED.items() for call in of[who]}
+    assert granted == needed
+
+
+def test_a_server_that_does_not_know_the_credential_refuses_all(bucket: Bucket) -> None:
+    stranger = User("AKIAnobody", "of-no-use")
+    assert not _may(lambda: _put(bucket.areas(stranger).incoming, 10))
+
+
+def _area(bucket: Bucket, user: User, area: str) -> ObjectStore:
+    url = bucket.url.replace(f"/{PREFIX}?", f"/{PREFIX}/{area}?" if area != "elsewhere" else "/elsewhere?")
+    with user.opens_stores():
+        return open_store(url)
+
+
+def _put(store: ObjectStore, size: int) -> str:
+    with store.create(new_name()) as writer:
+        writer.write(b"x" * size)
+        return writer.publish()
+
+
+def _may(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except DependencyUnavailable:
+        return False
+    return True

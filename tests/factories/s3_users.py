@@ -1,0 +1,77 @@
+"""Users of the S3 server, with the policies that the documentation names, and nothing else."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+import httpx
+from pyarrow.fs import S3FileSystem
+
+from app.vault import s3_keys
+from tests.factories.servers import S3
+
+POLICIES = Path(__file__).parents[2] / "deploy" / "s3"
+PREFIX = "installation"
+
+
+@dataclass(frozen=True)
+class User:
+    """A credential, and what the policy of its name allows."""
+
+    access_key: str
+    secret_key: str
+
+    @contextmanager
+    def opens_stores(self) -> Iterator[None]:
+        """Stores that are opened meanwhile go by this credential for ever."""
+        real = S3FileSystem
+
+        def signed(**options: object) -> S3FileSystem:
+            return real(access_key=self.access_key, secret_key=self.secret_key, **options)
+
+        with patch.object(s3_keys, "S3FileSystem", signed):
+            yield
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
+
+
+def policy(name: str, bucket: str) -> dict[str, object]:
+    """The documented policy, for this bucket.
+
+    The server takes the removal of many keys in one request for a call on the bucket, where S3 itself asks for each
+    key; the last statement allows just that, and is about no key.
+    """
+    text = (POLICIES / f"{name}.json").read_text().replace("BUCKET", bucket).replace("PREFIX", PREFIX)
+    document: dict[str, list[object]] = json.loads(text)
+    removal = {"Effect": "Allow", "Action": "s3:DeleteObject", "Resource": f"arn:aws:s3:::{bucket}"}
+    return {**document, "Statement": [*document["Statement"], removal]}
+
+
+def new_user(server: S3, name: str, document: dict[str, object]) -> User:
+    """A user with this policy alone; call it before :func:`enforce`."""
+    _ask(server, "CreateUser", UserName=name)
+    _ask(server, "PutUserPolicy", UserName=name, PolicyName=name, PolicyDocument=json.dumps(document))
+    answer = _ask(server, "CreateAccessKey", UserName=name)
+    found = [re.search(f"<{tag}>([^<]+)</{tag}>", answer) for tag in ("AccessKeyId", "SecretAccessKey")]
+    access_key, secret_key = (each[1] for each in found if each is not None)
+    return User(access_key, secret_key)
+
+
+def enforce(server: S3) -> None:
+    """From here on the server checks signatures, and what each user may do."""
+    headers = {"Content-Type": "text/plain"}
+    httpx.post(f"{server.endpoint}/moto-api/reset-auth", content=b"0", headers=headers).raise_for_status()
+
+
+def _ask(server: S3, action: str, **members: str) -> str:
+    scope = "AWS4-HMAC-SHA256 Credential=anybody/20260101/us-east-1/iam/aws4_request, SignedHeaders=host, Signature=0"
+    form = {"Action": action, "Version": "2010-05-08", **members}
+    answer = httpx.post(server.endpoint, data=form, headers={"Authorization": scope})
+    answer.raise_for_status()
+    return answer.text
