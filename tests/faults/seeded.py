@@ -21,9 +21,15 @@ BATCH = 10
 
 def batch(seeds: Iterable[int], database: Database, folder: Path) -> None:
     """Each of the seeds, on a new installation over an empty database; the error that one ends with tells which."""
+    lived: list[int] = []
     with Installation(database, folder) as installation:
         for seed in seeds:
-            live(installation, seed)
+            lived.append(seed)
+            try:
+                live(installation, seed)
+            except BaseException as error:  # what those before it left may have a part in it
+                error.add_note(f"replay it with those before it: --first {lived[0]} --runs {len(lived)}")
+                raise
 
 
 @contextmanager

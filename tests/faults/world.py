@@ -234,6 +234,7 @@ class World:
                 self._run(self.house.queue.sent.pop(0)[1])
         for ahead in (timedelta(), timedelta(hours=1)):
             self.plugs.machine_ahead += ahead
+            self.plugs.database_ahead += timedelta(seconds=61)  # the lease of a sweeper before this one has run out
             self.sweeper._rare_at = self.sweeper._renew_at = 0.0
             self.sweeper.sweep()
 
