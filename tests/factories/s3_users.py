@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,7 @@ def policy(name: str, bucket: str) -> dict[str, object]:
     return {**document, "Statement": [*document["Statement"], removal]}
 
 
-def new_user(server: S3, name: str, document: dict[str, object]) -> User:
+def new_user(server: S3, name: str, document: Mapping[str, object]) -> User:
     """A user with this policy alone; call it before :func:`enforce`."""
     _ask(server, "CreateUser", UserName=name)
     _ask(server, "PutUserPolicy", UserName=name, PolicyName=name, PolicyDocument=json.dumps(document))
