@@ -14,13 +14,9 @@ from benchmarks.records import Record
 from benchmarks.runs import Job, known
 
 SEEDS, NARROW = 10, 2.0
-FEWER = {"incremental-psvi": 5, "sparse-vi": 5, "giga": 5}
-FEWER_OF_LARGE = {"sparse-vi": 5, "giga": 3, "dp-psvi": 3, "dp-psvi-surrogate": 5}
-"""Seeds of methods that take longer; those of :data:`GREEDY` get three from 50 points on."""
 SMALL_SIZES, LARGE_SIZES = (2, 5, 10, 20, 50, 100), (10, 20, 50, 100, 200)
 SMALL = {"iterations": 1_500, "minibatch": 400}
 LARGE = {"minibatch": 200}
-GREEDY = ("incremental-psvi", "sparse-vi")
 SMALL_METHODS: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     ("psvi", SMALL, "PSVI"),
     ("incremental-psvi", {}, "incremental PSVI"),
@@ -63,11 +59,6 @@ def large(name: str) -> Case:
     return logistic(name, Rows(*train), bound=16.0, held_out=Rows(*test))
 
 
-def seeds(method: str, size: int, fewer: Mapping[str, int]) -> int:
-    """How many runs a cell gets."""
-    return 3 if method in GREEDY and size >= 50 else fewer.get(method, SEEDS)
-
-
 def clamped(case: Case) -> Case:
     """For methods whose points start anywhere within the bounds: ±2 is about as wide as the paper's normal start."""
     return narrowed(case, NARROW)
@@ -78,7 +69,7 @@ def small_work(quick: bool) -> Iterator[Job | Record]:
     for case in map(small, ("phishing", "synth_lr")):
         for size in (2, 10) if quick else SMALL_SIZES:
             for method, parameters, label in SMALL_METHODS:
-                for seed in range(2 if quick else seeds(method, size, FEWER)):
+                for seed in range(2 if quick else SEEDS):
                     yield Job(case, method, size, seed, parameters, label=label)
 
 
@@ -90,7 +81,7 @@ def large_work(quick: bool) -> Iterator[Job | Record]:
                 if not known(method) or (method == "sparse-vi" and size == LARGE_SIZES[-1]):
                     continue
                 epsilon = 0.2 if method.startswith("dp-") else np.nan
-                for seed in range(1 if quick else seeds(method, size, FEWER_OF_LARGE)):
+                for seed in range(1 if quick else SEEDS):
                     table = clamped(case) if method == "dp-psvi" else case
                     yield Job(table, method, size, seed, parameters, epsilon, label=label)
 
@@ -99,8 +90,7 @@ SMALL_EXPERIMENT = Experiment(
     "logistic-small",
     "Logistic regression, small",
     "phishing: 500 rows, 10 components and an intercept; synth_lr: 500 rows, 2 features and an intercept; 50 held-out "
-    "rows each; prior N(0, I). PSVI with T = 1,500 and B = 400; incremental PSVI and SparseVI with 100 steps a point "
-    "and 5 seeds, 3 from M = 50 on. Others 10 seeds, GIGA 5.",
+    "rows each; prior N(0, I). PSVI with T = 1,500 and B = 400; incremental PSVI and SparseVI with 100 steps a point.",
     small_work,
 )
 LARGE_EXPERIMENT = Experiment(
@@ -110,8 +100,7 @@ LARGE_EXPERIMENT = Experiment(
     "census income, 30,162 rows, 10 whitened principal components and an intercept. Prior N(0, I) on raw columns. PSVI "
     "with T = 500 and B = 200, SparseVI with B = 200, 1,000 candidates and 100 steps a row; private methods at "
     "their defaults, δ = 1/N. dp-psvi starts anywhere within the declared bounds, so its columns are clamped to ±2, "
-    "where the paper's points start; the others see bounds that no value reaches. PSVI and uniform 10 seeds; "
-    "SparseVI below M = 50 and dp-psvi-surrogate 5; others 3. Below M = D + 1 points (52 and 12) no method can "
-    "represent the posterior.",
+    "where the paper's points start; the others see bounds that no value reaches. Below M = D + 1 points "
+    "(52 and 12) no method can represent the posterior.",
     large_work,
 )
