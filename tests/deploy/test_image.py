@@ -1,0 +1,89 @@
+"""The image: what it is built from and what is left out of it. Read from the files; no daemon is needed."""
+
+import re
+import shlex
+from importlib.metadata import requires
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.deploy.test_compose import COMPOSE, ROOT
+
+INSTRUCTIONS = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+IGNORED = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+STAGE = re.compile(r"^FROM (\S+)(?: AS (\S+))?$")
+
+
+def stages() -> dict[str, list[str]]:
+    """Name of each stage ("" for the image itself) -> its instructions."""
+    found: dict[str, list[str]] = {}
+    for line in INSTRUCTIONS:
+        if begun := STAGE.match(line):
+            current = found.setdefault(begun[2] or "", [])
+        elif found:
+            current.append(line)
+    return found
+
+
+def copied() -> set[str]:
+    """What comes from the folder that the image is built in."""
+    lines = [line.split()[1:] for line in INSTRUCTIONS if line.startswith("COPY ") and "--from=" not in line]
+    return {source for *sources, _ in lines for source in sources}
+
+
+def closure(*names: str) -> set[str]:
+    """These distributions and all that they need here; ``name[extra]`` adds what the extra needs."""
+    known: set[str] = set()
+    waiting = [Requirement(name) for name in names]
+    while waiting:
+        wanted = waiting.pop()
+        extras = {"", *wanted.extras}
+        for each in map(Requirement, requires(wanted.name) or ()):
+            applies = each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in extras)
+            if applies and canonicalize_name(each.name) not in known:
+                known.add(canonicalize_name(each.name))
+                waiting.append(each)
+    return known | {canonicalize_name(Requirement(name).name) for name in names}
+
+
+def test_nothing_but_what_is_copied_is_sent_to_the_builder() -> None:
+    """W1: passwords, keys, data folders and the history stay where they are."""
+    assert IGNORED[0] == "*"
+    assert {line.removeprefix("!") for line in IGNORED if line.startswith("!")} == copied()
+    assert IGNORED[-1] == "**/__pycache__"
+
+
+def test_passwords_are_never_committed() -> None:
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {f"/{secret['file'].split('/')[1]}/" for secret in COMPOSE["secrets"].values()} <= set(ignored)
+
+
+def test_what_only_builds_stays_out_of_the_image_and_nothing_else() -> None:
+    (line,) = [line for line in stages()["packages"] if "uninstall" in line]
+    words = shlex.split(line)
+    removed = set(words[words.index("--yes") + 1 :])
+    assert removed == closure("hatchling") - closure("corevault-server[oidc,tracing]")
+    (last,) = [line for line in stages()[""] if line.startswith("RUN ")]
+    assert last.endswith("setuptools wheel pip")
+    assert "--without-pip" in " ".join(stages()["locked"])
+
+
+def test_code_comes_after_what_it_needs() -> None:
+    """A change of the code leaves the layers of the lock's packages as they are."""
+    image = [line.split()[1] for line in stages()[""] if line.startswith("COPY ")]
+    assert image == ["--from=packages", "--from=made"]
+    for stage in ("locked", "packages"):
+        assert [line for line in stages()[stage] if line.startswith("COPY ")] == (
+            ["COPY requirements-service.lock ./"] if stage == "locked" else []
+        )
+    assert [STAGE.match(line)[1] for line in INSTRUCTIONS if line.startswith("FROM ")] == [  # type: ignore[index]
+        "${PYTHON_IMAGE}",
+        "locked",
+        "locked",
+        "${PYTHON_IMAGE}",
+    ]
+
+
+def test_the_image_runs_as_nobody_of_importance() -> None:
+    (user,) = [line.split()[1] for line in stages()[""] if line.startswith("USER ")]
+    assert user == "10001:10000"
