@@ -20,6 +20,7 @@ from app.ledger.scribe import REPLACED
 from app.vault.signing import KeyRing, Signer
 
 BATCH: Final = 1_000
+NAME: Final = "audit_entries"
 
 
 def waiting(session: ReadSession) -> bool:
@@ -33,7 +34,7 @@ def extend(tx: WriteSession, signer: Signer) -> int:
     Raises:
         DependencyUnavailable: the signer's key has retired.
     """
-    serialise(tx, "audit_entries")
+    serialise(tx, NAME)
     unchained = select(AuditEntry).where(AuditEntry.sequence.is_(None)).order_by(AuditEntry.id).limit(BATCH)
     entries: Sequence[AuditEntry] = tx.scalars(unchained.execution_options(populate_existing=True)).all()
     last = tx.scalars(select(AuditHead).order_by(AuditHead.sequence.desc()).limit(1)).one_or_none()
@@ -52,6 +53,12 @@ def extend(tx: WriteSession, signer: Signer) -> int:
 def newest(session: ReadSession) -> int:
     """The place of the newest signed head; 0 if there is none."""
     return session.scalar(select(func.max(AuditHead.sequence))) or 0
+
+
+def settled(tx: WriteSession) -> int:
+    """As :func:`newest`, and it stays so until ``tx`` ends."""
+    serialise(tx, NAME)
+    return newest(tx)
 
 
 def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:

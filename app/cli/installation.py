@@ -93,7 +93,7 @@ def rotate_ledger_key(settings: Settings) -> str:
         with _alone(settings.data_dir), database.write() as tx:
             ledger, _ = _ledger(settings)
             ledger.check_mark(tx)
-            cutoff: Cutoff = {"checkpoint": ledger.newest_checkpoint(tx), "audit": chain.newest(tx)}
+            cutoff: Cutoff = {"checkpoint": ledger.newest_checkpoint(tx), "audit": chain.settled(tx)}
             retired = rotation.rotate(settings.keys_dir, "ledger", cutoff)
             ledger, signer = _ledger(settings)
             ledger.sign_anew(tx)

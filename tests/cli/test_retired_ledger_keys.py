@@ -1,10 +1,12 @@
 """A ledger key that has retired is believed up to where it did: who steals it later can sign nothing new (W11)."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
 from app.audit import chain, journal
@@ -207,3 +209,30 @@ def test_a_rotation_that_is_cut_short_ends_no_key(rotated: Rotated, monkeypatch:
     assert run("keys", "rotate", "ledger").exit_code == 0
     assert run("verify", "--no-storage").stdout == "everything holds; left out: storage\n"
     rotated.bench().run("job_last", costing(0.1))
+
+
+@pytest.mark.services
+def test_w11_a_head_that_is_being_signed_counts_to_what_the_old_key_has_signed(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was not stopped signs a head and is about to commit: the end is noted behind it."""
+    monkeypatch.setenv("COREVAULT_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("COREVAULT_DATABASE_URL", database.engine.url.render_as_string(hide_password=False))
+    assert run("keys").exit_code == 0
+    settings = Settings()
+    old = Signer(load_api_keys(settings.keys_dir).ledger_seed)
+    waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    with ThreadPoolExecutor(1) as pool:
+        with database.write() as tx:
+            journal.record_command(tx, "of a process that goes on")
+            chain.extend(tx, old)
+            rotation_of_it = pool.submit(installation.rotate_ledger_key, settings)
+            with database.read() as session:
+                while not session.scalar(waiting):
+                    assert not rotation_of_it.done(), rotation_of_it.result()
+        rotation_of_it.result()
+    held = load_api_keys(settings.keys_dir)
+    with database.read() as session:
+        ring = Signer(held.ledger_seed, held.ledger_retired, held.ledger_until).ring
+        assert list(chain.findings(session, ring)) == []
+        assert chain.newest(session) == 2
