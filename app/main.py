@@ -70,11 +70,15 @@ def create_app(
     services: Services,
     *,
     metrics: bool = True,
+    metrics_dir: str | None = None,
     hosts: AllowedHosts | None = None,
     least_rate: LeastRate | None = None,
 ) -> FastAPI:
-    """The ASGI application on top of ``services``; the ledger is verified when it starts up."""
-    measured = Metrics(Gauges(services.database)) if metrics else None
+    """The ASGI application on top of ``services``; the ledger is verified when it starts up.
+
+    ``metrics_dir``: where several processes share what they count.
+    """
+    measured = Metrics(Gauges(services.database), shared=metrics_dir) if metrics else None
     keeper = Keeper(services.database, services.signer)
     observers: tuple[Callable[[Exchange], None], ...] = (log_exchange, keeper.observe)
     if measured is not None:

@@ -9,6 +9,7 @@ import typer
 from app.cli import installation, verification
 from app.cli.failures import explained, fail, load_settings
 from app.cli.keys import keys_cli
+from app.cli.several import serve_by_several
 from app.cli.sockets import check_bind, check_certificate, listen
 from app.cli.up import run
 
@@ -53,16 +54,21 @@ def api(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     data_dir: DataDir = None,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="How many processes answer on the port.")] = 1,
     fd: Annotated[int | None, typer.Option(hidden=True, help="A listening socket that is open already.")] = None,
 ) -> None:
     """Run the API alone, on a database that is migrated."""
-    from app.cli.serving import serve  # noqa: PLC0415  (the whole API: no other command needs to load it)
-
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
     check_certificate(settings)
     with explained():
-        serve(settings, listen(host, port) if fd is None else socket.socket(fileno=fd))
+        listener = listen(host, port) if fd is None else socket.socket(fileno=fd)
+        if processes > 1:
+            serve_by_several(settings, listener, data_dir, processes)
+            return
+        from app.cli.serving import serve  # noqa: PLC0415  (the whole API: no other command needs to load it)
+
+        serve(settings, listener)
 
 
 @cli.command()

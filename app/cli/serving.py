@@ -1,5 +1,6 @@
 """Serving the API in this process."""
 
+import os
 import signal
 import socket
 import sys
@@ -10,6 +11,7 @@ import uvicorn
 from app import tracing
 from app.cli.connections import prompt_protocol
 from app.cli.memory import keep_what_is_freed
+from app.cli.several import METRICS_DIR
 from app.config import Settings
 from app.http.addresses import AllowedHosts
 from app.http.logs import configure_logs
@@ -29,6 +31,7 @@ def serve(settings: Settings, listener: socket.socket) -> None:
         create_app(
             services,
             metrics=settings.metrics,
+            metrics_dir=os.environ.get(METRICS_DIR),
             hosts=AllowedHosts.of(settings.allowed_hosts),
             least_rate=_least_rate(settings),
         ),

@@ -3,6 +3,7 @@
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from app.http.edge import Exchange
@@ -13,11 +14,17 @@ _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 class Metrics:
     """Label values come from the code (templates, methods, statuses), so that no caller can add a series."""
 
-    def __init__(self, *collectors: Collector) -> None:
-        """``collectors`` are asked at every scrape."""
+    def __init__(self, *collectors: Collector, shared: str | None = None) -> None:
+        """``collectors`` are asked at every scrape.
+
+        ``shared``: the folder in which the library keeps the counts of several processes, of those that have ended too.
+        """
         self._registry = CollectorRegistry()
+        self._shown = CollectorRegistry() if shared else self._registry
+        if shared:
+            MultiProcessCollector(self._shown, shared)  # type: ignore[no-untyped-call]
         for collector in collectors:
-            self._registry.register(collector)
+            self._shown.register(collector)
         self._requests = Counter(
             "corevault_http_requests",
             "Requests that were answered.",
@@ -39,4 +46,4 @@ class Metrics:
 
     def text(self) -> bytes:
         """The exposition format, version 0.0.4."""
-        return generate_latest(self._registry)
+        return generate_latest(self._shown)

@@ -1,0 +1,147 @@
+"""``corevaultd api --processes 2`` as an operator runs it: one port, one stop, one set of metrics."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import several as several_processes
+from app.cli.commands import cli
+from app.config import Settings
+from tests.cli.test_up import COREVAULTD, PATIENCE_SECONDS, _alive, _descendants, _eventually
+
+REQUESTS = 24
+COUNTED = re.compile(
+    r'^corevault_http_requests_total\{method="GET",route="/v1/methods",status="401"\} (\S+)$', re.MULTILINE
+)
+
+
+class Several:
+    """One ``corevaultd api --processes 2``, on an installation of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.temporary, self.log = folder / "temporary", (folder / "log").open("a+")
+        self.temporary.mkdir()
+        data = folder / "data"
+        for first in ("migrate", "keys"):
+            assert CliRunner().invoke(cli, [first, "--data-dir", str(data)]).exit_code == 0
+        keys = Settings(data_dir=data).keys_dir
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
+        environment |= {"TMPDIR": str(self.temporary), "COREVAULT_KEYS_DIR": str(keys / "api")}
+        command = [str(COREVAULTD), "api", "--port", "0", "--data-dir", str(data), "--processes", "2"]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment, process_group=0
+        )
+        assert self.process.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", self.process.stdout.readline())
+        assert found is not None
+        self.port = int(found[1])
+
+    def get(self, path: str) -> httpx.Response:
+        """On a connection of its own, which any of the processes may take."""
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE_SECONDS)
+
+    def ready(self) -> bool:
+        try:
+            return self.get("/health/ready").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def counted(self) -> float:
+        found = COUNTED.search(self.get("/metrics").text)
+        return float(found[1]) if found else 0.0
+
+    def close(self) -> None:
+        """End whatever a failed test left running."""
+        left = [self.process.pid, *_descendants(self.process.pid)] if self.process.poll() is None else []
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.log.close()
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Iterator[Several]:
+    several = Several(tmp_path)
+    try:
+        _eventually(several.ready, "it never became ready")
+        yield several
+    finally:
+        several.close()
+
+
+def _served_by_both(several: Several, children: list[int]) -> None:
+    """Stop one of them: what comes meanwhile is answered, so by the other."""
+    for stopped in children:
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            assert several.get("/v1/methods").status_code == 401
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+
+
+def test_two_processes_are_one_service(several: Several) -> None:
+    """W10: each takes requests, all are counted whoever is asked, and one that dies comes back and loses no count."""
+    children = _descendants(several.process.pid)
+    assert len(children) == 2
+    _served_by_both(several, children)
+    for _ in range(REQUESTS):
+        assert several.get("/v1/methods").status_code == 401
+    assert [several.counted() for _ in range(8)] == [REQUESTS + 2] * 8
+    os.kill(children[0], signal.SIGKILL)
+    _eventually(lambda: len(set(_descendants(several.process.pid)) - {children[0]}) == 2, "it never came back")
+    _eventually(several.ready, "it was not ready again")
+    assert [several.counted() for _ in range(8)] == [REQUESTS + 2] * 8
+
+
+def test_a_stop_finishes_what_is_under_way_and_leaves_nothing(several: Several) -> None:
+    """W10: a body that is on its way when the signal comes is answered; then port, processes and files are gone."""
+    family = _descendants(several.process.pid)
+    with socket.create_connection(("127.0.0.1", several.port)) as caller:
+        caller.settimeout(PATIENCE_SECONDS)
+        head = b"POST /v1/quotes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+        caller.sendall(head + b"Authorization: Bearer cv_none\r\nExpect: 100-continue\r\n\r\n{")
+        several.get("/health/live")
+        several.process.send_signal(signal.SIGTERM)
+        caller.sendall(b"}")
+        assert b" 401 " in _answer(caller)
+    assert several.process.wait(PATIENCE_SECONDS) == 0
+    assert not [pid for pid in family if _alive(pid)]
+    assert list(several.temporary.iterdir()) == []
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", several.port)).close()
+
+
+@pytest.mark.parametrize(("broker", "apart"), [("filesystem://", True), ("redis://127.0.0.1:1/0", False)])
+def test_limits_that_are_counted_apart_are_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broker: str, apart: bool
+) -> None:
+    """Without a Redis the published rate is each process's own."""
+    monkeypatch.setattr(several_processes, "supervise", lambda children: None)
+    monkeypatch.setenv("COREVAULT_BROKER_URL", broker)
+    assert CliRunner().invoke(cli, ["keys", "--data-dir", str(tmp_path)]).exit_code == 0
+    ended = CliRunner().invoke(cli, ["api", "--port", "0", "--processes", "2", "--data-dir", str(tmp_path)])
+    assert ended.exit_code == 0
+    assert ("each process counts requests by itself" in ended.stderr) is apart
+
+
+def test_keys_that_are_missing_end_it_at_once(tmp_path: Path) -> None:
+    ended = CliRunner().invoke(cli, ["api", "--port", "0", "--processes", "2", "--data-dir", str(tmp_path)])
+    assert ended.exit_code == 1
+    assert len(ended.output.splitlines()) == 1
+
+
+def _answer(caller: socket.socket) -> bytes:
+    received = b""
+    while b"\r\n\r\n" not in received.replace(b"HTTP/1.1 100 Continue\r\n\r\n", b""):
+        received += caller.recv(65536)
+    return received
