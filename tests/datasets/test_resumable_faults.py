@@ -3,7 +3,9 @@
 import dataclasses
 import hashlib
 import secrets
+import threading
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -20,10 +22,12 @@ from app.db import Database, now
 from app.errors import DependencyUnavailable
 from app.main import create_app
 from app.services import Services
+from app.vault.wrapped_keys import WrappedKeys
 from app.vault.writer import UploadWriter
 from tests.datasets.test_uploading import digest
 from tests.factories import rows
 from tests.factories.datasets import CSV, declared, entries, everything, problem, stored
+from tests.factories.line import SETTLE_SECONDS
 from tests.factories.transport import AppTransport
 from tests.factories.uploads import TABLE, Address, change, complete, left, offset_of, send, sent, sweep
 from tests.vault.test_upload_writer import disk_of
@@ -114,6 +118,36 @@ def test_a_part_whose_lease_ran_out_is_overtaken(
     problem(send(client, owner, address, 0, b"abc"), 409, "state_conflict")
     assert offset_of(client, owner, address) == 5
     assert len(stored(services.areas)) == 1
+
+
+def test_no_key_of_a_part_outlives_a_deletion_that_it_races(
+    client: httpx.Client,
+    services: Services,
+    owner: rows.Key,
+    dataset_id: str,
+    begun: Callable[..., Address],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """W10: its process dies behind the key. The receipt says that all keys are destroyed, so this one is, too."""
+    address, keep = begun(), WrappedKeys.keep_part
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(keys: WrappedKeys, object_name: str, box: bytes) -> None:
+        entered.set()
+        assert go_on.wait(SETTLE_SECONDS)
+        keep(keys, object_name, box)
+
+    monkeypatch.setattr(WrappedKeys, "keep_part", slow)
+    monkeypatch.setattr(parts.Part, "give_up", lambda _: None)
+    with ThreadPoolExecutor(2) as pool:
+        part = pool.submit(send, client, owner, address, 0, b"abc")
+        assert entered.wait(SETTLE_SECONDS)
+        deletion = pool.submit(client.delete, f"/v1/datasets/{dataset_id}", headers=owner.headers)
+        futures.wait([deletion], 2)  # it waits for the part; if it did not, it would be through before the key is there
+        go_on.set()
+        assert deletion.result().status_code == 200
+        assert part.result().status_code in {204, 409}, "kept before, or ended"
+    assert [box for box in entries(services.areas.keys.store).values() if box] == []
 
 
 @pytest.mark.parametrize("end", ["upload", "dataset"])

@@ -68,13 +68,19 @@ class Part:
     def publish(self, writer: UploadWriter) -> int:
         """Make the bytes durable, behind what opens them, and say how many they are.
 
+        The key is made while the upload is locked and open: a deletion of the dataset, which ends it first, then finds
+        the key or keeps it from being made, whatever becomes of this process.
+
         Raises:
             DigestMismatch: they are not the announced ones.
+            StateConflict: the upload has ended, or the lease is another's by now.
             DependencyUnavailable: the store is full or away.
         """
         if self.expected is not None and not hmac.compare_digest(self.expected, writer.sha256):
             raise DigestMismatch
-        self.services.areas.keys.keep_part(self.object_name, writer.box)
+        with self.services.database.write() as tx:
+            self._held(tx)
+            self.services.areas.keys.keep_part(self.object_name, writer.box)
         return writer.finish().size
 
     def keep(self, tx: WriteSession, size: int) -> Upload:
