@@ -13,7 +13,7 @@ from app.config import SECRETS, Settings
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = ["keys", "migrate", "api", "worker"]
+OURS = ["keys", "migrate", "api", "worker", "maintenance"]
 RIGHTS = {
     "postgres": {"database": "rw"},
     "redis": {},
@@ -28,9 +28,10 @@ RIGHTS = {
         "vault": "rw",
         "mark": "rw",
     },
+    "maintenance": {"private-keys": "rw", "api-keys": "rw", "released": "ro", "wrapped-keys": "rw", "mark": "rw"},
 }
 """Service -> volume -> mode: the whole of who reaches what."""
-ROLES = {"migrate": "owner", "api": "service", "worker": "service"}
+ROLES = {"migrate": "owner", "api": "service", "worker": "service", "maintenance": "service"}
 PASSWORDS = {
     "postgres": {"postgres_password", "owner_password", "service_password"},
     "redis": {"redis_password"},
@@ -38,6 +39,7 @@ PASSWORDS = {
     "migrate": {"owner_password"},
     "api": {"service_password", "redis_password"},
     "worker": {"service_password", "redis_password"},
+    "maintenance": {"service_password"},
 }
 
 
@@ -67,7 +69,7 @@ def test_the_dockerfile_keeps_to_good_practice() -> None:
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_each_service_reaches_its_areas_and_no_others(service: str) -> None:
-    """W1: vault and private keys are the worker's alone (a container without a network makes the keys)."""
+    """W1: the vault is the worker's alone, private keys are its user's; nothing has both and may write keys."""
     assert {name: mode for name, (_, mode) in volumes(service).items()} == RIGHTS[service]
 
 
@@ -75,14 +77,16 @@ def test_every_volume_is_declared_and_used() -> None:
     assert set(COMPOSE["volumes"]) == {name for service in SERVICES for name in volumes(service)}
 
 
-@pytest.mark.parametrize("service", ["api", "worker"])
+@pytest.mark.parametrize("service", ["api", "worker", "maintenance"])
 def test_settings_lead_to_what_is_mounted(service: str) -> None:
     """Each area's setting names the place that the area's volume is mounted at."""
     environment, mounted = SERVICES[service]["environment"], volumes(service)
     for volume, (place, _) in mounted.items():
         setting = volume.replace("-", "_").upper()
-        if volume.endswith("keys") and volume != "wrapped-keys":
+        if volume == ("api-keys" if service == "api" else "private-keys"):
             assert environment["COREVAULT_KEYS_DIR"] == place
+        elif volume == "api-keys":
+            assert place in SERVICES["keys"]["command"]  # --api-share: no setting leads there
         else:
             assert environment[f"COREVAULT_{setting}_URL"] == f"file://{place}"
     assert ("COREVAULT_VAULT_URL" in environment) == (service == "worker")
@@ -132,7 +136,10 @@ def test_every_container_is_hardened(service: str) -> None:
 
 def test_api_and_worker_are_two_users_of_one_group() -> None:
     users = {name: SERVICES[name]["user"] for name in OURS}
-    assert users == {"keys": "10002:10000", "migrate": "10001:10000", "api": "10001:10000", "worker": "10002:10000"}
+    api = {name for name, user in users.items() if user == "10001:10000"}
+    worker = {name for name, user in users.items() if user == "10002:10000"}
+    assert api == {"migrate", "api"}
+    assert worker == {"keys", "worker", "maintenance"}
     dockerfile = (ROOT / "Dockerfile").read_text()
     assert "--gid 10000 corevault" in dockerfile
     assert "--uid 10001 --gid corevault api" in dockerfile
@@ -168,6 +175,7 @@ def test_networks_keep_apart_what_need_not_meet() -> None:
         "migrate": {"database"},
         "api": {"database", "broker", "outside"},
         "worker": {"database", "broker"},
+        "maintenance": {"database"},
     }
     assert SERVICES["keys"]["network_mode"] == "none"
     assert all(COMPOSE["networks"][name].get("internal") for name in ("database", "broker"))
@@ -186,4 +194,19 @@ def test_what_runs_is_watched_and_waits_for_what_it_needs() -> None:
             "redis": {"condition": "service_healthy"},
         }
     assert SERVICES["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
-    assert all(SERVICES[name]["restart"] == "no" for name in ("keys", "migrate"))
+    assert all(SERVICES[name]["restart"] == "no" for name in ("keys", "migrate", "maintenance"))
+
+
+def test_maintenance_can_write_what_a_rotation_writes_and_starts_only_when_called() -> None:
+    """`keys rotate ledger` and `keys rewrap` need database, mark and wrapped keys beside keys that can be written."""
+    assert {name for name, told in SERVICES.items() if "profiles" in told} == {"maintenance"}
+    assert {"private-keys", "api-keys", "wrapped-keys", "mark"} <= {
+        name for name, (_, mode) in volumes("maintenance").items() if mode == "rw"
+    }
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_shell_makes_way_for_what_it_starts(service: str) -> None:
+    """The first process of a container hears a stop only if it listens: a shell does not."""
+    command = SERVICES[service].get("command", [])
+    assert not command or command[0] not in {"sh", "bash"} or command[-1].startswith("exec ")
