@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from app.config import SECRETS, Settings
+from workers.main import STOP_SECONDS
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -210,3 +211,9 @@ def test_a_shell_makes_way_for_what_it_starts(service: str) -> None:
     """The first process of a container hears a stop only if it listens: a shell does not."""
     command = SERVICES[service].get("command", [])
     assert not command or command[0] not in {"sh", "bash"} or command[-1].startswith("exec ")
+
+
+@pytest.mark.parametrize("service", ["api", "worker"])
+def test_whoever_stops_in_good_order_is_given_the_time(service: str) -> None:
+    """Twice what a stop takes at most on a machine with nothing else to do; the default is 10 s, then comes the kill."""
+    assert int(SERVICES[service]["stop_grace_period"].removesuffix("s")) >= 2 * STOP_SECONDS
