@@ -215,5 +215,5 @@ def test_a_shell_makes_way_for_what_it_starts(service: str) -> None:
 
 @pytest.mark.parametrize("service", ["api", "worker"])
 def test_whoever_stops_in_good_order_is_given_the_time(service: str) -> None:
-    """Twice what a stop takes at most on a machine with nothing else to do; the default is 10 s, then comes the kill."""
+    """Twice what a stop takes at most on an idle machine; the default is 10 s, then comes the kill."""
     assert int(SERVICES[service]["stop_grace_period"].removesuffix("s")) >= 2 * STOP_SECONDS
