@@ -6,10 +6,12 @@ and sums of parts are bit-identical to the sum of the whole. Blocks and chunks a
 """
 
 from collections.abc import Callable
+from contextlib import closing
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.inference.ahead import one_ahead
 from app.inference.design import Design
 from app.inference.protocol import Array32, DeclaredFacts, Integers, MechanismPlan, Model, Question, RowSource
 from app.inference.questions.blocks import MOST_ROWS, power_of_two
@@ -56,14 +58,21 @@ def cuts(units: int, rows_per_unit: int, parts: int) -> list[int]:
 def partial_sum(question: Question, model: Model, design: Design, source: RowSource, slots: Slots) -> Integers:
     """The exact sum over the units at ``slots``, in bounded memory.
 
-    Row zone: total in what the rows hold; only ``source`` may fail, for reasons of its own.
+    A chunk is read, opened and folded while the one before is summed: two chunks are held, of which one is in the
+    making. Row zone: total in what the rows hold; only ``source`` may fail, for reasons of its own. It is asked by one
+    thread at a time, which need not be the caller's, and by none any more after the return.
     """
     each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
     _keep_freed_memory()
     total: Integers | None = None
-    for start in range(0, max(1, len(slots)), chunk):
-        part = question.sum(model, *folded(model, design, source, slots[start : start + chunk]), each)
-        total = part if total is None else total + part
+
+    def read(start: int) -> tuple[Array32, NDArray[np.bool_]]:
+        return folded(model, design, source, slots[start : start + chunk])
+
+    with closing(one_ahead(read, range(0, max(1, len(slots)), chunk))) as chunks:
+        for rows, present in chunks:
+            part = question.sum(model, rows, present, each)
+            total = part if total is None else total + part
     assert total is not None
     return total
 
