@@ -21,13 +21,15 @@ def covers(session: ReadSession, job_id: str, ran: Sequence[PrivacyEvent]) -> bo
 
 
 def stands_on(session: ReadSession, job_id: str, stated: Mapping[str, Any]) -> bool:
-    """Whether the account's entry and the checkpoint that a certificate names are in the chains."""
-    account_id = session.scalar(select(Reservation.account_id).where(Reservation.job_id == job_id))
-    entry = session.get(Entry, (account_id, stated["sequence"])) if account_id else None
+    """Whether the account's entry and the checkpoint that a certificate names are in the chains, behind its charge."""
+    row = session.get(Reservation, job_id)
+    if row is None or stated["sequence"] < row.sequence:
+        return False
+    entry = session.get(Entry, (row.account_id, stated["sequence"]))
     marked = exists().where(
         Checkpoint.sequence == stated["checkpoint"]["sequence"],
         Checkpoint.checkpoint_hash == stated["checkpoint"]["hash"],
-        Checkpoint.account_id == account_id,
+        Checkpoint.account_id == row.account_id,
         Checkpoint.account_head == stated["head"],
     )
     return entry is not None and entry.entry_hash == stated["head"] and bool(session.scalar(select(marked)))

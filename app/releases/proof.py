@@ -70,7 +70,7 @@ def _charged(session: ReadSession, release: Release, private: bool) -> str | Non
     if not evidence.covers(session, release.job_id, tuple(from_json(event) for event in stated["events"])):
         return "no settled charge of what ran is in the ledger"
     if not evidence.stands_on(session, release.job_id, stated["account"]):
-        return "the ledger's entry or checkpoint that the certificate names is not in the chain"
+        return "the ledger's entry or checkpoint that the certificate names is not in the chain, behind the charge"
     return None
 
 

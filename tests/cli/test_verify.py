@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 from typer.testing import CliRunner, Result
 
 from app.audit import chain
 from app.cli.commands import cli
 from app.cli.verification import name_of
 from app.db import Database
+from app.ledger.models import Checkpoint
 from app.vault.rotation import rotate
+from app.vault.signing import Signer
 from tests.factories import rows
 from tests.factories.worker import House
 
@@ -119,6 +121,25 @@ def test_a_row_that_was_tampered_with_is_found(verify: Verify, database: Databas
 def test_a_statement_that_was_changed_is_not_signed(verify: Verify, database: Database) -> None:
     _replace(database, lambda certificate: certificate["statement"].update(slots=1), "certificate")
     assert "the certificate's signature does not hold" in verify().output
+
+
+def test_a_certificate_that_names_an_entry_before_its_own_charge_is_found(
+    house: House, verify: Verify, database: Database
+) -> None:
+    """W8: whoever has the release key may sign any place in the chains; it must be one that knows of the charge."""
+    with database.read() as session:
+        opening = session.scalars(select(Checkpoint).order_by(Checkpoint.sequence)).first()
+    assert opening is not None
+    place = {"sequence": opening.sequence, "hash": opening.checkpoint_hash}
+    earlier = {"sequence": opening.account_sequence, "head": opening.account_head, "checkpoint": place}
+
+    def sign(certificate: dict[str, Any]) -> None:
+        stated = certificate["statement"]
+        stated["account"].update(earlier)
+        certificate.update(Signer(house.keys.release_seed).sign(stated))
+
+    _replace(database, sign, "certificate")
+    assert "checkpoint that the certificate names is not in the chain" in verify().output
 
 
 def test_a_body_that_says_otherwise_is_found(verify: Verify, database: Database) -> None:
