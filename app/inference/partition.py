@@ -58,20 +58,20 @@ def cuts(units: int, rows_per_unit: int, parts: int) -> list[int]:
 def partial_sum(question: Question, model: Model, design: Design, source: RowSource, slots: Slots) -> Integers:
     """The exact sum over the units at ``slots``, in bounded memory.
 
-    A chunk is read, opened and folded while the one before is summed: two chunks are held, of which one is in the
-    making. Row zone: total in what the rows hold; only ``source`` may fail, for reasons of its own. It is asked by one
-    thread at a time, which need not be the caller's, and by none any more after the return.
+    A chunk is read, opened and encoded while the one before is folded and summed, which takes about as long: two are
+    held, of which one is in the making. Row zone: total in what the rows hold; only ``source`` may fail, for reasons of
+    its own. It is asked by one thread at a time, which need not be the caller's, and by none after the return.
     """
     each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
     _keep_freed_memory()
     total: Integers | None = None
 
-    def read(start: int) -> tuple[Array32, NDArray[np.bool_]]:
-        return folded(model, design, source, slots[start : start + chunk])
+    def read(start: int) -> tuple[Array32, Array32, NDArray[np.bool_]]:
+        return _encoded(design, source, slots[start : start + chunk])
 
     with closing(one_ahead(read, range(0, max(1, len(slots)), chunk))) as chunks:
-        for rows, present in chunks:
-            part = question.sum(model, rows, present, each)
+        for x, y, present in chunks:
+            part = question.sum(model, _row_after_row(model, x, y), present, each)
             total = part if total is None else total + part
     assert total is not None
     return total
@@ -91,10 +91,14 @@ def gathered(model: Model, design: Design, source: RowSource, slots: Slots) -> t
 
 def folded(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
     """Folded rows ``(n * rows_per_slot, row_width)`` of the units at ``slots`` and their presence. Row zone."""
+    x, y, present = _encoded(design, source, slots)
+    return _row_after_row(model, x, y), present
+
+
+def _encoded(design: Design, source: RowSource, slots: Slots) -> tuple[Array32, Array32, NDArray[np.bool_]]:
+    """Design rows, targets and presence of the units at ``slots``."""
     indices = np.arange(slots.start, slots.stop) if isinstance(slots, range) else slots.astype(np.int64, copy=False)
-    x, y, present = design.encode(source.gather(indices))
-    with np.errstate(all="ignore"):
-        return _row_after_row(model.fold(x, y)), present
+    return design.encode(source.gather(indices))
 
 
 def _keep_freed_memory() -> None:
@@ -107,13 +111,12 @@ def _keep_freed_memory() -> None:
     np.empty(_LARGEST_LEARNT, dtype=np.uint8)
 
 
-def _row_after_row(rows: Array32) -> Array32:
-    """The same rows in the order in which they are worked on, columns being copied as far as the cache reaches."""
-    if rows.flags.c_contiguous:
-        return rows
-    found = np.empty(rows.shape, dtype=rows.dtype)
-    for start in range(0, len(rows), _COPIED_ROWS):
-        part = slice(start, start + _COPIED_ROWS)
-        for column, values in zip(found[part].T, rows[part].T, strict=True):
-            column[:] = values
+def _row_after_row(model: Model, x: Array32, y: Array32) -> Array32:
+    """Folded rows in the order in which they are worked on, folded and copied as far as the cache reaches."""
+    found = np.empty((len(x), model.row_width), dtype=np.float32)
+    with np.errstate(all="ignore"):
+        for start in range(0, len(x), _COPIED_ROWS):
+            part = slice(start, start + _COPIED_ROWS)
+            for column, values in zip(found[part].T, model.fold(x[part], y[part]).T, strict=True):
+                column[:] = values
     return found
