@@ -3,6 +3,7 @@
 Pure ASGI, so that streams pass through it unbuffered.
 """
 
+import asyncio
 import time
 import traceback
 from collections.abc import Callable
@@ -27,6 +28,9 @@ from app.tracing import span
 _WRONG_HOST: Final = (
     "This server does not go by the name in the Host header; its operator sets COREVAULT_ALLOWED_HOSTS."
 )
+
+
+_STOPPING: Final = "This server is stopping. Ask again; an upload in parts goes on where it is."
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,10 @@ class Edge:
             with span("request") as traced:
                 try:
                     await self._answer(scope, receive, stamped)
+                except asyncio.CancelledError:  # only a server that stops cancels, once its patience has ended
+                    if status:
+                        raise
+                    await problem(DependencyUnavailable(_STOPPING), request_id)(scope, receive, stamped)
                 except Exception as error:  # noqa: BLE001  (the edge is where every failure ends)
                     log_failure(error, request_id)
                     if status:

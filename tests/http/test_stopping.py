@@ -1,0 +1,54 @@
+"""What a caller hears whose request a stopping server cannot wait for."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.http.edge import Edge, Exchange
+
+SCOPE = {"type": "http", "method": "PUT", "path": "/v1/datasets/ds_1/content", "headers": []}
+
+
+async def _cancelled(app: ASGIApp, seen: list[Exchange]) -> list[Any]:
+    """The messages that a request to ``app`` has sent when it is cancelled in its midst."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return await asyncio.Event().wait()
+
+    task = asyncio.create_task(Edge(app, (seen.append,))(dict(SCOPE), receive, send))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait([task])
+    if task.cancelled():
+        raise asyncio.CancelledError
+    return sent
+
+
+async def _reads(scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()
+
+
+async def _answers(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await receive()
+
+
+def test_a_request_that_is_cut_short_is_told_to_come_again() -> None:
+    seen: list[Exchange] = []
+    start, body = asyncio.run(_cancelled(_reads, seen))
+    problem = json.loads(body["body"])
+    assert (start["status"], problem["code"]) == (503, "dependency_unavailable")
+    assert b"retry-after" in dict(start["headers"])
+    assert [exchange.status for exchange in seen] == [503]
+
+
+def test_an_answer_that_has_begun_breaks_off() -> None:
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(_cancelled(_answers, []))
