@@ -1,6 +1,8 @@
 """The commands of ``corevaultd``."""
 
 import socket
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +14,7 @@ from app.cli.keys import keys_cli
 from app.cli.several import serve_by_several
 from app.cli.sockets import check_bind, check_certificate, listen
 from app.cli.up import run
+from app.config import Settings
 
 Host = Annotated[str, typer.Option(envvar="COREVAULT_HOST", help="Address to listen on.")]
 Port = Annotated[
@@ -61,14 +64,12 @@ def api(
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
     check_certificate(settings)
-    with explained():
-        listener = listen(host, port) if fd is None else socket.socket(fileno=fd)
-        if processes > 1:
-            serve_by_several(settings, listener, data_dir, processes)
-            return
-        from app.cli.serving import serve  # noqa: PLC0415  (the whole API: no other command needs to load it)
+    serve: Callable[[Settings, socket.socket], None] = partial(serve_by_several, data_dir=data_dir, processes=processes)
+    if processes == 1:
+        from app.cli.serving import serve  # noqa: PLC0415  (the whole API: loaded here alone, and before it listens)
 
-        serve(settings, listener)
+    with explained():
+        serve(settings, listen(host, port) if fd is None else socket.socket(fileno=fd))
 
 
 @cli.command()
