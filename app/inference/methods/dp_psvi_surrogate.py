@@ -31,7 +31,7 @@ from app.inference.protocol import (
     Pseudocoreset,
     Switch,
 )
-from app.inference.questions import BoundedScoreSum, InformationSum
+from app.inference.questions import BoundedScoreSum, InformationMomentSum, InformationSum
 from app.inference.surrogate.beginning import QUESTIONS, columns, lengths, moments, nothing_known, opened
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.guard import steadied
@@ -39,11 +39,13 @@ from app.inference.surrogate.release import fitted, released
 from app.inference.surrogate.rounds import informed, scored
 from app.inference.surrogate.schedule import COLUMNWISE, LENGTHS_SHARE, MOMENTS_SHARE, UNRESOLVED, Schedule
 from app.inference.surrogate.state import Setup, State
+from app.privacy.events import GaussianEvent, PoissonSampledEvent
 
 ROUNDS = Parameter("rounds", "integer", 2, 40, "Rounds of an information matrix and a score; the default follows.")
 RATE = Parameter(
     "sampling_rate", "number", 0, 1, "Poisson sampling rate q of every question.", default=1.0, exclusive_minimum=True
 )
+_INFORMATION = frozenset({InformationSum.kind, InformationMomentSum.kind})
 
 
 class DpPsviSurrogate:
@@ -94,6 +96,7 @@ class DpPsviSurrogate:
             informed=problem.design.intercept,
             asked_rounds=rounds,
             one_predictor=_one_predictor(problem),
+            asked_information=_asked_information(plan),
         )
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
@@ -119,6 +122,16 @@ class DpPsviSurrogate:
     def finish(self, state: State) -> Pseudocoreset:
         """The points, with what may be said of them."""
         return released(state)
+
+
+def _asked_information(plan: MechanismPlan) -> float | None:
+    """The share of an information matrix as the plan has it, whatever the default has become since it was made."""
+    for query in plan.queries:
+        event = query.event.event if isinstance(query.event, PoissonSampledEvent) else query.event
+        if query.kind in _INFORMATION and isinstance(event, GaussianEvent) and event.noise_multiplier < MAX_SCALE:
+            assert plan.mechanism is not None
+            return (plan.mechanism.noise_multiplier / event.noise_multiplier) ** 2
+    return None
 
 
 def _setup(problem: Problem, schedule: Schedule, size: int, *, within_bounds: bool = False) -> Setup:

@@ -19,7 +19,7 @@ from app.inference.surrogate.denoise import level_of
 from app.inference.surrogate.matrices import metric, sound, symmetric
 
 _MEMORY = 0.9
-"""Of the average, a round: information drifts with the parameter, and is carried along inexactly."""
+"""Of the average, a round, where it fades whatever the step."""
 _MEMORY_OF_EVIDENCE = 0.8
 _PRIOR_SHARE, _PRIOR_CERTAINTY = 1.0, 4.0
 """Mean and inverse variance of the share, before any answer."""
@@ -60,9 +60,9 @@ class Memory:
         base = metric(self.first)
         seen = answer.seen_in(base)
         each = 1 / max(answer.noise**2, _TINY)
-        total = _MEMORY * self.total + each * base.factor @ seen.matrix @ base.factor.T
-        weight = _MEMORY * self.weight + each
-        squared = _MEMORY**2 * self.squared_noise + (each * seen.noise) ** 2
+        total = self.total + each * base.factor @ seen.matrix @ base.factor.T
+        weight = self.weight + each
+        squared = self.squared_noise + (each * seen.noise) ** 2
         mean = base.whitening @ (total / weight) @ base.whitening.T
         together = replace(seen, matrix=symmetric(mean), noise=float(np.sqrt(squared)) / weight)
         return replace(
@@ -74,13 +74,26 @@ class Memory:
             squared_noise=squared,
         )
 
-    def carried(self, change: Array64, before: Array64, after: Array64) -> "Memory":
-        """All of it by the congruence ``change`` ``(D, D)``, and the prior's part from ``before`` to ``after``."""
+    def carried(self, change: Array64, before: Array64, after: Array64, moved: float | None = None) -> "Memory":
+        """All of it by the congruence ``change`` ``(D, D)``, and the prior's part from ``before`` to ``after``.
+
+        Information is carried along inexactly, the more so the further: ``moved`` is the root mean square change of
+        the linear predictor, and adds ``moved**2 / D`` to the variance of the average's entries. Without it, answers
+        fade alike: where they are mostly noise, a step cannot be told from noise either.
+        """
+        fades = _MEMORY if moved is None else 1 / (1 + self.weight * moved**2 / len(change))
         first, followed, averaged = (
             congruent(belief, change, before, after) for belief in (self.first, self.followed, self.averaged)
         )
-        total = symmetric(change @ self.total @ change.T)
-        return replace(self, first=first, followed=followed, averaged=averaged, total=total)
+        return replace(
+            self,
+            first=first,
+            followed=followed,
+            averaged=averaged,
+            total=fades * symmetric(change @ self.total @ change.T),
+            weight=fades * self.weight,
+            squared_noise=fades**2 * self.squared_noise,
+        )
 
     def steadied(self, information: Array64) -> "Memory":
         """Itself, if the next answer can correct it; else begun anew with ``information`` ``(D, D)``."""

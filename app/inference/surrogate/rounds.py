@@ -109,7 +109,10 @@ def _carried(state: State, theta: Array64, prior: Array64) -> State:
         return replace(state, information=state.information - prior + there)
     else:
         change = np.eye(len(theta))
-    memory = None if state.memory is None else state.memory.carried(change, prior, there)
+    memory = state.memory
+    if memory is not None:
+        moved = state.population.spread(theta - state.theta, 1) if setup.bends else 0.0
+        memory = memory.carried(change, prior, there, None if setup.schedule.crowded else moved)
     return replace(state, memory=memory, information=congruent(state.information, change, prior, there))
 
 

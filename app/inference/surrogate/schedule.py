@@ -18,7 +18,7 @@ from app.inference.protocol import Array64
 
 LENGTHS_SHARE = 0.0005
 MOMENTS_SHARE = 0.02
-INFORMATION_SHARE, AVERAGED_INFORMATION_SHARE = 0.2, 0.14
+INFORMATION_SHARE, CROWDED_INFORMATION_SHARE, QUIET_INFORMATION_SHARE = 0.2, 0.14, 0.17
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 13
 UNRESOLVED = 1.2
 """Above this value of ``sigma D^2 / (q slots)``, an information matrix begins to drown in its noise."""
@@ -27,11 +27,15 @@ COLUMNWISE = 3.0
 
 CROWDED = 0.3
 """Above this one, what is known of it is an average over the rounds, and less is spent on it."""
+QUIET = 0.4
+"""Below this many nats by a single score, late rounds are asked near the mode, and matrices are averaged too."""
 
 _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND = 1.5, 12.0
 _INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 1.9, 3.0, 20.0
 _BALANCE = 1.4
 """Times the least bound where noise is moderate: rare levels are clipped out of the posterior's shape below it."""
+_RELIEF, _QUIET_RELIEF, _QUIET_BALANCE = 1 / 3, 0.426, 0.9
+"""How fast bounds grow as noise falls: faster for averages, which lose noise with every round, but never a bias."""
 _ROUNDS_OF_GROWTH = 12
 
 
@@ -42,6 +46,7 @@ class Schedule:
     ``informed``: whether information matrices are asked for, or known up to the number of units. ``units``: their
     noised number, once it is known; what is planned, rounds and shares, does not depend on it. ``one_predictor``:
     whether the information follows from one linear predictor, so that matrices of several rounds can be averaged.
+    ``asked_information``: the share of each information matrix, where a plan fixed it already.
     """
 
     sigma: float
@@ -52,6 +57,7 @@ class Schedule:
     asked_rounds: int | None = None
     units: float | None = None
     one_predictor: bool = False
+    asked_information: float | None = None
 
     @property
     def effective_sigma(self) -> float:
@@ -74,10 +80,22 @@ class Schedule:
         return self.effective_sigma * self.dimension**2 / self.counted
 
     @property
-    def averages(self) -> bool:
-        """Whether matrices are so noisy, by declared facts, that their average over the rounds is kept."""
+    def crowded(self) -> bool:
+        """Whether single matrices are mostly noise, by declared facts, and asked for nevertheless."""
         resolution = self.effective_sigma * self.dimension**2 / self.slots
         return self.informed and self.one_predictor and CROWDED < resolution <= COLUMNWISE
+
+    @property
+    def quiet(self) -> bool:
+        """Whether scores tell so much, by declared facts, that the search arrives early; and matrices are clear."""
+        noise = 0.5 * (self.effective_sigma * self.dimension) ** 2 / self.slots
+        clear = self.effective_sigma * self.dimension**2 <= CROWDED * self.slots
+        return self.informed and self.one_predictor and clear and noise < QUIET
+
+    @property
+    def averages(self) -> bool:
+        """Whether the average of matrices over the rounds is kept."""
+        return self.crowded or self.quiet
 
     @property
     def rounds(self) -> int:
@@ -96,7 +114,11 @@ class Schedule:
     @property
     def information_share(self) -> float:
         """Of each round's information matrix."""
-        return (AVERAGED_INFORMATION_SHARE if self.averages else INFORMATION_SHARE) / self.rounds
+        if self.asked_information is not None:
+            return self.asked_information
+        if self.crowded:
+            return CROWDED_INFORMATION_SHARE / self.rounds
+        return (QUIET_INFORMATION_SHARE if self.quiet else INFORMATION_SHARE) / self.rounds
 
     def multiplier(self, share: float) -> float:
         """The noise multiplier of a question of that share, within what the grid bears."""
@@ -112,7 +134,8 @@ class Schedule:
         """R, in the same metric."""
         least = _LAST_INFORMATION_BOUND if turn == self.rounds - 1 else _INFORMATION_BOUND
         relative = self.effective_sigma / np.sqrt(self.information_share) * self.dimension**2 / self.counted
-        kappa = np.clip(_BALANCE * least * (8 / relative**2) ** (1 / 3), least, _MOST_INFORMATION_BOUND)
+        balance, relief = (_QUIET_BALANCE, _QUIET_RELIEF) if self.quiet else (_BALANCE, _RELIEF)
+        kappa = np.clip(balance * least * (8 / relative**2) ** relief, least, _MOST_INFORMATION_BOUND)
         return float(kappa * self.dimension / self.counted)
 
     def score_noise(self, turn: int) -> float:

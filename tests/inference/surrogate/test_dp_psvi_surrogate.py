@@ -9,10 +9,12 @@ from randomgen import ChaCha
 
 from app.errors import InvalidRequest
 from app.inference.bounds import project
+from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import Mechanism, PlanRequest, PriorSpec, Pseudocoreset
 from app.inference.registry import method, model_for
 from app.inference.runner import run
+from app.inference.surrogate import schedule as schedule_of
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, flatten
 from tests.inference.populations import DECLARED, SLOTS, SPECS, population, posterior
 from tests.inference.support import SPEC, Table, divergence, facts
@@ -33,6 +35,21 @@ def test_a_quote_and_a_mechanism_make_the_same_plan() -> None:
     assert quoted.mechanism.iterations == quoted.steps == sum(count for _, count in flatten(quoted.events))
     assert _plan(mechanism=quoted.mechanism) == quoted
     assert _plan(mechanism=Mechanism(3.0, 0.5, 3 + 2 * 7)).parameters["rounds"] == 7
+
+
+def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise is the plan's own, whatever defaults have become since."""
+    case = Case(features=3)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(schedule_of, "QUIET_INFORMATION_SHARE", 0.5)
+        plan = case.plan(1.0)
+    schedule = DpPsviSurrogate().init(plan, case.facts, np.random.default_rng(0)).setup.schedule
+    assert schedule.quiet
+    assert schedule.information_share * schedule.rounds == pytest.approx(0.5)
+    planned = [query.event for query in plan.queries if query.kind == "bounded_score_sum"]
+    for event, share in zip(planned, schedule.score_shares, strict=True):
+        assert isinstance(event, GaussianEvent)
+        assert schedule.multiplier(share) == pytest.approx(event.noise_multiplier)
 
 
 def test_queries_come_in_the_order_of_the_questions() -> None:

@@ -97,10 +97,21 @@ def test_a_change_of_coordinates_changes_nothing() -> None:
     rng, truth, change = np.random.default_rng(4), _matrix(4, 1.0, 9.0), np.eye(SIZE) + 0.1 * _matrix(5, 0.1, 1.0)
     memory = _told(begun(_matrix(6, 1.0, 9.0)), truth, rng)
     after = change @ PRIOR @ change.T
-    carried = memory.carried(change, after, after)
+    carried = memory.carried(change, after, after, 0.0)
     for old, new in ((memory.first, carried.first), (memory.averaged, carried.averaged), (memory.total, carried.total)):
         np.testing.assert_allclose(new, change @ old @ change.T, rtol=1e-9, atol=1e-9)
     assert carried.share == memory.share
+
+
+def test_answers_from_afar_fade_as_far_as_they_were_clear() -> None:
+    memory = replace(begun(PRIOR), total=SIZE * PRIOR, weight=100.0, squared_noise=100.0)
+    still, moved = (memory.carried(np.eye(SIZE), PRIOR, PRIOR, by) for by in (0.0, 1.0))
+    assert still.weight == 100.0
+    assert 1 / moved.weight == pytest.approx(1 / 100 + 1 / SIZE)
+    np.testing.assert_allclose(moved.total / moved.weight, memory.total / memory.weight)
+    np.testing.assert_allclose(moved.squared_noise / moved.weight**2, memory.squared_noise / memory.weight**2)
+    noisy = replace(memory, weight=0.1).carried(np.eye(SIZE), PRIOR, PRIOR, 1.0)
+    assert noisy.weight > 0.99 * 0.1
 
 
 def test_beliefs_carry_at_least_the_priors_part() -> None:
@@ -124,6 +135,15 @@ def test_the_plan_alone_says_whether_to_average() -> None:
 def test_matrices_are_averaged_between_clear_and_useless(sigma: float, *, expected: bool, one_predictor: bool) -> None:
     schedule = Schedule(sigma, 1.0, 2000, 10, one_predictor=one_predictor)
     assert schedule.averages is (expected and one_predictor)
+
+
+def test_matrices_of_a_search_that_arrives_early_are_averaged_too() -> None:
+    """Where one score would lose few nats; bounds then grow faster as noise falls."""
+    quiet = Schedule(0.5, 1.0, 2000, 10, one_predictor=True)
+    assert quiet.averages
+    assert not quiet.crowded
+    assert not replace(quiet, one_predictor=False).averages
+    assert not Schedule(5.0, 1.0, 2000, 10, one_predictor=True).averages
 
 
 def _state() -> State:
