@@ -73,7 +73,8 @@ class Part:
 
         Raises:
             DigestMismatch: they are not the announced ones.
-            StateConflict: the upload has ended, or the lease is another's by now.
+            StateConflict: the upload has ended, the lease is another's by now, or the part was given up: a server that
+                stops does so without waiting for its threads.
             DependencyUnavailable: the store is full or away.
         """
         if self.expected is not None and not hmac.compare_digest(self.expected, writer.sha256):
@@ -118,8 +119,11 @@ class Part:
                 upload.lease_until = None
 
     def _held(self, tx: WriteSession) -> Upload:
+        """The upload, locked. Once the part is given up its name is gone: what is made for it would never be found."""
         upload = repository.lock(tx, self.upload_id)
         if upload is None or upload.status != "open" or upload.fencing_token != self.token:
+            raise StateConflict(OVERTAKEN)
+        if tx.get(UploadPart, self.object_name) is None:
             raise StateConflict(OVERTAKEN)
         return upload
 
