@@ -28,9 +28,12 @@ from app.tracing import span
 _WRONG_HOST: Final = (
     "This server does not go by the name in the Host header; its operator sets COREVAULT_ALLOWED_HOSTS."
 )
-
-
-_STOPPING: Final = "This server is stopping. Ask again; an upload in parts goes on where it is."
+_STOPPING: Final = "This server is stopping; ask again."
+_STOPPING_MIDWAY: Final = (
+    "This server is stopping, and did not wait to see whether it did this. Ask again under the same Idempotency-Key, "
+    "or look first whether it happened; an upload in parts goes on where it is."
+)
+_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class Edge:
                 except asyncio.CancelledError:  # only a server that stops cancels, once its patience has ended
                     if status:
                         raise
-                    await problem(DependencyUnavailable(_STOPPING), request_id)(scope, receive, stamped)
+                    await problem(_stopping(request.method), request_id)(scope, receive, stamped)
                 except Exception as error:  # noqa: BLE001  (the edge is where every failure ends)
                     log_failure(error, request_id)
                     if status:
@@ -125,6 +128,11 @@ def _name(scope: Scope, request: RequestContext) -> None:
     route = scope.get("route")
     if request.route == context.UNMATCHED and isinstance(route, APIRoute):
         request.route = route.path_format
+
+
+def _stopping(method: str) -> CorevaultError:
+    """A thread that works for the request goes on for now, and may yet commit: nobody is told that nothing happened."""
+    return DependencyUnavailable(_STOPPING if method in _READS else _STOPPING_MIDWAY)
 
 
 def _blame(error: Exception) -> CorevaultError:
