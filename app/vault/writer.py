@@ -1,9 +1,12 @@
 """Seals an upload as it arrives: one chunk in memory, nothing in the clear on disk."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import RLock
 
-from app.errors import ContentTooLarge
+from app.errors import ContentTooLarge, DependencyUnavailable
 from app.vault.envelope import CHUNK_BYTES, HEADER, new_key, seal_chunk, seal_key, upload_context
 from app.vault.store import ObjectStore
 
@@ -21,6 +24,8 @@ class UploadWriter:
 
     ``box`` holds the upload's key, for the worker alone: without it the object is noise. It lies elsewhere, so that it
     can be destroyed in every copy of the object at once.
+
+    Another thread may abort it, also while it works: what has begun is done first, and nothing begins afterwards.
 
     Args:
         store: where the sealed object goes.
@@ -40,6 +45,7 @@ class UploadWriter:
         self._pending = bytearray()
         self._index = 0
         self._size = 0
+        self._turn, self._aborted = RLock(), False
         self.box = seal_key(self._key, upload_context(upload_id), sealing_key)
         self._target = store.create(name)
         self._guarded_write(HEADER)
@@ -59,39 +65,51 @@ class UploadWriter:
 
         Raises:
             ContentTooLarge: beyond ``max_bytes``; the upload is gone.
-            DependencyUnavailable: the store is full or away; the upload is gone.
+            DependencyUnavailable: the store is full or away, or it was aborted; the upload is gone.
         """
-        if self._size + len(data) > self._max_bytes:
-            self.abort()
-            raise ContentTooLarge
-        self._size += len(data)
-        self._digest.update(data)
-        rest = memoryview(data)
-        while rest:
-            if len(self._pending) == CHUNK_BYTES:  # more follows, so this chunk is not the last
-                self._seal_pending(last=False)
-            room = CHUNK_BYTES - len(self._pending)
-            self._pending += rest[:room]
-            rest = rest[room:]
+        with self._working():
+            if self._size + len(data) > self._max_bytes:
+                self.abort()
+                raise ContentTooLarge
+            self._size += len(data)
+            self._digest.update(data)
+            rest = memoryview(data)
+            while rest:
+                if len(self._pending) == CHUNK_BYTES:  # more follows, so this chunk is not the last
+                    self._seal_pending(last=False)
+                room = CHUNK_BYTES - len(self._pending)
+                self._pending += rest[:room]
+                rest = rest[room:]
 
     def finish(self) -> SealedUpload:
         """Seal the last chunk and publish the object.
 
         Raises:
-            DependencyUnavailable: the store is full or away; the upload is gone.
+            DependencyUnavailable: the store is full or away, or it was aborted; the upload is gone.
         """
-        self._seal_pending(last=True)
-        try:
-            name = self._target.publish()
-        except BaseException:
-            self.abort()
-            raise
-        return SealedUpload(name, self._size)
+        with self._working():
+            self._seal_pending(last=True)
+            try:
+                name = self._target.publish()
+            except BaseException:
+                self.abort()
+                raise
+            return SealedUpload(name, self._size)
 
     def abort(self) -> None:
         """Leave nothing behind; harmless after :meth:`finish`."""
-        self._pending.clear()
-        self._target.discard()
+        with self._turn:
+            self._aborted = True
+            self._pending.clear()
+            self._target.discard()
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """The only thread meanwhile: an abort midway would leave an object that is cut short."""
+        with self._turn:
+            if self._aborted:
+                raise DependencyUnavailable
+            yield
 
     def __enter__(self) -> "UploadWriter":
         return self

@@ -1,0 +1,64 @@
+"""A writer that is aborted while another thread still works with it: whole or gone, never cut short."""
+
+import secrets
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from app.errors import DependencyUnavailable
+from app.vault.envelope import CHUNK_BYTES
+from app.vault.store import ObjectStore
+from app.vault.stores import open_store
+from app.vault.writer import UploadWriter
+from tests.factories import stack
+from tests.factories.datasets import entries
+from tests.factories.line import SETTLE_SECONDS
+from tests.vault.test_upload_writer import UNLIMITED, reader
+
+TABLE = secrets.token_bytes(CHUNK_BYTES + 7)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    return open_store(stack.fresh_storage(tmp_path))
+
+
+@pytest.mark.parametrize("act", [UploadWriter.finish, lambda writer: writer.write(b"x")])
+def test_nothing_comes_of_it_once_it_is_aborted(
+    store: ObjectStore, sealing_key: bytes, act: Callable[[UploadWriter], object]
+) -> None:
+    """W10: what a store keeps of an upload in memory is gone by then, so an object would lack its beginning."""
+    writer = UploadWriter(store, sealing_key, "ct_1", UNLIMITED)
+    writer.write(TABLE)
+    writer.abort()
+    with pytest.raises(DependencyUnavailable):
+        act(writer)
+    assert [content for content in entries(store).values() if content] == []
+
+
+def test_whoever_aborts_waits_for_what_is_being_finished(
+    store: ObjectStore, sealing_key: bytes, opening_secret: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = UploadWriter(store, sealing_key, "ct_1", UNLIMITED)
+    writer.write(TABLE)
+    entered, go_on, publish = threading.Event(), threading.Event(), writer._target.publish
+
+    def slow() -> str:
+        entered.set()
+        assert go_on.wait(SETTLE_SECONDS)
+        return publish()
+
+    monkeypatch.setattr(writer._target, "publish", slow)
+    with ThreadPoolExecutor(2) as pool:
+        finishing = pool.submit(writer.finish)
+        assert entered.wait(SETTLE_SECONDS)
+        aborting = pool.submit(writer.abort)
+        futures.wait([aborting], 0.5)  # if it did not wait, it would be through by then
+        go_on.set()
+        aborting.result()
+    with reader(store, finishing.result().name, writer.box, opening_secret) as file:
+        assert file.read() == TABLE
