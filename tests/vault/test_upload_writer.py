@@ -16,6 +16,7 @@ from app.errors import ContentTooLarge, DependencyUnavailable
 from app.vault.envelope import CHUNK_BYTES, HEADER_BYTES
 from app.vault.local_store import LocalStore
 from app.vault.reader import SealedReader
+from app.vault.store import ObjectStore
 from app.vault.writer import SealedUpload, UploadWriter
 
 UNLIMITED = 1 << 40
@@ -42,7 +43,7 @@ def upload(store: LocalStore, sealing_key: bytes, boxes: Boxes) -> Upload:
     return send
 
 
-def reader(store: LocalStore, name: str, box: bytes, opening_secret: bytes) -> SealedReader:
+def reader(store: ObjectStore, name: str, box: bytes, opening_secret: bytes) -> SealedReader:
     key = SealedBox(PrivateKey(opening_secret)).decrypt(box)[:32]
     return SealedReader(store.open(name), key, "ct_1")
 
