@@ -13,7 +13,7 @@ from benchmarks.floors import noise_floors
 from benchmarks.records import REFERENCE, Record
 from benchmarks.runs import Job, known
 
-METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 5
+METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 20
 EPSILONS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 _NONE: Final = math.nan
 AT_MOST: Final = {
