@@ -1,4 +1,4 @@
-"""Quotes and jobs over HTTP: prices, refusals, who may do what, and what a refusal leaves behind."""
+"""Jobs over HTTP: refusals, who may do what, and what a refusal leaves behind."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,146 +9,10 @@ from sqlalchemy import delete, update
 
 from app.datasets.models import Content, Dataset
 from app.db import Together, WriteSession, now
-from app.privacy.accounting import cost
-from app.privacy.events import GaussianEvent, SelfComposedEvent
 from tests.factories import rows
 from tests.factories.datasets import problem
-from tests.factories.worker import DELTA, House, job_body, memory_tables
-
-MECHANISM = {"noise_multiplier": 30.0, "sampling_rate": 1.0, "iterations": 5}
-
-
-@pytest.fixture
-def dataset_id(house: House, owner: rows.Key, analyst: rows.Key) -> str:
-    return house.ready_dataset(owner, shared_with=(analyst.id,))
-
-
-def budget(house: House, dataset_id: str) -> tuple[Any, ...]:
-    with house.database.read() as session:
-        found = house.ledger.budget(session, dataset_id)
-    return found.spent, found.reserved, found.version, found.jobs
-
-
-def test_a_quote_prices_the_mechanism_and_changes_nothing(
-    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
-) -> None:
-    before = budget(house, dataset_id)
-    response = api.post("/v1/quotes", json=job_body(dataset_id), headers=analyst.headers)
-    assert response.status_code == 200, response.text
-    quote = response.json()
-    expected = cost((SelfComposedEvent(GaussianEvent(30.0), 5),), DELTA)
-    assert quote["cost"] == {"epsilon": pytest.approx(expected, rel=1e-12), "delta": DELTA}
-    assert quote["epsilon_after"] == quote["cost"]["epsilon"]
-    assert quote["mechanism"] == MECHANISM
-    assert quote["affordable"] is True
-    assert quote["more_like_this"] >= 1
-    assert quote["size"] == {"requested": 6, "smallest_exact": 5}
-    assert quote["warnings"] == []
-    assert budget(house, dataset_id) == before
-    assert house.queue.sent == []
-
-
-def test_a_quote_under_a_key_is_repeated_and_bound_to_its_body(
-    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
-) -> None:
-    before = budget(house, dataset_id)
-    headers, body = analyst.headers | {"Idempotency-Key": "k"}, job_body(dataset_id)
-    first = api.post("/v1/quotes", json=body, headers=headers)
-    assert first.json() == api.post("/v1/quotes", json=body, headers=analyst.headers).json()
-    assert api.post("/v1/quotes", json=body, headers=headers).json() == first.json()
-    problem(api.post("/v1/quotes", json=body | {"size": 7}, headers=headers), 409, "idempotency_conflict")
-    problem(
-        api.post("/v1/quotes", json=body, headers=analyst.headers | {"Idempotency-Key": "a b"}), 422, "invalid_request"
-    )
-    assert api.post("/v1/jobs", json=body, headers=headers).status_code == 202
-    assert budget(house, dataset_id) != before
-
-
-def test_a_target_costs_at_most_itself_and_nearly_all_of_it(
-    api: httpx.Client, analyst: rows.Key, dataset_id: str
-) -> None:
-    for epsilon in (0.1, 0.5, 1.5):
-        quote = api.post(
-            "/v1/quotes", json=job_body(dataset_id, privacy={"epsilon": epsilon}), headers=analyst.headers
-        ).json()
-        assert epsilon * (1 - 1e-4) <= quote["cost"]["epsilon"] <= epsilon
-
-
-def test_a_job_for_the_whole_limit_is_admitted_on_a_fresh_account(
-    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
-) -> None:
-    """The filter would refuse the bare target by a hair; a hair more noise is bought instead."""
-    body = job_body(dataset_id, privacy={"epsilon": 2.0})
-    quote = api.post("/v1/quotes", json=body, headers=analyst.headers).json()
-    assert quote["affordable"] is True
-    assert 2.0 * 0.9 < quote["cost"]["epsilon"] <= 2.0
-    response = api.post("/v1/jobs", json=body, headers=analyst.headers)
-    assert (response.status_code, response.json()["cost"]) == (202, quote["cost"])
-    again = api.post("/v1/quotes", json=job_body(dataset_id), headers=analyst.headers).json()
-    assert (again["affordable"], again["more_like_this"]) == (False, 0)
-
-
-def test_a_request_that_names_no_method_gets_the_usual_one_at_its_target(
-    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
-) -> None:
-    body = {name: value for name, value in job_body(dataset_id, parameters={}).items() if name != "method"}
-    quote = api.post("/v1/quotes", json=body | {"privacy": {"epsilon": 0.5}}, headers=analyst.headers).json()
-    assert 0.5 * (1 - 1e-4) <= quote["cost"]["epsilon"] <= 0.5
-    job = api.post("/v1/jobs", json=body | {"privacy": {"epsilon": 0.5}}, headers=analyst.headers).json()
-    assert (job["method"], job["cost"]) == ("dp-psvi-surrogate", quote["cost"])
-    assert job["mechanism"] == quote["mechanism"]
-    assert quote["mechanism"]["iterations"] == 3 + 2 * job["parameters"]["rounds"]
-
-
-def test_a_mechanism_of_several_noises_costs_what_its_one_shot_equivalent_does(
-    api: httpx.Client, analyst: rows.Key, dataset_id: str
-) -> None:
-    mechanism = {"noise_multiplier": 9.0, "sampling_rate": 1.0, "iterations": 3 + 2 * 8}
-    body = job_body(dataset_id, method="dp-psvi-surrogate", privacy=mechanism, parameters={})
-    quote = api.post("/v1/quotes", json=body, headers=analyst.headers).json()
-    assert quote["mechanism"] == mechanism
-    assert quote["cost"]["epsilon"] == pytest.approx(cost((GaussianEvent(9.0),), DELTA), rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "parameters", "pointer"),
-    [
-        ({"iterations": 20}, {}, "/privacy/iterations"),
-        ({"iterations": 5}, {}, "/privacy/iterations"),
-        ({"iterations": 10**6 + 1}, {}, "/privacy/iterations"),
-        ({"noise_multiplier": 0.01}, {}, "/privacy/noise_multiplier"),
-        ({}, {"rounds": 8}, "/parameters/rounds"),
-        ({}, {"sampling_rate": 0.5}, "/parameters/sampling_rate"),
-        ({}, {"posterior_draws": 10}, "/parameters"),
-    ],
-)
-def test_a_faulty_mechanism_of_the_usual_method_is_pointed_at(
-    api: httpx.Client,
-    analyst: rows.Key,
-    dataset_id: str,
-    mechanism: dict[str, Any],
-    parameters: dict[str, Any],
-    pointer: str,
-) -> None:
-    privacy = {"noise_multiplier": 9.0, "sampling_rate": 1.0, "iterations": 19} | mechanism
-    body = job_body(dataset_id, method="dp-psvi-surrogate", privacy=privacy, parameters=parameters)
-    fault = problem(api.post("/v1/quotes", json=body, headers=analyst.headers), 422, "invalid_request")
-    assert [error["pointer"] for error in fault["errors"]] == [pointer]
-
-
-def test_too_few_points_and_too_much_noise_are_both_warned_about(
-    api: httpx.Client, analyst: rows.Key, dataset_id: str
-) -> None:
-    body = job_body(dataset_id, method="dp-psvi-surrogate", size=4, privacy={"epsilon": 0.01}, parameters={})
-    rank, noise = api.post("/v1/quotes", json=body, headers=analyst.headers).json()["warnings"]
-    assert "fewer than 5 points" in rank
-    assert "at so much noise" in noise
-
-
-def test_a_size_below_the_rank_is_warned_about(api: httpx.Client, analyst: rows.Key, dataset_id: str) -> None:
-    quote = api.post("/v1/quotes", json=job_body(dataset_id, size=4), headers=analyst.headers).json()
-    assert quote["size"] == {"requested": 4, "smallest_exact": 5}
-    assert len(quote["warnings"]) == 1
+from tests.factories.worker import House, job_body, memory_tables
+from tests.jobs.support import MECHANISM, budget
 
 
 def test_submitting_reserves_queues_and_answers_with_the_job(
