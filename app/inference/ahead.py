@@ -12,10 +12,10 @@ def one_ahead(find: Callable[[Step], Found], steps: Sequence[Step]) -> Generator
     """``find(step)`` for each of ``steps``, in order; the next one is found while the caller has the last one.
 
     All are found by one other thread, one after the other, and never more than one ahead: what is found and not yet
-    taken is one more than without. A single step is taken by the caller, and all of them
-    are where no thread is to be had. Whether and what is found ahead depends on the
-    number of steps alone. What ``find`` raises, the caller meets in the step's turn. To be closed where the caller may
-    not come to the end: that waits for the step that is being taken, and nothing is found afterwards.
+    taken is one more than without. A single step is taken by the caller, and all of them are where no thread is to be
+    had. Whether and what is found ahead depends on the number of steps alone. What ``find`` raises, the caller meets in
+    the step's turn. To be closed where the caller may not come to the end: that waits for the step that is being taken,
+    and nothing is found afterwards.
     """
     if len(steps) < 2:
         yield from map(find, steps)

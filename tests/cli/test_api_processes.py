@@ -4,18 +4,16 @@ import os
 import re
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from typer.testing import CliRunner
 
 from app.cli import several as several_processes
 from app.cli.commands import cli
 from app.config import Settings
-from tests.cli.test_up import COREVAULTD, PATIENCE_SECONDS, _alive, _descendants, _eventually
+from tests.cli.daemons import PATIENCE_SECONDS, Daemon, alive, descendants, eventually
 
 REQUESTS = 24
 COUNTED = re.compile(
@@ -23,57 +21,27 @@ COUNTED = re.compile(
 )
 
 
-class Several:
+class Several(Daemon):
     """One ``corevaultd api --processes 2``, on an installation of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self.temporary, self.log = folder / "temporary", (folder / "log").open("a+")
-        self.temporary.mkdir()
         data = folder / "data"
         for first in ("migrate", "keys"):
             assert CliRunner().invoke(cli, [first, "--data-dir", str(data)]).exit_code == 0
-        keys = Settings(data_dir=data).keys_dir
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
-        environment |= {"TMPDIR": str(self.temporary), "COREVAULT_KEYS_DIR": str(keys / "api")}
-        command = [str(COREVAULTD), "api", "--port", "0", "--data-dir", str(data), "--processes", "2"]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment, process_group=0
-        )
-        assert self.process.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", self.process.stdout.readline())
-        assert found is not None
-        self.port = int(found[1])
-
-    def get(self, path: str) -> httpx.Response:
-        """On a connection of its own, which any of the processes may take."""
-        return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE_SECONDS)
-
-    def ready(self) -> bool:
-        try:
-            return self.get("/health/ready").status_code == 200
-        except httpx.TransportError:
-            return False
+        keys = Settings(data_dir=data).keys_dir / "api"
+        command = ("api", "--port", "0", "--data-dir", str(data), "--processes", "2")
+        super().__init__(folder, command, COREVAULT_KEYS_DIR=str(keys))
 
     def counted(self) -> float:
         found = COUNTED.search(self.get("/metrics").text)
         return float(found[1]) if found else 0.0
-
-    def close(self) -> None:
-        """End whatever a failed test left running."""
-        left = [self.process.pid, *_descendants(self.process.pid)] if self.process.poll() is None else []
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        self.log.close()
 
 
 @pytest.fixture
 def several(tmp_path: Path) -> Iterator[Several]:
     several = Several(tmp_path)
     try:
-        _eventually(several.ready, "it never became ready")
+        eventually(several.ready, "it never became ready")
         yield several
     finally:
         several.close()
@@ -91,21 +59,21 @@ def _served_by_both(several: Several, children: list[int]) -> None:
 
 def test_two_processes_are_one_service(several: Several) -> None:
     """W10: each takes requests, all are counted whoever is asked, and one that dies comes back and loses no count."""
-    children = _descendants(several.process.pid)
+    children = descendants(several.process.pid)
     assert len(children) == 2
     _served_by_both(several, children)
     for _ in range(REQUESTS):
         assert several.get("/v1/methods").status_code == 401
     assert [several.counted() for _ in range(8)] == [REQUESTS + 2] * 8
     os.kill(children[0], signal.SIGKILL)
-    _eventually(lambda: len(set(_descendants(several.process.pid)) - {children[0]}) == 2, "it never came back")
-    _eventually(several.ready, "it was not ready again")
+    eventually(lambda: len(set(descendants(several.process.pid)) - {children[0]}) == 2, "it never came back")
+    eventually(several.ready, "it was not ready again")
     assert [several.counted() for _ in range(8)] == [REQUESTS + 2] * 8
 
 
 def test_a_stop_finishes_what_is_under_way_and_leaves_nothing(several: Several) -> None:
     """W10: a body that is on its way when the signal comes is answered; then port, processes and files are gone."""
-    family = _descendants(several.process.pid)
+    family = descendants(several.process.pid)
     with socket.create_connection(("127.0.0.1", several.port)) as caller:
         caller.settimeout(PATIENCE_SECONDS)
         head = b"POST /v1/quotes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
@@ -115,7 +83,7 @@ def test_a_stop_finishes_what_is_under_way_and_leaves_nothing(several: Several) 
         caller.sendall(b"}")
         assert b" 401 " in _answer(caller)
     assert several.process.wait(PATIENCE_SECONDS) == 0
-    assert not [pid for pid in family if _alive(pid)]
+    assert not [pid for pid in family if alive(pid)]
     assert list(several.temporary.iterdir()) == []
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", several.port)).close()
