@@ -3,6 +3,9 @@
 Where data and pseudocoreset differ by a gradient ``g`` at the posterior's mean, the residual's odd part over antithetic
 draws ``mean +- delta`` is about ``delta'g``, so that ``mean(delta odd)`` estimates ``H^-1 g``: the Newton step that the
 data ask for. Averaged over the end of a run it holds noise, which shrinks, and distance, which does not.
+
+Answers are mute where clipping takes most of what units say: sums of mere directions agree with a pseudocoreset that
+is anywhere. So C is held against potentials of rows that know the declarations only.
 """
 
 from typing import Final
@@ -10,12 +13,16 @@ from typing import Final
 import numpy as np
 
 from app.inference.design import Design
+from app.inference.gradients import centred_potentials
+from app.inference.laplace import solve_transposed
 from app.inference.protocol import Array64, Model
 
 MOST_NOISE: Final = 0.5
 """Of the nats between the prior's mean and what was found."""
 MOST_NATS: Final = 10.0
 """Beyond, the step is so long that nobody knows what the posterior is there."""
+LEAST_KEPT: Final = 0.5
+"""Of the length of the potentials of declared rows, by the last clip."""
 
 
 def step_asked(draws: Array64, mean: Array64, residual: Array64) -> Array64:
@@ -32,6 +39,26 @@ def noise_nats(step: Array64, information: Array64, noise: float, draws: int, co
     """
     least = len(step) * noise**2 / (4 * (draws // 2) * count)
     return max(least, 0.5 * float(step @ information @ step))
+
+
+def noise_in_sds(step: Array64, factor: Array64, noise: float, draws: int, count: int) -> Array64:
+    """By which each parameter is off, in posterior standard deviations ``(D,)``: as :func:`noise_nats`, one by one.
+
+    ``factor`` ``(D, D)`` is the lower triangular one of the information.
+    """
+    least = noise / np.sqrt(2 * (draws // 2) * count)
+    covariance = np.square(solve_transposed(factor, np.eye(len(factor)))).sum(axis=1)
+    return np.asarray(np.maximum(least, np.abs(step) / np.sqrt(covariance)))
+
+
+def kept(model: Model, rows: Array64, draws: Array64, clip: float, rows_per_unit: int) -> float:
+    """The share of the length of centred potentials at ``draws`` ``(S, D)`` that ``clip`` leaves, [0, 1].
+
+    ``rows`` are folded; those of a unit count as independent.
+    """
+    potentials = centred_potentials(model, rows, draws)
+    lengths = np.sqrt(np.vecdot(potentials, potentials) * rows_per_unit)
+    return float(np.minimum(lengths, clip).sum() / max(float(lengths.sum()), np.finfo(np.float64).tiny))
 
 
 def tellable(model: Model, design: Design, u: Array64, theta: Array64) -> bool:

@@ -27,7 +27,7 @@ from app.inference.registry import method, methods, private_method, public_metho
 from app.inference.rng import monte_carlo_generator
 from app.inference.runner import run, run_public
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, flatten, to_json
-from tests.inference.support import SPEC, WIDTH, Table, facts, oracle, table
+from tests.inference.support import MODEL, SPEC, WIDTH, Table, facts, oracle, table
 
 ALL = [entry.id for entry in methods()]
 PRIVATE = [entry.id for entry in methods() if entry.private]
@@ -141,6 +141,26 @@ class TestPrivateMethods:
         assert done == list(range(1, plan.steps + 1))
         assert sum(count for _, count in flatten(plan.events)) == plan.steps
         _check(points, plan.size)
+
+    def test_a_release_says_what_its_answers_say_of_it(self, method_id: str) -> None:
+        """Whether to trust it, and how far noise may have moved each parameter, in posterior standard deviations."""
+        plan = _plan(method_id)
+        points = run(plan, facts(60), oracle(table(50, slots=60), plan), monte_carlo_generator(), lambda _: None)
+        said, design = points.diagnostics, [column.name for column in points.design]
+        assert isinstance(said["trusted"], bool)
+        assert said["noise_kl"] >= 0
+        assert list(said["noise_in_posterior_sds"]) == list(MODEL.parameter_names(design))
+        assert min(said["noise_in_posterior_sds"].values()) >= 0
+        assert said["represents_every_direction"] is (plan.size >= MODEL.smallest_exact)
+        assert said["effective_size"] == pytest.approx(points.weight.sum() ** 2 / np.square(points.weight).sum(), 1e-3)
+        assert said["total_weight"] == pytest.approx(points.weight.sum(), rel=1e-3)
+
+    def test_too_few_points_are_said_to_be(self, method_id: str) -> None:
+        request = replace(_request(method_id), size=MODEL.smallest_exact - 1)
+        plan = private_method(method_id).plan(request, facts(60))
+        points = run(plan, facts(60), _Answers(1.0), monte_carlo_generator(), lambda _: None)
+        assert points.diagnostics["represents_every_direction"] is False
+        assert any(str(MODEL.smallest_exact) in warning for warning in plan.warnings)
 
     @pytest.mark.parametrize("value", [0.0, 1.0, 1e6, 1e30])
     def test_it_needs_no_rows_and_survives_any_answer(self, method_id: str, value: float) -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from app.inference.arrival import MOST_NATS, arrived, noise_nats, step_asked
+from app.inference.arrival import MOST_NATS, arrived, kept, noise_in_sds, noise_nats, step_asked
+from tests.inference.support import DESIGN, MODEL, WIDTH
 
 
 @pytest.mark.parametrize("count", [40_000, 40_001])
@@ -30,6 +31,32 @@ def test_noise_alone_is_of_the_stated_size() -> None:
         found.append(0.5 * float(np.square(np.mean(steps, axis=0)).sum()))
     stated = noise_nats(np.zeros(4), np.eye(4), 0.7, 40, 3)
     assert abs(np.mean(found) - stated) < 5 * np.std(found) / np.sqrt(len(found))
+
+
+def test_noise_alone_moves_every_parameter_by_what_is_stated() -> None:
+    """Standard deviations of the steps over 2,000 runs, in those of a correlated posterior."""
+    rng, factor = np.random.default_rng(2), np.linalg.cholesky(np.array([[9.0, 2.0], [2.0, 0.5]]))
+    steps = list[np.ndarray]()
+    for _ in range(2000):
+        deviations = np.linalg.solve(factor.T, rng.standard_normal((2, 20))).T
+        steps.append(step_asked(np.concatenate([deviations, -deviations]), np.zeros(2), 0.7 * rng.standard_normal(40)))
+    sds = np.sqrt(np.linalg.inv(factor @ factor.T).diagonal())
+    stated = noise_in_sds(np.zeros(2), factor, 0.7, 40, 1)
+    np.testing.assert_allclose(np.std(steps, axis=0) / sds, stated, rtol=0.1)
+    np.testing.assert_allclose(noise_in_sds(np.array([0.0, -3.0]) * sds, factor, 0.7, 40, 1), [stated[0], 3.0])
+
+
+def test_what_clipping_keeps_is_a_share_of_lengths() -> None:
+    rng = np.random.default_rng(0)
+    x = DESIGN.sample(rng, 50)
+    rows, draws = MODEL.fold(x, MODEL.starting_targets(rng, x)), rng.standard_normal((8, WIDTH))
+    potentials = MODEL.log_likelihood(rows, draws)
+    lengths = np.linalg.norm(potentials - potentials.mean(axis=1, keepdims=True), axis=1)
+    clip = float(np.median(lengths))
+    assert kept(MODEL, rows, draws, clip, 1) == pytest.approx(np.minimum(lengths, clip).sum() / lengths.sum())
+    assert kept(MODEL, rows, draws, 2 * clip, 4) == pytest.approx(kept(MODEL, rows, draws, clip, 1))
+    assert kept(MODEL, rows, draws, 1.01 * lengths.max(), 1) == 1
+    assert kept(MODEL, rows, draws, 1e-6 * clip, 1) < 1e-5
 
 
 def test_a_long_step_counts_in_full() -> None:

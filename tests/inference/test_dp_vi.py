@@ -253,6 +253,17 @@ class TestRelease:
         assert found.posterior is not None
         assert found.posterior.names == tuple(column.name for column in found.design)
 
+    def test_noise_moves_parameters_by_what_is_stated(self) -> None:
+        """Over 20 runs: root mean square error in posterior standard deviations, up to a factor of two."""
+        spec = SPECS[0]
+        plan, exact = _plan(spec, DECLARED, noise_multiplier=3 * SIGMA), _exact(spec)
+        runs = [_run(plan, DECLARED, population(), RoundedNoise(seed)) for seed in range(20)]
+        sds = np.sqrt(np.linalg.inv(exact.factor @ exact.factor.T).diagonal())
+        errors = [(_normal(found.posterior).mean - exact.mean) / sds for found in runs]
+        said = [list(found.diagnostics["noise_in_posterior_sds"].values()) for found in runs]
+        ratios = np.sqrt(np.mean(np.square(said), axis=0) / np.mean(np.square(errors), axis=0))
+        assert np.all((ratios > 0.5) & (ratios < 2)), ratios
+
     def test_too_few_points_leave_the_posterior_whole(self) -> None:
         spec = SPECS[0]
         plan = _plan(spec, DECLARED, mechanism=Mechanism(0.05, 1.0, 500), size=2)

@@ -1,27 +1,55 @@
 """Descents and climbs that start far away, under bounds far wider than the rows: trusted only where they arrived."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from randomgen import ChaCha
+from scipy.special import expit
 
 from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import PlanRequest, PriorSpec
+from app.inference.protocol import MechanismPlan, PlanRequest, PriorSpec, Pseudocoreset
 from app.inference.registry import method
 from app.inference.runner import run
+from tests.inference.support import Table
 from tests.inference.surrogate.tables import FAMILIES, Case, Drawn, losses
 
 SLOTS, RUNS = 1000, 3
 
 
-def _trusted_and_near(name: str, case: Case, sigma: float, iterations: int = 300) -> bool:
-    """Whether a run is trusted; it must not be, wherever KL exceeds 50 nats and ten times the stated noise."""
-    parameters = {"iterations": iterations} if name == "dp-psvi" else {}
-    plan = method(name).plan(PlanRequest(name, 12, case.spec, parameters, None, sigma), case.facts)
+class _Crowded(Case):
+    """Rows that crowd at the centre of bounds 16 deviations away, under a prior as wide."""
+
+    def table(self) -> Table:
+        """No null rows."""
+        rng = np.random.default_rng(self.seed)
+        x = rng.standard_normal((self.slots, self.features))
+        y = rng.random(self.slots) < expit(x @ rng.standard_normal(self.features) - 1.5)
+        columns = {f"x{j}": np.clip(x[:, j] / 16, -1, 1) for j in range(self.features)}
+        return Table({**columns, "y": y.astype(float), "_present": np.ones(self.slots, dtype=np.uint8)})
+
+
+def _crowded(features: int, seed: int) -> Case:
+    return _Crowded(features=features, rows=5000, slots=5000, seed=seed, prior=PriorSpec(16.0, {"intercept": 1.0}))
+
+
+def _plan(name: str, case: Case, sigma: float, size: int = 12, **parameters: Any) -> MechanismPlan:
+    return method(name).plan(PlanRequest(name, size, case.spec, parameters, None, sigma), case.facts)
+
+
+def _release(case: Case, plan: MechanismPlan) -> Pseudocoreset:
     sampling = np.random.Generator(ChaCha(key=case.seed))
     oracle = ClippedGaussianOracle(
         case.problem.model, plan, case.facts, case.table(), noise=Drawn(case.seed), sampling=sampling
     )
-    points = run(plan, case.facts, oracle, np.random.default_rng(case.seed), lambda _: None)
+    return run(plan, case.facts, oracle, np.random.default_rng(case.seed), lambda _: None)
+
+
+def _trusted_and_near(name: str, case: Case, sigma: float, iterations: int = 300) -> bool:
+    """Whether a run is trusted; it must not be, wherever KL exceeds 50 nats and ten times the stated noise."""
+    parameters = {"iterations": iterations} if name == "dp-psvi" else {}
+    points = _release(case, _plan(name, case, sigma, **parameters))
     far = not losses(case, points)[0] <= 50 + 10 * points.diagnostics["noise_kl"]
     trusted = bool(points.diagnostics["trusted"])
     assert not (far and trusted)
@@ -58,3 +86,25 @@ def test_rates_far_from_those_of_the_declaration_are_not_trusted() -> None:
 def test_a_descent_of_ten_steps_is_not_trusted() -> None:
     """Without much noise, far from the rows."""
     assert not _trusted_and_near("dp-psvi", Case(features=2, slots=2000), 0.1, iterations=10)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_where_clipping_leaves_directions_only_nothing_is_trusted(seed: int) -> None:
+    """A clip that follows the points alone, as in plans of earlier versions, shrinks to nothing in wide bounds."""
+    case = _crowded(4, seed)
+    plan = _plan("dp-psvi", case, 2.0, 40, iterations=300)
+    earlier = {name: value for name, value in plan.parameters.items() if name != "least_clip"}
+    shrunk, found = _release(case, replace(plan, parameters=earlier)), _release(case, plan)
+    assert shrunk.diagnostics["final_clip"] < 0.1 < found.diagnostics["final_clip"]
+    assert losses(case, shrunk)[0] > 50 + 10 * shrunk.diagnostics["noise_kl"]
+    assert not shrunk.diagnostics["trusted"]
+    kl, prior = losses(case, found)
+    assert kl < 0.5 * prior
+
+
+@pytest.mark.parametrize(("iterations", "rate"), [(40, 0.5), (100, 0.05), (300, 0.05)])
+def test_a_climb_that_is_on_its_way_says_how_far_it_has_to_go(iterations: int, rate: float) -> None:
+    """With hardly any noise: nats to the full posterior, up to a factor of two."""
+    case = _crowded(9, 0)
+    points = _release(case, _plan("dp-vi", case, 0.05, iterations=iterations, learning_rate=rate))
+    assert 0.5 < points.diagnostics["noise_kl"] / losses(case, points)[0] < 2

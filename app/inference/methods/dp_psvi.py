@@ -8,11 +8,13 @@ asks for the clipped sum ``v`` of centred potentials over a Poisson subsample, a
 - ``grad_w = -(1/S) g r`` and ``grad_u_m = -(w_m / S) sum_s r_s grad_u f(u_m, theta_s)`` (Eq. 5).
 
 Only ``v`` touches private rows; everything else is post-processing. The clip C is three times the (upper) median norm
-of ``g(u_m)`` over the current pseudopoints. Points start from the model, at design rows that know the declarations
-only. Classes stay as they start; the intercept coordinate stays 1; the other coordinates move, and may leave the
-declared bounds unless the analyst asks that they do not. Weights move on the log scale, so they stay positive. A
-target of numbers moves, too, within its bounds. With the schedule ``incremental`` points enter one by one
-(:mod:`app.inference.growth`); questions and price are the same.
+of ``g(u_m)`` over the current pseudopoints, but at least five times ``sqrt(S D / slots)``, which is the root mean
+square norm of as many units as there are slots once the posterior is theirs: where declared bounds are far wider than
+the rows, points leave for places where likelihoods are flat, and a median would follow them to nothing. Points start
+from the model, at design rows that know the declarations only. Classes stay as they start; the intercept coordinate
+stays 1; the other coordinates move, and may leave the declared bounds unless the analyst asks that they do not. Weights
+move on the log scale, so they stay positive. A target of numbers moves, too, within its bounds. With the schedule
+``incremental`` points enter one by one (:mod:`app.inference.growth`); questions and price are the same.
 
 Defaults were chosen by measurement, once, at epsilon 0.1 to 2 on six designs of 6 to 51 coordinates and 20,000 to
 100,000 rows (bounded, heavy-tailed, with rare levels; health insurance, census income, synthetic), with 50 points. They
@@ -35,9 +37,10 @@ from typing import Any
 import numpy as np
 
 from app.errors import InvalidRequest
-from app.inference.arrival import arrived, noise_nats, step_asked, tellable
+from app.inference.arrival import LEAST_KEPT, arrived, kept, noise_in_sds, noise_nats, step_asked, tellable
 from app.inference.bounds import WITHIN_BOUNDS, project
 from app.inference.design import Design
+from app.inference.diagnostics import stated, stated_by_parameter
 from app.inference.gradients import centred, psvi_gradients
 from app.inference.growth import INCREMENTAL, JOINT, SCHEDULE, newcomer, points_in_play
 from app.inference.laplace import laplace
@@ -76,7 +79,9 @@ DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Posterior draws S per 
 ITERATIONS = iterations(1000)
 RATE = sampling_rate(_BATCH, _LEAST_RATE)
 
-_CLIP_MEDIANS = 3.0
+_CLIP_MEDIANS, _CLIP_LENGTHS = 3.0, 5.0
+_LEAST_CLIP = "least_clip"
+_POPULATION = 256
 _STARTING_SHARE = 0.005
 _STEP = 0.07
 _POINT_PATH = 7.0
@@ -98,6 +103,13 @@ class Setup:
     plan: MechanismPlan
     sampling_rate: float
     starting_log_weight: float
+    population: Array64  # folded rows (n, row_width) that know the declarations only
+    rows_per_unit: int
+
+    @property
+    def least_clip(self) -> float:
+        """As the plan states it; plans of earlier versions know the public floor only."""
+        return float(self.plan.parameters.get(_LEAST_CLIP, CLIP_FLOOR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +154,18 @@ class DpPsvi:
         mechanism = mechanism_of(request, rate=RATE, count=ITERATIONS, usual=usual)
         if chosen.get(SCHEDULE.name) == INCREMENTAL and mechanism.iterations < request.size:
             raise InvalidRequest.at("/parameters/schedule", "there is at least one iteration for each point")
+        least = max(CLIP_FLOOR, _CLIP_LENGTHS * math.sqrt(draws * model.dimension / facts.slots))
         return MechanismPlan(
             method=self.id,
             size=request.size,
             model=request.model,
-            parameters={DRAWS.name: draws, **chosen},
+            parameters={DRAWS.name: draws, _LEAST_CLIP: least, **chosen},
             mechanism=mechanism,
             clipping=(
                 f"each unit's log-likelihoods at {draws} posterior draws, summed over its rows, are centred, clipped "
                 f"to L2 norm C, divided by C/2^{GRID_BITS} and rounded so that squares sum to at most "
                 f"2^{2 * GRID_BITS}; C is {_CLIP_MEDIANS:g} times the median norm over the current pseudopoints, "
-                f"at least {CLIP_FLOOR:g}"
+                f"at least {least:.4g}"
             ),
             grid_bits=GRID_BITS,
             queries=(PlannedQuery(PotentialSum.kind, draws, event_of(mechanism), mechanism.iterations),),
@@ -167,12 +180,16 @@ class DpPsvi:
         model, design, prior = model_for(plan.model, facts)
         begun = _points(plan, 0)
         u = design.sample(rng, begun)
+        y = model.starting_targets(rng, u)
         start = float(np.log(_STARTING_SHARE * facts.slots / plan.size))
+        x = design.sample(rng, _POPULATION)
+        population = model.fold(x, model.starting_targets(rng, x))
+        rate, rows_per_unit = plan.mechanism.sampling_rate, facts.rows_per_unit
         return State(
-            setup=Setup(model, design, prior, plan, plan.mechanism.sampling_rate, start),
+            setup=Setup(model, design, prior, plan, rate, start, population, rows_per_unit),
             done=0,
             u=u,
-            y=model.starting_targets(rng, u),
+            y=y,
             log_weights=np.full(begun, start),
             mode=np.zeros(model.dimension),
             drift=np.zeros(model.dimension),
@@ -195,7 +212,7 @@ class DpPsvi:
         single = [each.astype(np.float32) for each in (state.u, state.y, draws)]
         potentials, pull_back = setup.model.point_potentials(*single)
         potentials = centred(potentials)
-        clip = _clip(potentials)
+        clip = _clip(potentials, setup.least_clip)
         residual = oracle.ask(PotentialSum(draws, clip, antithetic=len(draws) % 2 == 0)) / setup.sampling_rate
         residual -= weights @ potentials
         by_weight, by_point, by_target = psvi_gradients(pull_back, weights, potentials, residual)
@@ -222,29 +239,16 @@ class DpPsvi:
 
     def finish(self, state: State) -> Pseudocoreset:
         """The last iterate."""
-        weight = np.exp(state.log_weights)
-        setup, (nats, learned) = state.setup, _nats(state)
-        return Pseudocoreset(
-            u=state.u,
-            y=None if state.setup.design.target is None else state.y,
-            weight=weight,
-            design=state.setup.design.columns,
-            diagnostics={
-                "trusted": arrived(nats, learned) and tellable(setup.model, setup.design, state.u, state.mode),
-                "noise_kl": float(f"{nats:.4g}") if math.isfinite(nats) else -1.0,
-                "iterations": state.done,
-                "total_weight": float(weight.sum()),
-                "effective_size": float(weight.sum() ** 2 / np.square(weight).sum()),
-                "final_clip": state.clip,
-            },
-        )
+        design, weights = state.setup.design, np.exp(state.log_weights)
+        y = None if design.target is None else state.y
+        return Pseudocoreset(state.u, y, weights, design.columns, _diagnostics(state, weights))
 
 
-def _clip(potentials: Array32) -> float:
+def _clip(potentials: Array32, least: float) -> float:
     squares = np.vecdot(potentials, potentials)
     middle = len(squares) // 2
     squares.partition(middle)
-    return max(_CLIP_MEDIANS * math.sqrt(squares[middle]), CLIP_FLOOR)
+    return max(_CLIP_MEDIANS * math.sqrt(squares[middle]), least)
 
 
 def _tail(plan: MechanismPlan) -> int:
@@ -255,17 +259,27 @@ def _at_the_end(state: State) -> bool:
     return state.done >= state.setup.plan.steps - _tail(state.setup.plan)
 
 
-def _nats(state: State) -> tuple[float, float]:
-    """By which the end of the run is off, and between the prior's mean and what was found."""
-    setup, weights = state.setup, np.exp(state.log_weights)
+def _diagnostics(state: State, weights: Array64) -> dict[str, Any]:
+    setup, plan, mechanism = state.setup, state.setup.plan, state.setup.plan.mechanism
+    assert mechanism is not None
     rows = setup.model.fold(state.u, state.y)
     found = laplace(setup.model, rows, weights, setup.prior, state.mode, tolerance=_MODE_TOLERANCE)
-    information = found.factor @ found.factor.T
-    mechanism, draws, tail = setup.plan.mechanism, setup.plan.answer_length, _tail(setup.plan)
-    assert mechanism is not None
-    noise = mechanism.noise_multiplier * state.clip / mechanism.sampling_rate
-    nats = noise_nats(state.asked / tail, information, noise, draws, tail)
-    return nats, 0.5 * float(found.mean @ information @ found.mean)
+    information, tail = found.factor @ found.factor.T, _tail(plan)
+    step, noise = state.asked / tail, mechanism.noise_multiplier * state.clip / mechanism.sampling_rate
+    nats = noise_nats(step, information, noise, plan.answer_length, tail)
+    learned = 0.5 * float(found.mean @ information @ found.mean)
+    off = noise_in_sds(step, found.factor, noise, plan.answer_length, tail)
+    told = kept(setup.model, setup.population, state.draws, state.clip, setup.rows_per_unit) >= LEAST_KEPT
+    return {
+        "trusted": told and arrived(nats, learned) and tellable(setup.model, setup.design, state.u, state.mode),
+        "noise_kl": stated(nats),
+        "noise_in_posterior_sds": stated_by_parameter(setup.model, setup.design, off),
+        "represents_every_direction": plan.size >= setup.model.smallest_exact,
+        "iterations": state.done,
+        "total_weight": float(weights.sum()),
+        "effective_size": float(weights.sum() ** 2 / np.square(weights).sum()),
+        "final_clip": state.clip,
+    }
 
 
 def _points(plan: MechanismPlan, done: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from app.inference.diagnostics import stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Pseudocoreset
 from app.inference.surrogate.belief import believable
@@ -69,15 +70,15 @@ def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
             and points.kl <= MOST_FIT
             and believable(state)
         ),
-        "fit_kl": _stated(points.kl),
-        "noise_kl": _stated(noise_nats),
-        "last_move": _stated(state.surprise),
+        "fit_kl": stated(points.kl),
+        "noise_kl": stated(noise_nats),
+        "last_move": stated(state.surprise),
         "noise_in_posterior_sds": _by_parameter(state, noise),
         "represents_every_direction": represented,
         "knows_correlations": not setup.columnwise,
-        "estimated_units": _stated(state.units),
-        "effective_size": _stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
-        "total_weight": _stated(total),
+        "estimated_units": stated(state.units),
+        "effective_size": stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
+        "total_weight": stated(total),
         "rounds": setup.schedule.rounds,
     }
 
@@ -106,10 +107,4 @@ def _by_parameter(state: State, noise: Array64) -> dict[str, float]:
     """How far noise may have moved each parameter: a standard deviation, in posterior standard deviations."""
     inverse = np.linalg.inv(state.information)
     moved = np.sqrt(np.maximum((inverse @ noise @ inverse).diagonal(), 0) / inverse.diagonal())
-    names = state.setup.model.parameter_names([column.name for column in state.setup.design.columns])
-    return {name: _stated(value) for name, value in zip(names, moved, strict=True)}
-
-
-def _stated(value: float) -> float:
-    """Four significant digits: what leaves is no finer than it is known. What is not finite is stated as -1."""
-    return float(f"{value:.4g}") if np.isfinite(value) else -1.0
+    return stated_by_parameter(state.setup.model, state.setup.design, moved)

@@ -4,11 +4,13 @@
 was found, or the points do not represent it.
 """
 
+import math
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from app.inference.diagnostics import stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Posterior
 from app.inference.variational.laplace_step import denoised
@@ -46,6 +48,7 @@ def closed(rng: np.random.Generator, state: State) -> State:
             total=setup.slots,
         ),
         noise_kl=_noise_kl(state, precision, covariance),
+        noise_in_sds=_noise_in_sds(state, covariance),
         learned=0.5 * float(mean @ precision @ mean),
     )
 
@@ -63,19 +66,34 @@ def _whitened_precision(state: State, mean: Array64, spread: Array64) -> Array64
 
 
 def _noise_kl(state: State, precision: Array64, covariance: Array64) -> float:
-    """Nats by which noise, or a search that has not arrived, moves the mean: an estimate from the answers alone.
+    """Nats by which noise, or a search that has not arrived, moves the mean: an estimate from the answers alone."""
+    least = 0.5 * _noise(state) ** 2 * float(np.trace(covariance))
+    return max(least, *(0.5 * float(step @ precision @ step) for step in _steps(state, covariance)))
 
-    The larger of what an average over all answers would leave, and of what the tail's own unrest shows: how far its
-    halves are apart after the Newton step that the gradients of each ask for, so that slow searches count, too. (To
-    take that step gains nothing: the climb's slowness damps noise and the bias of clipping, which Newton steps take
-    whole.)
-    """
+
+def _noise_in_sds(state: State, covariance: Array64) -> Array64:
+    """The same by parameter, in posterior standard deviations ``(D,)``."""
+    variance = covariance.diagonal()
+    least = _noise(state) * np.sqrt(np.square(covariance).sum(axis=1))
+    return np.asarray(np.max([least, *np.abs(_steps(state, covariance))], axis=0) / np.sqrt(variance))
+
+
+def _noise(state: State) -> float:
+    """Standard deviation of the noise in the mean score of all answers."""
     mechanism = state.setup.mechanism
+    return mechanism.noise_multiplier * state.clip / (mechanism.sampling_rate * math.sqrt(state.setup.scores))
+
+
+def _steps(state: State, covariance: Array64) -> Array64:
+    """How far off the tail's iterates show the mean to be ``(2, D)``, noise beyond all answers' average included.
+
+    Half of the way between its halves after the Newton step that the gradients of each ask for; and the Newton step
+    that all its gradients ask for, which a search that is still on its way has before it. (To take that step gains
+    nothing: the climb's slowness damps noise and the bias of clipping, which Newton steps take whole.)
+    """
     apart, gradient_apart = unrest(state.belief)
-    gap = apart + covariance @ gradient_apart
-    single = mechanism.noise_multiplier * state.clip / mechanism.sampling_rate
-    least = 0.5 * single**2 / state.setup.scores * float(np.trace(covariance))
-    return max(least, 0.5 * float(gap @ precision @ gap) / 4)
+    gradient = state.belief.sums[:, 2].sum(axis=0) / sum(state.belief.counts)
+    return np.array([0.5 * (apart + covariance @ gradient_apart), covariance @ gradient])
 
 
 def diagnostics(state: State, points: Fitted) -> dict[str, Any]:
@@ -84,16 +102,12 @@ def diagnostics(state: State, points: Fitted) -> dict[str, Any]:
     little = state.noise_kl <= MOST_NOISE * max(state.learned, 1.0) and points.kl <= MOST_FIT
     return {
         "trusted": finite and bool(little),
-        "fit_kl": _stated(points.kl),
-        "noise_kl": _stated(state.noise_kl),
+        "fit_kl": stated(points.kl),
+        "noise_kl": stated(state.noise_kl),
+        "noise_in_posterior_sds": stated_by_parameter(state.setup.model, state.setup.design, state.noise_in_sds),
         "represents_every_direction": state.setup.plan.size >= state.setup.model.smallest_exact,
-        "effective_size": _stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
-        "total_weight": _stated(total),
+        "effective_size": stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
+        "total_weight": stated(total),
         "iterations": state.done,
-        "final_clip": _stated(state.clip),
+        "final_clip": stated(state.clip),
     }
-
-
-def _stated(value: float) -> float:
-    """Four significant digits: what leaves is no finer than it is known. What is not finite is stated as -1."""
-    return float(f"{value:.4g}") if np.isfinite(value) else -1.0

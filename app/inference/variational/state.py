@@ -1,6 +1,8 @@
 """What stays fixed through a run of variational inference, and what moves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from app.inference.design import Design
 from app.inference.fitting.fit import Fitted
@@ -39,3 +41,4 @@ class State:
     fitted: Fitted | None = None
     noise_kl: float = 0.0
     learned: float = 0.0
+    noise_in_sds: Array64 = field(default_factory=lambda: np.zeros(0))
