@@ -8,8 +8,9 @@ from it (:mod:`app.inference.variational.mean_field`): D values are noised, not 
 
 The paper then takes a Laplace approximation at the mean, which needs the table's Hessian, hence rows again. Here that
 is paid for: with ``covariance`` ``fisher`` the last tenth of the planned questions, under the same noise and rate, ask
-for the information matrix at the mean instead (:mod:`app.inference.variational.laplace_step`). With ``mean-field`` all
-questions are scores, and the belief is released as it is.
+for the information matrix at the mean instead (:mod:`app.inference.variational.laplace_step`). With it, a climb that is
+still on its way takes the part of a last Newton step that is no noise (:mod:`app.inference.variational.closing`). With
+``mean-field`` all questions are scores, and the belief is released as it is.
 
 The release states the posterior, and its points are fitted to that posterior. Published settings are ``iterations``
 2000, ``sampling_rate`` 200 / slots, ``learning_rate`` 0.01, ``clip`` 1, 5, 10 or 50 (the best, which nobody knows

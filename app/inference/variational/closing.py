@@ -1,4 +1,4 @@
-"""The end of a run: the posterior, the points that stand for it, and what may be said of both.
+"""The end of a run: a last step, the posterior, the points that stand for it, and what may be said of both.
 
 ``trusted`` is false where the posterior should not be used: noise, or a search that has not arrived, is most of what
 was found, or the points do not represent it.
@@ -22,6 +22,8 @@ MOST_NOISE: Final = 0.5
 """Of the nats between the prior's mean and what was found."""
 MOST_FIT: Final = 1.0
 """Nats between the posterior and the points'."""
+WRONG: Final = 0.3
+"""Of the nats of a last step, that what is not known of the information leaves."""
 
 
 def closed(rng: np.random.Generator, state: State) -> State:
@@ -33,6 +35,8 @@ def closed(rng: np.random.Generator, state: State) -> State:
     precision, covariance = whitened / np.outer(spread, spread), np.linalg.inv(whitened) * np.outer(spread, spread)
     names = setup.model.parameter_names([column.name for column in setup.design.columns])
     full = setup.plan.steps > setup.scores
+    step, share = last_step(state, precision, covariance) if full else (np.zeros_like(mean), 0.0)
+    mean = mean + share * step
     return replace(
         state,
         posterior=Posterior(names, mean, covariance if full else covariance.diagonal().copy()),
@@ -47,10 +51,18 @@ def closed(rng: np.random.Generator, state: State) -> State:
             within_bounds=setup.plan.parameters["within_bounds"],
             total=setup.slots,
         ),
-        noise_kl=_noise_kl(state, precision, covariance),
-        noise_in_sds=_noise_in_sds(state, covariance),
+        noise_kl=_noise_kl(state, precision, covariance, share),
+        noise_in_sds=_noise_in_sds(state, covariance, share),
         learned=0.5 * float(mean @ precision @ mean),
     )
+
+
+def last_step(state: State, precision: Array64, covariance: Array64) -> tuple[Array64, float]:
+    """The Newton step ``(D,)`` that the tail's gradients ask for, and the share of it that is no noise, [0, 1)."""
+    step = covariance @ state.belief.sums[:, 2].sum(axis=0) / sum(state.belief.counts)
+    asked = 0.5 * float(step @ precision @ step)
+    noise = 0.5 * _noise(state, sum(state.belief.counts)) ** 2 * float(np.trace(covariance))
+    return step, max(0.0, 1 - noise / asked) if asked > 0 and math.isfinite(asked) else 0.0
 
 
 def _whitened_precision(state: State, mean: Array64, spread: Array64) -> Array64:
@@ -65,35 +77,35 @@ def _whitened_precision(state: State, mean: Array64, spread: Array64) -> Array64
     return 0.5 * (found + found.T)
 
 
-def _noise_kl(state: State, precision: Array64, covariance: Array64) -> float:
+def _noise_kl(state: State, precision: Array64, covariance: Array64, share: float) -> float:
     """Nats by which noise, or a search that has not arrived, moves the mean: an estimate from the answers alone."""
-    least = 0.5 * _noise(state) ** 2 * float(np.trace(covariance))
-    return max(least, *(0.5 * float(step @ precision @ step) for step in _steps(state, covariance)))
+    least = 0.5 * _noise(state, state.setup.scores) ** 2 * float(np.trace(covariance))
+    return max(least, *(0.5 * float(step @ precision @ step) for step in _left(state, covariance, share)))
 
 
-def _noise_in_sds(state: State, covariance: Array64) -> Array64:
+def _noise_in_sds(state: State, covariance: Array64, share: float) -> Array64:
     """The same by parameter, in posterior standard deviations ``(D,)``."""
     variance = covariance.diagonal()
-    least = _noise(state) * np.sqrt(np.square(covariance).sum(axis=1))
-    return np.asarray(np.max([least, *np.abs(_steps(state, covariance))], axis=0) / np.sqrt(variance))
+    least = _noise(state, state.setup.scores) * np.sqrt(np.square(covariance).sum(axis=1))
+    return np.asarray(np.max([least, *np.abs(_left(state, covariance, share))], axis=0) / np.sqrt(variance))
 
 
-def _noise(state: State) -> float:
-    """Standard deviation of the noise in the mean score of all answers."""
+def _noise(state: State, count: int) -> float:
+    """Standard deviation of the noise in the mean score of ``count`` answers."""
     mechanism = state.setup.mechanism
-    return mechanism.noise_multiplier * state.clip / (mechanism.sampling_rate * math.sqrt(state.setup.scores))
+    return mechanism.noise_multiplier * state.clip / (mechanism.sampling_rate * math.sqrt(count))
 
 
-def _steps(state: State, covariance: Array64) -> Array64:
+def _left(state: State, covariance: Array64, share: float) -> Array64:
     """How far off the tail's iterates show the mean to be ``(2, D)``, noise beyond all answers' average included.
 
     Half of the way between its halves after the Newton step that the gradients of each ask for; and the Newton step
-    that all its gradients ask for, which a search that is still on its way has before it. (To take that step gains
-    nothing: the climb's slowness damps noise and the bias of clipping, which Newton steps take whole.)
+    that all its gradients ask for, less what was taken of it: of that a part is wrong, since the matrix is.
     """
     apart, gradient_apart = unrest(state.belief)
     gradient = state.belief.sums[:, 2].sum(axis=0) / sum(state.belief.counts)
-    return np.array([0.5 * (apart + covariance @ gradient_apart), covariance @ gradient])
+    left = math.sqrt(1 - share * (1 - WRONG))
+    return np.array([0.5 * (apart + covariance @ gradient_apart), left * covariance @ gradient])
 
 
 def diagnostics(state: State, points: Fitted) -> dict[str, Any]:
