@@ -34,6 +34,7 @@ from app.inference.protocol import (
 from app.inference.questions import BoundedScoreSum, InformationMomentSum, InformationSum
 from app.inference.surrogate.beginning import QUESTIONS, columns, lengths, moments, nothing_known, opened
 from app.inference.surrogate.curvature import Curvature
+from app.inference.surrogate.declared import declared
 from app.inference.surrogate.guard import steadied
 from app.inference.surrogate.release import fitted, released
 from app.inference.surrogate.rounds import informed, scored
@@ -143,7 +144,7 @@ def _setup(problem: Problem, schedule: Schedule, size: int, *, within_bounds: bo
         flat, bent = curvature(np.array([0.0, 1.0]))
         bends = bool(abs(flat - bent) > 1e-6 * flat)
     columnwise = plain and schedule.resolution > COLUMNWISE
-    return Setup(model, design, prior, size, within_bounds, schedule, curvature, bends, columnwise)
+    return Setup(model, design, prior, declared(design), size, within_bounds, schedule, curvature, bends, columnwise)
 
 
 def _one_predictor(problem: Problem) -> bool:

@@ -8,7 +8,8 @@ from app.inference.protocol import Array32, Array64, Oracle
 from app.inference.questions import InformationMomentSum, LengthHistogram, MomentSum
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.memory import begun
-from app.inference.surrogate.population import Population, clip_of, population_of, root_mean_square, scale_of
+from app.inference.surrogate.moments import Moments
+from app.inference.surrogate.population import Population, clip_of, root_mean_square, scale_of
 from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE
 from app.inference.surrogate.state import Setup, State
 
@@ -47,7 +48,8 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         return replace(state, scale=scale_of(length, features(setup)))
     answer = asked(oracle, moments(setup, state.scale, state.clip), schedule, MOMENTS_SHARE, state.clip)
     noise = schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip
-    population = population_of(answer, state.scale, noise, schedule.slots, intercept=setup.design.intercept)
+    found = Moments(answer, state.scale, noise, setup.known)
+    population = found.population(schedule.slots, intercept=setup.design.intercept)
     information = _first_information(rng, setup, population, state.theta)
     setup = replace(setup, schedule=replace(schedule, units=population.count))
     memory = begun(information) if schedule.averages else None

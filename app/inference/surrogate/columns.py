@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.inference.protocol import Array64
-from app.inference.surrogate.population import population_of
+from app.inference.surrogate.declared import Declared
+from app.inference.surrogate.moments import Moments
 
 _MEMORY = 0.85
 _CLIP_LENGTHS = 0.75
@@ -31,10 +32,11 @@ class Columns:
             _MEMORY * self.total + answer, _MEMORY * self.weight + 1, _MEMORY**2 * self.squared_noise + noise**2
         )
 
-    def information(self, scale: float, slots: int) -> Array64:
+    def information(self, scale: float, slots: int, known: Declared) -> Array64:
         """``(D, D)``, without the prior."""
         noise = float(np.sqrt(self.squared_noise)) / self.weight
-        found = population_of(self.total / self.weight, scale, noise, slots, intercept=True, least=0.0)
+        moments = Moments(self.total / self.weight, scale, noise, known)
+        found = moments.population(slots, intercept=True, least=0.0)
         return np.asarray(found.count * found.second_moments)
 
 

@@ -76,23 +76,3 @@ def scale_of(length: float, columns: int) -> float:
 def clip_of(length: float) -> float:
     """The clip of ``(1, z, z * z)``, from the root mean square of its length."""
     return _CLIP_LENGTHS * max(length, 1.0)
-
-
-def population_of(
-    answer: Array64, scale: float, noise: float, slots: int, *, intercept: bool, least: float = _LEAST_COUNT
-) -> Population:
-    """From the noised sum of ``(1, z, z * z)`` with ``z = x / scale``; ``noise`` is its standard deviation.
-
-    Means shrink where they are hardly above the noise. Variances are raised to it: a metric that is too coarse in a
-    direction loses noise there, one that is too fine clips what it is to measure. There are at least ``least * slots``
-    units.
-    """
-    columns = (len(answer) - 1) // 2
-    count = float(np.clip(answer[0], min(max(2 * noise, least * slots), slots), slots))
-    error = noise / count
-    first, second = answer[1 : columns + 1] / count, answer[columns + 1 :] / count
-    first = first * (np.maximum(0, first**2 - error**2) / np.maximum(first**2, np.finfo(float).tiny))
-    variance = np.maximum(second - first**2, error)
-    ones, nothing = np.ones(int(intercept)), np.zeros(int(intercept))
-    mean = np.concatenate([scale * first, ones])
-    return Population(count, mean, np.diag(np.concatenate([scale**2 * variance, nothing])))

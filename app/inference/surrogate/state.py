@@ -8,6 +8,7 @@ from app.inference.priors import Prior
 from app.inference.protocol import Array64, Model
 from app.inference.surrogate.columns import Columns
 from app.inference.surrogate.curvature import Curvature
+from app.inference.surrogate.declared import Declared
 from app.inference.surrogate.memory import Memory
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.schedule import Schedule
@@ -18,14 +19,16 @@ from app.inference.surrogate.scores import Mode, Score
 class Setup:
     """What stays fixed through a run.
 
-    ``curvature`` is that of models whose information follows from one linear predictor; ``bends``: whether it changes
-    along it, so that a step may be too long to be believed. ``columnwise``: whether information is asked for single
-    columns only, since whole matrices would drown in their noise.
+    ``known`` is what is declared of the design's columns. ``curvature`` is that of models whose information follows
+    from one linear predictor; ``bends``: whether it changes along it, so that a step may be too long to be believed.
+    ``columnwise``: whether information is asked for single columns only, since whole matrices would drown in their
+    noise.
     """
 
     model: Model
     design: Design
     prior: Prior
+    known: Declared
     size: int
     within_bounds: bool
     schedule: Schedule

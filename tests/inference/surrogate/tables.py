@@ -29,6 +29,7 @@ from app.inference.protocol import (
 from app.inference.registry import method
 from app.inference.rng import sampling_generator
 from app.inference.runner import run
+from app.inference.surrogate.declared import Declared
 from app.inference.surrogate.state import State
 from tests.inference.support import Table, divergence
 
@@ -184,3 +185,8 @@ def ended(case: Case, epsilon: float) -> State:
     for _ in range(plan.steps):
         state, _ = chosen.step(rng, state, asked)
     return state
+
+
+def plain(columns: int) -> Declared:
+    """Columns of which no more than bounds are declared."""
+    return Declared(np.full(columns, -1), np.zeros(columns, dtype=np.bool_))

@@ -9,6 +9,7 @@ from app.inference.rng import monte_carlo_generator
 from app.inference.runner import run
 from app.inference.surrogate.columns import no_columns
 from tests.inference.support import SPEC, WIDTH, NullNoise, facts, oracle, table
+from tests.inference.surrogate.tables import plain
 
 SLOTS = 300
 
@@ -23,7 +24,7 @@ def test_answers_without_noise_give_the_moments_by_column() -> None:
     x, weights = np.column_stack([rng.uniform(-1, 1, (500, 3)), np.ones(500)]), rng.uniform(0, 0.25, 500)
     z = x[:, :-1] / 0.5
     answer = weights @ np.column_stack([np.ones(500), z, z**2])
-    found = no_columns(7).with_answer(answer, 1e-12).with_answer(answer, 1e-12).information(0.5, 500)
+    found = no_columns(7).with_answer(answer, 1e-12).with_answer(answer, 1e-12).information(0.5, 500, plain(3))
     whole = (x * weights[:, None]).T @ x
     np.testing.assert_allclose(found[-1], whole[-1], rtol=1e-9)
     np.testing.assert_allclose(found.diagonal(), whole.diagonal(), rtol=1e-9)
