@@ -50,6 +50,7 @@ adult: $(INSTALLED) ## Census income with all its columns through the HTTP API (
 bench: $(INSTALLED) ## Speed and memory of questions, beside the bare matrix products, and of prices
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.questions
+	$(BIN)/python -m benchmarks.limits --csv docs/benchmarks/speed.csv
 	$(BIN)/python -m benchmarks.quotes
 
 reads-bench: $(INSTALLED) ## Reads of public releases at fixed rates, server and generator on two cores

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -22,6 +23,11 @@ def environment() -> dict[str, str]:
         "date": datetime.now(UTC).date().isoformat(),
         "commit": commit(),
     }
+
+
+def described(circumstances: Mapping[str, str]) -> str:
+    """``circumstances``, as of :func:`environment`, as a sentence."""
+    return f"Measured on: {'; '.join(f'{name} {value}' for name, value in circumstances.items())}."
 
 
 @cache

@@ -47,7 +47,17 @@ def measure(experiment: Experiment, folder: Path, *, quick: bool, only: str | No
                 sink(each)
             elif only in {None, each.label or each.method}:
                 sink(_executed(each))
-    (folder / f"{experiment.name}.json").write_text(json.dumps(environment(), indent=1) + "\n")
+    described = folder / f"{experiment.name}.json"
+    described.write_text(json.dumps(_circumstances(described, only), indent=1) + "\n")
+
+
+def _circumstances(path: Path, only: str | None) -> dict[str, str]:
+    """What was measured on what; with ``only``, that method's beside those of the lines that stay as they are."""
+    now = environment()
+    if only is None or not path.exists():
+        return now
+    kept: dict[str, str] = json.loads(path.read_text())
+    return {**kept, f"{only}:": f"processor {now['processor']}, date {now['date']}, commit {now['commit']}"}
 
 
 def _executed(job: Job) -> Record:

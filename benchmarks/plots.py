@@ -12,15 +12,17 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks.experiment import AXES, Experiment, Quantity
 from benchmarks.records import REFERENCE, Record
-from benchmarks.summaries import NO_NOISE, Summary, chosen, distinct, places, summary
+from benchmarks.summaries import LINES, NO_NOISE, Summary, chosen, distinct, lines, place_of, places, summary
 
-COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
+COLOURS: Final = ("#E69F00", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8C6D31")
 """Of Okabe and Ito, which people who see red and green alike can tell apart; markers differ, too."""
-MARKERS: Final = "os^Dv<P*"
+MARKERS: Final = "vos^DP<*"
+STYLES: Final = dict(zip(LINES, (0, 1, 2, 3, 4, 5, 6, 7, 1, 2, 6, 0, 7), strict=True))
+"""A method looks the same in every figure, and unlike all others of any figure that it is in."""
 DASHES: Final = ("--", ":", "-.", (0, (1, 3)))
 LEAST: Final = 1e-6
 """Smaller values, which are rounding, are drawn here."""
@@ -28,6 +30,8 @@ _QUIET: Final = "#6b7280"
 _APART: Final = 0.08
 """Of the length of an axis, that names of places keep between them."""
 _DECADE: Final = 12.0
+_FEW_DECADES: Final = 2000.0
+"""Below, an axis says 1, 2, 5 and 10, since powers of ten alone would be too few."""
 
 
 def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
@@ -40,9 +44,9 @@ def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
     rows = -(-len(panels) // columns)
     size = (max(4.1 * columns, 6.5), 3.3 * rows + 0.9)
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-    lines = distinct(record.method for record in records)
+    order = lines(records)
     for axes, (quantity, data) in zip(grid.flat, panels, strict=True):
-        _panel(axes, experiment.axis(data), quantity, chosen(records, data=data), lines)
+        _panel(axes, experiment.axis(data), quantity, chosen(records, data=data), order)
         axes.set_title(data, loc="left", fontsize=10)
     handles = {label: each for axes in grid.flat for each, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(
@@ -53,16 +57,15 @@ def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
     plt.close(figure)
 
 
-def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], lines: Sequence[str]) -> None:
+def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], order: Sequence[str]) -> None:
     references = distinct(record.method for record in records if record.outcome == REFERENCE)
-    for index, line in enumerate(each for each in lines if each not in references):
-        _line(axes, axis, quantity, chosen(records, method=line), index)
+    for index, line in enumerate(each for each in order if each not in references):
+        place = place_of(line)
+        _line(axes, axis, quantity, chosen(records, method=line), index if place < 0 else STYLES[LINES[place]])
     for index, line in enumerate(references):
-        found = [
-            (at, each) for at, each in _points(axis, quantity, chosen(records, method=line)) if each.median > LEAST
-        ]
+        found = _points(axis, quantity, chosen(records, method=line))
         if found:
-            x, y = [at for at, _ in found], [each.median for _, each in found]
+            x, y = [at for at, _ in found], [max(each.median, LEAST) for _, each in found]
             axes.plot(x, y, color=_QUIET, ls=DASHES[index % len(DASHES)], lw=1.6, label=line, zorder=1)
     axes.set_xscale("log")
     if quantity.logarithmic:
@@ -79,6 +82,10 @@ def _widened(axes: Axes) -> None:
     low, high = axes.get_ylim()
     spare = max(1.0, (_DECADE / (high / low)) ** 0.5)
     axes.set_ylim(low / spare, high * spare)
+    if high / low < _FEW_DECADES:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _line(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], index: int) -> None:

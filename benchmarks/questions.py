@@ -1,4 +1,4 @@
-"""How long one core takes over a question about a whole table, and over runs of DP-PSVI: ``make bench``.
+"""How long one core takes over a question about a whole table: ``make bench``.
 
 Each question's seconds stand beside those of a bare matrix product of its shape: rows by draws in single precision,
 rows by rows in double for matrices. Rounding to the grid is included, noise is not. Fastest of several, in processor
@@ -13,20 +13,16 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from app.inference.oracle import ClippedGaussianOracle
 from app.inference.problems import model_for
-from app.inference.protocol import Array32, Mechanism, PlanRequest, Question
+from app.inference.protocol import Array32, Model, Question
 from app.inference.questions import BoundedScoreSum, ClippedScoreSum, InformationSum, MomentSum, PotentialSum
-from app.inference.registry import method
-from app.inference.rng import monte_carlo_generator, sampling_generator
-from app.inference.runner import run
-from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
+from benchmarks.sources import facts, spec
 
 ROWS, WIDTH, DRAWS, REPEATS = 100_000, 51, 102, 9
-SIZE, ITERATIONS, RUN_DRAWS, RUNS = 100, 500, 100, 5
 
 
 def fastest(work: Callable[[], object], repeats: int) -> float:
@@ -49,20 +45,30 @@ def product(rows: Array32, question: Question) -> float:
     return fastest(lambda: np.matmul(rows, side, out=out), REPEATS)
 
 
+def generated(rng: np.random.Generator) -> tuple[Model, Array32, NDArray[np.bool_]]:
+    """A logistic regression, its folded rows, and that all are there."""
+    x = rng.uniform(-1, 1, (ROWS, WIDTH)).astype(np.float32)
+    x[:, -1] = 1
+    rows = x * rng.choice([-1, 1], (ROWS, 1)).astype(np.float32)
+    return model_for(spec(WIDTH - 1), facts(WIDTH - 1, ROWS)).model, rows, np.ones(ROWS, dtype=bool)
+
+
+def potentials(rng: np.random.Generator) -> PotentialSum:
+    """A question of DP-PSVI."""
+    theta, deviations = 0.5 * rng.standard_normal(WIDTH), 0.1 * rng.standard_normal((DRAWS // 2, WIDTH))
+    return PotentialSum(np.concatenate([theta + deviations, theta - deviations]), 1.0, antithetic=True)
+
+
 def questions() -> Table:
     """Every kind over all rows."""
     rng = np.random.default_rng(0)
-    model = model_for(spec(WIDTH - 1), facts(WIDTH - 1, ROWS)).model
-    x = rng.uniform(-1, 1, (ROWS, WIDTH)).astype(np.float32)
-    x[:, -1] = 1
-    rows, present = x * rng.choice([-1, 1], (ROWS, 1)).astype(np.float32), np.ones(ROWS, dtype=bool)
+    model, rows, present = generated(rng)
     theta, transform = 0.5 * rng.standard_normal(WIDTH), np.eye(WIDTH)
-    deviations = 0.1 * rng.standard_normal((DRAWS // 2, WIDTH))
     table = Table(title=f"One question, {ROWS:,} rows x {WIDTH} columns: milliseconds")
     for name in ("kind", "values", "question", "product", "ratio"):
         table.add_column(name, justify="right")
     for question in (
-        PotentialSum(np.concatenate([theta + deviations, theta - deviations]), 1.0, antithetic=True),
+        potentials(rng),
         BoundedScoreSum(theta, transform, 1.0),
         ClippedScoreSum(theta, transform, 1.0),
         InformationSum(theta, transform, 1.0),
@@ -75,38 +81,5 @@ def questions() -> Table:
     return table
 
 
-def runs() -> Table:
-    """DP-PSVI from the first row gathered to the release."""
-    table = Table(title=f"DP-PSVI, {ROWS:,} rows, M={SIZE}, S={RUN_DRAWS}, T={ITERATIONS}, D={WIDTH}: seconds")
-    for name in ("batch", "before", "iterations", "total"):
-        table.add_column(name, justify="right")
-    for batch in (200, 2_000):
-        before, total = min((one_run(batch) for _ in range(RUNS)), key=lambda each: each[1])
-        table.add_row(f"{batch:,}", f"{before:.2f}", f"{total - before:.2f}", f"{total:.2f}")
-    return table
-
-
-def one_run(batch: int) -> tuple[float, float]:
-    """Seconds until the rows are held, and in all; generating them included."""
-    declared = facts(WIDTH - 1, ROWS)
-    mechanism = Mechanism(5.0, batch / ROWS, ITERATIONS)
-    plan = method("dp-psvi").plan(
-        PlanRequest("dp-psvi", SIZE, spec(WIDTH - 1), {"posterior_draws": RUN_DRAWS}, mechanism), declared
-    )
-    model, source = model_for(plan.model, declared).model, GeneratedRows(ROWS, WIDTH - 1)
-    start = time.process_time()
-    oracle = ClippedGaussianOracle(model, plan, declared, source, noise=NoNoise(), sampling=sampling_generator())
-    ready = time.process_time()
-    run(plan, declared, oracle, monte_carlo_generator(), lambda _: None)
-    return ready - start, time.process_time() - start
-
-
-def main() -> None:
-    """Print both tables."""
-    console = Console(width=100)
-    console.print(questions())
-    console.print(runs())
-
-
 if __name__ == "__main__":
-    main()
+    Console(width=100).print(questions())

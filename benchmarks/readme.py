@@ -2,10 +2,11 @@
 
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from benchmarks.environment import described
 from benchmarks.experiment import Experiment
 from benchmarks.records import read
 from benchmarks.summaries import markdown
@@ -45,9 +46,4 @@ def _section(folder: Path, experiment: Experiment) -> str:
     name, tables = experiment.name, markdown(experiment, read(folder / f"{experiment.name}.csv"))
     text = textwrap.fill(experiment.text, 120, break_on_hyphens=False)
     head = f"## {experiment.title}\n\n{text}\n\n![{experiment.title}]({name}.png)\n"
-    return f"{head}\nEvery run: [{name}.csv]({name}.csv). {_described(environment)}\n\n{tables}"
-
-
-def _described(environment: Mapping[str, str]) -> str:
-    words = "; ".join(f"{name} {value}" for name, value in environment.items())
-    return f"Measured on: {words}."
+    return f"{head}\nEvery run: [{name}.csv]({name}.csv). {described(environment)}\n\n{tables}"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,22 @@ from benchmarks.records import FINISHED, REFERENCE, Record
 
 NO_NOISE = "no noise"
 NOTHING = "–"
+LINES: Final = (
+    "dp-psvi-surrogate",
+    "PSVI",
+    "SparseVI",
+    "GIGA, optimal",
+    "GIGA, realistic",
+    "uniform",
+    "dp-psvi, clamped",
+    "dp-psvi",
+    "dp-vi",
+    "dp-vi, published settings",
+    "incremental PSVI",
+    "Frank–Wolfe, optimal",
+    "OMP, optimal",
+)
+"""The order of methods in every table and figure, whichever of them was measured last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +43,17 @@ class Summary:
 def distinct(values: Iterable[str]) -> list[str]:
     """In order of appearance."""
     return list(dict.fromkeys(values))
+
+
+def place_of(line: str) -> int:
+    """Where ``line`` stands in :data:`LINES`, whatever its epsilon; -1 for references and others, which come first."""
+    name = line.split(", ε", maxsplit=1)[0]
+    return LINES.index(name) if name in LINES else -1
+
+
+def lines(records: Iterable[Record]) -> list[str]:
+    """The methods and references among ``records``, in order."""
+    return sorted(distinct(record.method for record in records), key=place_of)
 
 
 def chosen(records: Sequence[Record], **wanted: object) -> list[Record]:
@@ -78,12 +106,12 @@ def _known(records: Sequence[Record], quantity: Quantity) -> bool:
 def _table(records: Sequence[Record], axis: str, quantity: Quantity) -> str:
     across = places(records, axis)
     head = [f"{quantity.label}, by {AXES[axis]}", *(place(axis, value) for value in across)]
-    lines = [head, ["---", *["---:"] * len(across)]]
-    for line in distinct(record.method for record in records):
+    table = [head, ["---", *["---:"] * len(across)]]
+    for line in lines(records):
         cells = [cell(chosen(records, method=line, **{axis: value}), quantity) for value in across]
         if any(text != NOTHING for text in cells):
-            lines.append([line, *cells])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+            table.append([line, *cells])
+    return "".join(f"| {' | '.join(row)} |\n" for row in table)
 
 
 def place(axis: str, value: float) -> str:

@@ -6,7 +6,6 @@ as much as the body is, half of it before and half after; processor time is besi
 """
 
 import argparse
-import csv
 import hashlib
 import os
 import secrets
@@ -17,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -27,21 +26,12 @@ from rich.table import Table
 from app.cli.memory import keep_what_is_freed
 from app.vault.envelope import seal_chunk
 from benchmarks.environment import environment
+from benchmarks.figures import Figure, number, write_csv
 from benchmarks.ingestion import COLUMNS, ingestion
 from tests.factories.processes import free_port
 
 MIB = 1 << 20
 SCRIPTS = Path(sys.executable).parent
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """``target`` in words, where there is one."""
-
-    what: str
-    value: float
-    unit: str
-    target: str = ""
 
 
 def main() -> None:
@@ -92,20 +82,6 @@ def show(figures: Sequence[Figure], circumstances: str) -> None:
     console = Console(width=120)
     console.print(table)
     console.print(circumstances)
-
-
-def write_csv(path: Path, figures: Sequence[Figure], load: float) -> None:
-    with path.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow([*asdict(figures[0]), "load", *environment()])
-        for each in figures:
-            figure = asdict(each) | {"value": number(each.value)}
-            rows.writerow([*figure.values(), f"{load:.1f}", *environment().values()])
-
-
-def number(value: float) -> str:
-    """Three digits."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def disk_seconds(folder: Path, size: int) -> float:

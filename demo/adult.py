@@ -20,6 +20,7 @@ from corevault.resources.jobs import DEFAULT_METHOD
 from numpy.typing import NDArray
 from rich.console import Console
 
+from benchmarks.environment import described, environment
 from demo import census, owner
 from demo.census_figures import Result, page, summary, write
 from demo.failure import DemoFailed
@@ -52,7 +53,7 @@ def main() -> int:
         console.print(f"Failed: {error}", markup=False)
         return 1
     write(chosen.results, found)
-    page(chosen.results.with_suffix(".md"), chosen.method, SIZE, DELTA, found)
+    page(chosen.results.with_suffix(".md"), chosen.method, SIZE, DELTA, found, measured_on=described(environment()))
     console.print(summary(found), f"Each release is in {chosen.results}", sep="\n")
     return 0
 

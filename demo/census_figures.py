@@ -2,6 +2,7 @@
 
 import csv
 import statistics
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -17,6 +18,8 @@ columns) under N(0, 1) priors, δ = {delta:g}. The gap is what the full table's 
 log-likelihood of the test rows, in nats a row; KL is to the full posterior, in nats; trusted counts releases that trust
 themselves; seconds run from the order to the download, on a shared core. Coins cannot be seeded, so a repetition
 differs. Every release: [{name}.csv]({name}.csv).
+
+{measured_on}
 
 {table}
 """
@@ -45,11 +48,12 @@ def write(path: Path, found: Sequence[Result]) -> None:
             writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in astuple(result)])
 
 
-def page(path: Path, method: str, size: int, delta: float, found: Sequence[Result]) -> None:
-    """The same as :func:`summary`, to be read beside the CSV file."""
+def page(path: Path, method: str, size: int, delta: float, found: Sequence[Result], *, measured_on: str) -> None:
+    """The same as :func:`summary`, to be read beside the CSV file; ``measured_on`` is a sentence."""
     rows = [HEADINGS, tuple("---:" for _ in HEADINGS), *_figures(found)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    path.write_text(_PAGE.format(method=method, size=size, delta=delta, name=path.stem, table=table))
+    text = textwrap.fill(measured_on, 120, break_on_hyphens=False)
+    path.write_text(_PAGE.format(method=method, size=size, delta=delta, name=path.stem, measured_on=text, table=table))
 
 
 def summary(found: Sequence[Result]) -> Table:

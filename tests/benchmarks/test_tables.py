@@ -1,5 +1,6 @@
 """Records, tables and pages: written, read again, summarised, without a number typed by hand."""
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks.adult import MissingData
+from benchmarks.environment import environment
 from benchmarks.experiment import ACCURACY, EPSILON, KL, Experiment
+from benchmarks.experiments import gaussian_mean, logistic, privacy_sweep
 from benchmarks.papers import EXPERIMENTS, measure
-from benchmarks.plots import draw
+from benchmarks.plots import STYLES, draw
 from benchmarks.readme import write
 from benchmarks.records import REFERENCE, Record, read, written
 from benchmarks.runs import Job
-from benchmarks.summaries import cell, markdown, number, summary
+from benchmarks.summaries import LINES, cell, lines, markdown, number, place_of, summary
 from tests.benchmarks.cases import case
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -69,6 +72,28 @@ def test_tables_have_a_line_a_method_and_a_column_a_place() -> None:
     assert table[-2:] == ["| psvi | 0.100 | 1.00 | 0.0100 |", "| aim | – | 0.250 | – |"]
 
 
+def test_methods_have_one_order_whichever_was_measured_last() -> None:
+    methods = ("uniform", "at most", "dp-vi", "PSVI", "aim", "dp-psvi-surrogate, ε = 0.2")
+    found = lines(replace(RUN, method=method) for method in methods)
+    assert found == ["at most", "aim", "dp-psvi-surrogate, ε = 0.2", "PSVI", "uniform", "dp-vi"]
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [
+        [label for _, _, label in gaussian_mean.METHODS],
+        [label for _, _, label in logistic.SMALL_METHODS],
+        [label for _, _, label in logistic.LARGE_METHODS],
+        [*privacy_sweep.METHODS, "dp-psvi, clamped", "dp-vi, published settings"],
+    ],
+    ids=["gaussian mean", "small", "large", "sweep"],
+)
+def test_methods_of_a_figure_look_different(methods: list[str]) -> None:
+    places = [place_of(method) for method in methods]
+    assert min(places) >= 0
+    assert len({STYLES[LINES[place]] for place in places}) == len(methods)
+
+
 def test_an_experiment_leaves_lines_a_figure_and_a_page(tmp_path: Path) -> None:
     measure(EXPERIMENT, tmp_path, quick=True, only=None)
     records = read(tmp_path / "small.csv")
@@ -92,6 +117,19 @@ def test_one_method_is_measured_anew_and_the_others_keep_their_lines(tmp_path: P
     records = read(tmp_path / "small.csv")
     assert [record.method for record in records] == ["uniform", "bound", "giga", "giga", "giga"]
     assert [record.kl == -1 for record in records] == [True, False, False, False, False]
+
+
+def test_one_method_measured_anew_leaves_what_the_others_were_measured_on(tmp_path: Path) -> None:
+    with written(tmp_path / "small.csv", [RUN]):
+        pass
+    (tmp_path / "small.json").write_text('{"processor": "another one"}')
+    measure(EXPERIMENT, tmp_path, quick=True, only="giga")
+    described = json.loads((tmp_path / "small.json").read_text())
+    assert described["processor"] == "another one"
+    assert list(described) == ["processor", "giga:"]
+    assert "commit" in described["giga:"]
+    measure(EXPERIMENT, tmp_path, quick=True, only=None)
+    assert json.loads((tmp_path / "small.json").read_text()) == environment()
 
 
 def test_data_that_is_missing_costs_no_earlier_runs(tmp_path: Path) -> None:

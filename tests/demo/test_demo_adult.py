@@ -65,8 +65,10 @@ def test_the_summary_has_the_median_and_the_worst(tmp_path: Path) -> None:
     assert (columns["median gap"], columns["worst gap"]) == (["0.2000", "0.5000"], ["0.6000", "0.5000"])
     assert (columns["runs"], columns["trusted"]) == (["3", "1"], ["3", "0"])
     census_figures.write(tmp_path / "new" / "found.csv", found)
-    census_figures.page(tmp_path / "new" / "found.md", "dp-vi", 150, 1e-6, found)
-    assert "| 1 | 3 | 0.2000 | 0.6000 | 20 | 3 | 2.0 |" in (tmp_path / "new" / "found.md").read_text()
+    census_figures.page(tmp_path / "new" / "found.md", "dp-vi", 150, 1e-6, found, measured_on="Measured on: an abacus.")
+    page = (tmp_path / "new" / "found.md").read_text()
+    assert "| 1 | 3 | 0.2000 | 0.6000 | 20 | 3 | 2.0 |" in page
+    assert "\nMeasured on: an abacus.\n" in page
     written = pd.read_csv(tmp_path / "new" / "found.csv")
     assert written["gap"].tolist() == [0.1, 0.2, 0.6, 0.5]
 

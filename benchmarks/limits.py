@@ -1,0 +1,107 @@
+"""What must be fast, beside its limits: ``python -m benchmarks.limits``, part of ``make bench``.
+
+Processor time of one core, the fastest of several; rounding to the grid is included, discrete noise and the making of
+rows are not. What else a machine does still shows, through its caches and shared cores: the load before is stated.
+"""
+
+import os
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import argparse
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from app.inference.mechanisms import NoiseSource
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import Mechanism
+from app.inference.runner import run, run_public
+from benchmarks.adult import MissingData
+from benchmarks.cases import Case, gaussian_mean
+from benchmarks.environment import described, environment
+from benchmarks.experiments.logistic import large
+from benchmarks.figures import Figure, number, write_csv
+from benchmarks.questions import DRAWS, ROWS, WIDTH, fastest, generated, potentials
+from benchmarks.runs import Job, Timed, plan_of
+from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
+
+REPEATS, FEW = 9, 5
+PAGE: Final = """# Speed
+
+Written by `make bench`: processor time of one core, the fastest of {few} to {repeats} runs. Rounding to the grid is
+included; discrete noise and the making of rows are not. A run is from the plan to the release.
+
+{table}
+{environment}
+"""
+
+
+def figures() -> Iterator[Figure]:
+    """Everything; builds of private pseudocoresets only where the census files are."""
+    rng = np.random.default_rng(0)
+    question, given = potentials(rng), generated(rng)
+    named = f"potentials at {DRAWS} draws, {ROWS:,} rows x {WIDTH} columns"
+    yield Figure(named, 1e3 * fastest(lambda: question.sum(*given, 1), REPEATS), "ms", "at most 60, aim 25")
+    for batch, target in ((200, "at most 0.25, aim 0.10"), (2_000, "at most 0.6, aim 0.30")):
+        table = Case("generated", facts(WIDTH - 1, ROWS), spec(WIDTH - 1), GeneratedRows(ROWS, WIDTH - 1))
+        job = Job(table, "dp-psvi", 100, 0, mechanism=Mechanism(5.0, batch / ROWS, 500))
+        yield Figure(f"dp-psvi, T = 500, M = 100, S = 100, batch {batch:,}", least(job, REPEATS), "s", target)
+    x = np.random.default_rng(1).standard_normal((1_000, 500))
+    mean = Job(gaussian_mean("d = 500", x, x[:1]), "psvi", 100, 0)
+    yield Figure("psvi, Gaussian mean, d = 500, M = 100", least(mean, FEW), "s", "at most 1.3")
+    for name, target in (("synth100k", "at most 2, aim 1.0"), ("adult10", "at most 0.8, aim 0.4")):
+        try:
+            job = Job(large(name), "dp-psvi-surrogate", 100, 0, epsilon=1.0)
+        except MissingData as missing:
+            print(missing)
+        else:
+            yield Figure(f"dp-psvi-surrogate, {name}, M = 100, ε = 1", least(job, FEW), "s", target)
+
+
+def least(job: Job, repeats: int) -> float:
+    """Seconds of the fastest of ``repeats`` runs of ``job``."""
+    return min(seconds(job, NoNoise()) for _ in range(repeats))
+
+
+def seconds(job: Job, noise: NoiseSource) -> float:
+    """Of one run, rows left out."""
+    plan, source = plan_of(job), Timed(job.case.source)
+    rng, sampling = np.random.default_rng(job.seed), np.random.default_rng(job.seed)
+    start = time.process_time()
+    if plan.queries:
+        model, declared = job.case.problem.model, job.case.facts
+        oracle = ClippedGaussianOracle(model, plan, declared, source, noise=noise, sampling=sampling)
+        run(plan, declared, oracle, rng, lambda _: None)
+    else:
+        run_public(plan, job.case.public, source, rng)
+    return time.process_time() - start - source.seconds
+
+
+def page(found: Sequence[Figure], load: float) -> str:
+    """The figures to be read beside the CSV file."""
+    lines = ["| what | value | unit | limit |", "| --- | ---: | --- | --- |"]
+    lines += [f"| {each.what} | {number(each.value)} | {each.unit} | {each.target} |" for each in found]
+    circumstances = described({**environment(), "load before": f"{load:.1f}"})
+    text = textwrap.fill(circumstances, 120, break_on_hyphens=False)
+    return PAGE.format(few=FEW, repeats=REPEATS, table="\n".join(lines) + "\n", environment=text)
+
+
+def main() -> None:
+    """Print the page; write it, and the figures, where ``--csv`` says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--csv", type=Path, help="where the figures are written, and the page beside them")
+    chosen, load = parser.parse_args(), os.getloadavg()[0]
+    found = list(figures())
+    print(page(found, load))
+    if chosen.csv:
+        write_csv(chosen.csv, found, load)
+        chosen.csv.with_suffix(".md").write_text(page(found, load))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""Figures of speed: of whole runs, with their limits and circumstances beside them."""
+
+import csv
+from pathlib import Path
+
+from benchmarks.figures import Figure, write_csv
+from benchmarks.limits import page, seconds
+from benchmarks.runs import Job
+from benchmarks.sources import NoNoise
+from tests.benchmarks.cases import case
+
+
+def test_runs_of_either_kind_are_timed() -> None:
+    for job in (Job(case(), "uniform", 5, 0), Job(case(), "dp-psvi-surrogate", 5, 0, epsilon=1.0)):
+        assert 0 < seconds(job, NoNoise()) < 30
+
+
+def test_figures_stand_beside_their_limits_and_what_they_were_measured_on(tmp_path: Path) -> None:
+    found = [Figure("a query", 31.26, "ms", "at most 60"), Figure("a run", 0.2345, "s")]
+    write_csv(tmp_path / "speed.csv", found, 1.25)
+    with (tmp_path / "speed.csv").open(newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    assert [(line["what"], line["value"], line["target"], line["load"]) for line in lines] == [
+        ("a query", "31.3", "at most 60", "1.2"),
+        ("a run", "0.234", "", "1.2"),
+    ]
+    assert all(line["processor"] and line["commit"] for line in lines)
+    text = page(found, 1.25)
+    assert "| a query | 31.3 | ms | at most 60 |" in text
+    assert "load before 1.2" in text.replace("\n", " ")
