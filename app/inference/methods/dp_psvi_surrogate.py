@@ -101,7 +101,7 @@ class DpPsviSurrogate:
         )
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
-        setup = _setup(problem, schedule, plan.size, within_bounds=within)
+        setup = replace(_setup(problem, schedule, plan.size, within_bounds=within), rows_per_unit=facts.rows_per_unit)
         return State(setup, 0, 1.0, 1.0, nothing_known(setup), theta, problem.prior.precision(theta), theta)
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, dict[str, float]]:

@@ -26,6 +26,7 @@ def features(setup: Setup) -> int:
 def lengths(setup: Setup, scale: float, *, squares: bool) -> LengthHistogram:
     """Of rows, or with ``squares`` of what the moments sum; bounded coordinates bound the first."""
     most = _MOST_OF_MOMENTS * (features(setup) + 1) if squares else float(features(setup))
+    most *= setup.rows_per_unit**2
     return LengthHistogram(scale, setup.design.width, intercept=setup.design.intercept, largest=most, squares=squares)
 
 
@@ -49,12 +50,12 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     answer = asked(oracle, moments(setup, state.scale, state.clip), schedule, MOMENTS_SHARE, state.clip)
     noise = schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip
     found = Moments(answer, state.scale, noise, setup.known)
-    population = found.population(schedule.slots, intercept=setup.design.intercept)
+    population = found.population(setup.places, intercept=setup.design.intercept)
     information = _first_information(rng, setup, population, state.theta)
-    setup = replace(setup, schedule=replace(schedule, units=population.count))
+    setup = replace(setup, schedule=replace(schedule, units=min(population.count, float(schedule.slots))))
     memory = begun(information) if schedule.averages else None
     return replace(
-        state, setup=setup, population=population, information=information, memory=memory, units=population.count
+        state, setup=setup, population=population, information=information, memory=memory, rows=population.count
     )
 
 

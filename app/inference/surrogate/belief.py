@@ -59,7 +59,7 @@ def believable(state: State) -> bool:
 
 def _uncounted(state: State) -> float:
     schedule = state.setup.schedule
-    return schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip / state.units
+    return schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip / state.rows
 
 
 def _kept(state: State) -> float:
@@ -94,7 +94,7 @@ def _apart(state: State) -> float:
     setup, first = state.setup, _coefficients(state)
     row = setup.model.fold(state.population.mean[None], np.zeros(1)).astype(np.float32)
     factors = setup.model.information_factors(row, state.theta).astype(np.float64).reshape(-1, len(state.theta))
-    expected = state.units * np.square(factors).sum(axis=0)[first:]
+    expected = state.rows * np.square(factors).sum(axis=0)[first:]
     found = (state.information - setup.prior.precision(state.theta)).diagonal()[first:]
     if not np.all((found > 0) & (expected > 0)):
         return np.inf

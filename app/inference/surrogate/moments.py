@@ -30,7 +30,7 @@ class Moments:
     known: Declared
 
     def population(self, slots: int, *, intercept: bool, least: float = _LEAST_COUNT) -> Population:
-        """At least ``least * slots`` units, and at most the slots.
+        """At least ``least * slots`` rows, and at most the slots: room for so many.
 
         Means shrink where they are hardly above the noise. Variances are raised to it: a metric that is too coarse in a
         direction loses noise there, one that is too fine clips what it is to measure. Columns are uncorrelated, but for

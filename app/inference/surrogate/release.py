@@ -37,7 +37,7 @@ def fitted(rng: np.random.Generator, state: State) -> Fitted:
         setup.size,
         rng,
         within_bounds=setup.within_bounds,
-        total=state.units,
+        total=state.rows,
     )
 
 
@@ -76,7 +76,7 @@ def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
         "noise_in_posterior_sds": _by_parameter(state, noise),
         "represents_every_direction": represented,
         "knows_correlations": not setup.columnwise,
-        "estimated_units": stated(state.units),
+        "estimated_units" if setup.rows_per_unit == 1 else "estimated_rows": stated(state.rows),
         "effective_size": stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
         "total_weight": stated(total),
         "rounds": setup.schedule.rounds,

@@ -36,7 +36,7 @@ def _by_columns(state: State, oracle: Oracle) -> State:
     answer = asked(oracle, question, schedule, schedule.information_share, question.clip)
     noise = schedule.multiplier(schedule.information_share) / schedule.rate * question.clip
     found = (state.columns or no_columns(question.length)).with_answer(answer, noise)
-    information = found.information(state.scale, schedule.slots, setup.known) + setup.prior.precision(state.theta)
+    information = found.information(state.scale, setup.places, setup.known) + setup.prior.precision(state.theta)
     return replace(state, columns=found, information=information)
 
 

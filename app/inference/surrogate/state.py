@@ -35,6 +35,12 @@ class Setup:
     curvature: Curvature | None
     bends: bool
     columnwise: bool = False
+    rows_per_unit: int = 1
+
+    @property
+    def places(self) -> int:
+        """Rows that there is room for."""
+        return self.schedule.slots * self.rows_per_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class State:
     """``theta`` ``(D,)`` where to ask next, ``information`` ``(D, D)`` there (prior included) as far as it is known.
 
     ``done`` counts questions; ``scale`` and ``clip`` are those of the moments; ``step`` is the last move ``(D,)``;
-    ``units`` is their number as the moments counted them; ``memory`` is that of information matrices that are averaged.
+    ``rows`` is their number as the moments counted them; ``memory`` is that of information matrices that are averaged.
     """
 
     setup: Setup
@@ -57,6 +63,6 @@ class State:
     mode: Mode | None = None
     surprise: float = 0.0
     fitted: Fitted | None = None
-    units: float = 0.0
+    rows: float = 0.0
     columns: Columns | None = None
     memory: Memory | None = None

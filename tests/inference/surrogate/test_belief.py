@@ -57,7 +57,7 @@ def _told(state: State, times: float) -> State:
 @pytest.mark.parametrize(
     ("family", "fault"),
     [
-        *((family, lambda state: replace(state, units=1e-3 * state.units)) for family in FAMILIES[:3]),
+        *((family, lambda state: replace(state, rows=1e-3 * state.rows)) for family in FAMILIES[:3]),
         *((family, lambda state: _noisier(state, 2e4)) for family in FAMILIES[:2]),
         *((family, lambda state: _moved(state, 0.5)) for family in FAMILIES[:2]),
         *((family, lambda state: replace(state, surprise=1.01 * belief.MOST_SURPRISE)) for family in FAMILIES[:3]),

@@ -18,7 +18,7 @@ from app.inference.surrogate import schedule as schedule_of
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, flatten
 from tests.inference.populations import DECLARED, SLOTS, SPECS, population, posterior
 from tests.inference.support import SPEC, Table, divergence, facts
-from tests.inference.surrogate.tables import METHOD, Case, Drawn, build, losses
+from tests.inference.surrogate.tables import FAMILIES, METHOD, Case, Drawn, build, losses
 
 RARE = replace(DECLARED, slots=50 * SLOTS)
 WIDE = ("age", "hours", "colour", "smoker")
@@ -168,13 +168,15 @@ def test_large_rates_are_followed() -> None:
     assert found < 0.01 * prior
 
 
-def test_people_of_several_rows_are_units() -> None:
-    """1,000 people of two rows; bounds hold for a person's sum, and the posterior is that of all rows."""
-    case = Case(features=3, rows=2000, slots=2000)
-    people = replace(case.facts, slots=1000, unit={"kind": "column", "column": "person", "max_rows": 2})
-    points = _run(case.spec, people, Table(case.table().columns, rows_per_slot=2), 0.3)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_people_of_several_rows_are_units(family: str) -> None:
+    """1,000 people of four rows; bounds hold for a person's sum, and the posterior is that of all rows."""
+    case = Case(family, "rare", features=3, rows=4000, slots=4000)
+    people = replace(case.facts, slots=1000, unit={"kind": "column", "column": "person", "max_rows": 4})
+    points = _run(case.spec, people, Table(case.table().columns, rows_per_slot=4), 0.3)
     found, prior = losses(case, points)
-    assert found < 0.05 * prior
+    assert found < 0.02 * prior
+    assert points.diagnostics["estimated_rows"] == pytest.approx(4000, rel=0.02)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
