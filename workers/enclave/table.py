@@ -19,6 +19,7 @@ from app.vault.errors import VaultError
 from app.vault.store import Expecting, ObjectStore
 from workers.enclave.keys import OpeningKey
 from workers.enclave.table_format import Layout, TableKeys, stored_schema
+from workers.enclave.wake import Wake
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -49,6 +50,7 @@ class StoredTable:
         self.slots = layout.slots
         self.rows_per_slot = layout.rows_per_slot
         self._source = source
+        self._wake = Wake(source)
         self._columns = [column for column in layout.columns if needed is None or column.name in needed]
         self._binary = frozenset(column.name for column in self._columns if column.type == "binary")
         self._group_slots = layout.group_slots
@@ -112,10 +114,12 @@ class StoredTable:
             self._decoded = (-1, {})  # let go of the last one first: two groups are never held
             names = [*(column.name for column in self._columns), PRESENT]
             with _refusing_what_does_not_open():
+                ranges = self._ranges(group, names)
                 if isinstance(self._source, Expecting):
-                    self._source.expect(self._ranges(group, names))
+                    self._source.expect(ranges)
                 table = self._file.read_row_group(group, columns=names, use_threads=False)
                 self._decoded = (group, {name: table.column(name).to_numpy() for name in names})
+            self._wake.passed(ranges[0][0], ranges[-1][1])
         return self._decoded[1]
 
     def _ranges(self, group: int, names: Sequence[str]) -> list[tuple[int, int]]:
