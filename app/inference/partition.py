@@ -23,7 +23,7 @@ CHUNK_ROWS = 1 << 16
 _CHUNK_VALUES = 1 << 20
 """Values that are read together, at most, unless one block has more."""
 
-_COPIED_ROWS = 1 << 13
+_COPIED_ROWS, _COPIED_COLUMNS = 1 << 13, 64
 _LARGEST_LEARNT = 24 << 20
 
 Slots = range | NDArray[np.integer]
@@ -117,6 +117,7 @@ def _row_after_row(model: Model, x: Array32, y: Array32) -> Array32:
     with np.errstate(all="ignore"):
         for start in range(0, len(x), _COPIED_ROWS):
             part = slice(start, start + _COPIED_ROWS)
-            for column, values in zip(found[part].T, model.fold(x[part], y[part]).T, strict=True):
-                column[:] = values
+            rows = model.fold(x[part], y[part])
+            for first in range(0, model.row_width, _COPIED_COLUMNS):
+                found[part, first : first + _COPIED_COLUMNS] = rows[:, first : first + _COPIED_COLUMNS]
     return found

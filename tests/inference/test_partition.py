@@ -101,3 +101,19 @@ def test_a_query_in_parts_gathers_nothing_beforehand() -> None:
         summation=lambda *_: np.zeros(4, np.int64),
     )
     assert sum(map(len, source.gathered)) == 0
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1 << 13, 64), (7, 2), (1000, 1)])
+def test_rows_are_the_folded_ones_whatever_is_copied_together(
+    monkeypatch: pytest.MonkeyPatch, rows: int, columns: int
+) -> None:
+    source, declared = people(1)
+    problem = model_for(SPEC, declared)
+    x, y, present = problem.design.encode(source.gather(np.arange(SLOTS)))
+    monkeypatch.setattr(partition, "_COPIED_ROWS", rows)
+    monkeypatch.setattr(partition, "_COPIED_COLUMNS", columns)
+    found, there = partition.folded(problem.model, problem.design, source, range(SLOTS))
+    assert found.flags.c_contiguous
+    assert np.array_equal(found, problem.model.fold(x, y))
+    assert np.array_equal(there, present)
+    assert columns < found.shape[1] or columns == 64
