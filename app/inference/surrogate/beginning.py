@@ -24,9 +24,8 @@ def features(setup: Setup) -> int:
 
 
 def lengths(setup: Setup, scale: float, *, squares: bool) -> LengthHistogram:
-    """Of rows, or with ``squares`` of what the moments sum; bounded coordinates bound the first."""
-    most = _MOST_OF_MOMENTS * (features(setup) + 1) if squares else float(features(setup))
-    most *= setup.rows_per_unit**2
+    """Of units, or with ``squares`` of what the moments sum; a row's bounded coordinates bound the first."""
+    most = _MOST_OF_MOMENTS * (features(setup) + 1) * setup.rows_per_unit**2 if squares else float(features(setup))
     return LengthHistogram(scale, setup.design.width, intercept=setup.design.intercept, largest=most, squares=squares)
 
 
