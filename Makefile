@@ -47,7 +47,7 @@ demo: $(INSTALLED) ## The main job, end to end, on real data
 adult: $(INSTALLED) ## Census income with all its columns through the HTTP API (needs ../shared/data)
 	$(BIN)/python -m demo.adult
 
-bench: $(INSTALLED) ## Speed and memory of questions, beside the bare matrix products, and of prices
+bench: $(INSTALLED) ## Speed and memory of questions, runs and prices, and what must be fast beside its limits, into docs/benchmarks
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.questions
 	$(BIN)/python -m benchmarks.limits --csv docs/benchmarks/speed.csv
