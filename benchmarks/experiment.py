@@ -43,7 +43,10 @@ Work = Callable[[bool], Iterator[Job | Record]]
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """``axes`` says which column of :class:`Record` varies: by data set, or under ``""`` for all others."""
+    """``axes`` says which column of :class:`Record` varies: by data set, or under ``""`` for all others.
+
+    ``floor`` names a reference that medians are also given over, "": none.
+    """
 
     name: str
     title: str
@@ -51,6 +54,7 @@ class Experiment:
     work: Work
     quantities: Sequence[Quantity] = EVERYTHING
     axes: Mapping[str, str] = field(default_factory=lambda: {"": SIZE})
+    floor: str = ""
 
     def axis(self, data: str) -> str:
         """The column that varies in ``data``."""

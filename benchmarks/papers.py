@@ -20,7 +20,15 @@ from benchmarks import readme
 from benchmarks.adult import MissingData
 from benchmarks.environment import ROOT, environment
 from benchmarks.experiment import Experiment
-from benchmarks.experiments import gaussian_mean, linear_regression, logistic, privacy_sweep, private_table, scaling
+from benchmarks.experiments import (
+    gaussian_mean,
+    linear_regression,
+    logistic,
+    privacy_sweep,
+    private_table,
+    scaling,
+    unseen,
+)
 from benchmarks.plots import draw
 from benchmarks.records import REFERENCE, Record, read, written
 from benchmarks.runs import Job, execute
@@ -33,6 +41,7 @@ EXPERIMENTS: Final = (
     logistic.LARGE_EXPERIMENT,
     privacy_sweep.EXPERIMENT,
     private_table.EXPERIMENT,
+    unseen.EXPERIMENT,
     scaling.EXPERIMENT,
 )
 

@@ -13,8 +13,8 @@ from benchmarks.summaries import markdown
 
 INTRODUCTION: Final = """# Benchmarks
 
-Written by `make papers`, `make private-table` and `make scaling` from the CSV files beside it, one line a run; edit the
-commands, not this page. `python -m benchmarks.papers --help` runs one experiment, or one method of it.
+Written by `make papers`, `make private-table`, `make unseen` and `make scaling` from the CSV files beside it, one line
+a run; edit the commands, not this page. `python -m benchmarks.papers --help` runs one experiment, or one method of it.
 
 KL is that of the coreset's posterior to the full one, in nats, between Laplace approximations with full covariance
 (exact for normal likelihoods), and is also given over the prior's. Held-out figures are posterior predictive: exact

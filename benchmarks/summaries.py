@@ -84,6 +84,8 @@ def markdown(experiment: Experiment, records: Sequence[Record]) -> str:
         rows = chosen(records, data=data)
         parts.append(f"### {data}\n\n{_facts(rows)}\n")
         parts += [_table(rows, experiment.axis(data), each) for each in experiment.quantities if _known(rows, each)]
+        if experiment.floor:
+            parts.append(_over(rows, experiment.axis(data), experiment.floor))
     return "\n".join(parts)
 
 
@@ -112,6 +114,24 @@ def _table(records: Sequence[Record], axis: str, quantity: Quantity) -> str:
         if any(text != NOTHING for text in cells):
             table.append([line, *cells])
     return "".join(f"| {' | '.join(row)} |\n" for row in table)
+
+
+def _over(records: Sequence[Record], axis: str, floor: str) -> str:
+    """Medians of KL over those of the reference ``floor``, by method."""
+    floors = {value: summary(chosen(records, method=floor, **{axis: value}), "kl") for value in places(records, axis)}
+    across = {value: found.median for value, found in floors.items() if found is not None}
+    lines = [
+        [f"median KL over the {floor}, by {AXES[axis]}", *(place(axis, value) for value in across)],
+        ["---", *["---:"] * len(across)],
+    ]
+    for line in distinct(record.method for record in records if record.outcome != REFERENCE):
+        found = [summary(chosen(records, method=line, **{axis: value}), "kl") for value in across]
+        cells = [
+            NOTHING if each is None else number(each.median / least)
+            for each, least in zip(found, across.values(), strict=True)
+        ]
+        lines.append([line, *cells])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def place(axis: str, value: float) -> str:

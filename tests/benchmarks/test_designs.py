@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.adult import NUMBERS, TEST, TRAIN, MissingData, adult10, required
 from benchmarks.designs import bnd15, bnd40
+from benchmarks.unseen import LAWS, unseen
 
 
 @pytest.mark.parametrize(("design", "width"), [(bnd15, 14), (bnd40, 39)])
@@ -18,6 +19,16 @@ def test_bounded_designs_stay_within_their_bounds_and_have_rare_levels(design: o
     assert set(np.unique(y)) == {0, 1}
     indicators = x[:, np.isin(x, (0, 1)).all(axis=0)]
     assert 0 < indicators.mean(axis=0).min() < 0.02
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_tables_of_other_shapes_stay_within_their_bounds_and_have_both_labels(name: str) -> None:
+    x, y = unseen(name, n=3_000)
+    assert np.all(np.isfinite(x))
+    assert np.abs(x).max() <= LAWS[name].bound
+    assert set(np.unique(y)) == {0, 1}
+    assert np.array_equal(unseen(name, n=3_000).x, x)
+    assert not np.array_equal(unseen(name, n=3_000, seed=1).x, x)
 
 
 def _census(path: Path, n: int, seed: int) -> Path:

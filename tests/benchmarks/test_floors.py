@@ -1,12 +1,20 @@
 """The noise floor against simulation."""
 
 import numpy as np
+import pytest
 from scipy.linalg import solve_triangular
 from scipy.special import expit
 
-from benchmarks.cases import design_rows
-from benchmarks.floors import _parts, noise_floors, one_shot_noise
+from benchmarks import floors
+from benchmarks.cases import Case, design_rows, logistic
+from benchmarks.floors import _parts, noise_floors, one_shot_noise, table_floors
+from benchmarks.unseen import unseen
 from tests.benchmarks.cases import case
+
+
+def bent_case() -> Case:
+    """Labels that follow a square and a heavy-tailed threshold, not a logistic regression."""
+    return logistic("bent", unseen("no logistic regression", n=20_000), bound=8.0)
 
 
 def test_what_weights_lose_is_the_weighted_scores_spread_around_the_full_one() -> None:
@@ -37,3 +45,34 @@ def test_floors_fall_with_epsilon_by_less_than_the_noise_does() -> None:
     noise = [one_shot_noise(epsilon, 1 / 200) for epsilon in (0.1, 1.0)]
     assert floors[0] > floors[1] > 0
     assert floors[0] / floors[1] < (noise[0] / noise[1]) ** 2
+
+
+def test_a_table_floor_is_the_step_of_one_bounded_score_from_the_exact_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked of the rows themselves, with noise drawn many times, at the one bound that is left to choose."""
+    table, rng, kappa = bent_case(), np.random.default_rng(0), 1.5
+    monkeypatch.setattr(floors, "TABLE_CLIPS", (kappa,))
+    exact, slots = table.exact, table.facts.slots
+    assert exact is not None
+    found, model = table_floors(table, (0.5,))[0], table.problem.model
+    inverse, clip = solve_triangular(exact.factor, np.eye(10), lower=True), np.sqrt(kappa * 10 / slots)
+    x, y = design_rows(table)
+    rows = model.fold(x, y).astype(np.float32)
+    weighted = model.bounded_scores(rows, exact.mean, inverse, clip).sum(axis=0, dtype=np.float64)
+    white, p = x @ inverse.T, expit(x @ exact.mean)
+    weight = np.minimum(1, clip / (np.maximum(p, 1 - p) * np.linalg.norm(white, axis=1)))
+    information = (white * (weight * p * (1 - p))[:, None]).T @ white
+    information += inverse @ table.problem.prior.precision(exact.mean) @ inverse.T
+    noise = one_shot_noise(0.5, 1 / slots) * clip * rng.standard_normal((100_000, 10))
+    answers = weighted + noise + inverse @ table.problem.prior.gradient(exact.mean)
+    steps = np.linalg.solve(information, answers.T)
+    by_weight = 0.5 * np.square(steps).sum(axis=0).mean()
+    scores = (y - p)[:, None] * white
+    scores *= np.minimum(1, clip / np.linalg.norm(scores, axis=1))[:, None]
+    clipped = scores.sum(axis=0) + noise + inverse @ table.problem.prior.gradient(exact.mean)
+    by_clip = 0.5 * np.square(clipped).sum(axis=1).mean()
+    np.testing.assert_allclose(found, min(by_weight, by_clip), rtol=0.01)
+
+
+def test_a_table_whose_labels_are_no_logistic_regression_has_the_higher_floor() -> None:
+    """Bounding then moves the mode, and not by chance alone."""
+    assert table_floors(bent_case(), (0.5,))[0] > 1.5 * noise_floors(bent_case(), (0.5,))[0]

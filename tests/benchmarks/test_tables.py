@@ -94,6 +94,17 @@ def test_methods_of_a_figure_look_different(methods: list[str]) -> None:
     assert len({STYLES[LINES[place]] for place in places}) == len(methods)
 
 
+def test_medians_stand_over_the_floor_that_an_experiment_names() -> None:
+    runs = [replace(RUN, epsilon=epsilon, kl=kl) for epsilon in (0.1, 1.0) for kl in (3.0, 6.0, 90.0)]
+    runs += [replace(RUN, method="floor", epsilon=0.1, kl=4.0, outcome=REFERENCE)]
+    shown = markdown(Experiment("e", "E", "", work, (KL,), {"": EPSILON}, floor="floor"), runs)
+    assert shown.splitlines()[-3:] == [
+        "| median KL over the floor, by privacy ε (δ = 1/N) | 0.1 |",
+        "| --- | ---: |",
+        "| psvi | 1.50 |",
+    ]
+
+
 def test_an_experiment_leaves_lines_a_figure_and_a_page(tmp_path: Path) -> None:
     measure(EXPERIMENT, tmp_path, quick=True, only=None)
     records = read(tmp_path / "small.csv")
