@@ -1,7 +1,11 @@
 """Figures of speed: of whole runs, with their limits and circumstances beside them."""
 
 import csv
+import itertools
+import time
 from pathlib import Path
+
+import pytest
 
 from benchmarks.figures import Figure, write_csv
 from benchmarks.limits import page, seconds
@@ -10,9 +14,16 @@ from benchmarks.sources import NoNoise
 from tests.benchmarks.cases import case
 
 
-def test_runs_of_either_kind_are_timed() -> None:
+def test_runs_of_either_kind_are_timed_but_for_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that moves a second whenever it is read: twice for every reading of rows, and at either end."""
+    readings = itertools.count()
+    monkeypatch.setattr(time, "process_time", lambda: float(next(readings)))
     for job in (Job(case(), "uniform", 5, 0), Job(case(), "dp-psvi-surrogate", 5, 0, epsilon=1.0)):
-        assert 0 < seconds(job, NoNoise()) < 30
+        before = next(readings)
+        found = seconds(job, NoNoise())
+        gathered = (next(readings) - before - 3) // 2
+        assert gathered > 0
+        assert found == gathered + 1
 
 
 def test_figures_stand_beside_their_limits_and_what_they_were_measured_on(tmp_path: Path) -> None:
