@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from app.errors import InvalidRequest
 from app.inference.gradients import centred_potentials
 from app.inference.growth import INCREMENTAL, JOINT, newcomer, points_in_play
-from app.inference.methods.dp_psvi import DpPsvi, State
+from app.inference.methods.dp_psvi import DpPsvi
 from app.inference.protocol import Mechanism, MechanismPlan, PlanRequest
+from app.inference.pseudopoints.state import State
 from app.inference.registry import method
 from app.inference.rng import monte_carlo_generator
 from tests.inference.support import DESIGN, MODEL, SPEC, WIDTH, facts, oracle, table
