@@ -13,7 +13,7 @@ bounded score at the exact mode, and where labels are no logistic regression it 
 best of a few bounds is taken, with the same weight or by clipping each row's score.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,11 +24,27 @@ from app.inference.protocol import Array64
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent
 from benchmarks.cases import Case, design_rows
+from benchmarks.records import REFERENCE, Record
 
 CLIPS: Final = np.geomspace(0.02, 1000, 20)
 """Squared, over the share D / slots of a row."""
 TABLE_CLIPS: Final = (0.3, 0.5, 1, 2, 3, 4, 6, 8, 12)
 """The same, for what is released of a given table."""
+
+
+EXPECTED: Final = "one-shot noise floor"
+OF_ROWS: Final = "floor of these rows"
+"""What the two references are called."""
+
+
+def references(
+    case: Case, size: int, epsilons: Sequence[float], found: Mapping[str, Sequence[float] | Array64]
+) -> Iterator[Record]:
+    """A record for each label of ``found`` and its KL in nats at each epsilon, beside runs with ``size`` points."""
+    rows, dimension = case.facts.slots, case.problem.model.dimension
+    for label, values in found.items():
+        for epsilon, kl in zip(epsilons, values, strict=True):
+            yield Record(case.name, label, rows, dimension, size, epsilon, kl=float(kl), outcome=REFERENCE)
 
 
 def one_shot_noise(epsilon: float, delta: float) -> float:

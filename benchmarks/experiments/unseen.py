@@ -1,13 +1,14 @@
 """How near private pseudocoresets come to one release of a table's own mode, on tables of many shapes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
+from app.inference.protocol import Array64
 from benchmarks.cases import Case, logistic
 from benchmarks.experiment import EPSILON, KL, SECONDS, Experiment
-from benchmarks.floors import noise_floors, one_shot_noise, table_floors
-from benchmarks.records import REFERENCE, Record
+from benchmarks.floors import EXPECTED, OF_ROWS, noise_floors, one_shot_noise, references, table_floors
+from benchmarks.records import Record
 from benchmarks.runs import Job
 from benchmarks.unseen import LAWS, unseen
 
@@ -15,7 +16,6 @@ METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 5
 EPSILONS: Final = (0.05, 0.1, 0.2, 1.0)
 MOST_RESOLUTION: Final = 1.2
 """Of ``sigma D^2 / slots``: beyond it a matrix of the information says nothing, and the quote warns."""
-FLOOR: Final = "floor of these rows"
 _QUICK: Final = "three features"
 
 
@@ -38,21 +38,23 @@ def within_reach(case: Case) -> tuple[float, ...]:
     )
 
 
-def references(case: Case) -> Iterator[Record]:
-    """Both floors, and what is promised."""
+def beside(case: Case) -> Iterator[Record]:
+    """What is promised, and both floors."""
     epsilons = within_reach(case)
-    floors, expected = table_floors(case, epsilons), noise_floors(case, epsilons)
+    floors = table_floors(case, epsilons)
     most = [promised(epsilon) * floor for epsilon, floor in zip(epsilons, floors, strict=True)]
-    for label, values in (("promised", most), (FLOOR, floors), ("one-shot noise floor", expected)):
-        for epsilon, kl in zip(epsilons, values, strict=True):
-            rows, dimension = case.facts.slots, case.problem.model.dimension
-            yield Record(case.name, label, rows, dimension, SIZE, epsilon, kl=float(kl), outcome=REFERENCE)
+    found: dict[str, Sequence[float] | Array64] = {
+        "promised": most,
+        OF_ROWS: floors,
+        EXPECTED: noise_floors(case, epsilons),
+    }
+    return references(case, SIZE, epsilons, found)
 
 
 def work(quick: bool) -> Iterator[Job | Record]:
     """Table by table."""
     for case in map(table, (_QUICK,) if quick else LAWS):
-        yield from references(case)
+        yield from beside(case)
         for epsilon in within_reach(case):
             for seed in range(2 if quick else SEEDS):
                 yield Job(case, METHOD, SIZE, seed, epsilon=epsilon)
@@ -68,5 +70,5 @@ EXPERIMENT = Experiment(
     work,
     (KL, SECONDS),
     {"": EPSILON},
-    floor=FLOOR,
+    floor=OF_ROWS,
 )

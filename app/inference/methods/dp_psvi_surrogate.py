@@ -69,7 +69,7 @@ class DpPsviSurrogate:
         within = request.parameters.get(WITHIN_BOUNDS.name, WITHIN_BOUNDS.default)
         chosen = {} if within == WITHIN_BOUNDS.default else {WITHIN_BOUNDS.name: within}
         schedule = _schedule(request, facts, problem)
-        queries = _queries(_setup(problem, schedule, request.size))
+        queries = _queries(_setup(problem, schedule, facts, request.size))
         return MechanismPlan(
             method=self.id,
             size=request.size,
@@ -101,7 +101,7 @@ class DpPsviSurrogate:
         )
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
-        setup = replace(_setup(problem, schedule, plan.size, within_bounds=within), rows_per_unit=facts.rows_per_unit)
+        setup = _setup(problem, schedule, facts, plan.size, within_bounds=within)
         return State(setup, 0, 1.0, 1.0, nothing_known(setup), theta, problem.prior.precision(theta), theta)
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, dict[str, float]]:
@@ -135,7 +135,9 @@ def _asked_information(plan: MechanismPlan) -> float | None:
     return None
 
 
-def _setup(problem: Problem, schedule: Schedule, size: int, *, within_bounds: bool = False) -> Setup:
+def _setup(
+    problem: Problem, schedule: Schedule, facts: DeclaredFacts, size: int, *, within_bounds: bool = False
+) -> Setup:
     model, design, prior = problem
     plain = _one_predictor(problem)
     curvature = Curvature(model, design.width) if plain else None
@@ -144,7 +146,19 @@ def _setup(problem: Problem, schedule: Schedule, size: int, *, within_bounds: bo
         flat, bent = curvature(np.array([0.0, 1.0]))
         bends = bool(abs(flat - bent) > 1e-6 * flat)
     columnwise = plain and schedule.resolution > COLUMNWISE
-    return Setup(model, design, prior, declared(design), size, within_bounds, schedule, curvature, bends, columnwise)
+    return Setup(
+        model,
+        design,
+        prior,
+        declared(design),
+        size,
+        within_bounds,
+        schedule,
+        curvature,
+        bends,
+        columnwise,
+        facts.rows_per_unit,
+    )
 
 
 def _one_predictor(problem: Problem) -> bool:

@@ -11,9 +11,8 @@ import numpy as np
 
 from app.inference.protocol import Array64
 from app.inference.surrogate.declared import Declared
-from app.inference.surrogate.population import Population
+from app.inference.surrogate.population import LEAST_COUNT, Population
 
-_LEAST_COUNT = 0.01
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -29,7 +28,7 @@ class Moments:
     noise: float
     known: Declared
 
-    def population(self, slots: int, *, intercept: bool, least: float = _LEAST_COUNT) -> Population:
+    def population(self, slots: int, *, intercept: bool, least: float = LEAST_COUNT) -> Population:
         """At least ``least * slots`` rows, and at most the slots: room for so many.
 
         Means shrink where they are hardly above the noise. Variances are raised to it: a metric that is too coarse in a

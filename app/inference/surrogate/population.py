@@ -15,7 +15,7 @@ from app.inference.questions.moments import BINS
 _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
 _SCALE_LENGTHS = 2.0
 _CLIP_LENGTHS = 2.0
-_LEAST_COUNT = 0.01
+LEAST_COUNT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Population:
 
         The covariance is a Schur complement, so that directions of hardly any variance keep what is known of them.
         """
-        level = max(float(moments[-1, -1]), _LEAST_COUNT)
+        level = max(float(moments[-1, -1]), LEAST_COUNT)
         mean = np.append(moments[:-1, -1] / level, 1.0)
         covariance = moments / level - np.outer(mean, mean)
         covariance[-1], covariance[:, -1] = 0, 0
