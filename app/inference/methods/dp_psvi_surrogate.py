@@ -40,6 +40,7 @@ from app.inference.surrogate.release import fitted, released
 from app.inference.surrogate.rounds import informed, scored
 from app.inference.surrogate.schedule import COLUMNWISE, LENGTHS_SHARE, MOMENTS_SHARE, UNRESOLVED, Schedule
 from app.inference.surrogate.state import Setup, State
+from app.inference.surrogate.toward import follows, headed
 from app.privacy.events import GaussianEvent, PoissonSampledEvent
 
 ROUNDS = Parameter("rounds", "integer", 2, 40, "Rounds of an information matrix and a score; the default follows.")
@@ -112,7 +113,7 @@ class DpPsviSurrogate:
             if asked < 0:
                 moved = opened(rng, state, oracle)
             elif second:
-                moved = scored(rng, state, oracle, turn)
+                moved = headed(state, oracle, turn) if follows(state, turn) else scored(rng, state, oracle, turn)
             else:
                 moved = informed(state, oracle, turn)
             moved = steadied(replace(moved, done=state.done + 1), state)

@@ -6,14 +6,20 @@ import numpy as np
 
 from app.inference.protocol import Array32, Array64, Oracle
 from app.inference.questions import InformationMomentSum, LengthHistogram, MomentSum
+from app.inference.surrogate.bearing import Bearing
 from app.inference.surrogate.guard import asked
+from app.inference.surrogate.isotropy import Lengths, isotropic
 from app.inference.surrogate.memory import begun
 from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Population, clip_of, root_mean_square, scale_of
 from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE
+from app.inference.surrogate.single_index import Labels
 from app.inference.surrogate.state import Setup, State
 
 QUESTIONS = 3
+LEAST_NOISE = 30.0
+"""Nats that one score of the whole budget would lose: below, believing in isotropic rows costs more than it saves."""
+LEAST_COLUMNS = 8
 _MOST_OF_MOMENTS = 4.0
 _ROWS = 512
 
@@ -45,7 +51,8 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         length = root_mean_square(counts, question.largest, noise)
         if squares:
             return replace(state, clip=clip_of(length))
-        return replace(state, scale=scale_of(length, features(setup)))
+        found_lengths = Lengths(counts, question.largest, noise)
+        return replace(state, scale=scale_of(length, features(setup)), lengths=found_lengths)
     answer = asked(oracle, moments(setup, state.scale, state.clip), schedule, MOMENTS_SHARE, state.clip)
     noise = schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip
     found = Moments(answer, state.scale, noise, setup.known)
@@ -54,8 +61,32 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     setup = replace(setup, schedule=replace(schedule, units=min(population.count, float(schedule.slots))))
     memory = begun(information) if schedule.averages else None
     return replace(
-        state, setup=setup, population=population, information=information, memory=memory, rows=population.count
+        state,
+        setup=setup,
+        population=population,
+        information=information,
+        memory=memory,
+        rows=population.count,
+        bearing=_bearing(state, population, found),
     )
+
+
+def _bearing(state: State, population: Population, found: Moments) -> Bearing | None:
+    setup = state.setup
+    if state.lengths is None or not conceivable(setup):
+        return None
+    rows = isotropic(population, found, state.lengths, setup.schedule.slots)
+    width = setup.design.width
+    return None if rows is None else Bearing(rows, Labels(setup.model, width), np.zeros(width))
+
+
+def conceivable(setup: Setup) -> bool:
+    """Whether declared facts leave room for isotropic rows, and noise is such that it pays to believe in them."""
+    target, known = setup.design.target, setup.known
+    numbers = not np.any(known.indicators | known.signs) and len(known.group) >= LEAST_COLUMNS
+    labels = target is not None and target.type == "binary" and setup.curvature is not None
+    noisy = setup.schedule.crowded and setup.schedule.noise >= LEAST_NOISE
+    return bool(labels and numbers and noisy and setup.rows_per_unit == 1)
 
 
 def columns(setup: Setup, scale: float, theta: Array64, clip: float) -> InformationMomentSum:

@@ -11,9 +11,9 @@ from app.inference.surrogate.beginning import columns, information_of
 from app.inference.surrogate.columns import clip_of_columns, no_columns
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.matrices import metric, sound
-from app.inference.surrogate.memory import congruent
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
+from app.inference.surrogate.toward import carried, tested
 
 LONGEST_FIRST, LONGEST = 2.5, 1.5
 """Root mean square changes of a linear predictor that a step may make where information bends along it."""
@@ -82,14 +82,15 @@ def _moved(state: State, turn: int) -> State:
     alone = float(step @ state.information @ step) / ((len(step) + 1) * before)
     if setup.curvature is not None and setup.bends:
         step = setup.curvature.stretch(state.population, state.theta, step) * step
-    mode = combined(state.scores, state.information, prior, state.population, blocks, newest=state.theta + step)
+    state, scores = tested(state, state.information)
+    mode = combined(scores, state.information, prior, state.population, blocks, newest=state.theta + step)
     move = mode.mean - state.theta
     expected = len(move) * (mode.variance + last.variance)
     surprise = max(float(move @ state.information @ move) / expected, alone)
     if turn < setup.schedule.rounds - 1:
         move *= _believed(state, move, turn)
-    carried = _carried(state, state.theta + move, prior)
-    return replace(carried, theta=state.theta + move, step=move, mode=mode, surprise=surprise)
+    there = carried(state, state.theta + move, prior)
+    return replace(there, theta=state.theta + move, step=move, mode=mode, surprise=surprise)
 
 
 def _believed(state: State, move: Array64, turn: int) -> float:
@@ -98,22 +99,6 @@ def _believed(state: State, move: Array64, turn: int) -> float:
     own = float(np.max(np.abs(move[setup.model.predictors * width :]), initial=0.0))
     spread = state.population.spread(move, setup.model.predictors) if setup.bends else 0.0
     return min(1.0, (LONGEST_FIRST if turn == 0 else LONGEST) / max(spread, own, 1e-12))
-
-
-def _carried(state: State, theta: Array64, prior: Array64) -> State:
-    """Beliefs about the information as they would be at ``theta``, at least the prior's."""
-    setup, there = state.setup, state.setup.prior.precision(theta)
-    if setup.curvature is not None and setup.bends and not setup.columnwise:
-        change = setup.curvature.change(state.population, state.theta, theta, prior)
-    elif state.memory is None:
-        return replace(state, information=state.information - prior + there)
-    else:
-        change = np.eye(len(theta))
-    memory = state.memory
-    if memory is not None:
-        moved = state.population.spread(theta - state.theta, 1) if setup.bends else 0.0
-        memory = memory.carried(change, prior, there, None if setup.schedule.crowded else moved)
-    return replace(state, memory=memory, information=congruent(state.information, change, prior, there))
 
 
 def _changing(state: State) -> Array64:

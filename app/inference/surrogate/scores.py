@@ -62,7 +62,7 @@ def combined(
     newest: Array64 | None = None,
 ) -> Mode:
     """The mode that all ``scores`` speak for. ``newest`` replaces what the last of them says, ``(D,)``."""
-    said = np.array([_mode_of(score, information) for score in scores])
+    said = np.array([mode_of(score, information) for score in scores])
     if newest is not None:
         said[-1] = newest
     variance = np.array([score.variance for score in scores])
@@ -112,7 +112,8 @@ def newton(score: Score, information: Array64) -> Array64:
     return np.asarray(np.linalg.solve(0.5 * (information + score.information), score.gradient))
 
 
-def _mode_of(score: Score, information: Array64) -> Array64:
+def mode_of(score: Score, information: Array64) -> Array64:
+    """Where a score alone believes the mode, ``(D,)``."""
     return score.theta + newton(score, information)
 
 

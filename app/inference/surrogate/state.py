@@ -6,9 +6,11 @@ from app.inference.design import Design
 from app.inference.fitting.fit import Fitted
 from app.inference.priors import Prior
 from app.inference.protocol import Array64, Model
+from app.inference.surrogate.bearing import Bearing
 from app.inference.surrogate.columns import Columns
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.declared import Declared
+from app.inference.surrogate.isotropy import Lengths
 from app.inference.surrogate.memory import Memory
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.schedule import Schedule
@@ -49,6 +51,7 @@ class State:
 
     ``done`` counts questions; ``scale`` and ``clip`` are those of the moments; ``step`` is the last move ``(D,)``;
     ``rows`` is their number as the moments counted them; ``memory`` is that of information matrices that are averaged.
+    ``lengths`` are those of rows as they were found, ``bearing`` what scores at zero say, where rows seem isotropic.
     """
 
     setup: Setup
@@ -66,3 +69,5 @@ class State:
     rows: float = 0.0
     columns: Columns | None = None
     memory: Memory | None = None
+    lengths: Lengths | None = None
+    bearing: Bearing | None = None

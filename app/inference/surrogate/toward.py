@@ -1,0 +1,69 @@
+"""The rounds of a surrogate that follow a bearing: scores at zero instead of where the mode is believed."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from app.inference.protocol import Array64, Oracle
+from app.inference.surrogate.guard import asked
+from app.inference.surrogate.memory import congruent
+from app.inference.surrogate.scores import Score, combined
+from app.inference.surrogate.state import State
+
+MOST_ERROR = 1.0
+"""Times its noise that a bearing's error may seem to be, in variance, and it is still asked for."""
+
+_TESTS = (4, 2)
+"""Rounds from the end that ask near the mode whatever is believed, so that the rounds after them may turn back."""
+
+
+def follows(state: State, turn: int) -> bool:
+    """Whether the round's score is asked at zero."""
+    left = state.setup.schedule.rounds - turn
+    return state.bearing is not None and not state.bearing.doubted and left not in _TESTS
+
+
+def headed(state: State, oracle: Oracle, turn: int) -> State:
+    """The state after the round's score at zero: moved to where it, and all scores so far, see the mode.
+
+    Where scores at the mode would do better, the bearing is given up, and the search begins without slopes.
+    """
+    schedule, prior = state.setup.schedule, state.setup.prior.precision(state.theta)
+    assert state.bearing is not None
+    question, share = state.bearing.question, float(schedule.score_shares[turn])
+    bearing = state.bearing.with_answer(asked(oracle, question, schedule, share, question.clip), share)
+    said = bearing.found(schedule.effective_sigma, schedule.rate)
+    if not state.scores and not said.worthwhile:
+        start = np.append(np.zeros(len(state.theta) - 1), said.intercept)
+        return replace(carried(state, start, prior), theta=start, step=start, mode=None, bearing=None)
+    there = carried(state, said.theta, prior)
+    state, scores = tested(replace(state, bearing=replace(bearing, intercept=said.intercept)), there.information)
+    mode = combined(scores, there.information, prior, state.population, 1)
+    return replace(carried(state, mode.mean, prior), theta=mode.mean, step=mode.mean - state.theta, mode=mode)
+
+
+def tested(state: State, information: Array64) -> tuple[State, tuple[Score, ...]]:
+    """All scores, and with them what a bearing says, after its test, which may leave it in doubt."""
+    bearing, schedule = state.bearing, state.setup.schedule
+    if bearing is None or not bearing.weight:
+        return state, state.scores
+    said = bearing.found(schedule.effective_sigma, schedule.rate)
+    score = said.tested(state.scores, information)
+    doubted = bearing.doubted or score.variance > (1 + MOST_ERROR) * said.variance
+    return replace(state, bearing=replace(bearing, doubted=doubted)), (score, *state.scores)
+
+
+def carried(state: State, theta: Array64, prior: Array64) -> State:
+    """Beliefs about the information as they would be at ``theta``, at least the prior's."""
+    setup, there = state.setup, state.setup.prior.precision(theta)
+    if setup.curvature is not None and setup.bends and not setup.columnwise:
+        change = setup.curvature.change(state.population, state.theta, theta, prior)
+    elif state.memory is None:
+        return replace(state, information=state.information - prior + there)
+    else:
+        change = np.eye(len(theta))
+    memory = state.memory
+    if memory is not None:
+        moved = state.population.spread(theta - state.theta, 1) if setup.bends else 0.0
+        memory = memory.carried(change, prior, there, None if setup.schedule.crowded else moved)
+    return replace(state, memory=memory, information=congruent(state.information, change, prior, there))

@@ -1,0 +1,98 @@
+"""Rounds that follow a bearing: when they do, when they turn back, and what they win."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import Array64, Oracle, Question
+from app.inference.questions import BoundedScoreSum
+from app.inference.rng import sampling_generator
+from app.inference.surrogate import beginning
+from app.inference.surrogate.beginning import conceivable
+from app.inference.surrogate.state import State
+from app.inference.surrogate.toward import follows
+from tests.inference.surrogate.tables import Case, Drawn, build, losses
+
+SIGMA = 95.0
+NORMAL = Case(design="normal", features=20, rows=60_000, slots=60_000, seed=3)
+
+
+class Listening:
+    """The real oracle, and the questions that it was asked."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle, self.asked = oracle, list[Question]()
+
+    def ask(self, question: Question) -> Array64:
+        self.asked.append(question)
+        return self._oracle.ask(question)
+
+
+def _run(case: Case, seed: int = 0) -> tuple[State, list[bool]]:
+    """The last state, and which rounds' scores were asked at a parameter without slopes."""
+    chosen, plan, rng = DpPsviSurrogate(), case.plan(SIGMA), np.random.default_rng(seed)
+    oracle = Listening(
+        ClippedGaussianOracle(
+            case.problem.model, plan, case.facts, case.table(), noise=Drawn(seed), sampling=sampling_generator()
+        )
+    )
+    state = chosen.init(plan, case.facts, rng)
+    for _ in range(plan.steps):
+        state, _ = chosen.step(rng, state, oracle)
+    scores = [question for question in oracle.asked if isinstance(question, BoundedScoreSum)]
+    return state, [not np.any(question.theta[:-1]) for question in scores]
+
+
+def test_isotropic_rows_are_asked_at_zero_but_for_the_tests() -> None:
+    state, at_zero = _run(NORMAL)
+    assert state.bearing is not None
+    assert not state.bearing.doubted
+    rounds = state.setup.schedule.rounds
+    assert at_zero == [rounds - turn not in {4, 2} for turn in range(rounds)]
+    assert len(state.scores) == 2
+
+
+def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth of the nats at least, over a few runs of the same noise."""
+    case = replace(NORMAL, features=40)
+
+    def nats() -> Array64:
+        plan = case.plan(60.0, size=50)
+        return np.array([losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(6)])
+
+    followed = nats()
+    monkeypatch.setattr(beginning, "LEAST_NOISE", np.inf)
+    assert np.exp(np.log(followed / nats()).mean()) < 0.8
+
+
+@pytest.mark.parametrize("design", ["correlated", "rare", "heavy tails", "duplicated", "zero", "constant"])
+def test_other_rows_are_asked_where_the_mode_is_believed(design: str) -> None:
+    """By noised answers: from the second round on, slopes are there."""
+    state, at_zero = _run(replace(NORMAL, design=design))
+    assert state.bearing is None
+    assert not any(at_zero[1:])
+
+
+def test_declared_facts_and_noise_decide_whether_it_is_conceivable() -> None:
+    def setup(case: Case, sigma: float = SIGMA) -> bool:
+        return conceivable(DpPsviSurrogate().init(case.plan(sigma), case.facts, np.random.default_rng(0)).setup)
+
+    assert setup(NORMAL)
+    assert setup(replace(NORMAL, family="probit-regression"))
+    assert not setup(NORMAL, sigma=30.0)
+    assert not setup(replace(NORMAL, family="poisson-regression"))
+    assert not setup(replace(NORMAL, family="multinomial-logistic"))
+    assert not setup(replace(NORMAL, features=5))
+
+
+def test_what_scores_contradict_is_asked_for_no_longer() -> None:
+    state, _ = _run(NORMAL)
+    assert state.bearing is not None
+    doubted = replace(state, bearing=replace(state.bearing, doubted=True))
+    rounds = state.setup.schedule.rounds
+    assert any(follows(state, turn) for turn in range(rounds))
+    assert not any(follows(doubted, turn) for turn in range(rounds))
+    assert not any(follows(replace(state, bearing=None), turn) for turn in range(rounds))
