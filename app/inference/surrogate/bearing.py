@@ -22,6 +22,9 @@ from app.inference.surrogate.single_index import Labels, SingleIndex
 MOST_UNEVEN = 0.7
 """The share of the commoner label: where one is rare, scores at the mode lose as little to their bound."""
 
+STEEP = 3.0
+"""Labels of steeper slopes are nearly certain, and hardly tell how steep."""
+
 _CLIP = 0.25
 """Of the root mean square length: hardly a row is shorter, so that all have length C."""
 _LEAST_LEFT = 0.05
@@ -78,10 +81,10 @@ class Bearing:
         spread = law.spread(slope, offset, rows, variance)
         direction = mean[:-1] / np.sqrt(squared) / rows.scale
         plane = np.column_stack([np.append(direction, -rows.mean @ direction), np.eye(columns + 1)[-1]])
-        certain = 1 / (1 + spread[0, 0] / slope**2)  # slopes of labels that are nearly certain can hardly be told apart
+        known = max(slope / (1 + spread[0, 0] / slope**2), min(slope, STEEP))
         mean_label = law.mean_label(slope, offset)
         return Found(
-            theta=plane @ [slope * certain, offset],
+            theta=plane @ [known, offset],
             variance=variance * across.information / (rows.count * across.own**2),
             plane=plane,
             spread=spread,

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from app.inference.protocol import Array64
-from app.inference.surrogate.bearing import Bearing, Found
+from app.inference.surrogate.bearing import STEEP, Bearing, Found
 from app.inference.surrogate.isotropy import Isotropic
 from app.inference.surrogate.scores import Score
 from app.inference.surrogate.single_index import SingleIndex
@@ -95,6 +95,14 @@ def test_rare_labels_are_not_worth_it() -> None:
     total = begun.weight * ROWS * np.concatenate([[along], np.zeros(COLUMNS - 1), [at_intercept]])
     rare = replace(begun, total=total, centre=0.05 * begun.weight, intercept=-3.0)
     assert not rare.found(SIGMA, 1.0).worthwhile
+
+
+def test_a_slope_that_labels_hardly_tell_is_taken_for_a_moderate_one() -> None:
+    """Nearly certain labels look alike: the search begins where it can be corrected."""
+    begun = _asked(_begun(), 0.5, None)
+    found = replace(begun, total=3 * begun.total).found(SIGMA, 1.0)
+    assert np.sqrt(found.spread[0, 0]) > 20
+    assert np.linalg.norm(SCALE * found.theta[:-1]) == pytest.approx(STEEP)
 
 
 def _score(theta: Array64, variance: float) -> Score:
