@@ -99,7 +99,7 @@ def test_rare_labels_are_not_worth_it() -> None:
 
 def test_a_slope_that_labels_hardly_tell_is_taken_for_a_moderate_one() -> None:
     """Nearly certain labels look alike: the search begins where it can be corrected."""
-    begun = _asked(_begun(), 0.5, None)
+    begun = _asked(_begun(), 0.02, None)
     found = replace(begun, total=3 * begun.total).found(SIGMA, 1.0)
     assert np.sqrt(found.spread[0, 0]) > 20
     assert np.linalg.norm(SCALE * found.theta[:-1]) == pytest.approx(STEEP)
