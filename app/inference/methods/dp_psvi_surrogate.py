@@ -31,14 +31,14 @@ from app.inference.protocol import (
     Pseudocoreset,
     Switch,
 )
-from app.inference.questions import BoundedScoreSum, InformationMomentSum, InformationSum
+from app.inference.questions import BoundedScoreSum, InformationMomentSum, InformationSum, MomentSum
 from app.inference.surrogate.beginning import QUESTIONS, columns, lengths, moments, nothing_known, opened
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.declared import declared
 from app.inference.surrogate.guard import steadied
 from app.inference.surrogate.release import fitted, released
 from app.inference.surrogate.rounds import informed, scored
-from app.inference.surrogate.schedule import COLUMNWISE, LENGTHS_SHARE, MOMENTS_SHARE, UNRESOLVED, Schedule
+from app.inference.surrogate.schedule import COLUMNWISE, LENGTHS_SHARE, UNRESOLVED, Schedule
 from app.inference.surrogate.state import Setup, State
 from app.inference.surrogate.toward import follows, headed
 from app.privacy.events import GaussianEvent, PoissonSampledEvent
@@ -48,6 +48,7 @@ RATE = Parameter(
     "sampling_rate", "number", 0, 1, "Poisson sampling rate q of every question.", default=1.0, exclusive_minimum=True
 )
 _INFORMATION = frozenset({InformationSum.kind, InformationMomentSum.kind})
+_MOMENTS = frozenset({MomentSum.kind})
 
 
 class DpPsviSurrogate:
@@ -98,7 +99,8 @@ class DpPsviSurrogate:
             informed=problem.design.intercept,
             asked_rounds=rounds,
             one_predictor=_one_predictor(problem),
-            asked_information=_asked_information(plan),
+            asked_information=_asked_share(plan, _INFORMATION),
+            asked_moments=_asked_share(plan, _MOMENTS),
         )
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
@@ -126,11 +128,11 @@ class DpPsviSurrogate:
         return released(state)
 
 
-def _asked_information(plan: MechanismPlan) -> float | None:
-    """The share of an information matrix as the plan has it, whatever the default has become since it was made."""
+def _asked_share(plan: MechanismPlan, kinds: frozenset[str]) -> float | None:
+    """The share of a question of these kinds as the plan has it, whatever the default has become since it was made."""
     for query in plan.queries:
         event = query.event.event if isinstance(query.event, PoissonSampledEvent) else query.event
-        if query.kind in _INFORMATION and isinstance(event, GaussianEvent) and event.noise_multiplier < MAX_SCALE:
+        if query.kind in kinds and isinstance(event, GaussianEvent) and event.noise_multiplier < MAX_SCALE:
             assert plan.mechanism is not None
             return (plan.mechanism.noise_multiplier / event.noise_multiplier) ** 2
     return None
@@ -205,7 +207,9 @@ def _queries(setup: Setup) -> tuple[PlannedQuery, ...]:
 
     first, sums = lengths(setup, 1.0, squares=False), moments(setup, 1.0, 1.0)
     by_columns = columns(setup, 1.0, np.zeros(size), 1.0)
-    queries = [query(first.kind, first.length, LENGTHS_SHARE)] * 2 + [query(sums.kind, sums.length, MOMENTS_SHARE)]
+    queries = [query(first.kind, first.length, LENGTHS_SHARE)] * 2 + [
+        query(sums.kind, sums.length, schedule.moments_share)
+    ]
     for share in schedule.score_shares:
         if schedule.informed:
             kind, length = (by_columns.kind, by_columns.length) if setup.columnwise else (InformationSum.kind, size**2)

@@ -12,7 +12,7 @@ from app.inference.surrogate.isotropy import Lengths, isotropic
 from app.inference.surrogate.memory import begun
 from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Population, clip_of, root_mean_square, scale_of
-from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE
+from app.inference.surrogate.schedule import LENGTHS_SHARE
 from app.inference.surrogate.single_index import Labels
 from app.inference.surrogate.state import Setup, State
 
@@ -53,8 +53,8 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
             return replace(state, clip=clip_of(length))
         found_lengths = Lengths(counts, question.largest, noise)
         return replace(state, scale=scale_of(length, features(setup)), lengths=found_lengths)
-    answer = asked(oracle, moments(setup, state.scale, state.clip), schedule, MOMENTS_SHARE, state.clip)
-    noise = schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip
+    answer = asked(oracle, moments(setup, state.scale, state.clip), schedule, schedule.moments_share, state.clip)
+    noise = schedule.multiplier(schedule.moments_share) / schedule.rate * state.clip
     found = Moments(answer, state.scale, noise, setup.known)
     population = found.population(setup.places, intercept=setup.design.intercept)
     information = _first_information(rng, setup, population, state.theta)

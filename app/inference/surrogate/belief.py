@@ -17,7 +17,6 @@ from typing import Final
 import numpy as np
 
 from app.inference.protocol import Array64
-from app.inference.surrogate.schedule import MOMENTS_SHARE
 from app.inference.surrogate.state import State
 
 LABELS: Final = frozenset({"binary", "categorical"})
@@ -59,7 +58,7 @@ def believable(state: State) -> bool:
 
 def _uncounted(state: State) -> float:
     schedule = state.setup.schedule
-    return schedule.multiplier(MOMENTS_SHARE) / schedule.rate * state.clip / state.rows
+    return schedule.multiplier(schedule.moments_share) / schedule.rate * state.clip / state.rows
 
 
 def _kept(state: State) -> float:

@@ -17,7 +17,8 @@ from app.inference.mechanisms import MAX_SCALE
 from app.inference.protocol import Array64
 
 LENGTHS_SHARE = 0.0005
-MOMENTS_SHARE = 0.02
+MOMENTS_SHARE, SEARCHING_MOMENTS_SHARE = 0.02, 0.05
+"""More where matrices are clear and the way is long: wrong scales to begin with take rounds to mend."""
 INFORMATION_SHARE, CROWDED_INFORMATION_SHARE, QUIET_INFORMATION_SHARE = 0.2, 0.14, 0.17
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 13
 UNRESOLVED = 1.2
@@ -46,7 +47,8 @@ class Schedule:
     ``informed``: whether information matrices are asked for, or known up to the number of units. ``units``: their
     noised number, once it is known; what is planned, rounds and shares, does not depend on it. ``one_predictor``:
     whether the information follows from one linear predictor, so that matrices of several rounds can be averaged.
-    ``asked_information``: the share of each information matrix, where a plan fixed it already.
+    ``asked_information`` and ``asked_moments``: the shares of each information matrix and of the moments, where a plan
+    fixed them already.
     """
 
     sigma: float
@@ -58,6 +60,7 @@ class Schedule:
     units: float | None = None
     one_predictor: bool = False
     asked_information: float | None = None
+    asked_moments: float | None = None
 
     @property
     def effective_sigma(self) -> float:
@@ -108,8 +111,19 @@ class Schedule:
     def score_shares(self) -> Array64:
         """``(rounds,)``: what is left, growing, since late scores are asked closest to the mode."""
         growth = (1.5 + 0.04 * max(_ROUNDS_OF_GROWTH - self.rounds, 0)) ** np.arange(float(self.rounds))
-        left = 1 - 2 * LENGTHS_SHARE - MOMENTS_SHARE - (self.rounds * self.information_share if self.informed else 0)
+        left = (
+            1 - 2 * LENGTHS_SHARE - self.moments_share - (self.rounds * self.information_share if self.informed else 0)
+        )
         return np.asarray(left * growth / growth.sum())
+
+    @property
+    def moments_share(self) -> float:
+        """Of the sum of means and squares."""
+        if self.asked_moments is not None:
+            return self.asked_moments
+        clear = self.effective_sigma * self.dimension**2 <= CROWDED * self.slots
+        searching = self.informed and self.one_predictor and clear and not self.quiet
+        return SEARCHING_MOMENTS_SHARE if searching else MOMENTS_SHARE
 
     @property
     def information_share(self) -> float:

@@ -52,6 +52,22 @@ def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(monkeypatch
         assert schedule.multiplier(share) == pytest.approx(event.noise_multiplier)
 
 
+def test_w4_moments_of_earlier_shares_keep_their_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above: a plan for a long search, made when moments had less."""
+    case = Case(features=3)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(schedule_of, "SEARCHING_MOMENTS_SHARE", 0.01)
+        plan = case.plan(20.0)
+    schedule = DpPsviSurrogate().init(plan, case.facts, np.random.default_rng(0)).setup.schedule
+    assert not schedule.averages
+    assert schedule.moments_share == pytest.approx(0.01)
+    asked = [query.event for query in plan.queries if query.kind in {"moment_sum", "bounded_score_sum"}]
+    for event, share in zip(asked, (0.01, *schedule.score_shares), strict=True):
+        assert isinstance(event, GaussianEvent)
+        assert schedule.multiplier(share) == pytest.approx(event.noise_multiplier)
+    assert case.plan(20.0).events != plan.events
+
+
 def test_queries_come_in_the_order_of_the_questions() -> None:
     plan = _plan(noise_multiplier=3.0, parameters={"rounds": 2})
     kinds = [query.kind for query in plan.queries]
