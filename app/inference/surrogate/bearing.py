@@ -29,6 +29,7 @@ _CLIP = 0.25
 """Of the root mean square length: hardly a row is shorter, so that all have length C."""
 _LEAST_LEFT = 0.05
 """Of the squared length of answers, after that of the noise."""
+_LEAST_SUM = 1e-6
 _BY_CHANCE = 0.5
 """Deviations that answers may be apart beyond their noise before it counts as error."""
 
@@ -73,13 +74,14 @@ class Bearing:
         """What all answers say; ``sigma`` is the noise multiplier of sums over all slots, ``rate`` that of sampling."""
         rows, columns, noise = self.rows, len(self.rows.mean), sigma**2 / self.weight
         mean, law = self.total / self.weight, SingleIndex(self.labels, len(self.rows.mean), self.centre / self.weight)
-        squared = float(mean[:-1] @ mean[:-1])
+        slopes = mean[:-1] + _LEAST_SUM * np.eye(columns)[0]  # of some direction, whatever they are
+        squared = float(slopes @ slopes)
         length = float(np.sqrt(max(squared - columns * noise, _LEAST_LEFT * squared)))
         slope, offset = law.solved(np.array([length, mean[-1]]) / rows.count)
         across = law.across(slope, offset)
         variance = noise + rows.count / columns * max(across.variance / rate - across.information, 0.0)
         spread = law.spread(slope, offset, rows, variance)
-        direction = mean[:-1] / np.sqrt(squared) / rows.scale
+        direction = slopes / np.sqrt(squared) / rows.scale
         plane = np.column_stack([np.append(direction, -rows.mean @ direction), np.eye(columns + 1)[-1]])
         known = max(slope / (1 + spread[0, 0] / slope**2), min(slope, STEEP))
         mean_label = law.mean_label(slope, offset)

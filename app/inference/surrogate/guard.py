@@ -29,7 +29,8 @@ def steadied(moved: State, before: State) -> State:
     """``moved``, if the next question can be asked there; else as much of it as can be mended or kept."""
     information = sound(moved.information)
     if information is None or not np.all(np.isfinite(moved.theta)):
-        stays = replace(moved, theta=before.theta, information=before.information, memory=before.memory)
+        back = replace(moved, theta=before.theta, step=before.step)
+        stays = replace(back, information=before.information, memory=before.memory)
         return replace(stays, surprise=np.inf)
     theta = np.clip(moved.theta, -LARGEST_PARAMETER, LARGEST_PARAMETER)
     memory = None if moved.memory is None else moved.memory.steadied(information)

@@ -1,5 +1,6 @@
 """Rounds that follow a bearing: when they do, when they turn back, and what they win."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -21,23 +22,25 @@ NORMAL = Case(design="normal", features=20, rows=60_000, slots=60_000, seed=3)
 
 
 class Listening:
-    """The real oracle, and the questions that it was asked."""
+    """The real oracle, and the questions that it was asked; ``garbled`` may replace answers to scores."""
 
-    def __init__(self, oracle: Oracle) -> None:
-        self._oracle, self.asked = oracle, list[Question]()
+    def __init__(self, oracle: Oracle, garbled: Callable[[Array64], Array64] | None) -> None:
+        self._oracle, self._garbled, self.asked = oracle, garbled, list[Question]()
 
     def ask(self, question: Question) -> Array64:
         self.asked.append(question)
-        return self._oracle.ask(question)
+        answer = self._oracle.ask(question)
+        return answer if self._garbled is None or not isinstance(question, BoundedScoreSum) else self._garbled(answer)
 
 
-def _run(case: Case, seed: int = 0) -> tuple[State, list[bool]]:
+def _run(case: Case, seed: int = 0, garbled: Callable[[Array64], Array64] | None = None) -> tuple[State, list[bool]]:
     """The last state, and which rounds' scores were asked at a parameter without slopes."""
     chosen, plan, rng = DpPsviSurrogate(), case.plan(SIGMA), np.random.default_rng(seed)
     oracle = Listening(
         ClippedGaussianOracle(
             case.problem.model, plan, case.facts, case.table(), noise=Drawn(seed), sampling=sampling_generator()
-        )
+        ),
+        garbled,
     )
     state = chosen.init(plan, case.facts, rng)
     for _ in range(plan.steps):
@@ -74,6 +77,14 @@ def test_other_rows_are_asked_where_the_mode_is_believed(design: str) -> None:
     state, at_zero = _run(replace(NORMAL, design=design))
     assert state.bearing is None
     assert not any(at_zero[1:])
+
+
+@pytest.mark.parametrize("factor", [0.0, np.nan, np.inf, 1e300, -1e300, 30.0, -1.0])
+def test_whatever_scores_say_a_run_ends_with_a_parameter(factor: float) -> None:
+    state, at_zero = _run(NORMAL, garbled=lambda answer: factor * answer)
+    assert at_zero[1]  # by a bearing: the first round's score always is
+    assert np.all(np.isfinite(state.theta))
+    assert state.fitted is not None
 
 
 def test_declared_facts_and_noise_decide_whether_it_is_conceivable() -> None:
