@@ -13,7 +13,7 @@ from app.inference.surrogate.state import State
 MOST_ERROR = 1.0
 """Times its noise that a bearing's error may seem to be, in variance, and it is still asked for."""
 
-_TESTS = (4, 2)
+_TESTS = (4, 3)
 """Rounds from the end that ask near the mode whatever is believed, so that the rounds after them may turn back."""
 
 

@@ -40,10 +40,11 @@ def test_a_state_that_can_be_asked_in_is_left_alone() -> None:
 @pytest.mark.parametrize("theta", [np.nan, np.inf])
 def test_what_cannot_be_mended_is_as_before_and_a_surprise(theta: float) -> None:
     state = _state()
-    lost = replace(state, theta=np.full(3, theta), information=2 * state.information)
+    lost = replace(state, theta=np.full(3, theta), step=np.full(3, theta), information=2 * state.information)
     for moved in (lost, replace(state, information=-state.information)):
         steady = steadied(moved, state)
         np.testing.assert_array_equal(steady.theta, state.theta)
+        np.testing.assert_array_equal(steady.step, state.step)
         np.testing.assert_array_equal(steady.information, state.information)
         assert steady.surprise == np.inf
 
