@@ -37,35 +37,25 @@ def test_a_quote_and_a_mechanism_make_the_same_plan() -> None:
     assert _plan(mechanism=Mechanism(3.0, 0.5, 3 + 2 * 7)).parameters["rounds"] == 7
 
 
-def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("default", "earlier", "sigma"), [("QUIET_INFORMATION_SHARE", 0.5, 1.0), ("SEARCHING_MOMENTS_SHARE", 0.01, 20.0)]
+)
+def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(
+    default: str, earlier: float, sigma: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Noise is the plan's own, whatever defaults have become since."""
     case = Case(features=3)
-    with monkeypatch.context() as earlier:
-        earlier.setattr(schedule_of, "QUIET_INFORMATION_SHARE", 0.5)
-        plan = case.plan(1.0)
+    with monkeypatch.context() as then:
+        then.setattr(schedule_of, default, earlier)
+        plan = case.plan(sigma)
+    assert plan.events != case.plan(sigma).events
     schedule = DpPsviSurrogate().init(plan, case.facts, np.random.default_rng(0)).setup.schedule
-    assert schedule.quiet
-    assert schedule.information_share * schedule.rounds == pytest.approx(0.5)
-    planned = [query.event for query in plan.queries if query.kind == "bounded_score_sum"]
-    for event, share in zip(planned, schedule.score_shares, strict=True):
+    asked = schedule.moments_share if default.startswith("SEARCHING") else schedule.information_share * schedule.rounds
+    assert asked == pytest.approx(earlier)
+    planned = [query.event for query in plan.queries if query.kind in {"moment_sum", "bounded_score_sum"}]
+    for event, share in zip(planned, (schedule.moments_share, *schedule.score_shares), strict=True):
         assert isinstance(event, GaussianEvent)
         assert schedule.multiplier(share) == pytest.approx(event.noise_multiplier)
-
-
-def test_w4_moments_of_earlier_shares_keep_their_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As above: a plan for a long search, made when moments had less."""
-    case = Case(features=3)
-    with monkeypatch.context() as earlier:
-        earlier.setattr(schedule_of, "SEARCHING_MOMENTS_SHARE", 0.01)
-        plan = case.plan(20.0)
-    schedule = DpPsviSurrogate().init(plan, case.facts, np.random.default_rng(0)).setup.schedule
-    assert not schedule.averages
-    assert schedule.moments_share == pytest.approx(0.01)
-    asked = [query.event for query in plan.queries if query.kind in {"moment_sum", "bounded_score_sum"}]
-    for event, share in zip(asked, (0.01, *schedule.score_shares), strict=True):
-        assert isinstance(event, GaussianEvent)
-        assert schedule.multiplier(share) == pytest.approx(event.noise_multiplier)
-    assert case.plan(20.0).events != plan.events
 
 
 def test_queries_come_in_the_order_of_the_questions() -> None:
