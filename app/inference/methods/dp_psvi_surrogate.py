@@ -32,7 +32,17 @@ from app.inference.protocol import (
     Switch,
 )
 from app.inference.questions import BoundedScoreSum, InformationMomentSum, InformationSum, MomentSum
-from app.inference.surrogate.beginning import QUESTIONS, columns, lengths, moments, nothing_known, opened
+from app.inference.surrogate.bearing import bound_of
+from app.inference.surrogate.beginning import (
+    QUESTIONS,
+    columns,
+    conceivable,
+    features,
+    lengths,
+    moments,
+    nothing_known,
+    opened,
+)
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.declared import declared
 from app.inference.surrogate.guard import steadied
@@ -71,14 +81,15 @@ class DpPsviSurrogate:
         within = request.parameters.get(WITHIN_BOUNDS.name, WITHIN_BOUNDS.default)
         chosen = {} if within == WITHIN_BOUNDS.default else {WITHIN_BOUNDS.name: within}
         schedule = _schedule(request, facts, problem)
-        queries = _queries(_setup(problem, schedule, facts, request.size))
+        setup = _setup(problem, schedule, facts, request.size)
+        queries = _queries(setup)
         return MechanismPlan(
             method=self.id,
             size=request.size,
             model=request.model,
             parameters={ROUNDS.name: schedule.rounds, **chosen},
             mechanism=Mechanism(schedule.sigma, schedule.rate, sum(query.count for query in queries)),
-            clipping=_clipping(schedule),
+            clipping=_clipping(setup),
             grid_bits=GRID_BITS,
             queries=queries,
             steps=sum(query.count for query in queries),
@@ -218,7 +229,12 @@ def _queries(setup: Setup) -> tuple[PlannedQuery, ...]:
     return tuple(queries)
 
 
-def _clipping(schedule: Schedule) -> str:
+def _clipping(setup: Setup) -> str:
+    schedule = setup.schedule
+    at_zero = (
+        f"; scores of rows that seem isotropic by noised answers may be asked at zero, by the same kind of weights, "
+        f"with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"
+    )
     return (
         f"each unit's contribution to a question is bounded in L2 norm (matrices: Frobenius) by C, divided by "
         f"C/2^{GRID_BITS} and rounded so that its squared norm is at most 2^{2 * GRID_BITS}. Lengths: C = 1. Moments: "
@@ -226,7 +242,7 @@ def _clipping(schedule: Schedule) -> str:
         f"{schedule.information_bound(0):.4g} ({schedule.information_bound(schedule.rounds - 1):.4g} in the last "
         f"round); scores, by weights that know nothing of targets: C = {schedule.score_bound:.4g}; both in the metric "
         f"of the information so far, and as if every slot held a unit: they grow as the noised count of units shrinks"
-    )
+    ) + (at_zero if conceivable(setup) else "")
 
 
 def _warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:

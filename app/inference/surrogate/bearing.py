@@ -34,6 +34,11 @@ _BY_CHANCE = 0.5
 """Deviations that answers may be apart beyond their noise before it counts as error."""
 
 
+def bound_of(columns: int) -> float:
+    """C, in standard deviations of the ``columns``."""
+    return _CLIP * float(np.sqrt(columns))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Bearing:
     """Answers so far: a weighted mean's sums, ``total`` ``(D,)`` of ``(y - p) (z, 1) / |(z, 1)|`` over all rows.
@@ -57,7 +62,7 @@ class Bearing:
         whitening = np.eye(columns + 1)
         whitening[:-1, :-1] /= self.rows.scale
         whitening[:-1, -1] = -self.rows.mean / self.rows.scale
-        return BoundedScoreSum(np.append(np.zeros(columns), self.intercept), whitening, _CLIP * float(np.sqrt(columns)))
+        return BoundedScoreSum(np.append(np.zeros(columns), self.intercept), whitening, bound_of(columns))
 
     def with_answer(self, answer: Array64, share: float) -> "Bearing":
         """One more answer ``(D,)`` to :attr:`question`, of that share of the budget."""
@@ -73,7 +78,7 @@ class Bearing:
     def found(self, sigma: float, rate: float) -> "Found":
         """What all answers say; ``sigma`` is the noise multiplier of sums over all slots, ``rate`` that of sampling."""
         rows, columns, noise = self.rows, len(self.rows.mean), sigma**2 / self.weight
-        mean, law = self.total / self.weight, SingleIndex(self.labels, len(self.rows.mean), self.centre / self.weight)
+        mean, law = self.total / self.weight, SingleIndex(self.labels, columns, self.centre / self.weight)
         slopes = mean[:-1] + _LEAST_SUM * np.eye(columns)[0]  # of some direction, whatever they are
         squared = float(slopes @ slopes)
         length = float(np.sqrt(max(squared - columns * noise, _LEAST_LEFT * squared)))

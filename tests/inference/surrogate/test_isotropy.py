@@ -70,10 +70,9 @@ def test_where_noise_hides_it_rows_are_not_believed_to_be(noise: float) -> None:
     assert all(_found(_normal(np.random.default_rng(0)), noise, seed=seed) is None for seed in range(20))
 
 
-@pytest.mark.parametrize("value", [np.zeros, np.ones, np.empty])
-def test_tables_without_variance_are_not(value: Callable[[tuple[int, int]], Array64]) -> None:
-    x = 0 * value((ROWS, COLUMNS)) if value is np.empty else value((ROWS, COLUMNS))
-    assert _found(x[: ROWS // 2], 0.005) is None
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_tables_without_variance_are_not(value: float) -> None:
+    assert _found(np.full((ROWS // 2, COLUMNS), value), 0.005) is None
 
 
 def test_a_count_within_its_noise_of_the_slots_is_believed_to_be_all_of_them() -> None:

@@ -33,8 +33,10 @@ class Listening:
         return answer if self._garbled is None or not isinstance(question, BoundedScoreSum) else self._garbled(answer)
 
 
-def _run(case: Case, seed: int = 1, garbled: Callable[[Array64], Array64] | None = None) -> tuple[State, list[bool]]:
-    """The last state, and which rounds' scores were asked at a parameter without slopes."""
+def _asked(
+    case: Case, seed: int = 1, garbled: Callable[[Array64], Array64] | None = None
+) -> tuple[State, list[BoundedScoreSum]]:
+    """The last state, and the rounds' scores."""
     chosen, plan, rng = DpPsviSurrogate(), case.plan(SIGMA), np.random.default_rng(seed)
     oracle = Listening(
         ClippedGaussianOracle(
@@ -45,8 +47,22 @@ def _run(case: Case, seed: int = 1, garbled: Callable[[Array64], Array64] | None
     state = chosen.init(plan, case.facts, rng)
     for _ in range(plan.steps):
         state, _ = chosen.step(rng, state, oracle)
-    scores = [question for question in oracle.asked if isinstance(question, BoundedScoreSum)]
+    return state, [question for question in oracle.asked if isinstance(question, BoundedScoreSum)]
+
+
+def _run(case: Case, garbled: Callable[[Array64], Array64] | None = None) -> tuple[State, list[bool]]:
+    """The last state, and which scores were asked at a parameter without slopes."""
+    state, scores = _asked(case, garbled=garbled)
     return state, [not np.any(question.theta[:-1]) for question in scores]
+
+
+def test_the_plan_states_the_bound_of_scores_at_zero() -> None:
+    """What a certificate says of clipping is what was asked; a plan that asks none there says nothing of it."""
+    _, scores = _asked(NORMAL)
+    at_zero = {f"C = {question.clip:.4g}" for question in scores if not np.any(question.theta[:-1])}
+    assert len(at_zero) == 1
+    assert f"at zero, by the same kind of weights, with {at_zero.pop()}" in NORMAL.plan(SIGMA).clipping
+    assert "at zero" not in NORMAL.plan(30.0).clipping
 
 
 def test_isotropic_rows_are_asked_at_zero_but_for_the_tests() -> None:
