@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -10,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
+
+from tests.factories.processes import kill
 
 COREVAULTD = Path(sys.executable).parent / "corevaultd"
 PATIENCE_SECONDS = 90
@@ -70,9 +71,7 @@ class Daemon:
 
     def close(self) -> None:
         """End whatever a failed test left running."""
-        left = [self.process.pid, *descendants(self.process.pid)] if self.process.poll() is None else []
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
+        kill([self.process.pid, *descendants(self.process.pid)] if self.process.poll() is None else [])
         self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()

@@ -4,8 +4,6 @@ They go in through uploads good and bad, whole and in parts, and through jobs th
 worker; then every answer, log, metric, trace, message, database cell, object and file is searched for them.
 """
 
-import os
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ import pytest
 from tests.e2e import canaries
 from tests.e2e.house import COLUMNS, House, declaration, ended, job_body, ready_dataset, services, until
 from tests.factories import stack
+from tests.factories.processes import kill
 
 LONG = {"iterations": 800, "sampling_rate": 1.0, "posterior_draws": 150}
 CSV = {"Content-Type": "text/csv"}
@@ -136,8 +135,7 @@ def _disturbed(house: House, owner: httpx.Client, dataset: str) -> None:
         job = owner.post("/v1/jobs", json=job_body(dataset, parameters=LONG)).json()["id"]
         until(lambda job=job: owner.get(f"/v1/jobs/{job}").json()["progress"]["fraction"] > 0, 60)  # type: ignore[misc]
         if killed:
-            for pid in house.workers():
-                os.kill(pid, signal.SIGKILL)
+            kill(house.workers())
         else:
             owner.post(f"/v1/jobs/{job}/cancel")
         ended(owner, job, 90)

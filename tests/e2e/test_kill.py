@@ -1,7 +1,5 @@
 """W10 from the outside: the plug is pulled, and everything still adds up."""
 
-import os
-import signal
 import time
 from typing import Any
 
@@ -9,6 +7,7 @@ import httpx
 import pytest
 
 from tests.e2e.house import House, ended, job_body, ready_dataset, table, until
+from tests.factories.processes import kill
 
 RECOVERY_SECONDS = 30
 LONG = {"iterations": 1500, "sampling_rate": 1.0, "posterior_draws": 150}
@@ -35,8 +34,7 @@ def test_a_killed_worker_costs_one_charge_and_one_release(house: House, owner: h
     job = submitted(owner, dataset)
     until(lambda: running(owner, job), 30)
     pids = house.workers()
-    for pid in pids if whom == "every worker process" else pids[-1:]:
-        os.kill(pid, signal.SIGKILL)
+    kill(pids if whom == "every worker process" else pids[-1:])
     killed = time.monotonic()
     body = ended(owner, job, RECOVERY_SECONDS + 60)
     assert body["status"] == "succeeded", body
@@ -53,8 +51,6 @@ def test_a_killed_api_comes_back(house: House, owner: httpx.Client) -> None:
     dataset = ready_dataset(owner, table(77), population="api-killed")
     before = owner.get(f"/v1/datasets/{dataset}/budget").json()
     workers = set(house.workers())
-    for pid in house.group():
-        if pid != house.process.pid and pid not in workers:
-            os.kill(pid, signal.SIGKILL)
+    kill(pid for pid in house.group() if pid != house.process.pid and pid not in workers)
     house.wait_ready()
     assert owner.get(f"/v1/datasets/{dataset}/budget").json() == before

@@ -1,7 +1,11 @@
 """Processes that a test starts: on a port of their own, and ended however the test goes."""
 
+import os
+import signal
 import socket
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -36,3 +40,10 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def kill(pids: Iterable[int]) -> None:
+    """SIGKILL each, at once; a child that has followed its parent meanwhile is gone already."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
