@@ -48,6 +48,11 @@ class Curvature:
         mixed = np.outer(mean, along)
         return np.asarray(population.count * (across + first * (mixed + mixed.T) + second * np.outer(along, along)))
 
+    def levels(self, population: Population, theta: Array64, scales: Array64) -> Array64:
+        """``E[v(s x'theta)]`` of the normal population for each s of ``scales``, same shape."""
+        deviation = np.sqrt(max(float(theta @ population.covariance @ theta), 0.0))
+        return np.asarray(self(scales[:, None] * (population.mean @ theta + deviation * _NODES)) @ _WEIGHTS)
+
     def change(self, population: Population, start: Array64, end: Array64, prior: Array64) -> Array64:
         """The congruence ``(p, p)`` that takes the population's information (``prior`` included) from one to the other.
 

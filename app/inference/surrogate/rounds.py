@@ -7,19 +7,17 @@ import numpy as np
 from app.inference.protocol import Array64, Oracle
 from app.inference.questions import BoundedScoreSum, InformationSum
 from app.inference.surrogate.answer import Answer
-from app.inference.surrogate.beginning import columns, information_of
+from app.inference.surrogate.beginning import columns
 from app.inference.surrogate.columns import clip_of_columns, no_columns
+from app.inference.surrogate.efficiency import efficiency
 from app.inference.surrogate.guard import asked
-from app.inference.surrogate.matrices import metric, sound
+from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
 from app.inference.surrogate.toward import carried, tested
 
 LONGEST_FIRST, LONGEST = 2.5, 1.5
 """Root mean square changes of a linear predictor that a step may make where information bends along it."""
-
-_ROWS = 1024
-_LEAST_EFFICIENCY = 0.6
 
 
 def informed(state: State, oracle: Oracle, turn: int) -> State:
@@ -65,10 +63,10 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     within = metric(state.information)
     question = BoundedScoreSum(state.theta, within.whitening, schedule.score_bound)
     answer = asked(oracle, question, schedule, float(schedule.score_shares[turn]), question.clip)
-    efficiency = _efficiency(rng, state)
-    gradient = within.factor @ answer / efficiency + setup.prior.gradient(state.theta)
-    sampling = (1 / schedule.rate - 1) * efficiency
-    variance = (schedule.score_noise(turn) ** 2 + sampling) / efficiency**2
+    kept = efficiency(rng, state, turn)
+    gradient = within.factor @ answer / kept + setup.prior.gradient(state.theta)
+    sampling = (1 / schedule.rate - 1) * kept
+    variance = (schedule.score_noise(turn) ** 2 + sampling) / kept**2
     score = Score(state.theta, gradient, variance, state.information)
     return _moved(replace(state, scores=(*state.scores, score)), turn)
 
@@ -107,21 +105,3 @@ def _changing(state: State) -> Array64:
     own = list(range(model.predictors * width, size))
     intercepts = [block * width + width - 1 for block in range(model.predictors)]
     return np.column_stack([state.theta, np.eye(size)[:, [*intercepts, *own]], state.step])
-
-
-def _efficiency(rng: np.random.Generator, state: State) -> float:
-    """The share of the information that bounded scores keep, for a normal population that follows the model.
-
-    In the population's own metric: where beliefs about rows and about the information part, rows would seem longer or
-    shorter than they are.
-    """
-    setup = state.setup
-    x = state.population.rows(rng, max(_ROWS, 4 * setup.design.width))
-    rows = setup.model.fold(x, setup.model.sample_targets(rng, x, state.theta)).astype(np.float32)
-    prior = setup.prior.precision(state.theta)
-    own = sound(information_of(setup, state.population, rows, state.theta) + prior)
-    whitening = metric(state.information if own is None else own).whitening
-    whole = setup.model.scores(rows, state.theta) @ whitening.T.astype(np.float32)
-    bounded = setup.model.bounded_scores(rows, state.theta, whitening, setup.schedule.score_bound)
-    kept = float(np.vdot(bounded, whole)) / max(float(np.vdot(whole, whole)), 1e-30)
-    return float(np.clip(kept, _LEAST_EFFICIENCY, 1.0))

@@ -50,6 +50,13 @@ def test_poisson_information_has_a_closed_form() -> None:
     np.testing.assert_allclose(found, mass * (COVARIANCE + np.outer(mean, mean)), rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("family", ["logistic-regression", "probit-regression", "poisson-regression"])
+def test_an_intercepts_information_at_scaled_parameters_is_that_of_the_whole(family: str) -> None:
+    curvature, scales = _curvature(family), np.array([0.0, 0.5, 1.0, 1.7])
+    whole = [curvature.information(LAW, scale * THETA)[-1, -1] / LAW.count for scale in scales]
+    np.testing.assert_allclose(curvature.levels(LAW, THETA, scales), whole, rtol=1e-5)
+
+
 def test_at_zero_it_is_the_second_moments() -> None:
     np.testing.assert_allclose(LOGISTIC.information(LAW, np.zeros(4)), 25 * LAW.second_moments, rtol=1e-4, atol=1e-6)
 
