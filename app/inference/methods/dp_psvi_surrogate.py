@@ -59,6 +59,8 @@ RATE = Parameter(
 )
 _INFORMATION = frozenset({InformationSum.kind, InformationMomentSum.kind})
 _MOMENTS = frozenset({MomentSum.kind})
+_WITHOUT_SLOPES = "; scores of rows that seem isotropic by noised answers"
+"""What a plan says of clipping where it allows that; one that does not say so is carried out without."""
 
 
 class DpPsviSurrogate:
@@ -116,6 +118,7 @@ class DpPsviSurrogate:
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
         setup = _setup(problem, schedule, facts, plan.size, within_bounds=within)
+        setup = replace(setup, bearings=_WITHOUT_SLOPES in plan.clipping)
         return State(setup, 0, 1.0, 1.0, nothing_known(setup), theta, problem.prior.precision(theta), theta)
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, dict[str, float]]:
@@ -232,7 +235,7 @@ def _queries(setup: Setup) -> tuple[PlannedQuery, ...]:
 def _clipping(setup: Setup) -> str:
     schedule = setup.schedule
     at_zero = (
-        f"; scores of rows that seem isotropic by noised answers may be asked at zero, by the same kind of weights, "
+        f"{_WITHOUT_SLOPES} may be asked at a parameter without slopes, by the same kind of weights, "
         f"with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"
     )
     return (

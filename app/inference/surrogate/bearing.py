@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.inference.priors import Prior
 from app.inference.protocol import Array64
 from app.inference.questions import BoundedScoreSum
 from app.inference.surrogate.isotropy import Isotropic
@@ -43,7 +44,8 @@ def bound_of(columns: int) -> float:
 class Bearing:
     """Answers so far: a weighted mean's sums, ``total`` ``(D,)`` of ``(y - p) (z, 1) / |(z, 1)|`` over all rows.
 
-    ``weight`` is the inverse of its noise's variance in units of ``sigma^2``, ``centre`` the weighted sum of the p,
+    ``weight`` is the inverse of its noise's variance in units of ``sigma^2``, ``squared_weight`` the sum of squares of
+    single answers' weights, ``centre`` the weighted sum of the p,
     ``intercept`` the predictor at which the next score is asked. ``doubted``: bounded scores have spoken against it.
     """
 
@@ -51,6 +53,7 @@ class Bearing:
     labels: Labels
     total: Array64
     weight: float = 0.0
+    squared_weight: float = 0.0
     centre: float = 0.0
     intercept: float = 0.0
     doubted: bool = False
@@ -70,8 +73,9 @@ class Bearing:
         weight = share / longest**2
         return replace(
             self,
-            total=self.total + weight * answer * longest / self.question.clip,
+            total=self.total + weight * answer * longest / bound_of(len(self.rows.mean)),
             weight=self.weight + weight,
+            squared_weight=self.squared_weight + weight**2,
             centre=self.centre + weight * rate,
         )
 
@@ -84,7 +88,8 @@ class Bearing:
         length = float(np.sqrt(max(squared - columns * noise, _LEAST_LEFT * squared)))
         slope, offset = law.solved(np.array([length, mean[-1]]) / rows.count)
         across = law.across(slope, offset)
-        variance = noise + rows.count / columns * max(across.variance / rate - across.information, 0.0)
+        sampling = across.variance * (1 / rate - 1) * self.squared_weight / self.weight**2
+        variance = noise + rows.count / columns * (sampling + across.beside_the_mode(columns))
         spread = law.spread(slope, offset, rows, variance)
         direction = slopes / np.sqrt(squared) / rows.scale
         plane = np.column_stack([np.append(direction, -rows.mean @ direction), np.eye(columns + 1)[-1]])
@@ -115,10 +120,14 @@ class Found:
     intercept: float
     worthwhile: bool
 
+    def pulled(self, prior: Prior, information: Array64) -> "Found":
+        """The mode of the posterior, for one of the likelihood: a step of the ``prior``'s, whose pull is small."""
+        return replace(self, theta=self.theta + np.linalg.solve(information, prior.gradient(self.theta)))
+
     def tested(self, scores: tuple[Score, ...], information: Array64) -> Score:
         """Itself as a score asked at its mode, with as much more variance as ``scores`` contradict it.
 
-        In the plane, it is the weighted mean of both.
+        In the plane, it is the weighted mean of both, so that scores count twice there.
         """
         size, nothing = len(self.theta), np.zeros(len(self.theta))
         if not scores:

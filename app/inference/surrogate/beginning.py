@@ -8,18 +8,21 @@ from app.inference.protocol import Array32, Array64, Oracle
 from app.inference.questions import InformationMomentSum, LengthHistogram, MomentSum
 from app.inference.surrogate.bearing import Bearing
 from app.inference.surrogate.guard import asked
-from app.inference.surrogate.isotropy import Lengths, isotropic
+from app.inference.surrogate.isotropy import Isotropic, Lengths, isotropic
 from app.inference.surrogate.memory import begun
 from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Population, clip_of, root_mean_square, scale_of
 from app.inference.surrogate.schedule import LENGTHS_SHARE
 from app.inference.surrogate.single_index import Labels
 from app.inference.surrogate.state import Setup, State
+from app.inference.surrogate.toward import TESTS
 
 QUESTIONS = 3
-LEAST_NOISE = 30.0
+LEAST_NOISE = 15.0
 """Nats that one score of the whole budget would lose: below, believing in isotropic rows costs more than it saves."""
 LEAST_COLUMNS = 8
+STEEPEST, MOST_PULLED = 3.0, 1.0
+"""Nats that a prior may move slopes of that length, and be made up for; a narrower one leaves no bearing."""
 _MOST_OF_MOMENTS = 4.0
 _ROWS = 512
 
@@ -77,7 +80,17 @@ def _bearing(state: State, population: Population, found: Moments) -> Bearing | 
         return None
     rows = isotropic(population, found, state.lengths, setup.schedule.slots)
     width = setup.design.width
-    return None if rows is None else Bearing(rows, Labels(setup.model, width), np.zeros(width))
+    if rows is None or not setup.bearings or _pulled(setup, rows) > MOST_PULLED:
+        return None
+    return Bearing(rows, Labels(setup.model, width), np.zeros(width))
+
+
+def _pulled(setup: Setup, rows: Isotropic) -> float:
+    """Nats, at most, by which the prior moves the mode of isotropic rows whose labels have uncertain slopes."""
+    assert setup.curvature is not None
+    narrowest = float(np.max(setup.prior.precision(np.zeros(setup.design.width)).diagonal()[:-1] / rows.scale**2))
+    known = rows.count * float(setup.curvature(np.array([STEEPEST]))[0])
+    return 0.5 * (narrowest * STEEPEST) ** 2 / known
 
 
 def conceivable(setup: Setup) -> bool:
@@ -86,7 +99,8 @@ def conceivable(setup: Setup) -> bool:
     numbers = not np.any(known.indicators | known.signs) and len(known.group) >= LEAST_COLUMNS
     labels = target is not None and target.type == "binary" and setup.curvature is not None
     noisy = setup.schedule.crowded and setup.schedule.noise >= LEAST_NOISE
-    return bool(labels and numbers and noisy and setup.rows_per_unit == 1)
+    tested = setup.schedule.rounds > max(TESTS)
+    return bool(labels and numbers and noisy and tested and setup.rows_per_unit == 1)
 
 
 def columns(setup: Setup, scale: float, theta: Array64, clip: float) -> InformationMomentSum:

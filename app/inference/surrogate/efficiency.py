@@ -16,7 +16,7 @@ _ROWS = 1024
 _LEAST = 0.6
 _SCALES = np.append(1.0, np.geomspace(0.05, 2.0, 60))
 _OF_A_MATRIX, _LEAST_NOISE = 0.25, 0.005
-"""Deviations of the logarithm of the belief, for that of a matrix's diagonal: it comes of many matrices."""
+"""Deviations of the logarithm of the belief, for that of a matrix's diagonal: the intercept is what is known best."""
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -41,10 +41,11 @@ def efficiency(rng: np.random.Generator, state: State, turn: int) -> float:
 def scale(state: State, turn: int) -> float:
     """Of the parameter, at which the population's information of the intercept is the believed one; about 1.
 
-    As far as noise in that belief allows, and no further from 1 than coefficients are likely to be off.
+    As far as noise in that belief allows, and no further from 1 than coefficients are likely to be off. It is 1 where
+    information is known by columns only, or does not follow from one predictor.
     """
     setup = state.setup
-    if setup.curvature is None or not setup.bends:
+    if setup.curvature is None or not setup.bends or setup.columnwise:
         return 1.0
     known = (state.information - setup.prior.precision(state.theta))[-1, -1]
     levels = state.population.count * setup.curvature.levels(state.population, state.theta, _SCALES)

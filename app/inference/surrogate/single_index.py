@@ -62,6 +62,13 @@ class Across:
     information: float
     variance: float
 
+    def beside_the_mode(self, columns: int) -> float:
+        """The variance of a row's part that its score does not share, in all directions together.
+
+        The full table's mode moves with its scores, so that only this sets a sum over the same rows apart from it.
+        """
+        return max(columns * (self.variance / (columns + 1) - self.own**2 / self.information), 0.0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SingleIndex:

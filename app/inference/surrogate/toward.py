@@ -1,4 +1,4 @@
-"""The rounds of a surrogate that follow a bearing: scores at zero instead of where the mode is believed."""
+"""The rounds of a surrogate that follow a bearing: scores without slopes instead of where the mode is believed."""
 
 from dataclasses import replace
 
@@ -13,33 +13,36 @@ from app.inference.surrogate.state import State
 MOST_ERROR = 1.0
 """Times its noise that a bearing's error may seem to be, in variance, and it is still asked for."""
 
-_TESTS = (4, 3)
+TESTS = (6, 4)
 """Rounds from the end that ask near the mode whatever is believed, so that the rounds after them may turn back."""
 
 
 def follows(state: State, turn: int) -> bool:
-    """Whether the round's score is asked at zero."""
+    """Whether the round's score is asked at a parameter without slopes."""
     left = state.setup.schedule.rounds - turn
-    return state.bearing is not None and not state.bearing.doubted and left not in _TESTS
+    return state.bearing is not None and not state.bearing.doubted and left not in TESTS
 
 
 def headed(state: State, oracle: Oracle, turn: int) -> State:
-    """The state after the round's score at zero: moved to where it, and all scores so far, see the mode.
+    """The state after the round's score without slopes: moved to where it, and all scores so far, see the mode.
 
     Where scores at the mode would do better, the bearing is given up, and the search begins without slopes.
     """
-    schedule, prior = state.setup.schedule, state.setup.prior.precision(state.theta)
-    assert state.bearing is not None
-    question, share = state.bearing.question, float(schedule.score_shares[turn])
-    bearing = state.bearing.with_answer(asked(oracle, question, schedule, share, question.clip), share)
+    schedule, prior, bearing = state.setup.schedule, state.setup.prior.precision(state.theta), state.bearing
+    assert bearing is not None
+    share, first = float(schedule.score_shares[turn]), not bearing.weight
+    answer = asked(oracle, bearing.question, schedule, share, bearing.question.clip)
+    bearing = bearing.with_answer(answer, share)
     said = bearing.found(schedule.effective_sigma, schedule.rate)
-    if not state.scores and not said.worthwhile:
+    if first and not state.scores and not said.worthwhile:
         start = np.append(np.zeros(len(state.theta) - 1), said.intercept)
-        return replace(carried(state, start, prior), theta=start, step=start, mode=None, bearing=None)
+        return replace(carried(state, start, prior), theta=start, step=start - state.theta, mode=None, bearing=None)
     there = carried(state, said.theta, prior)
     state, scores = tested(replace(state, bearing=replace(bearing, intercept=said.intercept)), there.information)
-    mode = combined(scores, there.information, prior, state.population, 1)
-    return replace(carried(state, mode.mean, prior), theta=mode.mean, step=mode.mean - state.theta, mode=mode)
+    mode = combined(scores, there.information, state.setup.prior.precision(said.theta), state.population, 1)
+    move, before = mode.mean - state.theta, state.mode.variance if state.mode else mode.variance
+    surprise = float(move @ there.information @ move) / (len(move) * (mode.variance + before))
+    return replace(carried(state, mode.mean, prior), theta=mode.mean, step=move, mode=mode, surprise=surprise)
 
 
 def tested(state: State, information: Array64) -> tuple[State, tuple[Score, ...]]:
@@ -48,7 +51,7 @@ def tested(state: State, information: Array64) -> tuple[State, tuple[Score, ...]
     if bearing is None or not bearing.weight:
         return state, state.scores
     said = bearing.found(schedule.effective_sigma, schedule.rate)
-    score = said.tested(state.scores, information)
+    score = said.pulled(state.setup.prior, information).tested(state.scores, information)
     doubted = bearing.doubted or score.variance > (1 + MOST_ERROR) * said.variance
     return replace(state, bearing=replace(bearing, doubted=doubted)), (score, *state.scores)
 

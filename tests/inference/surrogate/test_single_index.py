@@ -58,6 +58,20 @@ def test_what_is_seen_across_the_predictor_is_what_sampled_rows_show() -> None:
     assert _law().mean_label(SLOPE, OFFSET) == pytest.approx(rate.mean(), rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("family", "law"), [("logistic-regression", expit), ("probit-regression", ndtr)], ids=["logistic", "probit"]
+)
+def test_what_a_sum_does_not_share_with_scores_is_what_a_regression_leaves(family: str, law: np.ufunc) -> None:
+    along, rows = _sampled()
+    rng, predictor = np.random.default_rng(1), SLOPE * along + OFFSET
+    label = rng.random(len(along)) < law(predictor)
+    zero, one = labels(family).residuals(predictor)
+    part, score = (label - CENTRE) * rows[:, 1], np.where(label, one, zero) * rows[:, 1] / rows[:, 2]
+    left = np.mean(part**2) - np.mean(part * score) ** 2 / np.mean(score**2)
+    found = _law(family).across(SLOPE, OFFSET).beside_the_mode(COLUMNS) / COLUMNS
+    assert found == pytest.approx(left, rel=0.12)
+
+
 @pytest.mark.parametrize(("slope", "offset"), [(0.1, 0.0), (1.7, -0.3), (4.0, 1.5)])
 def test_slope_and_offset_follow_from_means(slope: float, offset: float) -> None:
     assert _law().solved(_law().means(slope, offset)) == pytest.approx((slope, offset), abs=0.01)

@@ -8,13 +8,14 @@ import pytest
 
 from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
 from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import Array64, Oracle, Question
+from app.inference.priors import NormalPrior
+from app.inference.protocol import Array64, MechanismPlan, Oracle, PriorSpec, Question
 from app.inference.questions import BoundedScoreSum
 from app.inference.rng import sampling_generator
 from app.inference.surrogate import beginning
 from app.inference.surrogate.beginning import conceivable
 from app.inference.surrogate.state import State
-from app.inference.surrogate.toward import follows
+from app.inference.surrogate.toward import TESTS, follows
 from tests.inference.surrogate.tables import Case, Drawn, build, losses
 
 SIGMA = 95.0
@@ -34,10 +35,13 @@ class Listening:
 
 
 def _asked(
-    case: Case, seed: int = 1, garbled: Callable[[Array64], Array64] | None = None
+    case: Case,
+    seed: int = 1,
+    garbled: Callable[[Array64], Array64] | None = None,
+    plan: MechanismPlan | None = None,
 ) -> tuple[State, list[BoundedScoreSum]]:
     """The last state, and the rounds' scores."""
-    chosen, plan, rng = DpPsviSurrogate(), case.plan(SIGMA), np.random.default_rng(seed)
+    chosen, plan, rng = DpPsviSurrogate(), plan or case.plan(SIGMA), np.random.default_rng(seed)
     oracle = Listening(
         ClippedGaussianOracle(
             case.problem.model, plan, case.facts, case.table(), noise=Drawn(seed), sampling=sampling_generator()
@@ -61,8 +65,49 @@ def test_the_plan_states_the_bound_of_scores_at_zero() -> None:
     _, scores = _asked(NORMAL)
     at_zero = {f"C = {question.clip:.4g}" for question in scores if not np.any(question.theta[:-1])}
     assert len(at_zero) == 1
-    assert f"at zero, by the same kind of weights, with {at_zero.pop()}" in NORMAL.plan(SIGMA).clipping
-    assert "at zero" not in NORMAL.plan(30.0).clipping
+    assert f"without slopes, by the same kind of weights, with {at_zero.pop()}" in NORMAL.plan(SIGMA).clipping
+    assert "without slopes" not in NORMAL.plan(30.0).clipping
+
+
+def test_w4_a_plan_that_does_not_say_so_is_carried_out_without() -> None:
+    """One that was made before there were such scores: its certificate knows of none."""
+    plan = NORMAL.plan(SIGMA)
+    earlier = replace(plan, clipping=plan.clipping.split("; scores of rows")[0])
+    _, scores = _asked(NORMAL, plan=earlier)
+    assert all(np.any(question.theta[:-1]) for question in scores[1:])
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.01])
+def test_where_the_prior_pulls_rows_are_asked_where_the_mode_is_believed(scale: float) -> None:
+    """The sum points along the likelihood's mode, which is far from the posterior's there."""
+    state, at_zero = _run(replace(NORMAL, prior=PriorSpec(scale=scale)))
+    assert state.bearing is None
+    assert not any(at_zero[1:])
+
+
+def test_what_a_weak_prior_pulls_is_made_up_for() -> None:
+    """The mode of likelihood and prior, which a Newton step from that of the likelihood reaches."""
+    state, _ = _run(NORMAL)
+    assert state.bearing is not None
+    said = state.bearing.found(state.setup.schedule.effective_sigma, 1.0)
+    prior = NormalPrior(np.full(21, 0.5))
+    moved = said.pulled(prior, state.information + prior.precision(said.theta)).theta
+    gradient = state.information @ (said.theta - moved) + prior.gradient(moved)
+    assert np.linalg.norm(gradient) < 1e-6 * np.linalg.norm(prior.gradient(moved))
+
+
+def test_a_plan_of_few_rounds_leaves_no_room_for_tests() -> None:
+    few, more = NORMAL.plan(SIGMA, rounds=max(TESTS)), NORMAL.plan(SIGMA, rounds=max(TESTS) + 1)
+    assert "without slopes" not in few.clipping
+    assert "without slopes" in more.clipping
+
+
+def test_the_last_round_says_how_far_it_moved() -> None:
+    """Beside the noise of what it knows: what was asked without slopes is no reason to be silent."""
+    state, _ = _run(NORMAL)
+    assert state.mode is not None
+    assert 0 < state.surprise < 3
+    assert np.linalg.norm(state.step) > 0
 
 
 def test_isotropic_rows_are_asked_at_zero_but_for_the_tests() -> None:
@@ -70,7 +115,7 @@ def test_isotropic_rows_are_asked_at_zero_but_for_the_tests() -> None:
     assert state.bearing is not None
     assert not state.bearing.doubted
     rounds = state.setup.schedule.rounds
-    assert at_zero == [rounds - turn not in {4, 3} for turn in range(rounds)]
+    assert at_zero == [rounds - turn not in TESTS for turn in range(rounds)]
     assert len(state.scores) == 2
 
 
