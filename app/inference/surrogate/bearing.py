@@ -124,7 +124,7 @@ class Found:
         """The mode of the posterior, for one of the likelihood: a step of the ``prior``'s, whose pull is small."""
         return replace(self, theta=self.theta + np.linalg.solve(information, prior.gradient(self.theta)))
 
-    def tested(self, scores: tuple[Score, ...], information: Array64) -> Score:
+    def weighed(self, scores: tuple[Score, ...], information: Array64) -> Score:
         """Itself as a score asked at its mode, with as much more variance as ``scores`` contradict it.
 
         In the plane, it is the weighted mean of both, so that scores count twice there.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.inference.protocol import Array64, Model
-from app.inference.surrogate.matrices import metric, sound, symmetric
+from app.inference.surrogate.matrices import metric, sound
 from app.inference.surrogate.population import Population
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
@@ -66,14 +66,6 @@ class Curvature:
         values, vectors = np.linalg.eigh(within.whitening @ after @ within.whitening.T)
         stretched = (vectors * np.sqrt(np.clip(values, _LEAST_CHANGE, _MOST_CHANGE))) @ vectors.T
         return np.asarray(within.factor @ stretched @ within.whitening)
-
-    def carried(self, belief: Array64, population: Population, start: Array64, end: Array64, prior: Array64) -> Array64:
-        """``belief`` ``(p, p)`` about the information (``prior`` included) at ``start``, as it would be at ``end``.
-
-        The change between the population's own two matrices, as a congruence, so that what is positive definite stays.
-        """
-        change = self.change(population, start, end, prior)
-        return symmetric(change @ belief @ change.T)
 
     def stretch(self, population: Population, theta: Array64, step: Array64) -> float:
         """How much longer than a Newton ``step`` the way to the mode is, since information falls along it; up to 2.

@@ -26,7 +26,7 @@ def efficiency(rng: np.random.Generator, state: State, turn: int) -> float:
     In the population's own metric: where beliefs about rows and about the information part, rows would seem longer or
     shorter than they are.
     """
-    setup, theta = state.setup, scale(state, turn) * state.theta
+    setup, theta = state.setup, steepness(state, turn) * state.theta
     x = state.population.rows(rng, max(_ROWS, 4 * setup.design.width))
     rows = setup.model.fold(x, setup.model.sample_targets(rng, x, theta)).astype(np.float32)
     prior = setup.prior.precision(theta)
@@ -38,7 +38,7 @@ def efficiency(rng: np.random.Generator, state: State, turn: int) -> float:
     return float(np.clip(kept, _LEAST, 1.0))
 
 
-def scale(state: State, turn: int) -> float:
+def steepness(state: State, turn: int) -> float:
     """Of the parameter, at which the population's information of the intercept is the believed one; about 1.
 
     As far as noise in that belief allows, and no further from 1 than coefficients are likely to be off. It is 1 where

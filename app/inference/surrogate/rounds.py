@@ -8,13 +8,14 @@ from app.inference.protocol import Array64, Oracle
 from app.inference.questions import BoundedScoreSum, InformationSum
 from app.inference.surrogate.answer import Answer
 from app.inference.surrogate.beginning import columns
+from app.inference.surrogate.carrying import carried
 from app.inference.surrogate.columns import clip_of_columns, no_columns
 from app.inference.surrogate.efficiency import efficiency
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
-from app.inference.surrogate.toward import carried, tested
+from app.inference.surrogate.toward import tested
 
 LONGEST_FIRST, LONGEST = 2.5, 1.5
 """Root mean square changes of a linear predictor that a step may make where information bends along it."""

@@ -83,17 +83,20 @@ class Schedule:
         return self.effective_sigma * self.dimension**2 / self.counted
 
     @property
+    def declared_resolution(self) -> float:
+        """The same if every slot held a unit: what is planned depends on no answer."""
+        return self.effective_sigma * self.dimension**2 / self.slots
+
+    @property
     def crowded(self) -> bool:
         """Whether single matrices are mostly noise, by declared facts, and asked for nevertheless."""
-        resolution = self.effective_sigma * self.dimension**2 / self.slots
-        return self.informed and self.one_predictor and CROWDED < resolution <= COLUMNWISE
+        return self.informed and self.one_predictor and CROWDED < self.declared_resolution <= COLUMNWISE
 
     @property
     def quiet(self) -> bool:
         """Whether scores tell so much, by declared facts, that the search arrives early; and matrices are clear."""
         noise = 0.5 * (self.effective_sigma * self.dimension) ** 2 / self.slots
-        clear = self.effective_sigma * self.dimension**2 <= CROWDED * self.slots
-        return self.informed and self.one_predictor and clear and noise < QUIET
+        return self.informed and self.one_predictor and self.declared_resolution <= CROWDED and noise < QUIET
 
     @property
     def averages(self) -> bool:
@@ -121,7 +124,7 @@ class Schedule:
         """Of the sum of means and squares."""
         if self.asked_moments is not None:
             return self.asked_moments
-        clear = self.effective_sigma * self.dimension**2 <= CROWDED * self.slots
+        clear = self.declared_resolution <= CROWDED
         searching = self.informed and self.one_predictor and clear and not self.quiet
         return SEARCHING_MOMENTS_SHARE if searching else MOMENTS_SHARE
 

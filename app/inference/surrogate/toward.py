@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from app.inference.protocol import Array64, Oracle
+from app.inference.surrogate.carrying import carried
 from app.inference.surrogate.guard import asked
-from app.inference.surrogate.memory import congruent
 from app.inference.surrogate.scores import Score, combined
 from app.inference.surrogate.state import State
 
@@ -38,7 +38,8 @@ def headed(state: State, oracle: Oracle, turn: int) -> State:
         start = np.append(np.zeros(len(state.theta) - 1), said.intercept)
         return replace(carried(state, start, prior), theta=start, step=start - state.theta, mode=None, bearing=None)
     there = carried(state, said.theta, prior)
-    state, scores = tested(replace(state, bearing=replace(bearing, intercept=said.intercept)), there.information)
+    state = replace(state, bearing=replace(bearing, intercept=said.intercept))
+    state, scores = tested(state, there.information)
     mode = combined(scores, there.information, state.setup.prior.precision(said.theta), state.population, 1)
     move, before = mode.mean - state.theta, state.mode.variance if state.mode else mode.variance
     surprise = float(move @ there.information @ move) / (len(move) * (mode.variance + before))
@@ -51,22 +52,6 @@ def tested(state: State, information: Array64) -> tuple[State, tuple[Score, ...]
     if bearing is None or not bearing.weight:
         return state, state.scores
     said = bearing.found(schedule.effective_sigma, schedule.rate)
-    score = said.pulled(state.setup.prior, information).tested(state.scores, information)
+    score = said.pulled(state.setup.prior, information).weighed(state.scores, information)
     doubted = bearing.doubted or score.variance > (1 + MOST_ERROR) * said.variance
     return replace(state, bearing=replace(bearing, doubted=doubted)), (score, *state.scores)
-
-
-def carried(state: State, theta: Array64, prior: Array64) -> State:
-    """Beliefs about the information as they would be at ``theta``, at least the prior's."""
-    setup, there = state.setup, state.setup.prior.precision(theta)
-    if setup.curvature is not None and setup.bends and not setup.columnwise:
-        change = setup.curvature.change(state.population, state.theta, theta, prior)
-    elif state.memory is None:
-        return replace(state, information=state.information - prior + there)
-    else:
-        change = np.eye(len(theta))
-    memory = state.memory
-    if memory is not None:
-        moved = state.population.spread(theta - state.theta, 1) if setup.bends else 0.0
-        memory = memory.carried(change, prior, there, None if setup.schedule.crowded else moved)
-    return replace(state, memory=memory, information=congruent(state.information, change, prior, there))

@@ -116,15 +116,15 @@ def _found(variance: float = 4.0) -> Found:
 
 def test_scores_that_agree_leave_its_variance_and_share_its_plane() -> None:
     near = _score(np.full(COLUMNS + 1, 1.0), 1.0)
-    said = _found().tested((near,), np.eye(COLUMNS + 1))
+    said = _found().weighed((near,), np.eye(COLUMNS + 1))
     assert said.variance == 4.0
     np.testing.assert_allclose(said.theta, np.append(np.append(0.5, np.zeros(COLUMNS - 1)), 0.5))
-    alone = _found().tested((), np.eye(COLUMNS + 1))
+    alone = _found().weighed((), np.eye(COLUMNS + 1))
     np.testing.assert_array_equal(alone.theta, 0.0)
 
 
 def test_scores_that_contradict_it_raise_its_variance() -> None:
     far = _score(np.append(np.zeros(COLUMNS), 0.0) + 30.0, 1.0)
-    assert _found().tested((far,), np.eye(COLUMNS + 1)).variance == pytest.approx(900, rel=0.01)
+    assert _found().weighed((far,), np.eye(COLUMNS + 1)).variance == pytest.approx(900, rel=0.01)
     along = _score(30.0 * np.eye(COLUMNS + 1)[0], 1.0)  # a wrong length is no wrong direction
-    assert _found().tested((along,), np.eye(COLUMNS + 1)).variance == 4.0
+    assert _found().weighed((along,), np.eye(COLUMNS + 1)).variance == 4.0

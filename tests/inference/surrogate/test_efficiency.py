@@ -10,7 +10,7 @@ from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.rng import sampling_generator
 from app.inference.runner import run
-from app.inference.surrogate.efficiency import efficiency, scale
+from app.inference.surrogate.efficiency import efficiency, steepness
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
@@ -52,7 +52,7 @@ def _of_rows(state: State) -> float:
 
 def test_it_is_that_of_rows_where_beliefs_are_right() -> None:
     state = _state(RIGHT)
-    assert scale(state, LAST) == 1.0
+    assert steepness(state, LAST) == 1.0
     expected = _of_rows(state)
     assert 0.6 < expected < 0.97
     assert efficiency(np.random.default_rng(1), state, LAST) == pytest.approx(expected, rel=0.05)
@@ -64,14 +64,14 @@ def test_where_columns_seem_wider_or_narrower_the_intercepts_information_tells(
 ) -> None:
     state = _state(_wider(factor))
     expected, rng = _of_rows(state), np.random.default_rng(1)
-    assert (scale(state, LAST) < 1) == (factor > 1)
+    assert (steepness(state, LAST) < 1) == (factor > 1)
     told = efficiency(rng, state, LAST)
-    monkeypatch.setattr("app.inference.surrogate.efficiency.scale", lambda state, turn: 1.0)
+    monkeypatch.setattr("app.inference.surrogate.efficiency.steepness", lambda state, turn: 1.0)
     assert abs(told - expected) < 0.6 * abs(efficiency(rng, state, LAST) - expected)
 
 
 def test_what_is_mostly_noise_tells_nothing() -> None:
-    assert scale(_state(_wider(4.0), sigma=3000.0), LAST) > 0.8 > scale(_state(_wider(4.0)), LAST)
+    assert steepness(_state(_wider(4.0), sigma=3000.0), LAST) > 0.8 > steepness(_state(_wider(4.0)), LAST)
 
 
 @pytest.mark.parametrize("level", [-1.0, 0.0, 1e-300, 1e300])
@@ -79,12 +79,12 @@ def test_whatever_the_information_is_there_is_a_scale(level: float) -> None:
     state = _state(RIGHT)
     information = state.information.copy()
     information[-1, -1] = level
-    assert 0.05 <= scale(replace(state, information=information), LAST) <= 2.0
+    assert 0.05 <= steepness(replace(state, information=information), LAST) <= 2.0
 
 
 @pytest.mark.parametrize("family", ["linear-regression", "multinomial-logistic", "gaussian-mean"])
 def test_where_information_does_not_follow_a_predictor_nothing_is_scaled(family: str) -> None:
-    assert scale(ended(Case(family, features=3), 30.0), 2) == 1.0
+    assert steepness(ended(Case(family, features=3), 30.0), 2) == 1.0
 
 
 def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,5 +101,5 @@ def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
         return divergence(posterior(case, run(plan, case.facts, oracle, rng, lambda _: None)), case.exact)
 
     scaled = np.array([nats(seed) for seed in range(5)])
-    monkeypatch.setattr("app.inference.surrogate.efficiency.scale", lambda state, turn: 1.0)
+    monkeypatch.setattr("app.inference.surrogate.efficiency.steepness", lambda state, turn: 1.0)
     assert np.exp(np.log(scaled / [nats(seed) for seed in range(5)]).mean()) < 0.67
