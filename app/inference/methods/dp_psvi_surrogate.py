@@ -31,7 +31,7 @@ from app.inference.protocol import (
     Pseudocoreset,
     Switch,
 )
-from app.inference.questions import BoundedScoreSum, InformationMomentSum, InformationSum, MomentSum
+from app.inference.questions import BoundedScoreSum, InformationMomentSum, InformationSum, LengthHistogram, MomentSum
 from app.inference.surrogate.bearing import bound_of
 from app.inference.surrogate.beginning import (
     QUESTIONS,
@@ -48,7 +48,7 @@ from app.inference.surrogate.declared import declared
 from app.inference.surrogate.guard import steadied
 from app.inference.surrogate.release import fitted, released
 from app.inference.surrogate.rounds import informed, scored
-from app.inference.surrogate.schedule import COLUMNWISE, LENGTHS_SHARE, UNRESOLVED, Schedule
+from app.inference.surrogate.schedule import COLUMNWISE, UNRESOLVED, Schedule
 from app.inference.surrogate.state import Setup, State
 from app.inference.surrogate.toward import follows, headed
 from app.privacy.events import GaussianEvent, PoissonSampledEvent
@@ -58,7 +58,7 @@ RATE = Parameter(
     "sampling_rate", "number", 0, 1, "Poisson sampling rate q of every question.", default=1.0, exclusive_minimum=True
 )
 _INFORMATION = frozenset({InformationSum.kind, InformationMomentSum.kind})
-_MOMENTS = frozenset({MomentSum.kind})
+_MOMENTS, _LENGTHS = frozenset({MomentSum.kind}), frozenset({LengthHistogram.kind})
 _WITHOUT_SLOPES = "; scores of rows that seem isotropic by noised answers"
 """What a plan says of clipping where it allows that; one that does not say so is carried out without."""
 
@@ -114,6 +114,7 @@ class DpPsviSurrogate:
             one_predictor=_one_predictor(problem),
             asked_information=_asked_share(plan, _INFORMATION),
             asked_moments=_asked_share(plan, _MOMENTS),
+            asked_lengths=_asked_share(plan, _LENGTHS),
         )
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
@@ -221,7 +222,7 @@ def _queries(setup: Setup) -> tuple[PlannedQuery, ...]:
 
     first, sums = lengths(setup, 1.0, squares=False), moments(setup, 1.0, 1.0)
     by_columns = columns(setup, 1.0, np.zeros(size), 1.0)
-    queries = [query(first.kind, first.length, LENGTHS_SHARE)] * 2 + [
+    queries = [query(first.kind, first.length, schedule.lengths_share)] * 2 + [
         query(sums.kind, sums.length, schedule.moments_share)
     ]
     for share in schedule.score_shares:

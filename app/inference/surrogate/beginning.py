@@ -12,7 +12,6 @@ from app.inference.surrogate.isotropy import Isotropic, Lengths, isotropic
 from app.inference.surrogate.memory import begun
 from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Population, clip_of, root_mean_square, scale_of
-from app.inference.surrogate.schedule import LENGTHS_SHARE
 from app.inference.surrogate.single_index import Labels
 from app.inference.surrogate.state import Setup, State
 from app.inference.surrogate.toward import TESTS
@@ -49,8 +48,8 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     if state.done < QUESTIONS - 1:
         squares = state.done == 1
         question = lengths(setup, state.scale, squares=squares)
-        counts = asked(oracle, question, schedule, LENGTHS_SHARE, 1.0)
-        noise = schedule.multiplier(LENGTHS_SHARE) / schedule.rate
+        counts = asked(oracle, question, schedule, schedule.lengths_share, 1.0)
+        noise = schedule.multiplier(schedule.lengths_share) / schedule.rate
         length = root_mean_square(counts, question.largest, noise)
         if squares:
             return replace(state, clip=clip_of(length))

@@ -1,8 +1,9 @@
 """Whether what a surrogate says of its own noise can be believed: from noised answers alone, false where they are mute.
 
-A label tells little of its parameter, whatever the row: stated nats are wrong by a factor at worst. What a number tells
-has no bound. If units are miscounted, a noise scale or a rate is not known yet, or the last steps still changed it, the
-information is wrong by any factor, and so are nats of noise that are measured by it. Five things must then hold:
+A label tells little of its parameter, whatever the row: stated nats are wrong by a factor at worst, wherever the number
+of units stands out of its noise. What a number tells has no bound. If units are miscounted, a noise scale or a rate is
+not known yet, or the last steps still changed it, the information is wrong by any factor, and so are nats of noise that
+are measured by it. Five things must then hold:
 
 - the number of units stands out of its noise;
 - noise moves the log of a row's information by little: that of a rate moves with the linear predictor, that of a noise
@@ -39,12 +40,12 @@ _OF_A_SCALE = 2.0
 
 
 def believable(state: State) -> bool:
-    """Whether nats mean what they say; always for labels."""
-    target = state.setup.design.target
-    if target is not None and target.type in LABELS:
-        return True
+    """Whether nats mean what they say; for labels, wherever the number of units is known at all."""
     if state.mode is None:
         return False
+    target = state.setup.design.target
+    if target is not None and target.type in LABELS:
+        return _uncounted(state) <= MOST_UNCOUNTED
     lately = [_change(state, state.theta - score.theta) for score in state.scores[-_LAST:]]
     return bool(
         _uncounted(state) <= (MOST_UNCOUNTED if state.setup.schedule.informed else MOST_UNCOUNTED_ALONE)

@@ -17,7 +17,7 @@ from app.inference.surrogate.population import Population
 
 _MOST_UNCERTAIN_VARIANCE = 0.5
 """Noise in a column's variance, relative to it."""
-_MOST_UNCERTAIN_BIN = 0.08
+_MOST_UNCERTAIN_BIN = 0.045
 """Noise in a bin of lengths, relative to the number of rows."""
 _DEVIATIONS = 3.0
 _MOST_MISFIT = 18.0

@@ -16,7 +16,9 @@ import numpy as np
 from app.inference.mechanisms import MAX_SCALE
 from app.inference.protocol import Array64
 
-LENGTHS_SHARE = 0.0005
+LENGTHS_SHARE, MOST_LENGTHS_SHARE = 0.0005, 0.02
+LENGTHS_NOISE = 0.05
+"""Noise in a bin of lengths, relative to the slots, beyond which bins are hardly seen, and get more than the least."""
 MOMENTS_SHARE, SEARCHING_MOMENTS_SHARE = 0.02, 0.05
 """More where matrices are clear and the way is long: wrong scales to begin with take rounds to mend."""
 INFORMATION_SHARE, CROWDED_INFORMATION_SHARE, QUIET_INFORMATION_SHARE = 0.2, 0.14, 0.17
@@ -47,8 +49,8 @@ class Schedule:
     ``informed``: whether information matrices are asked for, or known up to the number of units. ``units``: their
     noised number, once it is known; what is planned, rounds and shares, does not depend on it. ``one_predictor``:
     whether the information follows from one linear predictor, so that matrices of several rounds can be averaged.
-    ``asked_information`` and ``asked_moments``: the shares of each information matrix and of the moments, where a plan
-    fixed them already.
+    ``asked_information``, ``asked_moments`` and ``asked_lengths``: the shares of each such question, where a plan fixed
+    them already.
     """
 
     sigma: float
@@ -61,6 +63,7 @@ class Schedule:
     one_predictor: bool = False
     asked_information: float | None = None
     asked_moments: float | None = None
+    asked_lengths: float | None = None
 
     @property
     def effective_sigma(self) -> float:
@@ -114,10 +117,17 @@ class Schedule:
     def score_shares(self) -> Array64:
         """``(rounds,)``: what is left, growing, since late scores are asked closest to the mode."""
         growth = (1.5 + 0.04 * max(_ROUNDS_OF_GROWTH - self.rounds, 0)) ** np.arange(float(self.rounds))
-        left = (
-            1 - 2 * LENGTHS_SHARE - self.moments_share - (self.rounds * self.information_share if self.informed else 0)
-        )
+        matrices = self.rounds * self.information_share if self.informed else 0.0
+        left = 1 - 2 * self.lengths_share - self.moments_share - matrices
         return np.asarray(left * growth / growth.sum())
+
+    @property
+    def lengths_share(self) -> float:
+        """Of each histogram of lengths."""
+        if self.asked_lengths is not None:
+            return self.asked_lengths
+        share = (self.effective_sigma / (LENGTHS_NOISE * self.slots)) ** 2
+        return float(np.clip(share, LENGTHS_SHARE, MOST_LENGTHS_SHARE))
 
     @property
     def moments_share(self) -> float:

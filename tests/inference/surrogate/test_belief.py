@@ -10,7 +10,7 @@ import pytest
 from app.inference.surrogate import belief
 from app.inference.surrogate.belief import believable
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, ended
+from tests.inference.surrogate.tables import Case, Drawn, build, ended
 
 FAMILIES = ("linear-regression", "poisson-regression", "gaussian-mean", "logistic-regression")
 
@@ -72,5 +72,16 @@ def test_no_fault_is_believed(family: str, fault: Callable[[State], State]) -> N
     assert not believable(fault(_ended(family)))
 
 
-def test_labels_are_always_believed() -> None:
-    assert believable(_moved(_noisier(_ended("logistic-regression"), 1e4), 0.5))
+def test_labels_are_believed_wherever_units_are_counted() -> None:
+    state = _moved(_noisier(_ended("logistic-regression"), 1e4), 0.5)
+    assert believable(state)
+    assert not believable(replace(state, rows=1e-3 * state.rows))
+    assert not believable(replace(state, mode=None))
+
+
+@pytest.mark.parametrize("rows", [0, 20])
+def test_a_table_of_hardly_a_row_is_not_trusted(rows: int) -> None:
+    """Slots that turned out to be empty: what is released is noise, however sure its labels seem."""
+    case = Case(features=1, rows=rows, slots=4000)
+    for seed in range(5):
+        assert not build(case, case.plan(8.0), Drawn(seed), seed).diagnostics["trusted"]

@@ -38,7 +38,8 @@ def test_a_quote_and_a_mechanism_make_the_same_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("default", "earlier", "sigma"), [("QUIET_INFORMATION_SHARE", 0.5, 1.0), ("SEARCHING_MOMENTS_SHARE", 0.01, 20.0)]
+    ("default", "earlier", "sigma"),
+    [("QUIET_INFORMATION_SHARE", 0.5, 1.0), ("SEARCHING_MOMENTS_SHARE", 0.01, 20.0), ("LENGTHS_SHARE", 0.01, 1.0)],
 )
 def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(
     default: str, earlier: float, sigma: float, monkeypatch: pytest.MonkeyPatch
@@ -50,8 +51,12 @@ def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(
         plan = case.plan(sigma)
     assert plan.events != case.plan(sigma).events
     schedule = DpPsviSurrogate().init(plan, case.facts, np.random.default_rng(0)).setup.schedule
-    asked = schedule.moments_share if default.startswith("SEARCHING") else schedule.information_share * schedule.rounds
-    assert asked == pytest.approx(earlier)
+    asked = {
+        "QUIET_INFORMATION_SHARE": schedule.information_share * schedule.rounds,
+        "SEARCHING_MOMENTS_SHARE": schedule.moments_share,
+        "LENGTHS_SHARE": schedule.lengths_share,
+    }
+    assert asked[default] == pytest.approx(earlier)
     planned = [query.event for query in plan.queries if query.kind in {"moment_sum", "bounded_score_sum"}]
     for event, share in zip(planned, (schedule.moments_share, *schedule.score_shares), strict=True):
         assert isinstance(event, GaussianEvent)

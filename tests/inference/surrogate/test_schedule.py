@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.inference.surrogate.schedule import LENGTHS_SHARE, MOMENTS_SHARE, Schedule
+from app.inference.surrogate.schedule import LENGTHS_NOISE, LENGTHS_SHARE, MOMENTS_SHARE, MOST_LENGTHS_SHARE, Schedule
 from app.privacy.accounting import cost
 from app.privacy.events import GaussianEvent
 from tests.inference.surrogate.tables import Case
@@ -24,7 +24,7 @@ SCHEDULES = [
 def test_shares_sum_to_one_and_scores_grow(schedule: Schedule) -> None:
     shares = schedule.score_shares
     matrices = schedule.information_share * schedule.rounds if schedule.informed else 0
-    assert 2 * LENGTHS_SHARE + MOMENTS_SHARE + shares.sum() + matrices == pytest.approx(1, rel=1e-12)
+    assert 2 * schedule.lengths_share + MOMENTS_SHARE + shares.sum() + matrices == pytest.approx(1, rel=1e-12)
     assert len(shares) == schedule.rounds
     assert np.all(np.diff(shares) > 0)
 
@@ -43,6 +43,14 @@ def test_bounds_shrink_as_noise_grows_down_to_a_floor() -> None:
     assert quiet.information_bound(0) > loud.information_bound(0) >= louder.information_bound(0)
     assert louder.score_bound == pytest.approx(np.sqrt(1.5 * 10 / 10_000))
     assert louder.information_bound(0) == pytest.approx(1.9 * 10 / 10_000)
+
+
+def test_lengths_are_asked_for_until_bins_stand_out() -> None:
+    """Fewer slots need a larger share for the same bin; between limits."""
+    many, few, fewest = (Schedule(60.0, 1.0, slots, 10) for slots in (100_000, 20_000, 1_000))
+    assert many.lengths_share == LENGTHS_SHARE
+    assert few.multiplier(few.lengths_share) == pytest.approx(LENGTHS_NOISE * 20_000)
+    assert fewest.lengths_share == MOST_LENGTHS_SHARE
 
 
 def test_the_last_information_matrix_is_bounded_more_loosely() -> None:

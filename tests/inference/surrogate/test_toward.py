@@ -19,7 +19,7 @@ from app.inference.surrogate.toward import TESTS, follows
 from tests.inference.surrogate.tables import Case, Drawn, build, losses
 
 SIGMA = 95.0
-NORMAL = Case(design="normal", features=20, rows=60_000, slots=60_000, seed=3)
+NORMAL = Case(design="normal", features=20, rows=100_000, slots=100_000, seed=3)
 
 
 class Listening:
@@ -124,7 +124,7 @@ def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     case = replace(NORMAL, features=40)
 
     def nats() -> Array64:
-        plan = case.plan(60.0, size=50)
+        plan = case.plan(90.0, size=50)
         return np.array([losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(6)])
 
     followed = nats()
