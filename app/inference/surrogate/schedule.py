@@ -123,9 +123,11 @@ class Schedule:
 
     @property
     def lengths_share(self) -> float:
-        """Of each histogram of lengths."""
+        """Of each histogram of lengths; more than the least only where a search depends on columns' scales."""
         if self.asked_lengths is not None:
             return self.asked_lengths
+        if not (self.informed and self.one_predictor):
+            return LENGTHS_SHARE
         share = (self.effective_sigma / (LENGTHS_NOISE * self.slots)) ** 2
         return float(np.clip(share, LENGTHS_SHARE, MOST_LENGTHS_SHARE))
 
