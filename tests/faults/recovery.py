@@ -5,8 +5,6 @@ lives, then all workers, which are started again at once. What is printed are th
 process has claimed the job.
 """
 
-import os
-import signal
 import sys
 import tempfile
 import time
@@ -14,6 +12,7 @@ from pathlib import Path
 
 from app.db import make_engine
 from app.db.migrations import upgrade
+from tests.factories.processes import kill
 from tests.factories.servers import Postgres, Redis
 from tests.factories.worker import job_body
 from tests.faults.real import Kept, Real, until
@@ -31,8 +30,7 @@ def seconds_until_claimed(real: Real, dataset_id: str, whom: str, name: str) -> 
     attempt, killed = real.read(job_id).attempts, time.monotonic()
     busy = [worker for worker in real.workers if whom == "all workers" or at_work(worker)]
     for worker in busy or real.workers:
-        for pid in children(worker.process.pid) if whom == "child" else [worker.process.pid]:
-            os.kill(pid, signal.SIGKILL)
+        kill(children(worker.process.pid) if whom == "child" else [worker.process.pid])
     until(lambda: real.read(job_id).attempts > attempt or None, "it runs again")
     took = time.monotonic() - killed
     real.call("POST", f"/v1/jobs/{job_id}/cancel")

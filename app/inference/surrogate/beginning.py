@@ -75,11 +75,11 @@ def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
 
 def _bearing(state: State, population: Population, found: Moments) -> Bearing | None:
     setup = state.setup
-    if state.lengths is None or not conceivable(setup):
+    if state.lengths is None or not setup.bearings:
         return None
     rows = isotropic(population, found, state.lengths, setup.schedule.slots)
     width = setup.design.width
-    if rows is None or not setup.bearings or _pulled(setup, rows) > MOST_PULLED:
+    if rows is None or _pulled(setup, rows) > MOST_PULLED:
         return None
     return Bearing(rows, Labels(setup.model, width), np.zeros(width))
 

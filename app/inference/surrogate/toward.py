@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.inference.protocol import Array64, Oracle
+from app.inference.surrogate.bearing import Found
 from app.inference.surrogate.carrying import carried
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.scores import Score, combined
@@ -39,7 +40,7 @@ def headed(state: State, oracle: Oracle, turn: int) -> State:
         return replace(carried(state, start, prior), theta=start, step=start - state.theta, mode=None, bearing=None)
     there = carried(state, said.theta, prior)
     state = replace(state, bearing=replace(bearing, intercept=said.intercept))
-    state, scores = tested(state, there.information)
+    state, scores = _weighed(state, said, there.information)
     mode = combined(scores, there.information, state.setup.prior.precision(said.theta), state.population, 1)
     move, before = mode.mean - state.theta, state.mode.variance if state.mode else mode.variance
     surprise = float(move @ there.information @ move) / (len(move) * (mode.variance + before))
@@ -51,7 +52,11 @@ def tested(state: State, information: Array64) -> tuple[State, tuple[Score, ...]
     bearing, schedule = state.bearing, state.setup.schedule
     if bearing is None or not bearing.weight:
         return state, state.scores
-    said = bearing.found(schedule.effective_sigma, schedule.rate)
+    return _weighed(state, bearing.found(schedule.effective_sigma, schedule.rate), information)
+
+
+def _weighed(state: State, said: Found, information: Array64) -> tuple[State, tuple[Score, ...]]:
+    assert state.bearing is not None
     score = said.pulled(state.setup.prior, information).weighed(state.scores, information)
-    doubted = bearing.doubted or score.variance > (1 + MOST_ERROR) * said.variance
-    return replace(state, bearing=replace(bearing, doubted=doubted)), (score, *state.scores)
+    doubted = state.bearing.doubted or score.variance > (1 + MOST_ERROR) * said.variance
+    return replace(state, bearing=replace(state.bearing, doubted=doubted)), (score, *state.scores)
