@@ -104,8 +104,10 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check all chains, balances, certificates and representations; exit status 1 if anything does not hold."""
+    settings = load_settings(data_dir=data_dir)
     with explained():
-        verification.report(load_settings(data_dir=data_dir), storage=storage, mark=mark, as_json=as_json)
+        installation.check_exists(settings)
+        verification.report(settings, storage=storage, mark=mark, as_json=as_json)
 
 
 @cli.command()
@@ -116,16 +118,19 @@ def reconcile(
     ] = False,
 ) -> None:
     """Charge to a restored database what its high-water mark knows to be spent. Never refunds anything."""
+    settings = load_settings(data_dir=data_dir)
     with explained():
-        done = installation.reconcile(load_settings(data_dir=data_dir), adopt=adopt)
+        installation.check_exists(settings)
+        done = installation.reconcile(settings, adopt=adopt)
     typer.echo("\n".join(f"{each.account_id}: {each.outcome}" for each in done) or "nothing to do")
 
 
 @cli.command()
 def admin_key(file: Path, data_dir: DataDir = None) -> None:
     """Create an admin key and write it to FILE, which must not exist; to standard output for `-`."""
+    settings = load_settings(data_dir=data_dir)
     with explained():
-        settings = load_settings(data_dir=data_dir)
+        installation.check_exists(settings)
         if str(file) == "-":
             typer.echo(installation.new_admin_key(settings))
         elif not installation.write_admin_key(settings, file):

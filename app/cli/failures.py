@@ -47,6 +47,10 @@ def load_settings(**overrides: Any) -> Settings:
     if unknown := sorted(name for name in ours if name.upper() not in _KNOWN):
         warn(f"ignoring {', '.join(unknown)}: no such setting")
     try:
-        return Settings(**{name: value for name, value in overrides.items() if value is not None})
+        settings = Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:
         fail(f"these settings are not valid: {invalid_names(error)}", MISUSED)
+    with explained():
+        if settings.data_dir.is_file():
+            fail(f"{settings.data_dir} is a file; --data-dir names a folder", MISUSED)
+    return settings

@@ -45,6 +45,19 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def alone(folder: Path) -> AbstractContextManager[None]:
+    """Hold the folder if there is one; none is made."""
+    return locked(folder) if folder.is_dir() else nullcontext()
+
+
+def check_exists(settings: Settings) -> None:
+    """End the command where neither keys nor a local database lie: what is there to look at has a mistyped folder."""
+    url = make_url(settings.database_url)
+    local = url.get_backend_name() == "sqlite" and url.database is not None
+    if local and not (settings.keys_dir.exists() or Path(str(url.database)).exists()):
+        fail(f"there is no installation in {settings.data_dir}; --data-dir names the folder of one")
+
+
 def migrate(settings: Settings) -> None:
     """Bring the database to the newest revision, and what an older version stored to where it belongs now."""
     _make_database_folder(settings.database_url)
@@ -90,7 +103,7 @@ def rotate_ledger_key(settings: Settings) -> str:
     keys.create_keys(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
     try:
-        with _alone(settings.data_dir), database.write() as tx:
+        with alone(settings.data_dir), database.write() as tx:
             ledger, _ = _ledger(settings)
             ledger.check_mark(tx)
             cutoff: Cutoff = {"checkpoint": ledger.newest_checkpoint(tx), "audit": chain.settled(tx)}
@@ -109,10 +122,6 @@ def _ledger(settings: Settings) -> tuple[Ledger, Signer]:
     held = keys.load_api_keys(settings.keys_dir)
     signer = Signer(held.ledger_seed, held.ledger_retired, held.ledger_until)
     return Ledger(signer, settings.max_epsilon, Mark(open_marks(settings.mark_url), signer)), signer
-
-
-def _alone(folder: Path) -> AbstractContextManager[None]:
-    return locked(folder) if folder.is_dir() else nullcontext()
 
 
 def create_keys(settings: Settings, share: Path | None = None) -> Path:

@@ -20,7 +20,9 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
     """Prepare the folder, then keep API and worker running until a signal."""
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # inherited: no process of ours leaves its memory on disk
-    with installation.locked(settings.data_dir), listen(host, port) as listener:
+    with installation.alone(settings.data_dir):  # who runs on the folder holds the port, too: that is said first
+        listener = listen(host, port)
+    with listener, installation.locked(settings.data_dir):
         installation.migrate(settings)
         share = installation.create_keys(settings)
         if bootstrap_key is not None:

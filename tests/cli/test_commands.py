@@ -199,6 +199,36 @@ def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
     assert ended.exit_code == 1
     assert f"listens on 127.0.0.1 port {port} already; choose another port with --port" in ended.output
     assert len(ended.output.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command", [["verify"], ["admin-key", "keys/admin.key"], ["reconcile"]], ids=lambda each: each[0]
+)
+@pytest.mark.parametrize("there", [False, True], ids=["absent", "another"])
+def test_a_mistyped_folder_holds_no_installation_and_stays_as_it_is(
+    command: list[str], there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "dta"
+    if there:
+        folder.mkdir()
+    before = list(tmp_path.rglob("*"))
+    ended = RUNNER.invoke(cli, [*command, "--data-dir", "dta"])
+    assert ended.exit_code == 1
+    assert ended.output == f"corevaultd: there is no installation in {folder}; --data-dir names the folder of one\n"
+    assert list(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "command", [["up", "--port", "0"], ["migrate"], ["keys"], ["verify"]], ids=lambda each: each[0]
+)
+def test_a_file_is_no_folder_for_an_installation(command: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "README.md"
+    file.write_text("mine")
+    ended = RUNNER.invoke(cli, [*command, "--data-dir", str(file)])
+    assert ended.exit_code == 2
+    assert ended.output == f"corevaultd: {file} is a file; --data-dir names a folder\n"
 
 
 def test_a_folder_in_use_is_refused_and_left_without_a_lock_file(tmp_path: Path) -> None:
