@@ -10,6 +10,7 @@ from sqlalchemy import make_url
 
 from app.audit import chain
 from app.audit.journal import record_command
+from app.auth import repository
 from app.auth.service import Keys
 from app.cli.failures import fail
 from app.cli.relocation import sort_into_areas
@@ -161,6 +162,16 @@ def write_admin_key(settings: Settings, file: Path) -> bool:
         file.unlink()
         raise
     return True
+
+
+def has_keys(settings: Settings) -> bool:
+    """Whether there is any API key that was not revoked."""
+    database = Database(make_engine(settings.database_url))
+    try:
+        with database.read() as session:
+            return repository.count(session) > 0
+    finally:
+        database.dispose()
 
 
 def holds_admin_key(settings: Settings, file: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shlex
 import socket
 import sys
 from pathlib import Path
@@ -28,6 +29,8 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
         if bootstrap_key is not None:
             _bootstrap(settings, bootstrap_key)
         typer.echo(f"Corevault answers on {address_of(listener, settings)}; its data lies in {settings.data_dir}")
+        if settings.oidc_issuer is None and not installation.has_keys(settings):
+            typer.echo(f"nobody can sign in yet: {_admin_key_command(settings, Path('admin.key'))}", err=True)
         try:
             supervise((api_child(settings, listener, share), worker_child(settings)))
         finally:
@@ -39,7 +42,14 @@ def _bootstrap(settings: Settings, file: Path) -> None:
     if installation.write_admin_key(settings, file) or installation.holds_admin_key(settings, file):
         typer.echo(f"{file} holds an administrator's key", err=True)
     else:
-        warn(f"{file} exists but is no valid admin key here, and none was created; `corevaultd admin-key` creates one")
+        remedy = _admin_key_command(settings, file.with_name(f"new-{file.name}"))
+        warn(f"{file} exists but is no valid admin key here, and none was created: {remedy}")
+
+
+def _admin_key_command(settings: Settings, file: Path) -> str:
+    """What to type for an administrator's key of this very installation, in a file that is not there yet."""
+    command = ("corevaultd", "admin-key", str(file), "--data-dir", str(settings.data_dir))
+    return f"`{shlex.join(command)}` creates an administrator's key"
 
 
 def api_child(settings: Settings, listener: socket.socket, keys_dir: Path) -> Child:

@@ -1,5 +1,6 @@
 """The commands that need no second process."""
 
+import shlex
 import socket
 from pathlib import Path
 
@@ -188,6 +189,29 @@ def test_up_says_that_a_key_file_of_another_installation_opens_nothing(
     assert f"{file} exists but is no valid admin key here" in ended.stderr
     assert "holds" not in ended.output
     assert _admins(Settings(data_dir=tmp_path / "other")) == []
+    assert RUNNER.invoke(cli, _remedy(ended.stderr)).exit_code == 0
+    assert [key.role for key in _admins(Settings(data_dir=tmp_path / "other"))] == ["admin"]
+
+
+def _remedy(said: str) -> list[str]:
+    """The arguments of the command that a message suggests, as a shell would take them."""
+    command, *arguments = shlex.split(said.split("`")[1])
+    assert command == "corevaultd"
+    return arguments
+
+
+def test_up_says_how_to_get_an_administrator_until_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(up, "supervise", lambda children: None)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["up", "--port", "0", "--data-dir", "a folder"]
+    said = RUNNER.invoke(cli, arguments).stderr
+    assert said.startswith("nobody can sign in yet: ")
+    assert len(said.splitlines()) == 1
+    assert RUNNER.invoke(cli, _remedy(said)).exit_code == 0
+    assert (tmp_path / "admin.key").read_text().startswith("cv_")
+    assert RUNNER.invoke(cli, arguments).stderr == ""
 
 
 def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
