@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 
 from app.errors import InvalidRequest
 from app.inference import registry
@@ -56,13 +57,19 @@ class NoiseCache:
             return known[0]
         try:
             found = calibrate(events, epsilon, delta)
-        except Unreachable:
-            raise InvalidRequest.at("/privacy/epsilon", "no amount of noise reaches this target") from None
+        except Unreachable as refusal:
+            raise InvalidRequest.at("/privacy/epsilon", _advice(refusal.least)) from None
         with self._lock:
             self._found[key] = found, events(found)
             if len(self._found) > _CACHED:
                 self._found.popitem(last=False)
         return found
+
+
+def _advice(least: float) -> str:
+    """What to ask for instead of a target below ``least``, which declared facts and the request decide alone."""
+    enough = Context(prec=2, rounding=ROUND_CEILING).create_decimal(least)
+    return f"Use a number of at least {enough:f}: at the dataset's delta no amount of noise makes this job cost less."
 
 
 def charge_of(plan: MechanismPlan) -> Charge:

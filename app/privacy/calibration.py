@@ -20,7 +20,11 @@ _COARSE = (2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 14.0, 18.0, 23.0, 29.0, 36.0, 45.0, 56
 
 
 class Unreachable(ValueError):
-    """No noise multiplier between LEAST_NOISE and MOST_NOISE reaches the target."""
+    """No noise multiplier between LEAST_NOISE and MOST_NOISE reaches the target; the most noise costs ``least``."""
+
+    def __init__(self, reason: str, least: float = math.inf) -> None:
+        super().__init__(reason)
+        self.least = least
 
 
 def calibrate(plan: Plan, target: float, delta: float) -> float:
@@ -35,8 +39,9 @@ def calibrate(plan: Plan, target: float, delta: float) -> float:
     """
     if not (math.isfinite(target) and target > 0):
         raise Unreachable("a target is a positive finite epsilon")
-    if cost(plan(MOST_NOISE), delta) > target:
-        raise Unreachable("no noise is large enough")
+    least = cost(plan(MOST_NOISE), delta)
+    if least > target:
+        raise Unreachable("no noise is large enough", least)
     search = _Search(plan, target, delta)
     noise = search.least_noise(search.best_for_gaussians(), MOST_NOISE)
     for orders in (_COARSE, ORDERS):

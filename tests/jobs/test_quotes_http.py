@@ -58,6 +58,23 @@ def test_a_target_costs_at_most_itself_and_nearly_all_of_it(
         assert epsilon * (1 - 1e-4) <= quote["cost"]["epsilon"] <= epsilon
 
 
+@pytest.mark.parametrize("method", ["dp-psvi", "dp-psvi-surrogate", "dp-vi"])
+def test_a_target_out_of_reach_is_answered_with_the_least_one_that_works(
+    api: httpx.Client, analyst: rows.Key, dataset_id: str, method: str
+) -> None:
+    """W3: declared facts and the request decide it, no row."""
+
+    def quote(epsilon: float) -> httpx.Response:
+        body = job_body(dataset_id, method=method, privacy={"epsilon": epsilon}, parameters={})
+        return api.post("/v1/quotes", json=body, headers=analyst.headers)
+
+    fault = problem(quote(1e-6), 422, "invalid_request")["errors"][0]
+    assert fault["pointer"] == "/privacy/epsilon"
+    least = float(fault["message"].split("at least ")[1].split(":")[0])
+    assert quote(least).status_code == 200
+    assert quote(least * 0.9).status_code == 422
+
+
 def test_a_job_for_the_whole_limit_is_admitted_on_a_fresh_account(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:

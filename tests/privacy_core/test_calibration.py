@@ -86,8 +86,9 @@ def test_a_target_that_the_most_noise_just_meets_is_met() -> None:
     plan = _plan(1.0, 2**40)
     least = cost(plan(MOST_NOISE), DELTA)
     assert calibrate(plan, least, DELTA) == pytest.approx(MOST_NOISE, rel=1e-6)
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unreachable) as refusal:
         calibrate(plan, least * (1 - 1e-6), DELTA)
+    assert refusal.value.least == least
 
 
 def test_a_generous_target_stops_at_the_least_noise() -> None:
