@@ -3,6 +3,7 @@
 A caller's own text never enters a fault: an unknown member, or a key of a free-form object, points to its parent.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -50,6 +51,7 @@ MESSAGES: Final[Mapping[str, str]] = {
     "datetime_from_date_parsing": "Use an RFC 3339 time, as in 2030-01-31T12:00:00Z.",
     "timezone_aware": "Use an RFC 3339 time with its offset, as in 2030-01-31T12:00:00Z.",
 }
+_ONE: Final = re.compile(r"\b1 (character|item)s\b")
 
 
 def body_faults(errors: Sequence[Mapping[str, Any]], document: object, known: frozenset[str]) -> tuple[Fault, ...]:
@@ -75,7 +77,7 @@ def message(error: Mapping[str, Any]) -> str:
     if error["type"] == CUSTOM:
         return str(error["msg"])
     template = MESSAGES.get(error["type"], FALLBACK)
-    return template.format_map(error.get("ctx", {}))
+    return _ONE.sub(r"1 \1", template.format_map(error.get("ctx", {})))
 
 
 def pointer(location: Sequence[str | int], document: object, known: frozenset[str]) -> str:

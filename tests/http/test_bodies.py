@@ -57,6 +57,18 @@ def test_faults_point_to_known_members_and_quote_nobody(
 
 
 @pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"name": ""}, "Use at least 1 character."),
+        ({"name": "a" * 11}, "Use at most 10 characters."),
+        ({"shapes": [{"kind": "square", "side": 1}] * 4}, "Use at most 3 items."),
+    ],
+)
+def test_one_is_singular(drawings: httpx.Client, owner: rows.Key, body: object, message: str) -> None:
+    assert [fault["message"] for fault in _send(drawings, owner, json.dumps(body)).json()["errors"]] == [message]
+
+
+@pytest.mark.parametrize(
     ("content", "pointer"),
     [
         ('{"shapes": [{"kind": "circle", "radius": NaN}]}', "/shapes/0/radius"),
