@@ -44,7 +44,7 @@ class Forbidden(CorevaultError):
 
 class NotFound(CorevaultError):
     code = "not_found"
-    default = "There is nothing here that your key may see."
+    default = "There is nothing here that you may see. Public releases need no API key; all else needs one that may."
 
 
 class MethodNotAllowed(CorevaultError):

@@ -55,6 +55,20 @@ def test_anyone_reads_a_public_release(api: httpx.Client, release_id: str) -> No
     assert api.get(release["links"]["certificate"]).json() == release["certificate"]
 
 
+def test_what_is_said_of_a_release_that_is_not_there_is_said_of_a_hidden_one_and_asks_nobody_for_a_key(
+    house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key
+) -> None:
+    """W3: and neither tells which of them exists."""
+    hidden, absent = released(house, owner, releases_public=False), "rel_01jd0000000000000000000000"
+    told = set()
+    for headers in ({}, analyst.headers):
+        for release_id in (hidden, absent):
+            answer = problem(api.get(f"/v1/releases/{release_id}", headers=headers), 404, "not_found")
+            told.add(answer["detail"])
+    assert len(told) == 1
+    assert "Public releases need no API key" in told.pop()
+
+
 @pytest.mark.parametrize(("covariance", "member"), [("fisher", "covariance"), ("mean-field", "variance")])
 def test_a_method_that_finds_a_posterior_states_it_under_the_certificate(
     house: House, api: httpx.Client, owner: rows.Key, covariance: str, member: str
