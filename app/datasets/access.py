@@ -4,15 +4,13 @@ from app.auth.caller import Caller
 from app.context import seen
 from app.datasets import repository
 from app.datasets.models import Dataset
+from app.datasets.remedies import REMEDIES
 from app.db import ReadSession, WriteSession
 from app.errors import Forbidden, NotFound, StateConflict
 
 OVERSEERS = frozenset({"admin", "auditor"})
 _NOT_READY = "The dataset has no content that is ready; its owner can see why."
-_WHY_NOT_READY = {
-    "received": "The upload is still being read; ask again once the dataset's status is 'ready'.",
-    "rejected": "The last upload was rejected; 'content.rejection' of the dataset says why. Upload a mended file.",
-}
+_STILL_READ = "The upload is still being read; ask again once the dataset's status is 'ready'."
 _NOTHING_UPLOADED = "Nothing was uploaded yet; the dataset needs a content first."
 
 
@@ -72,7 +70,11 @@ def why_not_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> str
     if not oversees(caller, dataset):
         return _NOT_READY
     newest = repository.latest(session, [dataset.id]).get(dataset.id)
-    return _NOTHING_UPLOADED if newest is None else _WHY_NOT_READY.get(newest.status, _NOT_READY)
+    if newest is None:
+        return _NOTHING_UPLOADED
+    if newest.status != "rejected":
+        return _STILL_READ
+    return f"The last upload was rejected: {newest.rejection}. {REMEDIES[str(newest.rejection)]}"
 
 
 def visible_to(caller: Caller) -> str | None:

@@ -78,6 +78,7 @@ FAULTS = {
     "utf-16": ("a,b\n1,2\n".encode("utf-16"), "malformed"),
     "latin-1 header": ("a,b,ä\n1,2,3\n".encode("latin-1"), "malformed"),
     "binary": (b"PAR1\x00\x00\xff\xfe", "malformed"),
+    "zip": (b"PK\x03\x04\x14\n\x00\x00", "malformed"),
     "open quote": (b'a,b\n1,2\n3,"4\n5,6\n', "malformed"),
     "open quote in a header": (b'a,"b\n1,2\n', "malformed"),
     "endless row": (b"a,b\n1," + b"9" * (20 << 20), "malformed"),

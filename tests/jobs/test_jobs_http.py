@@ -7,7 +7,9 @@ import httpx
 import pytest
 from sqlalchemy import delete, update
 
+from app.datasets.ingestion import Rejection
 from app.datasets.models import Content, Dataset
+from app.datasets.remedies import REMEDIES
 from app.db import Together, WriteSession, now
 from tests.factories import rows
 from tests.factories.datasets import problem
@@ -172,6 +174,18 @@ def test_a_dataset_that_is_not_ready_takes_no_jobs(
         answer = api.post(path, json=job_body(dataset_id), headers=owner.headers)
         problem(answer, 409, "state_conflict")
         assert says in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("rejection", Rejection)
+def test_the_owner_of_a_rejected_file_is_told_what_to_do(
+    house: House, api: httpx.Client, owner: rows.Key, rejection: Rejection
+) -> None:
+    """W3: by the code that the owner sees anyway, and nothing else."""
+    dataset_id = house.ready_dataset(owner)
+    with house.database.write() as tx:
+        tx.execute(update(Content).values(status="rejected", rejection=rejection))
+    detail = problem(api.post("/v1/quotes", json=job_body(dataset_id), headers=owner.headers), 409, "state_conflict")
+    assert detail["detail"] == f"The last upload was rejected: {rejection}. {REMEDIES[rejection]}"
 
 
 def test_how_an_upload_fared_is_the_owners_to_know(

@@ -27,6 +27,7 @@ READ_BYTES = 1 << 20
 PIECE_ROWS = 65_536
 HEADER_BYTES = 1 << 20  # the longest header: thousands of names of 63 characters
 END = "\0" + "," * 10_000
+ZIP = b"PK\x03\x04"  # as workbooks begin, and no name of a column: it lacks no column, it is no CSV
 
 
 def _as_nul(error: UnicodeError) -> tuple[str, int]:
@@ -140,7 +141,10 @@ def csv_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iter
 
 def _check_first_line(source: Plaintext, columns: Sequence[Column]) -> None:
     """The header's faults, found before a parser makes room for as many columns as a hostile line has commas."""
-    start = _Utf8(io.BytesIO(source.read(HEADER_BYTES)))
+    head = source.read(HEADER_BYTES)
+    if head.startswith(ZIP):
+        raise FileFault("malformed")
+    start = _Utf8(io.BytesIO(head))
     text = start.read().decode()
     source.seek(0)
     if start.blank:

@@ -60,12 +60,14 @@ class WaitTimeout(CorevaultError):
 
 
 _REMEDIES: Mapping[str, str] = {
-    "malformed": "send UTF-8 CSV with a header and commas, Parquet or an Arrow stream, not compressed as a whole",
+    "malformed": "send UTF-8 CSV with commas and a header that names each column once, Parquet or an Arrow stream; no "
+    "Excel workbook, and nothing that is compressed as a whole",
     "empty": "it has no rows below the header",
     "missing_column": "the header must name every declared column as declared, with commas in between",
     "unknown_column": "it has a column that is not declared (perhaps a data frame's index); leave it out",
     "too_large": "it is larger than the server takes",
-    "too_many_units": "it holds more units than the dataset has slots",
+    "too_many_units": "it holds more units than the declared slots, which never change: create a new dataset with more "
+    "slots for the same population, and upload it there",
     "duplicate_content": "the same bytes are the content of another population; name that one as the population",
     "digest_mismatch": "its bytes changed on the way; upload it again",
 }
