@@ -47,7 +47,7 @@ def refusal(console: Console, error: BudgetExceeded) -> None:
 
 
 def _figure(value: object) -> str:
-    epsilon = value.get("epsilon") if isinstance(value, dict) else value
+    epsilon = getattr(value, "epsilon", value)
     return f"ε = {epsilon:.3f}" if isinstance(epsilon, int | float) else "?"
 
 

@@ -1,8 +1,11 @@
 """Every stable code comes back as its class, with all that the problem details say."""
 
+from typing import Any
+
 import corevault
 import httpx
 import pytest
+from corevault import Cost
 from corevault.errors import BY_CODE, ApiError
 
 from app.datasets.ingestion import Rejection
@@ -61,6 +64,18 @@ def test_budget_exceeded_has_the_figures() -> None:
     error = caught.value
     assert (error.requested, error.epsilon_after, error.limit, error.remaining) == (0.5, 2.2, 2.0, 0.25)
     assert len(script.seen) == 1
+
+
+def test_figures_of_two_parts_are_costs_as_in_a_budget() -> None:
+    sizes = {"requested": 0.5, "limit": 2, "remaining": 0.25}
+    pairs: dict[str, Any] = {name: {"epsilon": size, "delta": 1e-6} for name, size in sizes.items()}
+    script = Script([problem(409, "budget_exceeded", epsilon_after=2.2, **pairs)])
+    with script.client() as client, pytest.raises(corevault.BudgetExceeded) as caught:
+        client.me()
+    error = caught.value
+    assert (error.requested, error.limit) == (Cost(epsilon=0.5, delta=1e-6), Cost(epsilon=2.0, delta=1e-6))
+    assert error.remaining.epsilon == 0.25
+    assert "remaining: {'epsilon': 0.25, 'delta': 1e-06}" in str(error)
 
 
 def test_a_code_from_the_future_stays_an_api_error() -> None:

@@ -156,8 +156,8 @@ class OffsetMismatch(ApiError):
 class BudgetExceeded(ApiError):
     """The budget does not cover the job; no balance has changed.
 
-    ``requested``, ``epsilon_after``, ``limit`` and ``remaining`` are the figures as the server gives
-    them: a number, or ``{"epsilon", "delta"}``.
+    ``requested``, ``limit`` and ``remaining`` are a ``Cost`` each, ``epsilon_after`` is a number; what the server
+    gives otherwise stays as it is.
     """
 
     CODE = "budget_exceeded"
@@ -170,7 +170,7 @@ class BudgetExceeded(ApiError):
     @property
     def requested(self) -> Any:
         """What the job would cost alone."""
-        return self.members.get("requested")
+        return self._figure("requested")
 
     @property
     def epsilon_after(self) -> Any:
@@ -180,12 +180,18 @@ class BudgetExceeded(ApiError):
     @property
     def limit(self) -> Any:
         """The account's limit."""
-        return self.members.get("limit")
+        return self._figure("limit")
 
     @property
     def remaining(self) -> Any:
         """The largest single full-batch job that would still be admitted."""
-        return self.members.get("remaining")
+        return self._figure("remaining")
+
+    def _figure(self, name: str) -> Any:
+        from corevault.replies.dataset import Cost  # noqa: PLC0415 - replies know these errors
+
+        given = self.members.get(name)
+        return Cost.from_json(given) if isinstance(given, dict) and {"epsilon", "delta"} <= given.keys() else given
 
 
 class PreconditionFailed(ApiError):
