@@ -10,7 +10,7 @@ from corevault import VerificationError, verify_release
 from corevault._digest import of_bytes
 from nacl.signing import SigningKey as Ed25519
 
-from tests.client.fake import Published, Script
+from tests.client.fake import Published, Script, ok
 
 
 def test_an_honest_release_is_verified() -> None:
@@ -28,6 +28,20 @@ def test_a_pinned_key_outweighs_what_the_server_publishes() -> None:
     release, certificate, points, keys = Published().parts()
     with pytest.raises(VerificationError, match="not among the trusted"):
         verify_release(release, certificate, points, published=keys, pinned=[Published().public_key])
+
+
+def test_a_list_that_pins_nothing_is_refused_before_anything_is_fetched() -> None:
+    release, certificate, points, keys = Published().parts()
+    script = Script([ok({})])
+    with script.client() as client:
+        for trust in (client.releases.verify, client.releases.download):
+            with pytest.raises(ValueError, match="pins no key"):
+                trust(release, pinned_keys=[])
+            with pytest.raises(TypeError, match="list"):
+                trust(release, pinned_keys=Published().public_key)
+    assert not script.seen
+    with pytest.raises(ValueError, match="pins no key"):
+        verify_release(release, certificate, points, published=keys, pinned=iter(()))
 
 
 def test_a_statement_changed_after_signing() -> None:

@@ -42,20 +42,32 @@ def verify_release(
     points: Iterable[Points],
     *,
     published: Iterable[SigningKey] = (),
-    pinned: Iterable[str] = (),
+    pinned: Iterable[str] | None = None,
 ) -> Mapping[str, Any]:
     """The verified statement, or ``VerificationError`` with the sentence that says what does not hold.
 
-    ``pinned`` are base64 public keys that the caller trusts: where there are any, ``published`` ones do not count.
+    ``pinned`` are base64 public keys that the caller trusts: where they are given, ``published`` ones do not count.
+    Raises ``ValueError`` for an empty list of them, which would trust whom it was meant to guard against.
     """
-    pins = tuple(pinned)
-    trusted = pins or tuple(key.public_key for key in published if key.use == "release" and _is_ed25519(key))
+    trusted = pins_of(pinned) or tuple(key.public_key for key in published if key.use == "release" and _is_ed25519(key))
     verify_signature(certificate, trusted)
     _verify_subject(release, certificate.statement)
     _verify_promise(release, certificate.statement)
     for representation in points:
         verify_points(representation, certificate.statement)
     return certificate.statement
+
+
+def pins_of(pinned: Iterable[str] | None) -> tuple[str, ...] | None:
+    """The pinned keys; None where none are given. Raises ``ValueError`` for an empty list, ``TypeError`` for text."""
+    if pinned is None:
+        return None
+    if isinstance(pinned, str):
+        raise TypeError("Pin a list of public keys (base64 text), also for one.")
+    pins = tuple(pinned)
+    if not pins:
+        raise ValueError("An empty list pins no key; leave it out to trust the keys that the server publishes.")
+    return pins
 
 
 def _is_ed25519(key: SigningKey) -> bool:

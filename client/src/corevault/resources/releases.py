@@ -11,7 +11,7 @@ from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease, from_npz
 from corevault.replies.dataset import Dataset
 from corevault.replies.key import SigningKey
 from corevault.replies.release import Certificate, Points, Release
-from corevault.verification import FORMATS, verify_release
+from corevault.verification import FORMATS, pins_of, verify_release
 
 _UNTRUSTED = (
     "This release says that it should not be used as a posterior (trusted: false). Its diagnostics say why; more "
@@ -59,29 +59,32 @@ class Releases:
         return fetch_page(self._http, "/v1/keys", SigningKey, {})
 
     def verify(
-        self, release: str | Release, *, pinned_keys: Iterable[str] = (), formats: Iterable[str] = FORMATS
+        self, release: str | Release, *, pinned_keys: Iterable[str] | None = None, formats: Iterable[str] = FORMATS
     ) -> Mapping[str, Any]:
         """Downloads ``formats`` and verifies them with the certificate; returns the verified statement.
 
         The keys that the server publishes vouch for its certificates only as far as the connection does;
-        ``pinned_keys`` (base64, got elsewhere) vouch for them whoever serves them. Raises ``VerificationError``.
+        ``pinned_keys`` (base64, got elsewhere) vouch for them whoever serves them. Raises ``VerificationError``,
+        and ``ValueError`` for an empty list of pinned keys.
         """
+        pins = pins_of(pinned_keys)
         known = release if isinstance(release, Release) else self.get(release)
         points = [self.points(known.id, name) for name in formats]
-        return self._verify(known, points, tuple(pinned_keys))
+        return self._verify(known, points, pins)
 
-    def download(self, release: str | Release, *, pinned_keys: Iterable[str] = ()) -> Pseudocoreset:
+    def download(self, release: str | Release, *, pinned_keys: Iterable[str] | None = None) -> Pseudocoreset:
         """The points, verified; raises ``VerificationError`` as ``verify`` does.
 
         Warns with ``UntrustedRelease`` where the release says that it should not be used as a posterior.
         """
+        pins = pins_of(pinned_keys)
         known = release if isinstance(release, Release) else self.get(release)
         points = self.points(known.id, "npz")
-        self._verify(known, [points], tuple(pinned_keys))
+        self._verify(known, [points], pins)
         if known.trusted is False:
             warnings.warn(_UNTRUSTED, UntrustedRelease, stacklevel=2)
         return from_npz(known, points.content)
 
-    def _verify(self, release: Release, points: Iterable[Points], pinned: tuple[str, ...]) -> Mapping[str, Any]:
+    def _verify(self, release: Release, points: Iterable[Points], pinned: tuple[str, ...] | None) -> Mapping[str, Any]:
         published = () if pinned else self.signing_keys()
         return verify_release(release, self.certificate(release.id), points, published=published, pinned=pinned)
