@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from corevault._arguments import what_came
+
 if TYPE_CHECKING:
     from corevault.schema import Column
 
@@ -45,7 +47,11 @@ class TableCheck:
 
 def check_table(columns: "Sequence[Column]", frame: pd.DataFrame) -> TableCheck:
     """The counts for ``frame`` as it would be uploaded, as CSV."""
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"Give a DataFrame, as pandas.read_csv makes one of a file; {what_came(frame)}.")
     declared, present = [column.name for column in columns], [str(name) for name in frame.columns]
+    if len(set(present)) < len(present):
+        raise ValueError("A column name appears twice in the table; name each column once.")
     null = np.zeros(len(frame), dtype=bool)
     checks: dict[str, ColumnCheck] = {}
     for column in columns:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import httpx
 
+from corevault._arguments import as_json
 from corevault._retry import RetryPolicy, parse_retry_after
 from corevault.errors import ApiError, ConnectionFailed, RateLimited, UnexpectedReply, api_error
 
@@ -61,12 +62,12 @@ class Http:
         if not _VISIBLE.fullmatch(key):
             raise ValueError("idempotency_key must be visible ASCII characters, at least one.")
         headers = {"Idempotency-Key": key}
-        request = self._client.build_request("POST", path, json=body, headers=headers)
+        request = self._client.build_request("POST", path, json=as_json(body), headers=headers)
         return decode(self.send(request, repeatable=True))
 
     def once(self, method: str, path: str, body: object = None) -> Any:
         """The decoded JSON of a call that is never repeated."""
-        return decode(self.send(self._client.build_request(method, path, json=body), repeatable=False))
+        return decode(self.send(self._client.build_request(method, path, json=as_json(body)), repeatable=False))
 
     def put_stream(self, path: str, chunks: Iterator[bytes], headers: Mapping[str, str]) -> Any:
         """PUTs a body chunk by chunk; once, since a stream cannot be assumed to start again."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corevault._arguments import what_came
 from corevault.replies._decode import Reply
 
 Array = NDArray[np.float64]
@@ -35,7 +36,7 @@ class DesignColumn(Reply):
             return np.full(rows, float(self.transform["value"]))
         if self.source is None or kind not in ("affine", "indicator"):
             raise ValueError(f"This version cannot compute the design column {self.name!r}.")
-        values = np.asarray(table[self.source])
+        values = _cells(table, self.source)
         if kind == "indicator":
             return self._indicator(values)
         return self._affine(values)
@@ -60,10 +61,20 @@ def design_matrix(design: Sequence[DesignColumn], table: Table) -> Array:
     Values out of the declared bounds are clamped, as the vault does. The design does not name the
     reference category, so a category that was never declared counts as the reference.
 
-    Raises ``ValueError`` for missing values, ``KeyError`` for a column that the table lacks.
+    Raises ``ValueError`` for missing values, ``KeyError`` for a column that the table lacks, ``TypeError`` for what is
+    no table.
     """
     sources = [column.source for column in design if column.source is not None]
     if not sources:
         raise ValueError("The design has no column that comes from the table, so its rows cannot be counted.")
-    rows = len(np.asarray(table[sources[0]]))
+    rows = len(_cells(table, sources[0]))
     return np.column_stack([column.apply(table, rows) for column in design])
+
+
+def _cells(table: Table, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(table[name])
+    except KeyError:
+        raise KeyError(f"The table has no column {name!r}, from which the design is computed.") from None
+    except (TypeError, IndexError):
+        raise TypeError(f"Give a DataFrame or a mapping of names to columns; {what_came(table)}.") from None

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from corevault._arguments import what_came
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -49,6 +51,8 @@ def integer(name: str, lower: int, upper: int, *, impute: int | None = None) -> 
 
 def categorical(name: str, categories: Sequence[str], *, impute: str | None = None) -> Column:
     """One of ``categories``; the first is the reference, which gets no design column."""
+    if isinstance(categories, str):
+        raise TypeError("categories must be a list of texts, not one text.")
     return Column(name, "categorical", categories=tuple(categories), impute=impute)
 
 
@@ -58,9 +62,13 @@ def binary(name: str, *, impute: bool | None = None) -> Column:
 
 
 class Schema:
-    """The declared columns of a table, in order. Raises ``ValueError`` where a name comes twice."""
+    """The declared columns of a table, in order. Raises ``ValueError`` where a name comes twice, ``TypeError`` for
+    anything but columns.
+    """
 
     def __init__(self, *columns: Column) -> None:
+        if other := [column for column in columns if not isinstance(column, Column)]:
+            raise TypeError(f"Give columns one by one, as in Schema(real('age', 0, 120)); {what_came(other[0])}.")
         self.columns = columns
         if len(set(self.names)) != len(columns):
             raise ValueError("A column name is declared twice.")
@@ -85,7 +93,8 @@ class Schema:
 
         Nobody can tell once the table is in the vault: a column whose cells are coded otherwise than declared
         (``M`` for ``Male``) makes every row null, silently. What you see here comes from the rows: do not mend
-        the declaration by it, unless it is plainly a mistake.
+        the declaration by it, unless it is plainly a mistake. Raises ``TypeError`` for anything but a DataFrame, and
+        ``ValueError`` for one that names a column twice, which the server would reject.
         """
         from corevault._check import check_table  # noqa: PLC0415  (pandas is an optional extra)
 

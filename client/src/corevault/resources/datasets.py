@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from corevault import _resumable, _upload
+from corevault._arguments import mapping, what_came
 from corevault._http import Http, segment
 from corevault._ids import id_of, ids_of
 from corevault._progress import Report, bytes_bar
@@ -50,12 +51,14 @@ class Datasets:
         (``sensitivity="public"``) has no account, so neither is given. All of this is public knowledge:
         declare what a codebook says, not what the rows say.
         """
+        if not isinstance(schema, Schema):
+            raise TypeError(f"schema must be a Schema, as in Schema(real('age', 0, 120)); {what_came(schema)}.")
         body: dict[str, Any] = {
             "name": name,
             "description": description,
             "sensitivity": sensitivity,
             "columns": schema.to_json(),
-            "privacy_unit": dict(privacy_unit),
+            "privacy_unit": mapping(privacy_unit, "privacy_unit"),
             "slots": slots,
             "shared_with": ids_of(shared_with, ApiKey),
             "releases_public": releases_public,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from corevault import _following
+from corevault._arguments import mapping, what_came
 from corevault._http import Http, segment
 from corevault._ids import id_of
 from corevault.errors import JobFailed
@@ -26,9 +27,18 @@ def job_request(
     mechanism: Mechanism | None,
     parameters: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The body of a quote or a job. Raises ``ValueError`` for both a target ε and a mechanism."""
+    """The body of a quote or a job.
+
+    Raises ``ValueError`` for both a target ε and a mechanism, ``TypeError`` for what is no model or no mechanism.
+    """
     if epsilon is not None and mechanism is not None:
         raise ValueError("Give a target epsilon or a mechanism, not both.")
+    if isinstance(model, type) or not hasattr(model, "to_json"):
+        raise TypeError(
+            f"model must be one such as LogisticRegression(features=[...], target=...); {what_came(model)}."
+        )
+    if not isinstance(mechanism, Mechanism | None):
+        raise TypeError(f"mechanism must be a Mechanism; {what_came(mechanism)}.")
     body: dict[str, Any] = {
         "dataset_id": id_of(dataset_id, Dataset),
         "method": method,
@@ -39,7 +49,7 @@ def job_request(
         body["privacy"] = {"epsilon": epsilon}
     if mechanism is not None:
         body["privacy"] = mechanism.to_json()
-    body["parameters"] = dict(parameters or {})
+    body["parameters"] = mapping(parameters or {}, "parameters")
     return body
 
 
