@@ -65,7 +65,9 @@ def prepare(source: object, media_type: str | None = None) -> Upload:
 def _from_path(path: Path, media_type: str | None) -> Upload:
     kind = media_type or _BY_SUFFIX.get(path.suffix.lower())
     if kind is None:
-        raise ValueError("Name the media_type: this file's suffix is none of .csv, .parquet, .arrow.")
+        raise ValueError(
+            "Name the media_type, or save it as one of these: this file's suffix is none of .csv, .parquet, .arrow."
+        )
 
     def chunks() -> Iterator[bytes]:
         with path.open("rb") as file:

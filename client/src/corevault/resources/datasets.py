@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from corevault import _resumable, _upload
 from corevault._arguments import mapping, what_came
+from corevault._content import check_start
 from corevault._http import Http, segment
 from corevault._ids import id_of, ids_of
 from corevault._progress import Report, bytes_bar
@@ -113,9 +114,10 @@ class Datasets:
 
         ``resumable`` None: what is known to be large goes in parts, which are sent again where the connection
         breaks; the rest goes in one request, which is never repeated. Raises ``UploadInterrupted`` where the
-        server stays away.
+        server stays away, and ``ValueError`` for a zip archive (an Excel workbook) or a column that is named twice.
         """
         upload = _upload.prepare(source, media_type)
+        check_start(upload)
         large = upload.length is not None and upload.length >= _resumable.LARGE_BYTES
         with bytes_bar(progress, "Uploading", upload.length) as report:
             if large if resumable is None else resumable:

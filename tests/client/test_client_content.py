@@ -1,0 +1,38 @@
+"""What the first bytes of a file show is said before it goes out."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.client.fake import DATASET, Script, ok
+
+ZIP = b"PK\x03\x04\x14\x00\x06\x00\x08\x00 and so on"
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (ZIP, "zip archive, as Excel workbooks are"),
+        (b"age,seen, age\n1,0,1\n", "appears twice"),
+        (b'\xef\xbb\xbf\n"age",age\n1,0\n', "appears twice"),
+        (pd.DataFrame([[1, 2]], columns=["age", "age"]), "appears twice"),
+    ],
+)
+def test_a_file_that_would_be_rejected_is_not_sent(source: Any, sentence: str) -> None:
+    """Found in the first line, on the owner's machine; what it says is not repeated."""
+    script = Script([ok({})])
+    with script.client() as client, pytest.raises(ValueError, match=sentence) as caught:
+        client.datasets.upload("ds_1", source)
+    assert not script.seen
+    assert "age" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "source", [b"", b"age", b"age,age", b"a" * 200_000 + b",b\n1,2\n", b'age,"seen\n1,0\n', b"PAR1,,\n"]
+)
+def test_what_the_first_bytes_do_not_show_is_for_the_server_to_say(source: bytes) -> None:
+    script = Script([ok(DATASET, 202)])
+    with script.client() as client:
+        client.datasets.upload("ds_1", source)
+    assert script.bodies == [source]
