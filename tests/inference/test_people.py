@@ -15,6 +15,7 @@ from app.inference.questions import (
     ClippedScoreSum,
     CountSum,
     InformationSum,
+    MeanSum,
     MomentSum,
     PotentialSum,
 )
@@ -33,7 +34,8 @@ QUESTIONS: list[Question] = [
     BoundedScoreSum(THETA, METRIC, SMALL),
     ClippedScoreSum(THETA, METRIC, SMALL),
     InformationSum(THETA, METRIC, SMALL),
-    MomentSum(1.0, WIDTH, intercept=True, clip=SMALL),
+    MomentSum(1.0, WIDTH, intercept=True, clip=SMALL, centre=np.full(WIDTH - 1, 0.3)),
+    MeanSum(1.0, WIDTH, intercept=True, clip=SMALL),
     CountSum(),
 ]
 

@@ -20,6 +20,7 @@ from app.inference.questions import (
     InformationMomentSum,
     InformationSum,
     LengthHistogram,
+    MeanSum,
     MomentSum,
     PotentialSum,
     kind,
@@ -36,10 +37,17 @@ KINDS: dict[str, Make] = {
     "clipped_score_sum": lambda rng, clip, spread: ClippedScoreSum(*_at(rng, spread), clip),
     "information_sum": lambda rng, clip, spread: InformationSum(*_at(rng, spread), clip),
     "moment_sum": lambda rng, clip, spread: MomentSum(2.0, WIDTH, intercept=True, clip=clip),
+    "moment_sum, centred": lambda rng, clip, spread: MomentSum(
+        2.0, WIDTH, intercept=True, clip=clip, centre=rng.uniform(-0.5, 0.5, WIDTH - 1)
+    ),
+    "mean_sum": lambda rng, clip, spread: MeanSum(0.5, WIDTH, intercept=True, clip=clip),
     "information_moment_sum": lambda rng, clip, spread: InformationMomentSum(
         2.0, WIDTH, intercept=True, theta=spread * rng.standard_normal(WIDTH), clip=0.2 * clip
     ),
     "length_histogram": lambda rng, clip, spread: LengthHistogram(0.5, WIDTH, intercept=True, largest=9, squares=True),
+    "length_histogram, centred": lambda rng, clip, spread: LengthHistogram(
+        0.5, WIDTH, intercept=True, largest=9, squares=False, centre=rng.uniform(-1, 1, WIDTH - 1)
+    ),
     "count_sum": lambda rng, clip, spread: CountSum(),
 }
 EVERY = pytest.mark.parametrize("name", KINDS)
@@ -151,10 +159,11 @@ def test_a_unit_contributes_the_same_wherever_it_lies(name: str, each: int, unit
 
 def _by_hand(name: str, question: Any, z: Array64) -> Array64:
     """Each kind in double precision from its definition."""
-    if name in {"moment_sum", "information_moment_sum", "length_histogram"}:
-        x = z[:, :-1] * z[:, -1:] / question.scale
-        values = np.column_stack([np.ones(len(z)), x, x**2])
-        if name == "length_histogram":
+    if name.startswith(("moment_sum", "mean_sum", "information_moment_sum", "length_histogram")):
+        x = (z[:, :-1] * z[:, -1:] - question.centre) / question.scale
+        values = np.column_stack([np.ones(len(z)), x, x**2][: 2 if name == "mean_sum" else 3])
+        if name.startswith("length_histogram"):
+            values = values if question.squares else x
             places = np.floor(np.log2(question.largest / np.sum(values**2, axis=1)))
             return np.bincount(np.clip(places, 0, BINS - 1).astype(int), minlength=BINS).astype(float)
         if name == "information_moment_sum":
@@ -241,6 +250,9 @@ def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
         MomentSum(np.nan, WIDTH, intercept=True, clip=1.0),
         InformationMomentSum(1.0, WIDTH, intercept=True, theta=np.full(WIDTH, np.nan), clip=1.0),
         InformationMomentSum(1.0, WIDTH, intercept=True, theta=np.zeros(WIDTH - 1), clip=1.0),
+        MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, np.nan)),
+        MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, 1.1)),
+        MeanSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.zeros(WIDTH)),
         LengthHistogram(0.0, WIDTH, intercept=True, largest=1.0, squares=True),
         LengthHistogram(1.0, WIDTH, intercept=True, largest=np.inf, squares=True),
     ],

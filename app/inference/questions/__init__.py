@@ -3,7 +3,7 @@
 from app.inference.protocol import Question
 from app.inference.questions.counts import CountSum
 from app.inference.questions.information import InformationSum
-from app.inference.questions.moments import InformationMomentSum, LengthHistogram, MomentSum
+from app.inference.questions.moments import InformationMomentSum, LengthHistogram, MeanSum, MomentSum
 from app.inference.questions.potentials import PotentialSum
 from app.inference.questions.scores import BoundedScoreSum, ClippedScoreSum
 
@@ -14,6 +14,7 @@ __all__ = [
     "InformationMomentSum",
     "InformationSum",
     "LengthHistogram",
+    "MeanSum",
     "MomentSum",
     "PotentialSum",
     "kind",
@@ -26,6 +27,7 @@ _ALL: tuple[type[Question], ...] = (
     InformationMomentSum,
     InformationSum,
     LengthHistogram,
+    MeanSum,
     MomentSum,
     PotentialSum,
 )

@@ -1,7 +1,7 @@
 """First and second moments of single design columns, and how long the rows are that they sum."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -15,34 +15,46 @@ from app.inference.questions.blocks import check_array, clipped_sum, over_units,
 BINS = 48
 """Halvings of a squared length that the lengths' histogram tells apart."""
 
+_CENTRE_GRID = 2.0**20
+"""Centres are multiples of its inverse: what is left of a coordinate is nothing, or no smaller than it was (W14)."""
 _LEAST_SQUARE = np.float32(2.0**-60)
 """Squares below count as this: its own square is a normal number still (W14)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Moments:
-    """Of ``z = x / scale``, for the ``width`` p coordinates x of a design row; the intercept's is left out."""
+    """Of ``z = (x - centre) / scale``, for the ``width`` p coordinates x of a design row, its intercept left out.
+
+    ``centre`` is one number, or ``(p - 1,)`` where there is an intercept: else coordinates are known up to their sign.
+    """
 
     scale: float
     width: int
     intercept: bool
+    centre: Array64 | float = field(default=0.0, kw_only=True)
 
     def check(self, model: Model, design: Design) -> None:
-        """Raise BadQuestion unless the shape is the design's and the scale a positive number."""
+        """Raise BadQuestion unless the shape is the design's, the scale positive and the centre within bounds."""
         if (self.width, self.intercept) != (design.width, design.intercept):
             raise BadQuestion("moments are those of all design coordinates")
         if not (math.isfinite(self.scale) and self.scale > 0):
             raise BadQuestion("a scale is positive and finite")
+        centre = np.asarray(self.centre)
+        if centre.ndim and (not self.intercept or centre.shape != (self.width - 1,)):
+            raise BadQuestion("a centre has one number for each coordinate besides the intercept")
+        if not np.all(np.abs(centre) <= 1) or not (self.intercept or np.all(centre == 0)):
+            raise BadQuestion("a centre lies within the bounds of coordinates whose sign is known")
 
     def coordinates(self, model: Model, rows: Array32) -> Array32:
         """``z`` ``(n, p - 1)`` (or p, without an intercept); folded rows know their coordinates up to their sign."""
         features: Array32 = model.features(rows)
         if self.intercept:
             features = features[:, :-1] * features[:, -1:]
+            features -= (np.rint(np.asarray(self.centre) * _CENTRE_GRID) / _CENTRE_GRID).astype(np.float32)
         return features / np.float32(self.scale)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MomentSum(_Moments):
     """``sum_b clip_C((1, z, z * z))``; answer ``(1 + 2 k,)`` for k coordinates."""
 
@@ -82,6 +94,22 @@ class MomentSum(_Moments):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class MeanSum(MomentSum):
+    """``sum_b clip_C((1, z))``; answer ``(1 + k,)``."""
+
+    kind: ClassVar[str] = "mean_sum"
+
+    @property
+    def length(self) -> int:
+        """The count and the sums."""
+        return 1 + self.width - int(self.intercept)
+
+    def moments(self, model: Model, rows: Array32) -> Array32:
+        """What each row adds, ``(n, 1 + k)``. Row zone."""
+        return np.concatenate([np.ones((len(rows), 1), np.float32), self.coordinates(model, rows)], axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class InformationMomentSum(MomentSum):
     """``sum_b clip_C(v_b (1, z, z * z))`` with v the information of a row's linear predictor at ``theta`` ``(D,)``.
 
@@ -107,7 +135,7 @@ class InformationMomentSum(MomentSum):
         return weighted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LengthHistogram(_Moments):
     """How many units have a squared length in ``[2**-(b + 1), 2**-b) * largest``, for b below :data:`BINS`.
 

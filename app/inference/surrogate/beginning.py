@@ -1,27 +1,24 @@
-"""The first questions of a surrogate: how long rows are, then means and squares; a first belief follows."""
+"""The first questions of a surrogate: how long rows are, then means and squares; a first belief follows.
 
+Columns in wide bounds often lie far from zero for how much they vary, and then the noise in their squares hides their
+variance. So means are asked first, squares around them, and the scale is that of what is left.
+"""
+
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from app.inference.protocol import Array32, Array64, Oracle
-from app.inference.questions import InformationMomentSum, LengthHistogram, MomentSum
-from app.inference.surrogate.bearing import Bearing
+from app.inference.questions import InformationMomentSum, LengthHistogram, MeanSum, MomentSum
+from app.inference.surrogate.first_bearing import first_bearing
 from app.inference.surrogate.guard import asked
-from app.inference.surrogate.isotropy import Isotropic, Lengths, isotropic
 from app.inference.surrogate.memory import begun
-from app.inference.surrogate.moments import Moments
-from app.inference.surrogate.population import Population, clip_of, root_mean_square, scale_of
-from app.inference.surrogate.single_index import Labels
+from app.inference.surrogate.moments import Moments, centre_of
+from app.inference.surrogate.population import Lengths, Population, clip_of, mean_power, root_mean_square, scale_of
 from app.inference.surrogate.state import Setup, State
-from app.inference.surrogate.toward import TESTS
 
-QUESTIONS = 3
-LEAST_NOISE = 15.0
-"""Nats that one score of the whole budget would lose: below, believing in isotropic rows costs more than it saves."""
-LEAST_COLUMNS = 8
-STEEPEST, MOST_PULLED = 3.0, 1.0
-"""Nats that a prior may move slopes of that length, and be made up for; a narrower one leaves no bearing."""
 _MOST_OF_MOMENTS = 4.0
 _ROWS = 512
 
@@ -31,80 +28,95 @@ def features(setup: Setup) -> int:
     return setup.design.width - int(setup.design.intercept)
 
 
-def lengths(setup: Setup, scale: float, *, squares: bool) -> LengthHistogram:
+def lengths(setup: Setup, scale: float, *, squares: bool = False, centre: Array64 | float = 0.0) -> LengthHistogram:
     """Of units, or with ``squares`` of what the moments sum; a row's bounded coordinates bound the first."""
-    most = _MOST_OF_MOMENTS * (features(setup) + 1) * setup.rows_per_unit**2 if squares else float(features(setup))
-    return LengthHistogram(scale, setup.design.width, intercept=setup.design.intercept, largest=most, squares=squares)
+    most = (2.0 if np.ndim(centre) else 1.0) ** 2 * features(setup)
+    if squares:
+        most = _MOST_OF_MOMENTS * (features(setup) + 1) * setup.rows_per_unit**2
+    width, intercept = setup.design.width, setup.design.intercept
+    return LengthHistogram(scale, width, intercept=intercept, largest=most, squares=squares, centre=centre)
 
 
-def moments(setup: Setup, scale: float, clip: float) -> MomentSum:
+def means(setup: Setup, scale: float, clip: float) -> MeanSum:
+    """The question for means alone."""
+    return MeanSum(scale, setup.design.width, intercept=setup.design.intercept, clip=clip)
+
+
+def moments(setup: Setup, scale: float, clip: float, centre: Array64 | float = 0.0) -> MomentSum:
     """The question for means and squares."""
-    return MomentSum(scale, setup.design.width, intercept=setup.design.intercept, clip=clip)
-
-
-def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
-    """The state after the next of the first questions."""
-    setup, schedule = state.setup, state.setup.schedule
-    if state.done < QUESTIONS - 1:
-        squares = state.done == 1
-        question = lengths(setup, state.scale, squares=squares)
-        counts = asked(oracle, question, schedule, schedule.lengths_share, 1.0)
-        noise = schedule.multiplier(schedule.lengths_share) / schedule.rate
-        length = root_mean_square(counts, question.largest, noise)
-        if squares:
-            return replace(state, clip=clip_of(length))
-        found_lengths = Lengths(counts, question.largest, noise)
-        return replace(state, scale=scale_of(length, features(setup)), lengths=found_lengths)
-    answer = asked(oracle, moments(setup, state.scale, state.clip), schedule, schedule.moments_share, state.clip)
-    noise = schedule.multiplier(schedule.moments_share) / schedule.rate * state.clip
-    found = Moments(answer, state.scale, noise, setup.known)
-    population = found.population(setup.places, intercept=setup.design.intercept)
-    information = _first_information(rng, setup, population, state.theta)
-    setup = replace(setup, schedule=replace(schedule, units=min(population.count, float(schedule.slots))))
-    memory = begun(information) if schedule.averages else None
-    return replace(
-        state,
-        setup=setup,
-        population=population,
-        information=information,
-        memory=memory,
-        rows=population.count,
-        bearing=_bearing(state, population, found),
-    )
-
-
-def _bearing(state: State, population: Population, found: Moments) -> Bearing | None:
-    setup = state.setup
-    if state.lengths is None or not setup.bearings:
-        return None
-    rows = isotropic(population, found, state.lengths, setup.schedule.slots)
-    width = setup.design.width
-    if rows is None or _pulled(setup, rows) > MOST_PULLED:
-        return None
-    return Bearing(rows, Labels(setup.model, width), np.zeros(width))
-
-
-def _pulled(setup: Setup, rows: Isotropic) -> float:
-    """Nats, at most, by which the prior moves the mode of isotropic rows whose labels have uncertain slopes."""
-    assert setup.curvature is not None
-    narrowest = float(np.max(setup.prior.precision(np.zeros(setup.design.width)).diagonal()[:-1] / rows.scale**2))
-    known = rows.count * float(setup.curvature(np.array([STEEPEST]))[0])
-    return 0.5 * (narrowest * STEEPEST) ** 2 / known
-
-
-def conceivable(setup: Setup) -> bool:
-    """Whether declared facts leave room for isotropic rows, and noise is such that it pays to believe in them."""
-    target, known = setup.design.target, setup.known
-    numbers = not np.any(known.indicators | known.signs) and len(known.group) >= LEAST_COLUMNS
-    labels = target is not None and target.type == "binary" and setup.curvature is not None
-    noisy = setup.schedule.crowded and setup.schedule.noise >= LEAST_NOISE
-    tested = setup.schedule.rounds > max(TESTS)
-    return bool(labels and numbers and noisy and tested and setup.rows_per_unit == 1)
+    return MomentSum(scale, setup.design.width, intercept=setup.design.intercept, clip=clip, centre=centre)
 
 
 def columns(setup: Setup, scale: float, theta: Array64, clip: float) -> InformationMomentSum:
     """The question for the information of single columns at ``theta``."""
     return InformationMomentSum(scale, setup.design.width, intercept=setup.design.intercept, theta=theta, clip=clip)
+
+
+def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
+    """The state after the next of the first questions."""
+    way = _CENTRED if state.setup.schedule.means_share else _PLAIN
+    if state.done < len(way):
+        return way[state.done](state, oracle)
+    return _with_moments(rng, state, oracle)
+
+
+def _with_lengths(state: State, oracle: Oracle) -> State:
+    found = _histogram(state, oracle, lengths(state.setup, state.scale))
+    length = root_mean_square(found)
+    scale = scale_of(length, features(state.setup))
+    return replace(state, scale=scale, clip=clip_of(np.hypot(1.0, length / scale)), lengths=found)
+
+
+def _with_means(state: State, oracle: Oracle) -> State:
+    schedule, question = state.setup.schedule, means(state.setup, state.scale, state.clip)
+    answer = asked(oracle, question, schedule, schedule.means_share, question.clip)
+    noise = schedule.multiplier(schedule.means_share) / schedule.rate * question.clip
+    return replace(state, centre=centre_of(answer, state.scale, noise))
+
+
+def _with_spread(state: State, oracle: Oracle) -> State:
+    found = _histogram(state, oracle, lengths(state.setup, 1.0, centre=state.centre))
+    count, second, fourth = features(state.setup), mean_power(found, 1), mean_power(found, 2)
+    scale = scale_of(np.sqrt(second), count)
+    squares = _OF_NORMAL * fourth / (count * scale**4)
+    return replace(state, scale=scale, clip=clip_of(np.sqrt(1 + second / scale**2 + squares)), lengths=found)
+
+
+def _with_squares(state: State, oracle: Oracle) -> State:
+    found = _histogram(state, oracle, lengths(state.setup, state.scale, squares=True))
+    return replace(state, clip=clip_of(root_mean_square(found)))
+
+
+_PLAIN: Final[tuple[Callable[[State, Oracle], State], ...]] = (_with_lengths, _with_squares)
+_CENTRED: Final[tuple[Callable[[State, Oracle], State], ...]] = (_with_lengths, _with_means, _with_spread)
+_OF_NORMAL = 3.0
+"""The fourth moment of a coordinate over the square of its second."""
+
+
+def _histogram(state: State, oracle: Oracle, question: LengthHistogram) -> Lengths:
+    schedule = state.setup.schedule
+    counts = asked(oracle, question, schedule, schedule.lengths_share, 1.0)
+    return Lengths(counts, question.largest, schedule.multiplier(schedule.lengths_share) / schedule.rate)
+
+
+def _with_moments(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
+    setup, schedule = state.setup, state.setup.schedule
+    question = moments(setup, state.scale, state.clip, state.centre)
+    answer = asked(oracle, question, schedule, schedule.moments_share, state.clip)
+    noise = schedule.multiplier(schedule.moments_share) / schedule.rate * state.clip
+    found = Moments(answer, state.scale, noise, setup.known, state.centre)
+    population = found.population(setup.places, intercept=setup.design.intercept)
+    information = _first_information(rng, setup, population, state.theta)
+    setup = replace(setup, schedule=replace(schedule, units=min(population.count, float(schedule.slots))))
+    return replace(
+        state,
+        setup=setup,
+        population=population,
+        information=information,
+        memory=begun(information) if schedule.averages else None,
+        rows=population.count,
+        bearing=first_bearing(setup, population, found, state.lengths),
+    )
 
 
 def nothing_known(setup: Setup) -> Population:

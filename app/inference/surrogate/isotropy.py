@@ -13,7 +13,7 @@ import scipy
 
 from app.inference.protocol import Array64
 from app.inference.surrogate.moments import Moments
-from app.inference.surrogate.population import Population
+from app.inference.surrogate.population import Lengths, Population
 
 _MOST_UNCERTAIN_VARIANCE = 0.5
 """Noise in a column's variance, relative to it."""
@@ -25,15 +25,6 @@ _MOST_MISFIT = 18.0
 _BINS_AROUND = 5
 _SCALES = 2.0 ** np.arange(-16.0, 1.0, 0.01)
 _TINY = float(np.finfo(np.float64).tiny)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lengths:
-    """A noised histogram ``counts`` of squared lengths in ``[2**-(b + 1), 2**-b) * largest``, bin by bin."""
-
-    counts: Array64
-    largest: float
-    noise: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,9 +56,7 @@ def isotropic(population: Population, found: Moments, lengths: Lengths, slots: i
     told = noise <= _MOST_UNCERTAIN_VARIANCE * scale**2 and uncertain <= _MOST_UNCERTAIN_BIN
     if not (alike and told and misfit <= _MOST_MISFIT):
         return None
-    means, uncentred = _likely_means(
-        found.scale * found.answer[1 : 1 + columns] / count, found.scale * found.noise / count
-    )
+    means, uncentred = _likely_means(*found.means(count))
     unscaled = 0.5 * noise / (scale**2 * np.sqrt(columns))
     return Isotropic(count, means, scale, uncounted / count, uncentred / scale, float(unscaled))
 

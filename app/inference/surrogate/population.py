@@ -60,12 +60,26 @@ class Population:
         return replace(self, count=self.count * level, mean=mean, covariance=0.5 * (covariance + covariance.T))
 
 
-def root_mean_square(counts: Array64, largest: float, noise: float) -> float:
-    """Of lengths whose squares fell into the bins of a noised histogram; bins that are mostly noise are left out."""
-    kept = np.where(counts > 3 * noise, counts, 0.0)
-    squares = largest * 2.0 ** -np.arange(BINS) / np.sqrt(2)
+@dataclass(frozen=True, slots=True, eq=False)
+class Lengths:
+    """A noised histogram ``counts`` of squared lengths in ``[2**-(b + 1), 2**-b) * largest``, bin by bin."""
+
+    counts: Array64
+    largest: float
+    noise: float
+
+
+def root_mean_square(lengths: Lengths) -> float:
+    """Of lengths; bins that are mostly noise are left out."""
+    return float(np.sqrt(mean_power(lengths, 1)))
+
+
+def mean_power(lengths: Lengths, power: int) -> float:
+    """The mean of squared lengths to that power; that of the largest where no bin stands out of its noise."""
+    kept = np.where(lengths.counts > 3 * lengths.noise, lengths.counts, 0.0)
+    squares = lengths.largest * 2.0 ** -np.arange(BINS) / np.sqrt(2)
     total = kept.sum()
-    return float(np.sqrt(kept @ squares / total)) if total > 0 else float(np.sqrt(largest))
+    return float(kept @ squares**power / total) if total > 0 else lengths.largest**power
 
 
 def scale_of(length: float, columns: int) -> float:
@@ -74,5 +88,5 @@ def scale_of(length: float, columns: int) -> float:
 
 
 def clip_of(length: float) -> float:
-    """The clip of ``(1, z, z * z)``, from the root mean square of its length."""
+    """The clip of ``(1, z)`` or ``(1, z, z * z)``, from the root mean square of its length."""
     return _CLIP_LENGTHS * max(length, 1.0)

@@ -19,9 +19,11 @@ from app.inference.protocol import Array64
 LENGTHS_SHARE, MOST_LENGTHS_SHARE = 0.0005, 0.02
 LENGTHS_NOISE = 0.05
 """Noise in a bin of lengths, relative to the slots, beyond which bins are hardly seen, and get more than the least."""
+MEANS_SHARE = 0.01
 MOMENTS_SHARE, SEARCHING_MOMENTS_SHARE = 0.02, 0.05
 """More where matrices are clear and the way is long: wrong scales to begin with take rounds to mend."""
 INFORMATION_SHARE, CROWDED_INFORMATION_SHARE, QUIET_INFORMATION_SHARE = 0.2, 0.14, 0.17
+FEWEST_OPENINGS = 3
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 13
 UNRESOLVED = 1.2
 """Above this value of ``sigma D^2 / (q slots)``, an information matrix begins to drown in its noise."""
@@ -49,8 +51,8 @@ class Schedule:
     ``informed``: whether information matrices are asked for, or known up to the number of units. ``units``: their
     noised number, once it is known; what is planned, rounds and shares, does not depend on it. ``one_predictor``:
     whether the information follows from one linear predictor, so that matrices of several rounds can be averaged.
-    ``asked_information``, ``asked_moments`` and ``asked_lengths``: the shares of each such question, where a plan fixed
-    them already.
+    ``asked_information``, ``asked_moments``, ``asked_means`` and ``asked_lengths``: the shares of each such question,
+    where a plan fixed them already; without means there is no question for them.
     """
 
     sigma: float
@@ -63,6 +65,7 @@ class Schedule:
     one_predictor: bool = False
     asked_information: float | None = None
     asked_moments: float | None = None
+    asked_means: float | None = None
     asked_lengths: float | None = None
 
     @property
@@ -118,7 +121,7 @@ class Schedule:
         """``(rounds,)``: what is left, growing, since late scores are asked closest to the mode."""
         growth = (1.5 + 0.04 * max(_ROUNDS_OF_GROWTH - self.rounds, 0)) ** np.arange(float(self.rounds))
         matrices = self.rounds * self.information_share if self.informed else 0.0
-        left = 1 - 2 * self.lengths_share - self.moments_share - matrices
+        left = 1 - 2 * self.lengths_share - self.means_share - self.moments_share - matrices
         return np.asarray(left * growth / growth.sum())
 
     @property
@@ -130,6 +133,18 @@ class Schedule:
             return LENGTHS_SHARE
         share = (self.effective_sigma / (LENGTHS_NOISE * self.slots)) ** 2
         return float(np.clip(share, LENGTHS_SHARE, MOST_LENGTHS_SHARE))
+
+    @property
+    def means_share(self) -> float:
+        """Of the sum of means that squares are centred by; 0 where they are not."""
+        if self.asked_means is not None:
+            return self.asked_means
+        return MEANS_SHARE if self.informed and self.declared_resolution <= COLUMNWISE else 0.0
+
+    @property
+    def openings(self) -> int:
+        """Questions before the first round."""
+        return FEWEST_OPENINGS + int(self.means_share > 0)
 
     @property
     def moments_share(self) -> float:

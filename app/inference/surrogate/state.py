@@ -10,9 +10,8 @@ from app.inference.surrogate.bearing import Bearing
 from app.inference.surrogate.columns import Columns
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.declared import Declared
-from app.inference.surrogate.isotropy import Lengths
 from app.inference.surrogate.memory import Memory
-from app.inference.surrogate.population import Population
+from app.inference.surrogate.population import Lengths, Population
 from app.inference.surrogate.schedule import Schedule
 from app.inference.surrogate.scores import Mode, Score
 
@@ -50,9 +49,10 @@ class Setup:
 class State:
     """``theta`` ``(D,)`` where to ask next, ``information`` ``(D, D)`` there (prior included) as far as it is known.
 
-    ``done`` counts questions; ``scale`` and ``clip`` are those of the moments; ``step`` is the last move ``(D,)``;
-    ``rows`` is their number as the moments counted them; ``memory`` is that of information matrices that are averaged.
-    ``lengths`` are those of rows as they were found, ``bearing`` what scores at zero say, where rows seem isotropic.
+    ``done`` counts questions; ``scale``, ``clip`` and ``centre`` are those of the moments; ``step`` is the last move
+    ``(D,)``; ``rows`` is their number as the moments counted them; ``memory`` is that of information matrices that are
+    averaged. ``lengths`` are those of rows around their means, as they were found, ``bearing`` what scores at zero say,
+    where rows seem isotropic.
     """
 
     setup: Setup
@@ -72,3 +72,4 @@ class State:
     memory: Memory | None = None
     lengths: Lengths | None = None
     bearing: Bearing | None = None
+    centre: Array64 | float = 0.0

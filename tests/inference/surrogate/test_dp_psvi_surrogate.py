@@ -39,7 +39,12 @@ def test_a_quote_and_a_mechanism_make_the_same_plan() -> None:
 
 @pytest.mark.parametrize(
     ("default", "earlier", "sigma"),
-    [("QUIET_INFORMATION_SHARE", 0.5, 1.0), ("SEARCHING_MOMENTS_SHARE", 0.01, 20.0), ("LENGTHS_SHARE", 0.01, 1.0)],
+    [
+        ("QUIET_INFORMATION_SHARE", 0.5, 1.0),
+        ("SEARCHING_MOMENTS_SHARE", 0.01, 20.0),
+        ("MEANS_SHARE", 0.05, 20.0),
+        ("LENGTHS_SHARE", 0.01, 1.0),
+    ],
 )
 def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(
     default: str, earlier: float, sigma: float, monkeypatch: pytest.MonkeyPatch
@@ -54,6 +59,7 @@ def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(
     asked = {
         "QUIET_INFORMATION_SHARE": schedule.information_share * schedule.rounds,
         "SEARCHING_MOMENTS_SHARE": schedule.moments_share,
+        "MEANS_SHARE": schedule.means_share,
         "LENGTHS_SHARE": schedule.lengths_share,
     }
     assert asked[default] == pytest.approx(earlier)
@@ -68,6 +74,7 @@ def test_queries_come_in_the_order_of_the_questions() -> None:
     kinds = [query.kind for query in plan.queries]
     assert kinds == [
         "length_histogram",
+        "mean_sum",
         "length_histogram",
         "moment_sum",
         "information_sum",
@@ -82,6 +89,29 @@ def test_queries_come_in_the_order_of_the_questions() -> None:
     )
 
 
+@pytest.mark.parametrize(("iterations", "kinds"), [(9, 3), (10, 4), (11, 3)])
+def test_one_question_more_is_that_for_means(iterations: int, kinds: int) -> None:
+    """A plan of an odd number of questions is carried out as it always was."""
+    case = Case()
+    plan = method(METHOD).plan(PlanRequest(METHOD, 20, case.spec, {}, Mechanism(3.0, 1.0, iterations)), case.facts)
+    assert plan.steps == iterations
+    assert plan.parameters["rounds"] == (iterations - 3) // 2
+    assert (
+        len([query for query in plan.queries if query.kind.endswith(("histogram", "mean_sum", "moment_sum"))]) == kinds
+    )
+    assert build(case, plan, Drawn(0)).diagnostics["rounds"] == plan.parameters["rounds"]
+
+
+def test_means_are_not_asked_where_nothing_follows_from_them() -> None:
+    """Of people with many rows, without an intercept, or where columns are all that is ever asked for."""
+    people = replace(Case().facts, unit={"kind": "column", "column": "person", "max_rows": 3})
+    of_people = method(METHOD).plan(PlanRequest(METHOD, 20, Case().spec, {}, None, 3.0), people)
+    others = (of_people, Case("gaussian-mean").plan(3.0), Case().plan(200.0))
+    assert all("mean_sum" not in {query.kind for query in plan.queries} for plan in others)
+    with pytest.raises(InvalidRequest):
+        method(METHOD).plan(PlanRequest(METHOD, 20, Case().spec, {}, Mechanism(3.0, 1.0, 10)), people)
+
+
 @pytest.mark.parametrize(
     ("fields", "pointer"),
     [
@@ -89,8 +119,9 @@ def test_queries_come_in_the_order_of_the_questions() -> None:
         ({"noise_multiplier": float("nan")}, "/privacy"),
         ({"mechanism": Mechanism(0.0, 1.0, 9)}, "/privacy/noise_multiplier"),
         ({"mechanism": Mechanism(1.0, 0.0, 9)}, "/privacy/sampling_rate"),
-        ({"mechanism": Mechanism(1.0, 1.0, 8)}, "/privacy/iterations"),
+        ({"mechanism": Mechanism(1.0, 1.0, 6)}, "/privacy/iterations"),
         ({"mechanism": Mechanism(1.0, 1.0, 5)}, "/privacy/iterations"),
+        ({"mechanism": Mechanism(1.0, 1.0, 85)}, "/privacy/iterations"),
         ({"mechanism": Mechanism(1.0, 1.0, 9), "parameters": {"rounds": 3}}, "/parameters/rounds"),
         ({"mechanism": Mechanism(1.0, 1.0, 9), "parameters": {"sampling_rate": 1.0}}, "/parameters/sampling_rate"),
         ({"noise_multiplier": 1.0, "parameters": {"rounds": 1}}, "/parameters/rounds"),

@@ -7,8 +7,9 @@ import pytest
 
 from app.inference.protocol import Array64
 from app.inference.questions.moments import BINS
-from app.inference.surrogate.isotropy import Isotropic, Lengths, isotropic
+from app.inference.surrogate.isotropy import Isotropic, isotropic
 from app.inference.surrogate.moments import Moments
+from app.inference.surrogate.population import Lengths
 from tests.inference.surrogate.tables import plain
 from tests.inference.surrogate.test_moments import sums
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from app.inference.protocol import Array64
 from app.inference.surrogate.declared import Declared
-from app.inference.surrogate.moments import Moments
+from app.inference.surrogate.moments import Moments, centre_of
 from app.inference.surrogate.population import Population
 from tests.inference.surrogate.tables import plain
 
@@ -28,11 +28,43 @@ def believed(answer: Array64, scale: float, noise: float, known: Declared, *, in
     return Moments(answer, scale, noise, known).population(500, intercept=intercept)
 
 
+def centred(x: Array64, scale: float, noise: float, known: Declared, centre: Array64) -> Population:
+    """The same from sums around ``centre`` ``(k,)``, with noise of that standard deviation."""
+    answer = sums(x - centre, scale)
+    answer += noise * RNG.standard_normal(len(answer))
+    return Moments(answer, scale, noise, known, centre).population(500, intercept=True)
+
+
 def test_exact_moments_are_found_without_noise() -> None:
     found = believed(sums(X[:, :-1], 0.7), 0.7, 0.0, plain(3))
     assert found.count == len(X)
     np.testing.assert_allclose(found.mean, X.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(found.covariance.diagonal(), X.var(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(("x", "known"), [(X[:, :-1], plain(3)), (MIXED, KNOWN)])
+def test_moments_around_a_centre_say_the_same(x: Array64, known: Declared) -> None:
+    """Of numbers, indicators and signs alike, wherever the centre is."""
+    expected = believed(sums(x, 0.7), 0.7, 0.0, known)
+    for centre in (x.mean(axis=0), np.linspace(-0.9, 0.9, x.shape[1])):
+        found = centred(x, 0.3, 0.0, known, centre)
+        np.testing.assert_allclose(found.mean, expected.mean, atol=1e-12)
+        np.testing.assert_allclose(found.covariance, expected.covariance, atol=1e-12)
+
+
+def test_squares_around_the_means_show_small_variances_of_columns_far_from_zero() -> None:
+    x = RNG.normal(0.95, 0.02, (400, 3))
+    noise, known = 20.0, plain(3)
+    plainly = believed(sums(x, 1.0) + noise * RNG.standard_normal(7), 1.0, noise, known)
+    around = centred(x, 0.05, noise, known, x.mean(axis=0) + 0.01)
+    assert np.all(plainly.covariance.diagonal()[:-1] > 50 * x.var(axis=0))
+    assert np.all(around.covariance.diagonal()[:-1] < 2 * x.var(axis=0))
+
+
+def test_a_centre_is_a_mean_that_stands_out_within_the_bounds() -> None:
+    answer = np.array([100.0, 50.0, -1.0, 500.0])
+    np.testing.assert_allclose(centre_of(answer, 1.0, 2.0), [0.5 * (1 - 0.04**2), 0, 1])
+    assert np.all(np.isfinite(centre_of(np.zeros(4), 1.0, 0.0)))
 
 
 def test_without_an_intercept_all_coordinates_are_columns() -> None:

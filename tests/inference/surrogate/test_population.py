@@ -5,8 +5,10 @@ import pytest
 
 from app.inference.questions.moments import BINS
 from app.inference.surrogate.population import (
+    Lengths,
     Population,
     clip_of,
+    mean_power,
     root_mean_square,
     scale_of,
 )
@@ -19,13 +21,14 @@ def test_lengths_in_bins_give_their_root_mean_square() -> None:
     """Within the width of a bin, which is sqrt(2) either way."""
     squared = (X**2).sum(axis=1)
     counts = np.bincount(np.floor(np.log2(8 / squared)).astype(int), minlength=BINS).astype(np.float64)
-    found = root_mean_square(counts, 8.0, 1.0)
+    found = root_mean_square(Lengths(counts, 8.0, 1.0))
     assert found == pytest.approx(np.sqrt(squared.mean()), rel=0.19)
-    assert root_mean_square(counts + RNG.normal(0, 1, BINS), 8.0, 1.0) == pytest.approx(found, rel=0.1)
+    assert mean_power(Lengths(counts, 8.0, 1.0), 2) == pytest.approx(np.mean(squared**2), rel=0.4)
+    assert root_mean_square(Lengths(counts + RNG.normal(0, 1, BINS), 8.0, 1.0)) == pytest.approx(found, rel=0.1)
 
 
 def test_a_histogram_of_noise_alone_says_the_largest() -> None:
-    assert root_mean_square(np.ones(BINS), 9.0, 1.0) == 3.0
+    assert root_mean_square(Lengths(np.ones(BINS), 9.0, 1.0)) == 3.0
 
 
 def test_scales_and_clips_have_public_ends() -> None:

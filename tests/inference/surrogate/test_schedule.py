@@ -24,7 +24,8 @@ SCHEDULES = [
 def test_shares_sum_to_one_and_scores_grow(schedule: Schedule) -> None:
     shares = schedule.score_shares
     matrices = schedule.information_share * schedule.rounds if schedule.informed else 0
-    assert 2 * schedule.lengths_share + MOMENTS_SHARE + shares.sum() + matrices == pytest.approx(1, rel=1e-12)
+    opening = 2 * schedule.lengths_share + schedule.means_share + MOMENTS_SHARE
+    assert opening + shares.sum() + matrices == pytest.approx(1, rel=1e-12)
     assert len(shares) == schedule.rounds
     assert np.all(np.diff(shares) > 0)
 

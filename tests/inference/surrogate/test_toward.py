@@ -12,8 +12,8 @@ from app.inference.priors import NormalPrior
 from app.inference.protocol import Array64, MechanismPlan, Oracle, PriorSpec, Question
 from app.inference.questions import BoundedScoreSum
 from app.inference.rng import sampling_generator
-from app.inference.surrogate import beginning
-from app.inference.surrogate.beginning import conceivable
+from app.inference.surrogate import first_bearing
+from app.inference.surrogate.first_bearing import conceivable
 from app.inference.surrogate.state import State
 from app.inference.surrogate.toward import TESTS, follows
 from tests.inference.surrogate.tables import Case, Drawn, build, losses
@@ -128,7 +128,7 @@ def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.array([losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(6)])
 
     followed = nats()
-    monkeypatch.setattr(beginning, "LEAST_NOISE", np.inf)
+    monkeypatch.setattr(first_bearing, "LEAST_NOISE", np.inf)
     assert np.exp(np.log(followed / nats()).mean()) < 0.8
 
 

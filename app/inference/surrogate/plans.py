@@ -1,0 +1,116 @@
+"""Plans of a surrogate: from a request and declared facts to the questions, their noise and what is said of them."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from app.errors import InvalidRequest
+from app.inference.mechanisms import GRID_BITS, MAX_SCALE
+from app.inference.methods.private import NOISE, sampled_event, size_warnings
+from app.inference.problems import Problem
+from app.inference.protocol import DeclaredFacts, MechanismPlan, Parameter, PlannedQuery, PlanRequest
+from app.inference.questions import BoundedScoreSum, InformationSum
+from app.inference.surrogate.bearing import bound_of
+from app.inference.surrogate.beginning import columns, features, lengths, means, moments
+from app.inference.surrogate.first_bearing import conceivable
+from app.inference.surrogate.schedule import FEWEST_OPENINGS, UNRESOLVED, Schedule
+from app.inference.surrogate.setting import one_predictor
+from app.inference.surrogate.state import Setup
+
+ROUNDS = Parameter("rounds", "integer", 2, 40, "Rounds of an information matrix and a score; the default follows.")
+RATE = Parameter(
+    "sampling_rate", "number", 0, 1, "Poisson sampling rate q of every question.", default=1.0, exclusive_minimum=True
+)
+_WITHOUT_SLOPES = "; scores of rows that seem isotropic by noised answers"
+
+
+def schedule_for(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -> Schedule:
+    """From a mechanism, whose iterations are questions, or from the noise multiplier of a target."""
+    mechanism = request.mechanism
+    if mechanism is None:
+        if request.noise_multiplier is None or not 0 < request.noise_multiplier <= MAX_SCALE:
+            raise InvalidRequest.at("/privacy", "name a target epsilon within reach, or a mechanism")
+        sigma, rate = request.noise_multiplier, float(request.parameters.get(RATE.name, 1.0))
+    else:
+        NOISE.check(mechanism.noise_multiplier, "/privacy/noise_multiplier")
+        RATE.check(mechanism.sampling_rate, "/privacy/sampling_rate")
+        sigma, rate = mechanism.noise_multiplier, mechanism.sampling_rate
+    found = Schedule(
+        sigma,
+        rate,
+        facts.slots,
+        problem.model.dimension,
+        informed=problem.design.intercept,
+        asked_rounds=request.parameters.get(ROUNDS.name),
+        one_predictor=one_predictor(problem),
+        asked_means=None if facts.rows_per_unit == 1 else 0.0,
+    )
+    return found if mechanism is None else _of_questions(mechanism.iterations, found)
+
+
+def _of_questions(iterations: int, schedule: Schedule) -> Schedule:
+    """With so many questions: one more than without means is for means, where the schedule would ask for them."""
+    each, centred = 2 if schedule.informed else 1, schedule.means_share > 0
+    with_means = centred and (iterations - FEWEST_OPENINGS) % each != 0
+    rounds, rest = divmod(iterations - FEWEST_OPENINGS - with_means, each)
+    if rest or not ROUNDS.minimum <= rounds <= ROUNDS.maximum:
+        least, most = int(ROUNDS.minimum), int(ROUNDS.maximum)
+        openings = f"{FEWEST_OPENINGS} or {FEWEST_OPENINGS + 1}" if centred else FEWEST_OPENINGS
+        asked = f"must be {openings} questions, and {each} for each of {least} to {most} rounds"
+        raise InvalidRequest.at("/privacy/iterations", asked)
+    return replace(schedule, asked_rounds=rounds, asked_means=None if with_means else 0.0)
+
+
+def queries(setup: Setup) -> tuple[PlannedQuery, ...]:
+    """In the order in which they are asked."""
+    schedule, size = setup.schedule, setup.model.dimension
+
+    def query(kind: str, length: int, share: float) -> PlannedQuery:
+        return PlannedQuery(kind, length, sampled_event(schedule.multiplier(share), schedule.rate))
+
+    by_columns = columns(setup, 1.0, np.zeros(size), 1.0)
+    histogram, sums = lengths(setup, 1.0), moments(setup, 1.0, 1.0)
+    first = [query(histogram.kind, histogram.length, schedule.lengths_share)]
+    if schedule.means_share:
+        averages = means(setup, 1.0, 1.0)
+        first.append(query(averages.kind, averages.length, schedule.means_share))
+    queries = [*first, first[0], query(sums.kind, sums.length, schedule.moments_share)]
+    for share in schedule.score_shares:
+        if schedule.informed:
+            kind, length = (by_columns.kind, by_columns.length) if setup.columnwise else (InformationSum.kind, size**2)
+            queries.append(query(kind, length, schedule.information_share))
+        queries.append(query(BoundedScoreSum.kind, size, share))
+    return tuple(queries)
+
+
+def clipping(setup: Setup) -> str:
+    """What a certificate says of how contributions are bounded."""
+    schedule = setup.schedule
+    at_zero = (
+        f"{_WITHOUT_SLOPES} may be asked at a parameter without slopes, by the same kind of weights, "
+        f"with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"
+    )
+    return (
+        f"each unit's contribution to a question is bounded in L2 norm (matrices: Frobenius) by C, divided by "
+        f"C/2^{GRID_BITS} and rounded so that its squared norm is at most 2^{2 * GRID_BITS}. Lengths: C = 1. Means and "
+        f"moments: twice a noised root mean square length. Information matrices: C = "
+        f"{schedule.information_bound(0):.4g} ({schedule.information_bound(schedule.rounds - 1):.4g} in the last "
+        f"round); scores, by weights that know nothing of targets: C = {schedule.score_bound:.4g}; both in the metric "
+        f"of the information so far, and as if every slot held a unit: they grow as the noised count of units shrinks"
+    ) + (at_zero if conceivable(setup) else "")
+
+
+def allows_bearings(plan: MechanismPlan) -> bool:
+    """Whether its words on clipping state scores without slopes; a plan that does not is carried out without."""
+    return _WITHOUT_SLOPES in plan.clipping
+
+
+def warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
+    """What a quote says before anything is spent."""
+    found = list(size_warnings(size, problem.model))
+    if schedule.informed and schedule.resolution > UNRESOLVED:
+        found.append(
+            "so many parameters at so much noise: the posterior's shape will be known roughly, and its width is likely "
+            "to be too large in some directions; fewer features, more slots or a larger epsilon help"
+        )
+    return tuple(found)

@@ -1,0 +1,82 @@
+"""What stays fixed through a run, from declared facts and the plan: defaults may have changed since it was made."""
+
+import numpy as np
+
+from app.inference.mechanisms import MAX_SCALE
+from app.inference.problems import Problem
+from app.inference.protocol import DeclaredFacts, MechanismPlan
+from app.inference.questions import InformationMomentSum, InformationSum, LengthHistogram, MeanSum, MomentSum
+from app.inference.surrogate.curvature import Curvature
+from app.inference.surrogate.declared import declared
+from app.inference.surrogate.schedule import COLUMNWISE, Schedule
+from app.inference.surrogate.state import Setup
+from app.privacy.events import GaussianEvent, PoissonSampledEvent
+
+_INFORMATION = frozenset({InformationSum.kind, InformationMomentSum.kind})
+_MOMENTS, _MEANS = frozenset({MomentSum.kind}), frozenset({MeanSum.kind})
+_LENGTHS = frozenset({LengthHistogram.kind})
+
+
+def planned(plan: MechanismPlan, facts: DeclaredFacts, problem: Problem) -> Schedule:
+    """The schedule of ``plan``, with the shares that it fixed."""
+    assert plan.mechanism is not None
+    return Schedule(
+        plan.mechanism.noise_multiplier,
+        plan.mechanism.sampling_rate,
+        facts.slots,
+        problem.model.dimension,
+        informed=problem.design.intercept,
+        asked_rounds=int(plan.parameters["rounds"]),
+        one_predictor=one_predictor(problem),
+        asked_information=_asked_share(plan, _INFORMATION),
+        asked_moments=_asked_share(plan, _MOMENTS),
+        asked_means=_asked_share(plan, _MEANS) if _asks(plan, _MEANS) else 0.0,
+        asked_lengths=_asked_share(plan, _LENGTHS),
+    )
+
+
+def set_up(
+    problem: Problem, schedule: Schedule, facts: DeclaredFacts, size: int, *, within_bounds: bool = False
+) -> Setup:
+    """Of a run under ``schedule``."""
+    model, design, prior = problem
+    plain = one_predictor(problem)
+    curvature = Curvature(model, design.width) if plain else None
+    bends = model.predictors > 1
+    if curvature is not None:
+        flat, bent = curvature(np.array([0.0, 1.0]))
+        bends = bool(abs(flat - bent) > 1e-6 * flat)
+    columnwise = plain and schedule.resolution > COLUMNWISE
+    return Setup(
+        model,
+        design,
+        prior,
+        declared(design),
+        size,
+        within_bounds,
+        schedule,
+        curvature,
+        bends,
+        columnwise,
+        facts.rows_per_unit,
+    )
+
+
+def one_predictor(problem: Problem) -> bool:
+    """Whether there is one linear predictor, with an intercept, and no other parameter."""
+    model, design, _ = problem
+    return model.predictors == 1 and model.dimension == design.width and design.intercept and design.width > 1
+
+
+def _asks(plan: MechanismPlan, kinds: frozenset[str]) -> bool:
+    return any(query.kind in kinds for query in plan.queries)
+
+
+def _asked_share(plan: MechanismPlan, kinds: frozenset[str]) -> float | None:
+    """The share of a question of these kinds as the plan has it, whatever the default has become since it was made."""
+    for query in plan.queries:
+        event = query.event.event if isinstance(query.event, PoissonSampledEvent) else query.event
+        if query.kind in kinds and isinstance(event, GaussianEvent) and event.noise_multiplier < MAX_SCALE:
+            assert plan.mechanism is not None
+            return (plan.mechanism.noise_multiplier / event.noise_multiplier) ** 2
+    return None
