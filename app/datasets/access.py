@@ -72,9 +72,10 @@ def why_not_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> str
     newest = repository.latest(session, [dataset.id]).get(dataset.id)
     if newest is None:
         return _NOTHING_UPLOADED
-    if newest.status != "rejected":
+    if newest.status == "received":
         return _STILL_READ
-    return f"The last upload was rejected: {newest.rejection}. {REMEDIES[str(newest.rejection)]}"
+    remedy = REMEDIES.get(str(newest.rejection))
+    return _NOT_READY if remedy is None else f"The last upload was rejected: {newest.rejection}. {remedy}"
 
 
 def visible_to(caller: Caller) -> str | None:

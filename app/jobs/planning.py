@@ -1,5 +1,6 @@
 """From what an analyst asks for to a plan with its price: nothing here reads a row or changes anything."""
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -68,6 +69,8 @@ class NoiseCache:
 
 def _advice(least: float) -> str:
     """What to ask for instead of a target below ``least``, which declared facts and the request decide alone."""
+    if not math.isfinite(least):
+        return "no amount of noise reaches this target"
     enough = Context(prec=2, rounding=ROUND_CEILING).create_decimal(least)
     return f"Use a number of at least {enough:f}: at the dataset's delta no amount of noise makes this job cost less."
 

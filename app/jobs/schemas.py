@@ -32,7 +32,7 @@ EXAMPLE_REQUEST: dict[str, Any] = {
 }
 EXAMPLE_QUOTE: dict[str, Any] = {
     "cost": {"epsilon": 0.4999, "delta": 1e-6},
-    "mechanism": {"noise_multiplier": 8.68, "sampling_rate": 1.0, "iterations": 27},
+    "mechanism": {"noise_multiplier": 8.68, "sampling_rate": 1.0, "iterations": 28},
     "affordable": True,
     "epsilon_after": 0.61,
     "more_like_this": 4,

@@ -34,7 +34,7 @@ QUESTIONS: list[Question] = [
     BoundedScoreSum(THETA, METRIC, SMALL),
     ClippedScoreSum(THETA, METRIC, SMALL),
     InformationSum(THETA, METRIC, SMALL),
-    MomentSum(1.0, WIDTH, intercept=True, clip=SMALL, centre=np.full(WIDTH - 1, 0.3)),
+    MomentSum(1.0, WIDTH, intercept=True, clip=SMALL, centre=np.full(WIDTH - 1, 0.25)),
     MeanSum(1.0, WIDTH, intercept=True, clip=SMALL),
     CountSum(),
 ]

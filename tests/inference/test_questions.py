@@ -26,7 +26,7 @@ from app.inference.questions import (
     kind,
 )
 from app.inference.questions.blocks import MOST_ROWS, power_of_two
-from app.inference.questions.moments import BINS
+from app.inference.questions.moments import BINS, CENTRE_GRID
 from tests.inference.support import DESIGN, MODEL, WIDTH
 
 Make = Callable[[np.random.Generator, float, float], Question]
@@ -38,7 +38,7 @@ KINDS: dict[str, Make] = {
     "information_sum": lambda rng, clip, spread: InformationSum(*_at(rng, spread), clip),
     "moment_sum": lambda rng, clip, spread: MomentSum(2.0, WIDTH, intercept=True, clip=clip),
     "moment_sum, centred": lambda rng, clip, spread: MomentSum(
-        2.0, WIDTH, intercept=True, clip=clip, centre=rng.uniform(-0.5, 0.5, WIDTH - 1)
+        2.0, WIDTH, intercept=True, clip=clip, centre=_centre(rng)
     ),
     "mean_sum": lambda rng, clip, spread: MeanSum(0.5, WIDTH, intercept=True, clip=clip),
     "information_moment_sum": lambda rng, clip, spread: InformationMomentSum(
@@ -46,7 +46,7 @@ KINDS: dict[str, Make] = {
     ),
     "length_histogram": lambda rng, clip, spread: LengthHistogram(0.5, WIDTH, intercept=True, largest=9, squares=True),
     "length_histogram, centred": lambda rng, clip, spread: LengthHistogram(
-        0.5, WIDTH, intercept=True, largest=9, squares=False, centre=rng.uniform(-1, 1, WIDTH - 1)
+        0.5, WIDTH, intercept=True, largest=9, squares=False, centre=_centre(rng)
     ),
     "count_sum": lambda rng, clip, spread: CountSum(),
 }
@@ -56,6 +56,10 @@ HOSTILE = (np.nan, np.inf, -np.inf, 3e38, -3e38, 1e30, 1e-45, 0.0)
 
 def _at(rng: np.random.Generator, spread: float) -> tuple[Array64, Array64]:
     return spread * rng.standard_normal(WIDTH), np.tril(rng.standard_normal((WIDTH, WIDTH)))
+
+
+def _centre(rng: np.random.Generator) -> Array64:
+    return np.asarray(np.rint(rng.uniform(-0.5, 0.5, WIDTH - 1) * CENTRE_GRID) / CENTRE_GRID)
 
 
 def _pairs(rng: np.random.Generator, spread: float) -> Array64:
@@ -251,7 +255,9 @@ def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
         InformationMomentSum(1.0, WIDTH, intercept=True, theta=np.full(WIDTH, np.nan), clip=1.0),
         InformationMomentSum(1.0, WIDTH, intercept=True, theta=np.zeros(WIDTH - 1), clip=1.0),
         MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, np.nan)),
-        MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, 1.1)),
+        MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, 1.25)),
+        MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, 1e-30)),
+        MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=0.5),
         MeanSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.zeros(WIDTH)),
         LengthHistogram(0.0, WIDTH, intercept=True, largest=1.0, squares=True),
         LengthHistogram(1.0, WIDTH, intercept=True, largest=np.inf, squares=True),

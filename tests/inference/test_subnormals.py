@@ -69,3 +69,17 @@ def test_squares_of_small_coordinates_have_normal_squares(monkeypatch: pytest.Mo
     assert len(made) == 2
     with np.errstate(under="raise"):
         assert all(np.all(np.square(values[:41]) >= np.finfo(np.float32).tiny) for values in made)
+
+
+@pytest.mark.parametrize("centre", [2.0**-20, -(2.0**-20), 0.25, 1.0])
+def test_what_a_centre_leaves_has_a_normal_square(centre: float) -> None:
+    """W14: of every coordinate, those next to the centre above all; scales are at most four."""
+    near = np.float32(centre)
+    beside = [near, np.nextafter(near, np.float32(2)), np.nextafter(near, np.float32(-2)), 0.0, 2.0**-40, -(2.0**-40)]
+    rows = np.ones((len(beside), 2), dtype=np.float32)
+    rows[:, 0] = beside
+    left = MomentSum(4.0, 2, intercept=True, clip=3.0, centre=np.array([centre])).coordinates(
+        LogisticRegression(2), rows
+    )
+    assert np.any(left == 0)
+    assert np.all(np.square(left[left != 0]) >= np.finfo(np.float32).tiny)

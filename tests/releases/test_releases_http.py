@@ -103,8 +103,10 @@ def test_every_question_of_the_usual_method_is_certified_and_settled(
     assert booked["reserved"]["events"] == booked["settled"]["events"] == statement["events"]
     queries = statement["queries"]
     assert sum(query["count"] for query in queries) == statement["iterations"] == job["mechanism"]["iterations"]
-    assert {query["kind"] for query in queries} >= {"moment_sum", "information_sum", "bounded_score_sum"}
-    assert all(word in statement["clipping"] for word in ("Lengths", "Moments", "Information matrices", "scores"))
+    assert {query["kind"] for query in queries} >= {"mean_sum", "moment_sum", "information_sum", "bounded_score_sum"}
+    assert all(
+        word in statement["clipping"] for word in ("Lengths", "Means and moments", "Information matrices", "scores")
+    )
     canonical = rfc8785.dumps(statement)
     assert json.loads(canonical) == statement
     assert len(canonical) < 16_384

@@ -29,12 +29,12 @@ from app.inference.protocol import (
     Pseudocoreset,
     Switch,
 )
-from app.inference.surrogate import plans
+from app.inference.surrogate import planning
 from app.inference.surrogate.beginning import nothing_known, opened
 from app.inference.surrogate.guard import steadied
 from app.inference.surrogate.release import fitted, released
 from app.inference.surrogate.rounds import informed, scored
-from app.inference.surrogate.setting import planned, set_up
+from app.inference.surrogate.setting import RATE, ROUNDS, planned, set_up
 from app.inference.surrogate.state import State
 from app.inference.surrogate.toward import follows, headed
 
@@ -45,7 +45,7 @@ class DpPsviSurrogate:
     id = "dp-psvi-surrogate"
     description = "Private pseudocoresets by few questions of whole tables and an exact fit: the one to start with."
     private = True
-    parameters: tuple[Parameter | Choice | Switch, ...] = (plans.ROUNDS, plans.RATE, WITHIN_BOUNDS)
+    parameters: tuple[Parameter | Choice | Switch, ...] = (ROUNDS, RATE, WITHIN_BOUNDS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """Lengths, means and squares of rows, then rounds of an information matrix and a score.
@@ -58,20 +58,20 @@ class DpPsviSurrogate:
         problem = model_for(request.model, facts)
         within = request.parameters.get(WITHIN_BOUNDS.name, WITHIN_BOUNDS.default)
         chosen = {} if within == WITHIN_BOUNDS.default else {WITHIN_BOUNDS.name: within}
-        schedule = plans.schedule_for(request, facts, problem)
+        schedule = planning.schedule_for(request, facts, problem)
         setup = set_up(problem, schedule, facts, request.size)
-        queries = plans.queries(setup)
+        queries = planning.queries(setup)
         return MechanismPlan(
             method=self.id,
             size=request.size,
             model=request.model,
-            parameters={plans.ROUNDS.name: schedule.rounds, **chosen},
+            parameters={ROUNDS.name: schedule.rounds, **chosen},
             mechanism=Mechanism(schedule.sigma, schedule.rate, sum(query.count for query in queries)),
-            clipping=plans.clipping(setup),
+            clipping=planning.clipping(setup),
             grid_bits=GRID_BITS,
             queries=queries,
             steps=sum(query.count for query in queries),
-            warnings=plans.warnings(request.size, problem, schedule),
+            warnings=planning.warnings(request.size, problem, schedule),
         )
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
@@ -82,7 +82,7 @@ class DpPsviSurrogate:
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
         setup = set_up(problem, planned(plan, facts, problem), facts, plan.size, within_bounds=within)
-        setup = replace(setup, bearings=plans.allows_bearings(plan))
+        setup = replace(setup, bearings=planning.allows_bearings(plan))
         return State(setup, 0, 1.0, 1.0, nothing_known(setup), theta, problem.prior.precision(theta), theta)
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, dict[str, float]]:

@@ -15,8 +15,8 @@ from app.inference.questions.blocks import check_array, clipped_sum, over_units,
 BINS = 48
 """Halvings of a squared length that the lengths' histogram tells apart."""
 
-_CENTRE_GRID = 2.0**20
-"""Centres are multiples of its inverse: what is left of a coordinate is nothing, or no smaller than it was (W14)."""
+CENTRE_GRID = 2.0**20
+"""Centres are multiples of its inverse: what is left of a coordinate is nothing, or at least 2^-44 (W14)."""
 _LEAST_SQUARE = np.float32(2.0**-60)
 """Squares below count as this: its own square is a normal number still (W14)."""
 
@@ -25,7 +25,7 @@ _LEAST_SQUARE = np.float32(2.0**-60)
 class _Moments:
     """Of ``z = (x - centre) / scale``, for the ``width`` p coordinates x of a design row, its intercept left out.
 
-    ``centre`` is one number, or ``(p - 1,)`` where there is an intercept: else coordinates are known up to their sign.
+    ``centre`` is zero, or ``(p - 1,)`` on the grid where there is an intercept: else coordinates have no sign.
     """
 
     scale: float
@@ -42,15 +42,16 @@ class _Moments:
         centre = np.asarray(self.centre)
         if centre.ndim and (not self.intercept or centre.shape != (self.width - 1,)):
             raise BadQuestion("a centre has one number for each coordinate besides the intercept")
-        if not np.all(np.abs(centre) <= 1) or not (self.intercept or np.all(centre == 0)):
-            raise BadQuestion("a centre lies within the bounds of coordinates whose sign is known")
+        on_grid = np.rint(centre * CENTRE_GRID) == centre * CENTRE_GRID
+        if not np.all(on_grid & (np.abs(centre) <= 1)) or (not centre.ndim and centre != 0):
+            raise BadQuestion("a centre lies on the grid, within the bounds of coordinates, or is zero")
 
     def coordinates(self, model: Model, rows: Array32) -> Array32:
         """``z`` ``(n, p - 1)`` (or p, without an intercept); folded rows know their coordinates up to their sign."""
         features: Array32 = model.features(rows)
         if self.intercept:
             features = features[:, :-1] * features[:, -1:]
-            features -= (np.rint(np.asarray(self.centre) * _CENTRE_GRID) / _CENTRE_GRID).astype(np.float32)
+            features -= np.float32(self.centre)
         return features / np.float32(self.scale)
 
 
@@ -95,7 +96,7 @@ class MomentSum(_Moments):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanSum(MomentSum):
-    """``sum_b clip_C((1, z))``; answer ``(1 + k,)``."""
+    """``sum_b clip_C((1, z))``; answer ``(1 + k,)``, the count and sums in units of the scale."""
 
     kind: ClassVar[str] = "mean_sum"
 

@@ -21,6 +21,8 @@ from app.inference.surrogate.state import Setup, State
 
 _MOST_OF_MOMENTS = 4.0
 _ROWS = 512
+_OF_NORMAL = 3.0
+"""The mean fourth power of a normal coordinate over the square of its variance."""
 
 
 def features(setup: Setup) -> int:
@@ -78,7 +80,7 @@ def _with_spread(state: State, oracle: Oracle) -> State:
     found = _histogram(state, oracle, lengths(state.setup, 1.0, centre=state.centre))
     count, second, fourth = features(state.setup), mean_power(found, 1), mean_power(found, 2)
     scale = scale_of(np.sqrt(second), count)
-    squares = _OF_NORMAL * fourth / (count * scale**4)
+    squares = _OF_NORMAL * fourth / ((count + 2) * scale**4)
     return replace(state, scale=scale, clip=clip_of(np.sqrt(1 + second / scale**2 + squares)), lengths=found)
 
 
@@ -89,8 +91,6 @@ def _with_squares(state: State, oracle: Oracle) -> State:
 
 _PLAIN: Final[tuple[Callable[[State, Oracle], State], ...]] = (_with_lengths, _with_squares)
 _CENTRED: Final[tuple[Callable[[State, Oracle], State], ...]] = (_with_lengths, _with_means, _with_spread)
-_OF_NORMAL = 3.0
-"""The fourth moment of a coordinate over the square of its second."""
 
 
 def _histogram(state: State, oracle: Oracle, question: LengthHistogram) -> Lengths:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.inference.protocol import Array64
+from app.inference.questions.moments import CENTRE_GRID
 from app.inference.surrogate.declared import Declared
 from app.inference.surrogate.population import LEAST_COUNT, Population
 
@@ -32,9 +33,9 @@ class Moments:
     def population(self, slots: int, *, intercept: bool, least: float = LEAST_COUNT) -> Population:
         """At least ``least * slots`` rows, and at most the slots: room for so many.
 
-        Means shrink towards the centre where they are hardly apart from it by more than noise. Variances are raised to
-        it: a metric that is too coarse in a direction loses noise there, one that is too fine clips what it is to
-        measure. Columns are uncorrelated, but for indicators that exclude each other.
+        Means shrink towards the centre, and indicators' shares towards zero, where noise is about as much. Variances
+        are raised to it: a metric that is too coarse in a direction loses noise there, one that is too fine clips what
+        it is to measure. Columns are uncorrelated, but for indicators that exclude each other.
         """
         count = float(np.clip(self.answer[0], min(max(2 * self.noise, least * slots), slots), slots))
         mean, variance, error = self._columns(count)
@@ -80,6 +81,7 @@ def _shrunk(means: Array64, error: Array64 | float) -> Array64:
 
 
 def centre_of(answer: Array64, scale: float, noise: float) -> Array64:
-    """``(k,)`` of columns within [-1, 1], from a noised sum ``(1 + k,)`` of ``(1, x / scale)`` over rows."""
+    """``(k,)`` on the grid, of columns within [-1, 1], from a noised sum ``(1 + k,)`` of ``(1, x / scale)``."""
     count = max(float(answer[0]), 2 * noise, 1.0)
-    return np.clip(_shrunk(scale * answer[1:] / count, scale * noise / count), -1.0, 1.0)
+    means = np.clip(_shrunk(scale * answer[1:] / count, scale * noise / count), -1.0, 1.0)
+    return np.asarray(np.rint(means * CENTRE_GRID) / CENTRE_GRID)

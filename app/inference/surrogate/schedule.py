@@ -94,6 +94,11 @@ class Schedule:
         return self.effective_sigma * self.dimension**2 / self.slots
 
     @property
+    def columnwise(self) -> bool:
+        """Whether information is asked for by columns, around zero: whole matrices would drown in their noise."""
+        return self.one_predictor and self.declared_resolution > COLUMNWISE
+
+    @property
     def crowded(self) -> bool:
         """Whether single matrices are mostly noise, by declared facts, and asked for nevertheless."""
         return self.informed and self.one_predictor and CROWDED < self.declared_resolution <= COLUMNWISE
@@ -139,7 +144,7 @@ class Schedule:
         """Of the sum of means that squares are centred by; 0 where they are not."""
         if self.asked_means is not None:
             return self.asked_means
-        return MEANS_SHARE if self.informed and self.declared_resolution <= COLUMNWISE else 0.0
+        return MEANS_SHARE if self.informed and not self.columnwise else 0.0
 
     @property
     def openings(self) -> int:

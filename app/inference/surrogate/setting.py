@@ -4,14 +4,18 @@ import numpy as np
 
 from app.inference.mechanisms import MAX_SCALE
 from app.inference.problems import Problem
-from app.inference.protocol import DeclaredFacts, MechanismPlan
+from app.inference.protocol import DeclaredFacts, MechanismPlan, Parameter
 from app.inference.questions import InformationMomentSum, InformationSum, LengthHistogram, MeanSum, MomentSum
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.declared import declared
-from app.inference.surrogate.schedule import COLUMNWISE, Schedule
+from app.inference.surrogate.schedule import Schedule
 from app.inference.surrogate.state import Setup
 from app.privacy.events import GaussianEvent, PoissonSampledEvent
 
+ROUNDS = Parameter("rounds", "integer", 2, 40, "Rounds of an information matrix and a score; the default follows.")
+RATE = Parameter(
+    "sampling_rate", "number", 0, 1, "Poisson sampling rate q of every question.", default=1.0, exclusive_minimum=True
+)
 _INFORMATION = frozenset({InformationSum.kind, InformationMomentSum.kind})
 _MOMENTS, _MEANS = frozenset({MomentSum.kind}), frozenset({MeanSum.kind})
 _LENGTHS = frozenset({LengthHistogram.kind})
@@ -26,7 +30,7 @@ def planned(plan: MechanismPlan, facts: DeclaredFacts, problem: Problem) -> Sche
         facts.slots,
         problem.model.dimension,
         informed=problem.design.intercept,
-        asked_rounds=int(plan.parameters["rounds"]),
+        asked_rounds=int(plan.parameters[ROUNDS.name]),
         one_predictor=one_predictor(problem),
         asked_information=_asked_share(plan, _INFORMATION),
         asked_moments=_asked_share(plan, _MOMENTS),
@@ -46,7 +50,6 @@ def set_up(
     if curvature is not None:
         flat, bent = curvature(np.array([0.0, 1.0]))
         bends = bool(abs(flat - bent) > 1e-6 * flat)
-    columnwise = plain and schedule.resolution > COLUMNWISE
     return Setup(
         model,
         design,
@@ -57,7 +60,7 @@ def set_up(
         schedule,
         curvature,
         bends,
-        columnwise,
+        schedule.columnwise,
         facts.rows_per_unit,
     )
 

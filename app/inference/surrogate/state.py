@@ -51,8 +51,8 @@ class State:
 
     ``done`` counts questions; ``scale``, ``clip`` and ``centre`` are those of the moments; ``step`` is the last move
     ``(D,)``; ``rows`` is their number as the moments counted them; ``memory`` is that of information matrices that are
-    averaged. ``lengths`` are those of rows around their means, as they were found, ``bearing`` what scores at zero say,
-    where rows seem isotropic.
+    averaged. ``lengths`` are those of rows, around their means once these were asked for; ``bearing`` is what scores at
+    zero say, where rows seem isotropic.
     """
 
     setup: Setup

@@ -20,14 +20,14 @@ def check_start(upload: Upload) -> None:
         raise ValueError("This is a zip archive, as Excel workbooks are; save the sheet as CSV, or give a DataFrame.")
     names = _header(start) if upload.media_type.startswith(CSV) else []
     if len(set(names)) < len(names):
-        raise ValueError("A column name appears twice in the header; name each column once.")
+        raise ValueError("A column name appears twice in the header, or two columns have none; name each column once.")
 
 
 def _header(start: bytes) -> list[str]:
     """The names in the first line, as the server reads them; none where it does not end among these bytes."""
-    lines = start[: start.rfind(b"\n") + 1].decode("utf-8-sig", errors="replace")
     try:
+        lines = start[: start.rfind(b"\n") + 1].decode("utf-8-sig")
         names = next((row for row in csv.reader(io.StringIO(lines, newline="")) if row), [])
-    except csv.Error:
+    except (csv.Error, UnicodeDecodeError):
         return []
     return [name.strip() for name in names]

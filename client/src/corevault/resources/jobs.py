@@ -49,7 +49,7 @@ def job_request(
         body["privacy"] = {"epsilon": epsilon}
     if mechanism is not None:
         body["privacy"] = mechanism.to_json()
-    body["parameters"] = mapping(parameters or {}, "parameters")
+    body["parameters"] = mapping({} if parameters is None else parameters, "parameters")
     return body
 
 

@@ -8,19 +8,15 @@ from app.errors import InvalidRequest
 from app.inference.mechanisms import GRID_BITS, MAX_SCALE
 from app.inference.methods.private import NOISE, sampled_event, size_warnings
 from app.inference.problems import Problem
-from app.inference.protocol import DeclaredFacts, MechanismPlan, Parameter, PlannedQuery, PlanRequest
+from app.inference.protocol import DeclaredFacts, MechanismPlan, PlannedQuery, PlanRequest
 from app.inference.questions import BoundedScoreSum, InformationSum
 from app.inference.surrogate.bearing import bound_of
 from app.inference.surrogate.beginning import columns, features, lengths, means, moments
 from app.inference.surrogate.first_bearing import conceivable
 from app.inference.surrogate.schedule import FEWEST_OPENINGS, UNRESOLVED, Schedule
-from app.inference.surrogate.setting import one_predictor
+from app.inference.surrogate.setting import RATE, ROUNDS, one_predictor
 from app.inference.surrogate.state import Setup
 
-ROUNDS = Parameter("rounds", "integer", 2, 40, "Rounds of an information matrix and a score; the default follows.")
-RATE = Parameter(
-    "sampling_rate", "number", 0, 1, "Poisson sampling rate q of every question.", default=1.0, exclusive_minimum=True
-)
 _WITHOUT_SLOPES = "; scores of rows that seem isotropic by noised answers"
 
 
@@ -74,26 +70,27 @@ def queries(setup: Setup) -> tuple[PlannedQuery, ...]:
     if schedule.means_share:
         averages = means(setup, 1.0, 1.0)
         first.append(query(averages.kind, averages.length, schedule.means_share))
-    queries = [*first, first[0], query(sums.kind, sums.length, schedule.moments_share)]
+    planned = [*first, first[0], query(sums.kind, sums.length, schedule.moments_share)]
     for share in schedule.score_shares:
         if schedule.informed:
             kind, length = (by_columns.kind, by_columns.length) if setup.columnwise else (InformationSum.kind, size**2)
-            queries.append(query(kind, length, schedule.information_share))
-        queries.append(query(BoundedScoreSum.kind, size, share))
-    return tuple(queries)
+            planned.append(query(kind, length, schedule.information_share))
+        planned.append(query(BoundedScoreSum.kind, size, share))
+    return tuple(planned)
 
 
 def clipping(setup: Setup) -> str:
     """What a certificate says of how contributions are bounded."""
     schedule = setup.schedule
+    sums = "Means and moments" if schedule.means_share else "Moments"
     at_zero = (
         f"{_WITHOUT_SLOPES} may be asked at a parameter without slopes, by the same kind of weights, "
         f"with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"
     )
     return (
         f"each unit's contribution to a question is bounded in L2 norm (matrices: Frobenius) by C, divided by "
-        f"C/2^{GRID_BITS} and rounded so that its squared norm is at most 2^{2 * GRID_BITS}. Lengths: C = 1. Means and "
-        f"moments: twice a noised root mean square length. Information matrices: C = "
+        f"C/2^{GRID_BITS} and rounded so that its squared norm is at most 2^{2 * GRID_BITS}. Lengths: C = 1. {sums}: "
+        f"about twice a noised root mean square length. Information matrices: C = "
         f"{schedule.information_bound(0):.4g} ({schedule.information_bound(schedule.rounds - 1):.4g} in the last "
         f"round); scores, by weights that know nothing of targets: C = {schedule.score_bound:.4g}; both in the metric "
         f"of the information so far, and as if every slot held a unit: they grow as the noised count of units shrinks"

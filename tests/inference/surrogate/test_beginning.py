@@ -1,0 +1,47 @@
+"""What the first questions find out, by the real oracle."""
+
+import numpy as np
+
+from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import Array64, Mechanism, PlanRequest
+from app.inference.registry import method
+from app.inference.rng import sampling_generator
+from app.inference.surrogate.population import Population
+from tests.inference.surrogate.tables import METHOD, Case, Drawn
+
+SIGMA, ROUNDS = 5.0, 8
+
+
+def opened(case: Case, openings: int) -> Population:
+    """What is believed of the rows after that many questions, by a plan that has so many before its rounds."""
+    mechanism = Mechanism(SIGMA, 1.0, openings + 2 * ROUNDS)
+    plan = method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {}, mechanism), case.facts)
+    oracle = ClippedGaussianOracle(
+        case.problem.model, plan, case.facts, case.table(), noise=Drawn(1), sampling=sampling_generator()
+    )
+    chosen, rng = DpPsviSurrogate(), np.random.default_rng(1)
+    state = chosen.init(plan, case.facts, rng)
+    for _ in range(openings):
+        state, _ = chosen.step(rng, state, oracle)
+    return state.population
+
+
+def variances(population: Population) -> Array64:
+    """Of the columns, the intercept left out."""
+    return population.covariance.diagonal()[:-1]
+
+
+def test_columns_far_from_zero_are_seen_around_their_means() -> None:
+    """At 0.7, varying by a thousandth: what is believed is the noise, a hundredth of that around zero."""
+    case = Case(design="narrow", features=5, rows=20_000, slots=20_000)
+    plainly, around = opened(case, 3), opened(case, 4)
+    assert np.all(variances(around) < 0.01 * variances(plainly))
+    np.testing.assert_allclose(around.mean[:-1], 0.7, atol=0.01)
+    assert np.all(np.abs(around.mean[:-1] - 0.7) < 5 * np.sqrt(variances(around)))
+
+
+def test_columns_around_zero_are_seen_as_well_as_ever() -> None:
+    case = Case(design="uniform", features=5, rows=20_000, slots=20_000)
+    for openings in (3, 4):
+        np.testing.assert_allclose(variances(opened(case, openings)), 1 / 3, rtol=0.1)
