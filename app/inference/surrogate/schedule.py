@@ -144,7 +144,8 @@ class Schedule:
         """Of the sum of means that squares are centred by; 0 where they are not."""
         if self.asked_means is not None:
             return self.asked_means
-        return MEANS_SHARE if self.informed and not self.columnwise else 0.0
+        asks = self.informed and self.one_predictor and not self.columnwise
+        return MEANS_SHARE if asks else 0.0
 
     @property
     def openings(self) -> int:
