@@ -18,6 +18,7 @@ from app.inference.questions import (
     MeanSum,
     MomentSum,
     PotentialSum,
+    TailSum,
 )
 from app.inference.registry import model_for
 from app.inference.rng import sampling_generator
@@ -36,6 +37,7 @@ QUESTIONS: list[Question] = [
     InformationSum(THETA, METRIC, SMALL),
     MomentSum(1.0, WIDTH, intercept=True, clip=SMALL, centre=np.full(WIDTH - 1, 0.25)),
     MeanSum(1.0, WIDTH, intercept=True, clip=SMALL),
+    TailSum(1.0, WIDTH, intercept=True, deviation=np.full(WIDTH - 1, 0.5), clip=SMALL),
     CountSum(),
 ]
 

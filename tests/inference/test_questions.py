@@ -23,6 +23,7 @@ from app.inference.questions import (
     MeanSum,
     MomentSum,
     PotentialSum,
+    TailSum,
     kind,
 )
 from app.inference.questions.blocks import MOST_ROWS, power_of_two
@@ -41,6 +42,9 @@ KINDS: dict[str, Make] = {
         2.0, WIDTH, intercept=True, clip=clip, centre=_centre(rng)
     ),
     "mean_sum": lambda rng, clip, spread: MeanSum(0.5, WIDTH, intercept=True, clip=clip),
+    "tail_sum": lambda rng, clip, spread: TailSum(
+        1.0, WIDTH, intercept=True, centre=_centre(rng), deviation=rng.uniform(0.05, 0.5, WIDTH - 1), clip=clip
+    ),
     "information_moment_sum": lambda rng, clip, spread: InformationMomentSum(
         2.0, WIDTH, intercept=True, theta=spread * rng.standard_normal(WIDTH), clip=0.2 * clip
     ),
@@ -173,6 +177,10 @@ def _by_hand(name: str, question: Any, z: Array64) -> Array64:
         if name == "information_moment_sum":
             failure = expit(-z @ question.theta)
             values *= (failure * (1 - failure))[:, None]
+    elif name == "tail_sum":
+        t = (z[:, :-1] * z[:, -1:] - question.centre) / question.deviation
+        near, far = np.clip(t, -2.5, 2.5) / 2.5, np.clip(t, -5, 5) / 5
+        values = np.column_stack([near**2, far**2, near / 2])
     elif name.startswith("potential_sum"):
         values = -np.log1p(np.exp(-z @ question.draws.T))
         values -= values.mean(axis=1, keepdims=True)
@@ -189,9 +197,10 @@ def _by_hand(name: str, question: Any, z: Array64) -> Array64:
             most = np.maximum(failure, 1 - failure) * np.linalg.norm(transformed, axis=1)
             return np.asarray(np.minimum(1, question.clip / most) @ values)
     norm = np.linalg.norm(values, axis=1)
+    shape = (3, -1) if name == "tail_sum" else -1
     assert np.any(norm > question.clip)
     assert np.any(norm < question.clip)
-    return np.asarray(np.minimum(1, question.clip / norm) @ values)
+    return np.asarray(np.minimum(1, question.clip / norm) @ values).reshape(shape)
 
 
 @EVERY
@@ -259,6 +268,12 @@ def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
         MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.full(WIDTH - 1, 1e-30)),
         MomentSum(1.0, WIDTH, intercept=True, clip=1.0, centre=0.5),
         MeanSum(1.0, WIDTH, intercept=True, clip=1.0, centre=np.zeros(WIDTH)),
+        TailSum(1.0, WIDTH, intercept=False, deviation=np.ones(WIDTH - 1), clip=1.0),
+        TailSum(1.0, WIDTH, intercept=True, deviation=np.ones(WIDTH), clip=1.0),
+        TailSum(1.0, WIDTH, intercept=True, deviation=np.zeros(WIDTH - 1), clip=1.0),
+        TailSum(1.0, WIDTH, intercept=True, deviation=np.full(WIDTH - 1, 1e3), clip=1.0),
+        TailSum(1.0, WIDTH, intercept=True, deviation=np.ones(WIDTH - 1), clip=np.inf),
+        TailSum(1.0, WIDTH, intercept=True, deviation=np.ones(WIDTH - 1), clip=1.0, centre=np.full(WIDTH - 1, 1e-30)),
         LengthHistogram(0.0, WIDTH, intercept=True, largest=1.0, squares=True),
         LengthHistogram(1.0, WIDTH, intercept=True, largest=np.inf, squares=True),
     ],

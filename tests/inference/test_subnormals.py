@@ -6,8 +6,9 @@ import pytest
 from app.inference.models import logistic
 from app.inference.models.logistic import LogisticRegression
 from app.inference.models.poisson_law import clipped_mean
-from app.inference.questions import moments
+from app.inference.questions import moments, tails
 from app.inference.questions.moments import LengthHistogram, MomentSum
+from app.inference.questions.tails import LEAST_DEVIATION, MOST_DEVIATION, TailSum
 
 
 @pytest.mark.parametrize("paired", [False, True], ids=["single", "paired"])
@@ -83,3 +84,24 @@ def test_what_a_centre_leaves_has_a_normal_square(centre: float) -> None:
     )
     assert np.any(left == 0)
     assert np.all(np.square(left[left != 0]) >= np.finfo(np.float32).tiny)
+
+
+@pytest.mark.parametrize("deviation", [LEAST_DEVIATION, 0.3, MOST_DEVIATION])
+def test_what_is_asked_of_tails_has_normal_squares(deviation: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W14: next to the centre, where coordinates are as small as the grid leaves them, and far from it."""
+    made: list[np.ndarray] = []
+    original = tails._winsorised
+
+    def recorded(t: np.ndarray) -> np.ndarray:
+        made.append(original(t).copy())
+        return original(t)
+
+    monkeypatch.setattr(tails, "_winsorised", recorded)
+    rows = np.ones((6, 2), dtype=np.float32)
+    rows[:, 0] = [0.25, np.nextafter(np.float32(0.25), np.float32(1)), 0.0, 2.0**-40, -1.0, 1.0]
+    question = TailSum(1.0, 2, intercept=True, centre=np.array([0.25]), deviation=np.array([deviation]), clip=1.5)
+    question.sum(LogisticRegression(2), rows, np.ones(6, dtype=bool), 1)
+    with np.errstate(under="raise"):
+        squares = np.square(made[0][:6])
+    assert np.all((squares >= np.finfo(np.float32).tiny) | (made[0][:6] == 0))
+    assert np.any(made[0][:6] == 0)

@@ -103,7 +103,13 @@ def test_every_question_of_the_usual_method_is_certified_and_settled(
     assert booked["reserved"]["events"] == booked["settled"]["events"] == statement["events"]
     queries = statement["queries"]
     assert sum(query["count"] for query in queries) == statement["iterations"] == job["mechanism"]["iterations"]
-    assert {query["kind"] for query in queries} >= {"mean_sum", "moment_sum", "information_sum", "bounded_score_sum"}
+    assert {query["kind"] for query in queries} >= {
+        "mean_sum",
+        "moment_sum",
+        "tail_sum",
+        "information_sum",
+        "bounded_score_sum",
+    }
     assert all(
         word in statement["clipping"] for word in ("Lengths", "Means and moments", "Information matrices", "scores")
     )

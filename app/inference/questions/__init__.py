@@ -6,6 +6,7 @@ from app.inference.questions.information import InformationSum
 from app.inference.questions.moments import InformationMomentSum, LengthHistogram, MeanSum, MomentSum
 from app.inference.questions.potentials import PotentialSum
 from app.inference.questions.scores import BoundedScoreSum, ClippedScoreSum
+from app.inference.questions.tails import TailSum
 
 __all__ = [
     "BoundedScoreSum",
@@ -17,6 +18,7 @@ __all__ = [
     "MeanSum",
     "MomentSum",
     "PotentialSum",
+    "TailSum",
     "kind",
 ]
 
@@ -30,6 +32,7 @@ _ALL: tuple[type[Question], ...] = (
     MeanSum,
     MomentSum,
     PotentialSum,
+    TailSum,
 )
 _KINDS: dict[str, type[Question]] = {each.kind: each for each in _ALL}
 

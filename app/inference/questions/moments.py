@@ -17,12 +17,12 @@ BINS = 48
 
 CENTRE_GRID = 2.0**20
 """Centres are multiples of its inverse: what is left of a coordinate is nothing, or at least 2^-44 (W14)."""
-_LEAST_SQUARE = np.float32(2.0**-60)
+LEAST_SQUARE = np.float32(2.0**-60)
 """Squares below count as this: its own square is a normal number still (W14)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Moments:
+class Coordinates:
     """Of ``z = (x - centre) / scale``, for the ``width`` p coordinates x of a design row, its intercept left out.
 
     ``centre`` is zero, or ``(p - 1,)`` on the grid where there is an intercept: else coordinates have no sign.
@@ -56,7 +56,7 @@ class _Moments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MomentSum(_Moments):
+class MomentSum(Coordinates):
     """``sum_b clip_C((1, z, z * z))``; answer ``(1 + 2 k,)`` for k coordinates."""
 
     clip: float
@@ -64,7 +64,7 @@ class MomentSum(_Moments):
 
     def check(self, model: Model, design: Design) -> None:
         """As that of the base, and the clip is finite."""
-        _Moments.check(self, model, design)
+        Coordinates.check(self, model, design)
         admissible_clip(self.clip)
 
     @property
@@ -137,7 +137,7 @@ class InformationMomentSum(MomentSum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LengthHistogram(_Moments):
+class LengthHistogram(Coordinates):
     """How many units have a squared length in ``[2**-(b + 1), 2**-b) * largest``, for b below :data:`BINS`.
 
     The length is that of ``z``, or with ``squares`` that of ``(1, z, z * z)``, summed over the unit's rows. Longer
@@ -150,7 +150,7 @@ class LengthHistogram(_Moments):
 
     def check(self, model: Model, design: Design) -> None:
         """As that of the base, and the largest squared length is finite."""
-        _Moments.check(self, model, design)
+        Coordinates.check(self, model, design)
         admissible_clip(self.largest)
 
     @property
@@ -182,5 +182,5 @@ class LengthHistogram(_Moments):
 
 
 def _with_squares(values: Array32) -> Array32:
-    squares = np.maximum(np.square(values), _LEAST_SQUARE)
+    squares = np.maximum(np.square(values), LEAST_SQUARE)
     return np.concatenate([np.ones((len(values), 1), np.float32), values, squares], axis=1)

@@ -11,13 +11,15 @@ from typing import Final
 import numpy as np
 
 from app.inference.protocol import Array32, Array64, Oracle
-from app.inference.questions import InformationMomentSum, LengthHistogram, MeanSum, MomentSum
+from app.inference.questions import InformationMomentSum, LengthHistogram, MeanSum, MomentSum, TailSum
+from app.inference.questions.tails import LEAST_DEVIATION, MOST_DEVIATION
 from app.inference.surrogate.first_bearing import first_bearing
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.memory import begun
-from app.inference.surrogate.moments import Moments, centre_of
+from app.inference.surrogate.moments import Moments, centre_of, on_grid
 from app.inference.surrogate.population import Lengths, Population, clip_of, mean_power, root_mean_square, scale_of
 from app.inference.surrogate.state import Setup, State
+from app.inference.surrogate.tails import Winsorised, clip_of_tails
 
 _MOST_OF_MOMENTS = 4.0
 _ROWS = 512
@@ -54,12 +56,19 @@ def columns(setup: Setup, scale: float, theta: Array64, clip: float) -> Informat
     return InformationMomentSum(scale, setup.design.width, intercept=setup.design.intercept, theta=theta, clip=clip)
 
 
+def tails(setup: Setup, centre: Array64, deviation: Array64) -> TailSum:
+    """The question for columns' tails."""
+    clip, within = clip_of_tails(features(setup)), np.clip(deviation, LEAST_DEVIATION, MOST_DEVIATION)
+    return TailSum(1.0, setup.design.width, intercept=True, deviation=within, clip=clip, centre=on_grid(centre))
+
+
 def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     """The state after the next of the first questions."""
     way = _CENTRED if state.setup.schedule.means_share else _PLAIN
     if state.done < len(way):
         return way[state.done](state, oracle)
-    return _with_moments(rng, state, oracle)
+    follows = _with_moments if state.done == len(way) else _with_tails
+    return follows(rng, state, oracle)
 
 
 def _with_lengths(state: State, oracle: Oracle) -> State:
@@ -117,6 +126,18 @@ def _with_moments(rng: np.random.Generator, state: State, oracle: Oracle) -> Sta
         rows=population.count,
         bearing=first_bearing(setup, population, found, state.lengths),
     )
+
+
+def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
+    schedule, population = state.setup.schedule, state.population
+    variance = population.covariance.diagonal()[:-1]
+    question = tails(state.setup, population.mean[:-1], np.sqrt(variance))
+    answer = asked(oracle, question, schedule, schedule.tails_share, question.clip)
+    noise = schedule.multiplier(schedule.tails_share) / schedule.rate * question.clip
+    squares = schedule.multiplier(schedule.moments_share) / schedule.rate * state.clip * state.scale**2
+    uncertain, above = squares / (population.count * variance), state.setup.known.above(population.mean[:-1])
+    found = Winsorised(answer, population.count, noise, uncertain, above)
+    return replace(state, population=replace(population, tails=found.tails(rng)))
 
 
 def nothing_known(setup: Setup) -> Population:

@@ -63,13 +63,8 @@ def _uncounted(state: State) -> float:
 
 
 def _kept(state: State) -> float:
-    """The largest share of the information that one of the last scores kept, from the variance that it was given."""
-    schedule, shares = state.setup.schedule, list[float]()
-    sampling = 1 / schedule.rate - 1
-    for turn in range(max(0, len(state.scores) - _LAST), len(state.scores)):
-        variance, noise = state.scores[turn].variance, schedule.score_noise(turn) ** 2
-        shares.append((sampling + np.sqrt(sampling**2 + 4 * variance * noise)) / (2 * variance))
-    return float(max(shares))
+    """The largest share of the information that one of the last scores kept."""
+    return max(score.kept for score in state.scores[-_LAST:])
 
 
 def _coefficients(state: State) -> int:

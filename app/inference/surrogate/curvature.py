@@ -1,7 +1,8 @@
-"""How the information changes between two parameters, for a normal population of design rows.
+"""How the information changes between two parameters, for a population of design rows.
 
 ``E[v(x't) x x']`` for normal x is the population's second moments but for a change of rank two along its mean and
-``S theta`` (Stein's lemma). Between two modes this carries a belief along, before any answer corrects it.
+``S theta`` (Stein's lemma); where columns have tails, it is a mean over rows that have them. Between two modes this
+carries a belief along, before any answer corrects it.
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,14 @@ class Curvature:
         return np.asarray(np.square(factors).sum(axis=1).reshape(predictor.shape))
 
     def information(self, population: Population, theta: Array64) -> Array64:
-        """``count E[v(x'theta) x x']`` ``(p, p)`` of the normal population."""
+        """``count E[v(x'theta) x x']`` ``(p, p)`` of the population."""
+        rows = population.tailed_rows
+        if rows is None:
+            return self._of_normal(population, theta)
+        weighted = rows * self(rows @ theta)[:, None]
+        return np.asarray(population.count / len(rows) * (weighted.T @ rows))
+
+    def _of_normal(self, population: Population, theta: Array64) -> Array64:
         mean, covariance = population.mean, population.covariance
         variance = max(float(theta @ covariance @ theta), _TINY)
         along = covariance @ theta / variance
@@ -49,7 +57,10 @@ class Curvature:
         return np.asarray(population.count * (across + first * (mixed + mixed.T) + second * np.outer(along, along)))
 
     def levels(self, population: Population, theta: Array64, scales: Array64) -> Array64:
-        """``E[v(s x'theta)]`` of the normal population for each s of ``scales``, same shape."""
+        """``E[v(s x'theta)]`` of the population for each s of ``scales``, same shape."""
+        rows = population.tailed_rows
+        if rows is not None:
+            return np.asarray(self(np.outer(scales, rows @ theta)).mean(axis=1))
         deviation = np.sqrt(max(float(theta @ population.covariance @ theta), 0.0))
         return np.asarray(self(scales[:, None] * (population.mean @ theta + deviation * _NODES)) @ _WEIGHTS)
 
@@ -72,12 +83,19 @@ class Curvature:
 
         The least a with ``int_0^a step' F(theta + s step) step ds = step' F(theta) step``.
         """
-        goal = float(step @ self.information(population, theta) @ step)
+        goal = self._along(population, theta, step)
         done, length, points = 0.0, 0.0, np.linspace(0.0, _MOST_STRETCH, 9)
-        slopes = [float(step @ self.information(population, theta + s * step) @ step) for s in points]
+        slopes = [self._along(population, theta + s * step, step) for s in points]
         for left, right, a, b in zip(slopes[:-1], slopes[1:], points[:-1], points[1:], strict=True):
             area = 0.5 * (left + right) * (b - a)
             if done + area >= goal:
                 return float(max(1.0, a + (b - a) * (goal - done) / max(area, _TINY)))
             done, length = done + area, b
         return float(length)
+
+    def _along(self, population: Population, theta: Array64, step: Array64) -> float:
+        """``step' F(theta) step``."""
+        rows = population.tailed_rows
+        if rows is None:
+            return float(step @ self._of_normal(population, theta) @ step)
+        return population.count * float(np.mean(self(rows @ theta) * np.square(rows @ step)))

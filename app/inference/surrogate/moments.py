@@ -83,5 +83,9 @@ def _shrunk(means: Array64, error: Array64 | float) -> Array64:
 def centre_of(answer: Array64, scale: float, noise: float) -> Array64:
     """``(k,)`` on the grid, of columns within [-1, 1], from a noised sum ``(1 + k,)`` of ``(1, x / scale)``."""
     count = max(float(answer[0]), 2 * noise, 1.0)
-    means = np.clip(_shrunk(scale * answer[1:] / count, scale * noise / count), -1.0, 1.0)
-    return np.asarray(np.rint(means * CENTRE_GRID) / CENTRE_GRID)
+    return on_grid(_shrunk(scale * answer[1:] / count, scale * noise / count))
+
+
+def on_grid(means: Array64) -> Array64:
+    """The centres ``(k,)`` nearest to ``means`` that a question may have."""
+    return np.asarray(np.rint(np.clip(means, -1.0, 1.0) * CENTRE_GRID) / CENTRE_GRID)

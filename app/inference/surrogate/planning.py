@@ -11,11 +11,12 @@ from app.inference.problems import Problem
 from app.inference.protocol import DeclaredFacts, MechanismPlan, PlannedQuery, PlanRequest
 from app.inference.questions import BoundedScoreSum, InformationSum
 from app.inference.surrogate.bearing import bound_of
-from app.inference.surrogate.beginning import columns, features, lengths, means, moments
+from app.inference.surrogate.beginning import columns, features, lengths, means, moments, tails
 from app.inference.surrogate.first_bearing import conceivable
 from app.inference.surrogate.schedule import FEWEST_OPENINGS, UNRESOLVED, Schedule
-from app.inference.surrogate.setting import RATE, ROUNDS, one_predictor
+from app.inference.surrogate.setting import RATE, ROUNDS, labels, one_predictor
 from app.inference.surrogate.state import Setup
+from app.inference.surrogate.tails import clip_of_tails
 
 _WITHOUT_SLOPES = "; scores of rows that seem isotropic by noised answers"
 
@@ -40,21 +41,23 @@ def schedule_for(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -
         asked_rounds=request.parameters.get(ROUNDS.name),
         one_predictor=one_predictor(problem),
         asked_means=None if facts.rows_per_unit == 1 else 0.0,
+        labels=labels(problem),
     )
     return found if mechanism is None else _of_questions(mechanism.iterations, found)
 
 
 def _of_questions(iterations: int, schedule: Schedule) -> Schedule:
-    """With so many questions: one more than without means is for means, where the schedule would ask for them."""
-    each, centred = 2 if schedule.informed else 1, schedule.means_share > 0
-    with_means = centred and (iterations - FEWEST_OPENINGS) % each != 0
-    rounds, rest = divmod(iterations - FEWEST_OPENINGS - with_means, each)
+    """With so many questions: where they would not make whole rounds, the last kind of opening is left out."""
+    each, openings = 2 if schedule.informed else 1, schedule.openings
+    if (iterations - openings) % each:
+        schedule = replace(schedule, asked_tails=0.0) if schedule.tails_share else replace(schedule, asked_means=0.0)
+    rounds, rest = divmod(iterations - schedule.openings, each)
     if rest or not ROUNDS.minimum <= rounds <= ROUNDS.maximum:
         least, most = int(ROUNDS.minimum), int(ROUNDS.maximum)
-        openings = f"{FEWEST_OPENINGS} or {FEWEST_OPENINGS + 1}" if centred else FEWEST_OPENINGS
-        asked = f"must be {openings} questions, and {each} for each of {least} to {most} rounds"
+        few = f"{openings - 1} or {openings}" if openings > FEWEST_OPENINGS else str(openings)
+        asked = f"must be {few} questions, and {each} for each of {least} to {most} rounds"
         raise InvalidRequest.at("/privacy/iterations", asked)
-    return replace(schedule, asked_rounds=rounds, asked_means=None if with_means else 0.0)
+    return replace(schedule, asked_rounds=rounds)
 
 
 def queries(setup: Setup) -> tuple[PlannedQuery, ...]:
@@ -71,6 +74,10 @@ def queries(setup: Setup) -> tuple[PlannedQuery, ...]:
         averages = means(setup, 1.0, 1.0)
         first.append(query(averages.kind, averages.length, schedule.means_share))
     planned = [*first, first[0], query(sums.kind, sums.length, schedule.moments_share)]
+    if schedule.tails_share:
+        none = np.ones(features(setup))
+        further = tails(setup, 0 * none, none)
+        planned.append(query(further.kind, further.length, schedule.tails_share))
     for share in schedule.score_shares:
         if schedule.informed:
             kind, length = (by_columns.kind, by_columns.length) if setup.columnwise else (InformationSum.kind, size**2)
@@ -83,6 +90,7 @@ def clipping(setup: Setup) -> str:
     """What a certificate says of how contributions are bounded."""
     schedule = setup.schedule
     sums = "Means and moments" if schedule.means_share else "Moments"
+    further = f"Tails: C = {clip_of_tails(features(setup)):.4g}. " if schedule.tails_share else ""
     at_zero = (
         f"{_WITHOUT_SLOPES} may be asked at a parameter without slopes, by the same kind of weights, "
         f"with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"
@@ -90,7 +98,7 @@ def clipping(setup: Setup) -> str:
     return (
         f"each unit's contribution to a question is bounded in L2 norm (matrices: Frobenius) by C, divided by "
         f"C/2^{GRID_BITS} and rounded so that its squared norm is at most 2^{2 * GRID_BITS}. Lengths: C = 1. {sums}: "
-        f"about twice a noised root mean square length. Information matrices: C = "
+        f"about twice a noised root mean square length. {further}Information matrices: C = "
         f"{schedule.information_bound(0):.4g} ({schedule.information_bound(schedule.rounds - 1):.4g} in the last "
         f"round); scores, by weights that know nothing of targets: C = {schedule.score_bound:.4g}; both in the metric "
         f"of the information so far, and as if every slot held a unit: they grow as the noised count of units shrinks"

@@ -6,28 +6,33 @@ to be centred (one-hot and bounded columns are nearly collinear with the interce
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from app.inference.protocol import Array64
 from app.inference.questions.moments import BINS
+from app.inference.surrogate.tails import Tails
 
 _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
 _SCALE_LENGTHS = 2.0
 _CLIP_LENGTHS = 2.0
+_LEAST_VARIANCE = 1e-30
 LEAST_COUNT = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Population:
     """``count`` units with design rows of mean ``mean`` ``(p,)`` and covariance ``covariance`` ``(p, p)``.
 
-    The last coordinate is the intercept where there is one, of mean 1 and variance 0.
+    The last coordinate is the intercept where there is one, of mean 1 and variance 0. Rows are normal, or have
+    ``tails``.
     """
 
     count: float
     mean: Array64
     covariance: Array64
+    tails: Tails | None = None
 
     @property
     def second_moments(self) -> Array64:
@@ -39,6 +44,16 @@ class Population:
         width = len(self.mean)
         each = step[: blocks * width].reshape(blocks, width)
         return float(np.sqrt(max(np.einsum("ij,jk,ik->", each, self.second_moments, each) / blocks, 0.0)))
+
+    @cached_property
+    def tailed_rows(self) -> Array64 | None:
+        """``(n, p)`` design rows of this mean and covariance whose columns have tails; None: they are normal."""
+        if self.tails is None:
+            return None
+        deviation = np.sqrt(np.maximum(self.covariance.diagonal()[:-1], _LEAST_VARIANCE))
+        values, vectors = np.linalg.eigh(self.covariance[:-1, :-1] / np.outer(deviation, deviation))
+        root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+        return np.asarray(self.mean + np.pad((self.tails.draws @ root) * deviation, ((0, 0), (0, 1))))
 
     def rows(self, rng: np.random.Generator, n: int) -> Array64:
         """``(n, p)`` normal design rows of exactly this mean and covariance; n is above p."""

@@ -17,8 +17,10 @@ from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
 from app.inference.surrogate.toward import tested
 
-LONGEST_FIRST, LONGEST = 2.5, 1.5
-"""Root mean square changes of a linear predictor that a step may make where information bends along it."""
+LONGEST_FIRST, LONGEST, LONGEST_OF_FEW = 2.5, 1.5, 2.0
+"""Changes of a linear predictor that a step may make where information bends along it: root mean square ones, and those
+in the few rows of a rare level.
+"""
 
 
 def informed(state: State, oracle: Oracle, turn: int) -> State:
@@ -65,10 +67,10 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     question = BoundedScoreSum(state.theta, within.whitening, schedule.score_bound)
     answer = asked(oracle, question, schedule, float(schedule.score_shares[turn]), question.clip)
     kept = efficiency(rng, state, turn)
-    gradient = within.factor @ answer / kept + setup.prior.gradient(state.theta)
-    sampling = (1 / schedule.rate - 1) * kept
-    variance = (schedule.score_noise(turn) ** 2 + sampling) / kept**2
-    score = Score(state.theta, gradient, variance, state.information)
+    gradient = kept.back @ within.factor @ answer + setup.prior.gradient(state.theta)
+    grown = float(np.mean(np.square(within.whitening @ kept.back @ within.factor).sum(axis=1)))
+    variance = schedule.score_noise(turn) ** 2 * grown + (1 / schedule.rate - 1) / kept.share
+    score = Score(state.theta, gradient, variance, state.information, kept.share)
     return _moved(replace(state, scores=(*state.scores, score)), turn)
 
 
@@ -88,6 +90,7 @@ def _moved(state: State, turn: int) -> State:
     surprise = max(float(move @ state.information @ move) / expected, alone)
     if turn < setup.schedule.rounds - 1:
         move *= _believed(state, move, turn)
+    move = within_reach(state, move)
     there = carried(state, state.theta + move, prior)
     return replace(there, theta=state.theta + move, step=move, mode=mode, surprise=surprise)
 
@@ -98,6 +101,21 @@ def _believed(state: State, move: Array64, turn: int) -> float:
     own = float(np.max(np.abs(move[setup.model.predictors * width :]), initial=0.0))
     spread = state.population.spread(move, setup.model.predictors) if setup.bends else 0.0
     return min(1.0, (LONGEST_FIRST if turn == 0 else LONGEST) / max(spread, own, 1e-12))
+
+
+def within_reach(state: State, move: Array64) -> Array64:
+    """``move`` ``(D,)``, so long that rows of a rare level change no more than they can be believed to.
+
+    They are too few to show in a mean over rows, and beyond, where their labels are certain, nothing calls back. All
+    other rows change as they would have: the intercept makes up for what they have of that column.
+    """
+    tails, population = state.population.tails, state.population
+    if tails is None:
+        return move
+    deviation = np.sqrt(population.covariance.diagonal()[:-1])
+    most = tails.longest(deviation, LONGEST_OF_FEW)
+    within = np.clip(move[:-1], -most, most)
+    return np.append(within, move[-1] + (move[:-1] - within) @ tails.others(population.mean[:-1], deviation))
 
 
 def _changing(state: State) -> Array64:

@@ -19,7 +19,7 @@ from app.inference.protocol import Array64
 LENGTHS_SHARE, MOST_LENGTHS_SHARE = 0.0005, 0.02
 LENGTHS_NOISE = 0.05
 """Noise in a bin of lengths, relative to the slots, beyond which bins are hardly seen, and get more than the least."""
-MEANS_SHARE = 0.01
+MEANS_SHARE, TAILS_SHARE = 0.01, 0.01
 MOMENTS_SHARE, SEARCHING_MOMENTS_SHARE = 0.02, 0.05
 """More where matrices are clear and the way is long: wrong scales to begin with take rounds to mend."""
 INFORMATION_SHARE, CROWDED_INFORMATION_SHARE, QUIET_INFORMATION_SHARE = 0.2, 0.14, 0.17
@@ -51,8 +51,9 @@ class Schedule:
     ``informed``: whether information matrices are asked for, or known up to the number of units. ``units``: their
     noised number, once it is known; what is planned, rounds and shares, does not depend on it. ``one_predictor``:
     whether the information follows from one linear predictor, so that matrices of several rounds can be averaged.
-    ``asked_information``, ``asked_moments``, ``asked_means`` and ``asked_lengths``: the shares of each such question,
-    where a plan fixed them already; without means there is no question for them.
+    ``labels``: whether targets are 0 or 1. ``asked_information``, ``asked_moments``, ``asked_means``, ``asked_lengths``
+    and ``asked_tails``: the shares of each such question, where a plan fixed them already; without a share of means or
+    tails there is no question for them.
     """
 
     sigma: float
@@ -67,6 +68,8 @@ class Schedule:
     asked_moments: float | None = None
     asked_means: float | None = None
     asked_lengths: float | None = None
+    asked_tails: float | None = None
+    labels: bool = False
 
     @property
     def effective_sigma(self) -> float:
@@ -126,7 +129,8 @@ class Schedule:
         """``(rounds,)``: what is left, growing, since late scores are asked closest to the mode."""
         growth = (1.5 + 0.04 * max(_ROUNDS_OF_GROWTH - self.rounds, 0)) ** np.arange(float(self.rounds))
         matrices = self.rounds * self.information_share if self.informed else 0.0
-        left = 1 - 2 * self.lengths_share - self.means_share - self.moments_share - matrices
+        first = 2 * self.lengths_share + self.means_share + self.moments_share + self.tails_share
+        left = 1 - first - matrices
         return np.asarray(left * growth / growth.sum())
 
     @property
@@ -148,9 +152,16 @@ class Schedule:
         return MEANS_SHARE if asks else 0.0
 
     @property
+    def tails_share(self) -> float:
+        """Of the sum that tells columns' tails; 0 where it is not asked, as where targets tell without a bound."""
+        if self.asked_tails is not None:
+            return self.asked_tails
+        return TAILS_SHARE if self.labels and self.means_share > 0 else 0.0
+
+    @property
     def openings(self) -> int:
         """Questions before the first round."""
-        return FEWEST_OPENINGS + int(self.means_share > 0)
+        return FEWEST_OPENINGS + int(self.means_share > 0) + int(self.tails_share > 0)
 
     @property
     def moments_share(self) -> float:

@@ -30,13 +30,15 @@ _JITTER = 1e-9
 class Score:
     """A noised gradient ``(D,)`` of the log posterior at ``theta``, where the belief was ``information`` ``(D, D)``.
 
-    ``variance`` is that of its noise in every direction of the information's metric.
+    ``variance`` is that of its noise in every direction of the information's metric, ``kept`` the share of the
+    information that bounds left to it.
     """
 
     theta: Array64
     gradient: Array64
     variance: float
     information: Array64
+    kept: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

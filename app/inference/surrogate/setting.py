@@ -5,7 +5,14 @@ import numpy as np
 from app.inference.mechanisms import MAX_SCALE
 from app.inference.problems import Problem
 from app.inference.protocol import DeclaredFacts, MechanismPlan, Parameter
-from app.inference.questions import InformationMomentSum, InformationSum, LengthHistogram, MeanSum, MomentSum
+from app.inference.questions import (
+    InformationMomentSum,
+    InformationSum,
+    LengthHistogram,
+    MeanSum,
+    MomentSum,
+    TailSum,
+)
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.declared import declared
 from app.inference.surrogate.schedule import Schedule
@@ -18,7 +25,7 @@ RATE = Parameter(
 )
 _INFORMATION = frozenset({InformationSum.kind, InformationMomentSum.kind})
 _MOMENTS, _MEANS = frozenset({MomentSum.kind}), frozenset({MeanSum.kind})
-_LENGTHS = frozenset({LengthHistogram.kind})
+_LENGTHS, _TAILS = frozenset({LengthHistogram.kind}), frozenset({TailSum.kind})
 
 
 def planned(plan: MechanismPlan, facts: DeclaredFacts, problem: Problem) -> Schedule:
@@ -36,6 +43,8 @@ def planned(plan: MechanismPlan, facts: DeclaredFacts, problem: Problem) -> Sche
         asked_moments=_asked_share(plan, _MOMENTS),
         asked_means=_asked_share(plan, _MEANS) if _asks(plan, _MEANS) else 0.0,
         asked_lengths=_asked_share(plan, _LENGTHS),
+        asked_tails=_asked_share(plan, _TAILS) if _asks(plan, _TAILS) else 0.0,
+        labels=labels(problem),
     )
 
 
@@ -69,6 +78,12 @@ def one_predictor(problem: Problem) -> bool:
     """Whether there is one linear predictor, with an intercept, and no other parameter."""
     model, design, _ = problem
     return model.predictors == 1 and model.dimension == design.width and design.intercept and design.width > 1
+
+
+def labels(problem: Problem) -> bool:
+    """Whether targets are 0 or 1."""
+    target = problem.design.target
+    return target is not None and target.type == "binary"
 
 
 def _asks(plan: MechanismPlan, kinds: frozenset[str]) -> bool:

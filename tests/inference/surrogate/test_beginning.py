@@ -1,5 +1,7 @@
 """What the first questions find out, by the real oracle."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
@@ -35,7 +37,7 @@ def variances(population: Population) -> Array64:
 def test_columns_far_from_zero_are_seen_around_their_means() -> None:
     """At 0.7, varying by a thousandth: what is believed is the noise, a hundredth of that around zero."""
     case = Case(design="narrow", features=5, rows=20_000, slots=20_000)
-    plainly, around = opened(case, 3), opened(case, 4)
+    plainly, around = opened(replace(case, family="poisson-regression"), 3), opened(case, 4)
     assert np.all(variances(around) < 0.01 * variances(plainly))
     np.testing.assert_allclose(around.mean[:-1], 0.7, atol=0.01)
     assert np.all(np.abs(around.mean[:-1] - 0.7) < 5 * np.sqrt(variances(around)))
@@ -43,5 +45,18 @@ def test_columns_far_from_zero_are_seen_around_their_means() -> None:
 
 def test_columns_around_zero_are_seen_as_well_as_ever() -> None:
     case = Case(design="uniform", features=5, rows=20_000, slots=20_000)
-    for openings in (3, 4):
-        np.testing.assert_allclose(variances(opened(case, openings)), 1 / 3, rtol=0.1)
+    for family, openings in (("poisson-regression", 3), ("logistic-regression", 4), ("logistic-regression", 5)):
+        found = opened(replace(case, family=family), openings)
+        np.testing.assert_allclose(variances(found), 1 / 3, rtol=0.1)
+        assert found.tails is None
+
+
+def test_columns_of_few_rows_are_found() -> None:
+    """One in fifty is at the other bound: seven deviations above, which is all that varies."""
+    case = Case(design="rare", features=4, rows=100_000, slots=100_000)
+    found = opened(case, 5).tails
+    assert found is not None
+    assert np.all(found.share > 0.7)
+    np.testing.assert_allclose(found.distance, 7, rtol=0.3)
+    assert np.all(found.side > 0.5)
+    assert opened(case, 4).tails is None

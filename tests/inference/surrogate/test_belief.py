@@ -38,13 +38,8 @@ def _moved(state: State, by: float) -> State:
 
 
 def _bounded(state: State) -> State:
-    """The last scores kept 0.6 of the information, the least that is ever said: noise counts so much the more."""
-    schedule, kept = state.setup.schedule, 0.6
-    scores = [
-        replace(score, variance=(schedule.score_noise(turn) ** 2 + (1 / schedule.rate - 1) * kept) / kept**2)
-        for turn, score in enumerate(state.scores)
-    ]
-    return replace(state, scores=tuple(scores))
+    """The last scores kept 0.6 of the information, the least that is ever said of all directions."""
+    return replace(state, scores=tuple(replace(score, kept=0.6) for score in state.scores))
 
 
 def _told(state: State, times: float) -> State:

@@ -34,7 +34,7 @@ def test_a_quote_and_a_mechanism_make_the_same_plan() -> None:
     quoted = _plan(noise_multiplier=3.0, parameters={"sampling_rate": 0.5})
     assert quoted.mechanism.iterations == quoted.steps == sum(count for _, count in flatten(quoted.events))
     assert _plan(mechanism=quoted.mechanism) == quoted
-    assert _plan(mechanism=Mechanism(3.0, 0.5, 3 + 2 * 7)).parameters["rounds"] == 7
+    assert _plan(mechanism=Mechanism(3.0, 0.5, 5 + 2 * 7)).parameters["rounds"] == 7
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,7 @@ def test_a_quote_and_a_mechanism_make_the_same_plan() -> None:
         ("QUIET_INFORMATION_SHARE", 0.5, 1.0),
         ("SEARCHING_MOMENTS_SHARE", 0.01, 20.0),
         ("MEANS_SHARE", 0.05, 20.0),
+        ("TAILS_SHARE", 0.05, 20.0),
         ("LENGTHS_SHARE", 0.01, 1.0),
     ],
 )
@@ -60,6 +61,7 @@ def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(
         "QUIET_INFORMATION_SHARE": schedule.information_share * schedule.rounds,
         "SEARCHING_MOMENTS_SHARE": schedule.moments_share,
         "MEANS_SHARE": schedule.means_share,
+        "TAILS_SHARE": schedule.tails_share,
         "LENGTHS_SHARE": schedule.lengths_share,
     }
     assert asked[default] == pytest.approx(earlier)
@@ -77,6 +79,7 @@ def test_queries_come_in_the_order_of_the_questions() -> None:
         "mean_sum",
         "length_histogram",
         "moment_sum",
+        "tail_sum",
         "information_sum",
         "bounded_score_sum",
         "information_sum",
@@ -89,16 +92,27 @@ def test_queries_come_in_the_order_of_the_questions() -> None:
     )
 
 
-@pytest.mark.parametrize(("iterations", "kinds"), [(9, 3), (10, 4), (11, 3)])
-def test_one_question_more_is_that_for_means(iterations: int, kinds: int) -> None:
-    """A plan of an odd number of questions is carried out as it always was."""
-    case = Case()
+@pytest.mark.parametrize(
+    ("family", "iterations", "openings", "kind"),
+    [
+        ("logistic-regression", 9, 5, "tail_sum"),
+        ("logistic-regression", 10, 4, "mean_sum"),
+        ("logistic-regression", 11, 5, "tail_sum"),
+        ("poisson-regression", 9, 3, "moment_sum"),
+        ("poisson-regression", 10, 4, "mean_sum"),
+    ],
+)
+def test_a_number_of_questions_decides_which_are_left_out(
+    family: str, iterations: int, openings: int, kind: str
+) -> None:
+    """Rounds have two questions each, so that of tails and means the last is left out where they would not be whole."""
+    case = Case(family)
     plan = method(METHOD).plan(PlanRequest(METHOD, 20, case.spec, {}, Mechanism(3.0, 1.0, iterations)), case.facts)
     assert plan.steps == iterations
-    assert plan.parameters["rounds"] == (iterations - 3) // 2
-    assert (
-        len([query for query in plan.queries if query.kind.endswith(("histogram", "mean_sum", "moment_sum"))]) == kinds
-    )
+    assert plan.parameters["rounds"] == (iterations - openings) // 2
+    first = [query.kind for query in plan.queries[:openings]]
+    assert kind in first
+    assert not {"information_sum", "bounded_score_sum"} & set(first)
     assert build(case, plan, Drawn(0)).diagnostics["rounds"] == plan.parameters["rounds"]
 
 
@@ -107,7 +121,7 @@ def test_means_are_not_asked_where_nothing_follows_from_them() -> None:
     people = replace(Case().facts, unit={"kind": "column", "column": "person", "max_rows": 3})
     of_people = method(METHOD).plan(PlanRequest(METHOD, 20, Case().spec, {}, None, 3.0), people)
     others = (of_people, Case("gaussian-mean").plan(3.0), Case().plan(200.0))
-    assert all("mean_sum" not in {query.kind for query in plan.queries} for plan in others)
+    assert all(not {"mean_sum", "tail_sum"} & {query.kind for query in plan.queries} for plan in others)
     with pytest.raises(InvalidRequest):
         method(METHOD).plan(PlanRequest(METHOD, 20, Case().spec, {}, Mechanism(3.0, 1.0, 10)), people)
 
@@ -121,7 +135,7 @@ def test_means_are_not_asked_where_nothing_follows_from_them() -> None:
         ({"mechanism": Mechanism(1.0, 0.0, 9)}, "/privacy/sampling_rate"),
         ({"mechanism": Mechanism(1.0, 1.0, 6)}, "/privacy/iterations"),
         ({"mechanism": Mechanism(1.0, 1.0, 5)}, "/privacy/iterations"),
-        ({"mechanism": Mechanism(1.0, 1.0, 85)}, "/privacy/iterations"),
+        ({"mechanism": Mechanism(1.0, 1.0, 87)}, "/privacy/iterations"),
         ({"mechanism": Mechanism(1.0, 1.0, 9), "parameters": {"rounds": 3}}, "/parameters/rounds"),
         ({"mechanism": Mechanism(1.0, 1.0, 9), "parameters": {"sampling_rate": 1.0}}, "/parameters/sampling_rate"),
         ({"noise_multiplier": 1.0, "parameters": {"rounds": 1}}, "/parameters/rounds"),

@@ -5,18 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.inference.surrogate.schedule import LENGTHS_NOISE, LENGTHS_SHARE, MOMENTS_SHARE, MOST_LENGTHS_SHARE, Schedule
+from app.inference.surrogate.schedule import LENGTHS_NOISE, LENGTHS_SHARE, MOST_LENGTHS_SHARE, Schedule
 from app.privacy.accounting import cost
 from app.privacy.events import GaussianEvent
 from tests.inference.surrogate.tables import Case
 
 SCHEDULES = [
-    Schedule(sigma, rate, slots, dimension, informed=informed)
+    Schedule(sigma, rate, slots, dimension, informed=informed, one_predictor=plain, labels=plain)
     for sigma in (0.3, 4.0, 60.0)
     for rate in (0.2, 1.0)
     for slots in (300, 100_000)
     for dimension in (1, 30)
     for informed in (True, False)
+    for plain in (True, False)
 ]
 
 
@@ -24,7 +25,7 @@ SCHEDULES = [
 def test_shares_sum_to_one_and_scores_grow(schedule: Schedule) -> None:
     shares = schedule.score_shares
     matrices = schedule.information_share * schedule.rounds if schedule.informed else 0
-    opening = 2 * schedule.lengths_share + schedule.means_share + MOMENTS_SHARE
+    opening = 2 * schedule.lengths_share + schedule.means_share + schedule.moments_share + schedule.tails_share
     assert opening + shares.sum() + matrices == pytest.approx(1, rel=1e-12)
     assert len(shares) == schedule.rounds
     assert np.all(np.diff(shares) > 0)

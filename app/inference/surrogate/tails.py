@@ -1,0 +1,129 @@
+"""How columns' tails look, from noised answers: which rows a population has that a normal one has not.
+
+A column's variance may sit in few rows: those of a rare level, or of large amounts. They are the ones that bounds take
+most from, and whose labels become certain first. How much of its variance lies beyond some deviations tells how far out
+such rows lie and thereby how many there are, and the winsorised mean on which side.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import scipy
+
+from app.inference.protocol import Array64
+from app.inference.questions.tails import FAR, NEAR, OF_SIDES
+
+DRAWS: Final = 4096
+_OF_NORMAL = 2 * (NEAR * scipy.stats.norm.pdf(NEAR) + (1 - NEAR**2) * scipy.stats.norm.sf(NEAR))
+"""The share of a normal column's variance that winsorising at :data:`NEAR` takes."""
+_OF_NORMAL_ROWS = 0.33
+"""Root mean square of what a normal row adds to the question, per column."""
+_LEAST, _MOST = 0.03, 0.99
+"""Share of the variance beyond NEAR that counts as a tail, and that is believed at most."""
+_DEVIATIONS, _MISTAKEN = 2.5, 0.05
+"""How far it has to stand out of noise, and how likely noise alone may make a tail in one of a table's columns."""
+_NEAREST, _FURTHEST = 3.5, 300.0
+_USUAL, _UNUSUAL = 0.7, 0.3
+"""What lies beyond FAR, over the square of what lies beyond NEAR, and how uncertain it is: where noise hides it."""
+_ALONE, _RARE = 0.8, 0.13
+"""Of the variance, to be all of it; and of rows with the rarer of two values, to be a tail (beyond NEAR)."""
+_ONE_SIDED = 0.3
+"""Beyond which a column that is all tail is a level of few rows; means that bounds took from hide half of it."""
+_LEAST_EIGENVALUE = 1e-3
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tails:
+    """Of k columns, ``(k,)`` each: ``share`` of their variance, ``distance`` in deviations, ``side`` from -1 to 1.
+
+    ``draws`` ``(n, k)`` are uncorrelated, of mean 0 and variance 1, and have them.
+    """
+
+    share: Array64
+    distance: Array64
+    side: Array64
+    draws: Array64
+
+    def longest(self, deviation: Array64, change: float) -> Array64:
+        """``(k,)`` by what a coefficient may move where only few rows have the column at all, which see ``change``."""
+        reach = self.distance * np.maximum(deviation, _TINY)
+        return np.where(self.share == 1, change / reach, np.inf)
+
+    def others(self, mean: Array64, deviation: Array64) -> Array64:
+        """``(k,)``: the value of rows that are not far out."""
+        return mean - self.side * self.share * deviation / self.distance
+
+
+def clip_of_tails(columns: int) -> float:
+    """Twice the root mean square of what normal rows add, or what is added by one that is far out in one column."""
+    return float(max(2 * _OF_NORMAL_ROWS * np.sqrt(columns), np.sqrt(2 + OF_SIDES**2)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Winsorised:
+    """Noised sums ``answer`` ``(3, k)`` over ``count`` rows, as :class:`app.inference.questions.TailSum` has them.
+
+    ``noise`` is the standard deviation of each sum, ``uncertain`` ``(k,)`` that of the columns' variances, relative.
+    ``above`` ``(k,)`` is the share of rows with the larger of two values, where a column is declared to have two, else
+    NaN.
+    """
+
+    answer: Array64
+    count: float
+    noise: float
+    uncertain: Array64
+    above: Array64
+
+    def tails(self, rng: np.random.Generator) -> Tails | None:
+        """None where no column has tails beyond noise."""
+        share, distance, side = self._found()
+        two, rare = np.isfinite(self.above), np.fmin(self.above, 1 - self.above)
+        share = np.where(two, rare < _RARE, share)
+        if not np.any(share):
+            return None
+        distance = np.where(two, np.sqrt(1 / np.fmax(rare, _FURTHEST**-2) - 1), distance)
+        side = np.where(two, np.sign(0.5 - self.above), side)
+        return Tails(share, distance, side, _draws(rng, share, distance, side))
+
+    def _found(self) -> tuple[Array64, Array64, Array64]:
+        """Share, distance and side as the answer tells them, the share zero where that may be noise."""
+        near, far, sides = self.answer / self.count * np.array([NEAR**2, FAR**2, NEAR / OF_SIDES])[:, None]
+        errors = np.hypot(np.array([NEAR**2, FAR**2])[:, None] * self.noise / self.count, self.uncertain)
+        beyond = 1 - (near / (1 - _OF_NORMAL))
+        clear = max(_DEVIATIONS, float(scipy.stats.norm.isf(_MISTAKEN / len(beyond))))
+        seen = (beyond > _LEAST) & (beyond > clear * errors[0])
+        beyond = np.clip(beyond, _LEAST, _MOST)
+        squared = _squared_distance(beyond, _further(beyond, 1 - far, errors[1]))
+        share = np.clip(beyond / (1 - NEAR**2 / squared), 0.0, 1.0)
+        share = np.where(share > _ALONE, 1.0, share)
+        side = -sides / np.maximum(share / squared * (np.sqrt(squared) - NEAR), _TINY)
+        one_sided = (share == 1) & (np.abs(side) > _ONE_SIDED)
+        side = np.where(one_sided, np.sign(side), np.clip(side, -1.0, 1.0))
+        return np.where(seen, share, 0.0), np.sqrt(squared), side
+
+
+def _further(beyond: Array64, found: Array64, error: Array64) -> Array64:
+    """The share beyond FAR, ``(k,)``: as ``found``, or where noise hides it as it usually is."""
+    usual, spread = _USUAL * beyond**2, _UNUSUAL * beyond
+    weight = spread**2 / (spread**2 + error**2)
+    return np.clip(weight * found + (1 - weight) * usual, 0.0, 0.98 * beyond)
+
+
+def _squared_distance(beyond: Array64, further: Array64) -> Array64:
+    """At which both shares are those of rows at one distance: ``share (1 - NEAR^2 / d^2)``, and the same of FAR."""
+    squared = (beyond * FAR**2 - further * NEAR**2) / (beyond - further)
+    return np.clip(squared, _NEAREST**2, _FURTHEST**2)
+
+
+def _draws(rng: np.random.Generator, share: Array64, distance: Array64, side: Array64) -> Array64:
+    """Normal bodies and tails at one distance; made uncorrelated, of mean 0 and variance 1."""
+    found = rng.standard_normal((DRAWS, len(share))) * np.sqrt(1 - share)
+    for column in np.flatnonzero(share):
+        rows = rng.permutation(DRAWS)[: max(1, round(DRAWS * share[column] / distance[column] ** 2))]
+        above = np.arange(len(rows)) < round(len(rows) * (1 + side[column]) / 2)
+        found[rows, column] = np.where(above, distance[column], -distance[column])
+    found -= found.mean(axis=0)
+    values, vectors = np.linalg.eigh(found.T @ found / DRAWS)
+    return np.asarray(found @ (vectors / np.sqrt(np.maximum(values, _LEAST_EIGENVALUE))) @ vectors.T)

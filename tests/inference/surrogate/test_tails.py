@@ -1,0 +1,102 @@
+"""Tails of columns from noised answers, and rows that have them."""
+
+import numpy as np
+import pytest
+
+from app.inference.protocol import Array64
+from app.inference.surrogate.population import Population
+from app.inference.surrogate.tails import DRAWS, Tails, Winsorised, clip_of_tails
+
+ROWS = 200_000
+RNG = np.random.default_rng(4)
+
+
+def _sums(t: Array64) -> Array64:
+    """What the question adds up over standardised columns ``t`` ``(n, k)``, written anew."""
+    near, far = np.clip(t / 2.5, -1, 1), np.clip(t / 5, -1, 1)
+    return np.array([np.sum(near**2, axis=0), np.sum(far**2, axis=0), np.sum(near / 2, axis=0)])
+
+
+def _found(x: Array64, noise: float = 0.0, uncertain: float = 0.0, above: float = np.nan) -> Tails | None:
+    t = (x - x.mean(axis=0)) / x.std(axis=0)
+    columns = np.ones(x.shape[1])
+    sums = _sums(t) + noise * RNG.standard_normal((3, len(columns)))
+    return Winsorised(sums, len(x), noise, uncertain * columns, above * columns).tails(np.random.default_rng(0))
+
+
+def _flags(share: float) -> Array64:
+    return np.asarray((RNG.random((ROWS, 1)) < share) * 1.0)
+
+
+@pytest.mark.parametrize("share", [0.03, 0.01, 0.003])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_rare_level_lies_where_it_does(share: float, sign: int) -> None:
+    """``sqrt((1 - p) / p)`` deviations away, on its side, and nothing else varies."""
+    found = _found(sign * _flags(share))
+    assert found is not None
+    assert found.share == 1
+    assert found.distance == pytest.approx(np.sqrt((1 - share) / share), rel=0.2)
+    assert found.side == pytest.approx(sign, abs=0.05)
+
+
+def test_body_and_tail_of_one_distance_are_told_apart() -> None:
+    far = (RNG.random((ROWS, 1)) < 0.01) * RNG.choice([-1, 1], (ROWS, 1)) * 6.0
+    found = _found(np.where(far == 0, np.sqrt(0.64) * RNG.standard_normal((ROWS, 1)), far))
+    assert found is not None
+    assert found.share == pytest.approx(0.36, abs=0.05)
+    assert found.distance == pytest.approx(6, rel=0.1)
+    assert abs(found.side) < 0.1
+
+
+@pytest.mark.parametrize("columns", [RNG.standard_normal((ROWS, 3)), RNG.uniform(-1, 1, (ROWS, 3)), _flags(0.4)])
+def test_most_columns_have_none(columns: Array64) -> None:
+    assert _found(columns) is None
+
+
+def test_what_noise_may_have_made_is_none() -> None:
+    """In sums, or in the variance that columns were standardised by."""
+    flags = _flags(0.01)
+    assert _found(flags, noise=ROWS / 10) is None
+    assert _found(flags, uncertain=0.5) is None
+    assert _found(flags, noise=ROWS / 100, uncertain=0.1) is not None
+
+
+@pytest.mark.parametrize(("above", "distance", "side"), [(0.01, 9.95, 1), (0.96, 4.9, -1)])
+def test_declared_values_are_known_whatever_the_noise_is(above: float, distance: float, side: int) -> None:
+    found = _found(_flags(0.3), noise=ROWS, uncertain=1.0, above=above)
+    assert found is not None
+    assert (found.share[0], found.side[0]) == (1, side)
+    assert found.distance[0] == pytest.approx(distance, rel=0.01)
+    assert _found(_flags(0.01), above=0.4) is None
+
+
+def test_drawn_rows_have_mean_covariance_and_tails() -> None:
+    flags, heavy = _flags(0.004), RNG.standard_t(3, (ROWS, 1))
+    found = _found(np.column_stack([flags, heavy, RNG.standard_normal((ROWS, 2))]))
+    assert found is not None
+    np.testing.assert_allclose(found.draws.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(found.draws.T @ found.draws / DRAWS, np.eye(4), atol=1e-9)
+    covariance = np.pad(0.1 * np.eye(4) + 0.01, (0, 1))
+    rows = Population(5.0, np.array([0.1, 0.2, 0.3, 0.4, 1.0]), covariance, found).tailed_rows
+    assert rows is not None
+    np.testing.assert_allclose(np.cov(rows.T, bias=True), covariance, atol=1e-9)
+    np.testing.assert_allclose(rows.mean(axis=0), [0.1, 0.2, 0.3, 0.4, 1.0], atol=1e-12)
+    fourth = np.mean(((rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-9)) ** 4, axis=0)
+    assert fourth[0] > 100
+    assert fourth[1] > 5 > fourth[2]
+
+
+def test_only_rare_levels_bound_a_step() -> None:
+    found = Tails(np.array([1.0, 0.4]), np.array([10.0, 6.0]), np.zeros(2), np.zeros((1, 2)))
+    np.testing.assert_array_equal(found.longest(np.array([0.1, 0.1]), 2.0), [2.0, np.inf])
+
+
+@pytest.mark.parametrize("columns", [1, 10, 100])
+def test_few_rows_are_clipped(columns: int) -> None:
+    """Neither normal ones nor such as are far out in one column."""
+    normal = RNG.standard_normal((2000, columns))
+    lengths = np.linalg.norm([_sums(row[None]) for row in normal], axis=(1, 2))
+    far = np.zeros((1, columns))
+    far[0, 0] = 20
+    assert np.mean(lengths > clip_of_tails(columns)) < 0.02
+    assert np.linalg.norm(_sums(far)) <= clip_of_tails(columns) * 1.001
