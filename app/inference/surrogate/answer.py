@@ -14,7 +14,8 @@ class Answer:
     """A noised matrix ``(D, D)``, in a ``metric``, with noise of a standard deviation.
 
     ``prior`` ``(D, D)`` is the prior's part of beliefs, which answers lack; ``changing`` ``(D, k)`` are directions
-    along which the information is expected to change; no eigenvalue is above ``most``.
+    along which the information is expected to change; no eigenvalue is above ``most``; ``early``: the belief may still
+    be too large by any factor.
     """
 
     matrix: Array64
@@ -23,12 +24,13 @@ class Answer:
     prior: Array64
     changing: Array64
     most: float
+    early: bool = False
 
     def corrects(self, belief: Array64) -> Array64:
         """``belief`` ``(D, D)``, prior included, by what is unlikely to be noise."""
         directions = self.metric.factor.T @ self.changing
-        found = denoised(self.matrix, self.expected(belief), directions, self.noise, most=self.most).matrix
-        return symmetric(self.metric.factor @ found @ self.metric.factor.T) + self.prior
+        found = denoised(self.matrix, self.expected(belief), directions, self.noise, most=self.most, early=self.early)
+        return symmetric(self.metric.factor @ found.matrix @ self.metric.factor.T) + self.prior
 
     def expected(self, belief: Array64) -> Array64:
         """What it would be without noise."""

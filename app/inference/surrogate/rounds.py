@@ -13,14 +13,13 @@ from app.inference.surrogate.columns import clip_of_columns, no_columns
 from app.inference.surrogate.efficiency import efficiency
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.matrices import metric
+from app.inference.surrogate.reach import believed, within_reach
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
 from app.inference.surrogate.toward import tested
 
-LONGEST_FIRST, LONGEST, LONGEST_OF_FEW = 2.5, 1.5, 2.0
-"""Changes of a linear predictor that a step may make where information bends along it: root mean square ones, and those
-in the few rows of a rare level.
-"""
+EARLY_ROUNDS = 4
+"""In which a first belief that knew of no correlation is brought down to what answers say."""
 
 
 def informed(state: State, oracle: Oracle, turn: int) -> State:
@@ -48,7 +47,7 @@ def _whole(state: State, oracle: Oracle, turn: int) -> State:
         oracle, InformationSum(state.theta, within.whitening, bound), schedule, schedule.information_share, bound
     )
     noise, most = schedule.information_noise(turn), schedule.slots * bound
-    answer = Answer(said, within, noise, prior, _changing(state), most)
+    answer = Answer(said, within, noise, prior, _changing(state), most, early=turn < EARLY_ROUNDS)
     if state.memory is None:
         state = replace(state, information=answer.corrects(state.information))
     else:
@@ -89,33 +88,10 @@ def _moved(state: State, turn: int) -> State:
     expected = len(move) * (mode.variance + last.variance)
     surprise = max(float(move @ state.information @ move) / expected, alone)
     if turn < setup.schedule.rounds - 1:
-        move *= _believed(state, move, turn)
+        move *= believed(state, move, turn)
     move = within_reach(state, move)
     there = carried(state, state.theta + move, prior)
     return replace(there, theta=state.theta + move, step=move, mode=mode, surprise=surprise)
-
-
-def _believed(state: State, move: Array64, turn: int) -> float:
-    """The share of a move that is made now, (0, 1]."""
-    setup, width = state.setup, state.setup.design.width
-    own = float(np.max(np.abs(move[setup.model.predictors * width :]), initial=0.0))
-    spread = state.population.spread(move, setup.model.predictors) if setup.bends else 0.0
-    return min(1.0, (LONGEST_FIRST if turn == 0 else LONGEST) / max(spread, own, 1e-12))
-
-
-def within_reach(state: State, move: Array64) -> Array64:
-    """``move`` ``(D,)``, so long that rows of a rare level change no more than they can be believed to.
-
-    They are too few to show in a mean over rows, and beyond, where their labels are certain, nothing calls back. All
-    other rows change as they would have: the intercept makes up for what they have of that column.
-    """
-    tails, population = state.population.tails, state.population
-    if tails is None:
-        return move
-    deviation = np.sqrt(population.covariance.diagonal()[:-1])
-    most = tails.longest(deviation, LONGEST_OF_FEW)
-    within = np.clip(move[:-1], -most, most)
-    return np.append(within, move[-1] + (move[:-1] - within) @ tails.others(population.mean[:-1], deviation))
 
 
 def _changing(state: State) -> Array64:

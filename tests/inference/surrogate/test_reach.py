@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.inference.surrogate.population import Population
-from app.inference.surrogate.rounds import LONGEST_OF_FEW, within_reach
+from app.inference.surrogate.reach import LONGEST_OF_FEW, within_reach
 from app.inference.surrogate.tails import Tails
 from tests.inference.surrogate.tables import Case, ended
 
