@@ -8,6 +8,7 @@ from app.inference.protocol import Array64
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.memory import congruent
 from app.inference.surrogate.population import Population
+from app.inference.surrogate.tails import Winsorised
 from tests.inference.surrogate.tables import Case
 
 RNG = np.random.default_rng(2)
@@ -104,3 +105,36 @@ def test_the_stretch_makes_up_for_information_that_falls() -> None:
     stretch = LOGISTIC.stretch(LAW, np.zeros(4), step)
     assert stretch > 1.1
     assert np.linalg.norm(stretch * step - truth) < 0.35 * np.linalg.norm(step - truth)
+
+
+def _with_tails() -> Population:
+    """A rare level beside two normal columns."""
+    sums = np.array([[0.0625, 1, 1], [0.25, 1, 1], [-0.0375, 0, 0]]) * 1000 / np.array([[6.25], [25], [5]])
+    tails = Winsorised(sums, 1000.0, 0.0, np.zeros(3), np.full(3, np.nan)).tails(np.random.default_rng(0))
+    return Population(100.0, LAW.mean, COVARIANCE, tails)
+
+
+def test_rows_with_tails_have_the_information_of_their_own_mean() -> None:
+    law = _with_tails()
+    x = law.tailed_rows
+    assert x is not None
+    p = expit(x @ THETA)
+    np.testing.assert_allclose(
+        LOGISTIC.information(law, THETA), 100 * (x * (p * (1 - p))[:, None]).T @ x / len(x), rtol=1e-4, atol=1e-6
+    )
+    assert not np.allclose(LOGISTIC.information(law, THETA), LOGISTIC.information(LAW, THETA), rtol=0.05)
+
+
+def test_an_intercepts_information_with_tails_is_that_of_the_whole() -> None:
+    law, scales = _with_tails(), np.array([0.0, 0.5, 1.0, 1.7])
+    whole = [LOGISTIC.information(law, scale * THETA)[-1, -1] / law.count for scale in scales]
+    np.testing.assert_allclose(LOGISTIC.levels(law, THETA, scales), whole, rtol=2e-3)
+
+
+def test_a_step_is_stretched_until_rows_with_tails_would_have_moved_as_far() -> None:
+    law, step = _with_tails(), np.array([0.6, -0.4, 0.2, 0.1])
+    long = LOGISTIC.stretch(law, THETA, step)
+    assert 1 < long < 2
+    ways = [step @ LOGISTIC.information(law, THETA + s * long * step) @ step for s in np.linspace(0, 1, 201)]
+    goal = step @ LOGISTIC.information(law, THETA) @ step
+    assert long * np.mean(ways) == pytest.approx(goal, rel=0.02)
