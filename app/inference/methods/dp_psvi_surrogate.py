@@ -48,7 +48,7 @@ class DpPsviSurrogate:
     parameters: tuple[Parameter | Choice | Switch, ...] = (ROUNDS, RATE, WITHIN_BOUNDS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
-        """Lengths, means and squares of rows, then rounds of an information matrix and a score.
+        """Lengths, means, squares and tails of rows, then rounds of an information matrix and a score.
 
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.

@@ -1,4 +1,4 @@
-"""The first questions of a surrogate: how long rows are, then means and squares; a first belief follows.
+"""The first questions of a surrogate: how long rows are, then means, squares and tails; a first belief follows.
 
 Columns in wide bounds often lie far from zero for how much they vary, and then the noise in their squares hides their
 variance. So means are asked first, squares around them, and the scale is that of what is left.
@@ -135,8 +135,7 @@ def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State
     answer = asked(oracle, question, schedule, schedule.tails_share, question.clip)
     noise = schedule.multiplier(schedule.tails_share) / schedule.rate * question.clip
     squares = schedule.multiplier(schedule.moments_share) / schedule.rate * state.clip * state.scale**2
-    uncertain, above = squares / (population.count * variance), state.setup.known.above(population.mean[:-1])
-    found = Winsorised(answer, population.count, noise, uncertain, above)
+    found = Winsorised(answer, population.count, noise, squares / (population.count * variance))
     return replace(state, population=replace(population, tails=found.tails(rng)))
 
 

@@ -33,10 +33,6 @@ class Declared:
         alike = np.equal.outer(self.group, self.group) & self.indicators
         return np.asarray(alike & ~np.eye(len(self.group), dtype=np.bool_))
 
-    def above(self, means: Array64) -> Array64:
-        """Share of rows ``(k,)`` that have the larger of a column's two values; NaN where it has more."""
-        return np.select([self.indicators, self.signs], [means, (1 + means) / 2], np.nan)
-
     def shares(self, found: Array64) -> Array64:
         """``found`` ``(k,)`` with indicators' noised shares of rows in [0, 1], and of a group at most 1 together."""
         shares = np.where(self.indicators, np.clip(found, 0.0, 1.0), found)

@@ -6,35 +6,21 @@ means and variances, times coefficients, adds up. But the information of the int
 average, with little noise; so the parameter is scaled until the population says the same.
 
 In a normal population one share serves all directions. Where columns have tails, the direction of a rare level may
-keep a tenth of what others do, and scores are made up for it direction by direction, as far as noise allows.
+keep a tenth of what others do, and what is lost is restored direction by direction, as far as noise allows.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-import scipy
 
-from app.inference.protocol import Array32, Array64
 from app.inference.surrogate.beginning import information_of
-from app.inference.surrogate.matrices import Metric, metric, sound, symmetric
+from app.inference.surrogate.directions import LEAST, Kept, informations, weights_of
+from app.inference.surrogate.matrices import metric, sound
 from app.inference.surrogate.state import State
 
 _ROWS = 1024
-_LEAST = 0.6
-_FLOORS = np.geomspace(0.1, _LEAST, 13)
-_MOST_GROWN = 4.0
-"""Nats of noise that a score may have by making up for what bounds took, direction by direction; beyond, less of it."""
 _SCALES = np.append(1.0, np.geomspace(0.05, 2.0, 60))
 _OF_A_MATRIX, _LEAST_NOISE = 0.25, 0.005
 """Deviations of the logarithm of the belief, for that of a matrix's diagonal: the intercept is what is known best."""
 _TINY = float(np.finfo(np.float64).tiny)
-
-
-class Kept(NamedTuple):
-    """``share`` of the information, the mean over directions; ``back`` ``(D, D)`` makes up for it in a gradient."""
-
-    share: float
-    back: Array64
 
 
 def efficiency(rng: np.random.Generator, state: State, turn: int) -> Kept:
@@ -52,36 +38,14 @@ def efficiency(rng: np.random.Generator, state: State, turn: int) -> Kept:
     whole = setup.model.scores(rows, theta) @ within.whitening.T.astype(np.float32)
     bounded = setup.model.bounded_scores(rows, theta, within.whitening, setup.schedule.score_bound)
     kept = float(np.vdot(bounded, whole)) / max(float(np.vdot(whole, whole)), 1e-30)
-    share = float(np.clip(kept, _LEAST, 1.0))
+    share = float(np.clip(kept, LEAST, 1.0))
     alike = Kept(share, np.eye(len(theta)) / share)
     if tailed is None:
         return alike
-    factors = setup.model.information_factors(rows, theta)[:, 0].astype(np.float64) @ within.whitening.T
-    noise = setup.schedule.noise / float(setup.schedule.score_shares[turn])
-    return _by_direction(factors, _weights(bounded, whole), within, noise) or alike
-
-
-def _weights(bounded: Array32, whole: Array32) -> Array64:
-    """``(n,)``: those of rows, which depend on no label."""
-    norms = (np.linalg.norm(each.astype(np.float64), axis=1) for each in (bounded, whole))
-    after, before = (np.maximum(each, _TINY) for each in norms)
-    return np.asarray(np.minimum(after / before, 1.0))
-
-
-def _by_direction(factors: Array64, weights: Array64, within: Metric, noise: float) -> Kept | None:
-    """From the rows' information factors ``(n, D)`` in the metric, for a score that loses about ``noise`` nats.
-
-    None where rows leave a direction without information.
-    """
-    full, left = sound(symmetric(factors.T @ factors)), factors.T @ (factors * weights[:, None])
-    if full is None:
-        return None
-    values, vectors = scipy.linalg.eigh(symmetric(left), full)
-    floors = np.maximum(values, _FLOORS[:, None])
-    grown = noise * np.mean(1 / np.square(floors), axis=1)
-    shares = np.minimum(floors[min(int(np.sum(grown > _MOST_GROWN)), len(floors) - 1)], 1.0)
-    back = full @ (vectors / shares) @ vectors.T
-    return Kept(float(shares.mean()), within.factor @ back @ within.whitening)
+    factors = np.sqrt(state.population.count / len(x)) * setup.model.information_factors(rows, theta)[:, 0]
+    said = informations(factors.astype(np.float64) @ within.whitening.T, weights_of(bounded, whole), within, prior)
+    noise = 0.5 * len(theta) * setup.schedule.score_noise(turn) ** 2
+    return alike if said is None else said.kept(metric(state.information), noise) or alike
 
 
 def steepness(state: State, turn: int) -> float:

@@ -95,11 +95,15 @@ def _learned(state: State) -> float:
 
 
 def _noise(state: State) -> Array64:
-    """``K H^-1 K' variance`` in the precision's own coordinates, ``H (.) H``: the noise in the mode, ``(D, D)``."""
+    """``K H^-1 G H^-1 K' variance`` in the precision's own coordinates, ``H (.) H``: the noise in the mode, ``(D, D)``.
+
+    G is the noise's shape, H where directions are alike.
+    """
     if state.mode is None:
         return state.information
     kept, information = state.mode.kept, state.information
-    spread = kept @ np.linalg.solve(information, kept.T)
+    shape = information if state.mode.shape is None else state.mode.shape
+    spread = kept @ np.linalg.solve(information, np.linalg.solve(information, shape).T) @ kept.T
     return np.asarray(state.mode.variance * information @ spread @ information)
 
 

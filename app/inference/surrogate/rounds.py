@@ -10,6 +10,7 @@ from app.inference.surrogate.answer import Answer
 from app.inference.surrogate.beginning import columns
 from app.inference.surrogate.carrying import carried
 from app.inference.surrogate.columns import clip_of_columns, no_columns
+from app.inference.surrogate.directions import growth
 from app.inference.surrogate.efficiency import efficiency
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.matrices import metric
@@ -67,9 +68,11 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     answer = asked(oracle, question, schedule, float(schedule.score_shares[turn]), question.clip)
     kept = efficiency(rng, state, turn)
     gradient = kept.back @ within.factor @ answer + setup.prior.gradient(state.theta)
-    grown = float(np.mean(np.square(within.whitening @ kept.back @ within.factor).sum(axis=1)))
+    grown = growth(kept.back, within)
     variance = schedule.score_noise(turn) ** 2 * grown + (1 / schedule.rate - 1) / kept.share
-    score = Score(state.theta, gradient, variance, state.information, kept.share)
+    noise = kept.back @ within.factor
+    shape = None if state.population.tails is None else noise @ noise.T / grown
+    score = Score(state.theta, gradient, variance, state.information, kept.share, shape)
     return _moved(replace(state, scores=(*state.scores, score)), turn)
 
 

@@ -30,8 +30,9 @@ _JITTER = 1e-9
 class Score:
     """A noised gradient ``(D,)`` of the log posterior at ``theta``, where the belief was ``information`` ``(D, D)``.
 
-    ``variance`` is that of its noise in every direction of the information's metric, ``kept`` the share of the
-    information that bounds left to it.
+    ``variance`` is that of its noise in a direction of the information's metric, on average, and ``kept`` the share of
+    the information that bounds left to it. ``shape`` ``(D, D)``, times the variance, is the gradient's noise: the
+    information, None, where directions are alike.
     """
 
     theta: Array64
@@ -39,19 +40,22 @@ class Score:
     variance: float
     information: Array64
     kept: float = 1.0
+    shape: Array64 | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """``mean`` ``(D,)`` with noise of ``variance`` in every direction of the information's metric, before shrinkage.
+    """``mean`` ``(D,)`` with noise of ``variance`` in a direction of the information's metric, before shrinkage.
 
-    ``kept`` ``(D, D)`` is the shrinkage, and ``newest`` the share of the last score in the average.
+    ``kept`` ``(D, D)`` is the shrinkage, and ``newest`` the share of the last score in the average; ``shape`` is that
+    of the scores' noise.
     """
 
     mean: Array64
     variance: float
     kept: Array64
     newest: float
+    shape: Array64 | None = None
 
 
 def combined(
@@ -80,7 +84,16 @@ def combined(
         centre = weights @ said
     total = float(weights**2 @ variance)
     kept = _shrinkage(centre, information, prior, total)
-    return Mode(kept @ centre, total, kept, float(weights[-1]))
+    return Mode(kept @ centre, total, kept, float(weights[-1]), _shape(scores, weights))
+
+
+def _shape(scores: Sequence[Score], weights: Array64) -> Array64 | None:
+    """That of the noise in an average; None where no score has one of its own."""
+    if all(score.shape is None for score in scores):
+        return None
+    each = weights**2 * [score.variance for score in scores]
+    shapes = [score.information if score.shape is None else score.shape for score in scores]
+    return np.asarray(np.tensordot(each, shapes, axes=1) / each.sum())
 
 
 def _weights(said: Array64, own: Array64, alike: Array64) -> Array64:

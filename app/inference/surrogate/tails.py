@@ -23,11 +23,10 @@ _LEAST, _MOST = 0.03, 0.99
 """Share of the variance beyond NEAR that counts as a tail, and that is believed at most."""
 _DEVIATIONS, _MISTAKEN = 2.5, 0.05
 """How far it has to stand out of noise, and how likely noise alone may make a tail in one of a table's columns."""
-_NEAREST, _FURTHEST = 3.5, 300.0
 _USUAL, _UNUSUAL = 0.7, 0.3
 """What lies beyond FAR, over the square of what lies beyond NEAR, and how uncertain it is: where noise hides it."""
-_ALONE, _RARE = 0.8, 0.13
-"""Of the variance, to be all of it; and of rows with the rarer of two values, to be a tail (beyond NEAR)."""
+_ALONE = 0.8
+"""Of the variance, to be all of it."""
 _ONE_SIDED = 0.3
 """Beyond which a column that is all tail is a level of few rows; means that bounds took from hide half of it."""
 _LEAST_EIGENVALUE = 1e-3
@@ -66,26 +65,17 @@ class Winsorised:
     """Noised sums ``answer`` ``(3, k)`` over ``count`` rows, as :class:`app.inference.questions.TailSum` has them.
 
     ``noise`` is the standard deviation of each sum, ``uncertain`` ``(k,)`` that of the columns' variances, relative.
-    ``above`` ``(k,)`` is the share of rows with the larger of two values, where a column is declared to have two, else
-    NaN.
     """
 
     answer: Array64
     count: float
     noise: float
     uncertain: Array64
-    above: Array64
 
     def tails(self, rng: np.random.Generator) -> Tails | None:
         """None where no column has tails beyond noise."""
         share, distance, side = self._found()
-        two, rare = np.isfinite(self.above), np.fmin(self.above, 1 - self.above)
-        share = np.where(two, rare < _RARE, share)
-        if not np.any(share):
-            return None
-        distance = np.where(two, np.sqrt(1 / np.fmax(rare, _FURTHEST**-2) - 1), distance)
-        side = np.where(two, np.sign(0.5 - self.above), side)
-        return Tails(share, distance, side, _draws(rng, share, distance, side))
+        return Tails(share, distance, side, _draws(rng, share, distance, side)) if np.any(share) else None
 
     def _found(self) -> tuple[Array64, Array64, Array64]:
         """Share, distance and side as the answer tells them, the share zero where that may be noise."""
@@ -112,9 +102,11 @@ def _further(beyond: Array64, found: Array64, error: Array64) -> Array64:
 
 
 def _squared_distance(beyond: Array64, further: Array64) -> Array64:
-    """At which both shares are those of rows at one distance: ``share (1 - NEAR^2 / d^2)``, and the same of FAR."""
-    squared = (beyond * FAR**2 - further * NEAR**2) / (beyond - further)
-    return np.clip(squared, _NEAREST**2, _FURTHEST**2)
+    """At which both shares are those of rows at one distance: ``share (1 - NEAR^2 / d^2)``, and the same of FAR.
+
+    Between 5 and 31 deviations: nearer tails hardly are any, and further ones lie below all noise.
+    """
+    return np.asarray((beyond * FAR**2 - further * NEAR**2) / (beyond - further))
 
 
 def _draws(rng: np.random.Generator, share: Array64, distance: Array64, side: Array64) -> Array64:

@@ -110,7 +110,7 @@ def test_the_stretch_makes_up_for_information_that_falls() -> None:
 def _with_tails() -> Population:
     """A rare level beside two normal columns."""
     sums = np.array([[0.0625, 1, 1], [0.25, 1, 1], [-0.0375, 0, 0]]) * 1000 / np.array([[6.25], [25], [5]])
-    tails = Winsorised(sums, 1000.0, 0.0, np.zeros(3), np.full(3, np.nan)).tails(np.random.default_rng(0))
+    tails = Winsorised(sums, 1000.0, 0.0, np.zeros(3)).tails(np.random.default_rng(0))
     return Population(100.0, LAW.mean, COVARIANCE, tails)
 
 

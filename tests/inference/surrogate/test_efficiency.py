@@ -98,7 +98,7 @@ def _with_rare_level(sigma: float) -> tuple[State, Array64]:
     deviations = (rows[:, :5] - rows[:, :5].mean(axis=0)) / rows[:, :5].std(axis=0)
     near, far = np.clip(deviations / 2.5, -1, 1), np.clip(deviations / 5, -1, 1)
     sums = np.array([np.sum(near**2, axis=0), np.sum(far**2, axis=0), np.sum(near / 2, axis=0)])
-    tails = Winsorised(sums, n, 0.0, np.zeros(5), np.full(5, np.nan)).tails(rng)
+    tails = Winsorised(sums, n, 0.0, np.zeros(5)).tails(rng)
     population = Population(n, rows.mean(axis=0), np.cov(rows.T), tails)
     theta = np.array([-4.0, 1.5, -1.0, 0.5, 1.0, -0.3])
     p = expit(rows @ theta)

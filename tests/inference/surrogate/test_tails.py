@@ -17,11 +17,11 @@ def _sums(t: Array64) -> Array64:
     return np.array([np.sum(near**2, axis=0), np.sum(far**2, axis=0), np.sum(near / 2, axis=0)])
 
 
-def _found(x: Array64, noise: float = 0.0, uncertain: float = 0.0, above: float = np.nan) -> Tails | None:
+def _found(x: Array64, noise: float = 0.0, uncertain: float = 0.0) -> Tails | None:
     t = (x - x.mean(axis=0)) / x.std(axis=0)
     columns = np.ones(x.shape[1])
     sums = _sums(t) + noise * RNG.standard_normal((3, len(columns)))
-    return Winsorised(sums, len(x), noise, uncertain * columns, above * columns).tails(np.random.default_rng(0))
+    return Winsorised(sums, len(x), noise, uncertain * columns).tails(np.random.default_rng(0))
 
 
 def _flags(share: float) -> Array64:
@@ -59,15 +59,6 @@ def test_what_noise_may_have_made_is_none() -> None:
     assert _found(flags, noise=ROWS / 10) is None
     assert _found(flags, uncertain=0.5) is None
     assert _found(flags, noise=ROWS / 100, uncertain=0.1) is not None
-
-
-@pytest.mark.parametrize(("above", "distance", "side"), [(0.01, 9.95, 1), (0.96, 4.9, -1)])
-def test_declared_values_are_known_whatever_the_noise_is(above: float, distance: float, side: int) -> None:
-    found = _found(_flags(0.3), noise=ROWS, uncertain=1.0, above=above)
-    assert found is not None
-    assert (found.share[0], found.side[0]) == (1, side)
-    assert found.distance[0] == pytest.approx(distance, rel=0.01)
-    assert _found(_flags(0.01), above=0.4) is None
 
 
 def test_drawn_rows_have_mean_covariance_and_tails() -> None:
