@@ -82,3 +82,17 @@ def test_noise_is_stated_in_posterior_standard_deviations() -> None:
 def test_nothing_leaves_before_the_end() -> None:
     with pytest.raises(ValueError, match="last question"):
         released(replace(_ended(), fitted=None))
+
+
+def test_noise_in_one_direction_is_said_of_its_parameter() -> None:
+    """Where bounds left a direction more noise than others; by the covariance of the mode itself."""
+    state = _ended()
+    assert state.mode is not None
+    only = np.zeros((4, 4))
+    only[0, 0] = 1e-4
+    shape = state.information @ only @ state.information
+    found = released(replace(state, mode=replace(state.mode, shape=shape, variance=2.0))).diagnostics
+    sds = found["noise_in_posterior_sds"]
+    expected = np.sqrt(2.0 * 1e-4 / np.linalg.inv(state.information)[0, 0])
+    assert sds["x0"] == pytest.approx(expected, rel=0.05)
+    assert max(sds["x1"], sds["x2"], sds["intercept"]) < 0.05 * sds["x0"]

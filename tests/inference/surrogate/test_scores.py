@@ -107,3 +107,18 @@ def test_scores_that_are_not_finite_leave_the_newest() -> None:
     scores = [_score(MODE, np.inf), _score(MODE, 1.0)]
     with np.errstate(all="ignore"):
         assert combined(scores, HESSIAN, PRIOR, FLAT, 1).newest == 1
+
+
+def test_noise_of_an_average_has_the_scores_own_shapes() -> None:
+    """As they weigh; alike directions have that of the information."""
+    shape = HESSIAN + 5 * np.diag(np.eye(SIZE)[0])
+    first = replace(_score(np.zeros(SIZE), 1.0), shape=shape)
+    alone = combined([first], HESSIAN, PRIOR, FLAT, 1).shape
+    assert alone is not None
+    np.testing.assert_allclose(alone, shape)
+    both = combined([first, _score(np.zeros(SIZE), 1.0)], HESSIAN, PRIOR, FLAT, 1).shape
+    assert both is not None
+    part = (both - HESSIAN)[0, 0] / 5
+    assert 0 < part < 1
+    np.testing.assert_allclose(both, HESSIAN + part * (shape - HESSIAN), rtol=1e-9)
+    assert combined([_score(np.zeros(SIZE), 1.0)], HESSIAN, PRIOR, FLAT, 1).shape is None
