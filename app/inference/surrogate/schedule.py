@@ -36,8 +36,6 @@ QUIET = 0.4
 """Below this many nats by a single score, late rounds are asked near the mode, and matrices are averaged too."""
 
 _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND = 1.5, 12.0
-_WIDER, _WIDE = 1.23, 4.1
-"""Times the bound where noise is large, until it is so wide: labels that do not follow the model lose more by it."""
 _INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 1.9, 3.0, 20.0
 _BALANCE = 1.4
 """Times the least bound where noise is moderate: rare levels are clipped out of the posterior's shape below it."""
@@ -190,8 +188,7 @@ class Schedule:
     @property
     def score_bound(self) -> float:
         """C, in the metric of the information matrix."""
-        kappa = 1.5 * (5 / self.noise) ** (1 / 3)
-        kappa = np.clip(max(kappa, min(_WIDER * kappa, _WIDE)), _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND)
+        kappa = np.clip(1.5 * (5 / self.noise) ** (1 / 3), _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND)
         return float(np.sqrt(kappa * self.dimension / self.counted))
 
     def information_bound(self, turn: int) -> float:
