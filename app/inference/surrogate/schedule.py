@@ -153,10 +153,11 @@ class Schedule:
 
     @property
     def tails_share(self) -> float:
-        """Of the sum that tells columns' tails; 0 where it is not asked, as where targets tell without a bound."""
+        """Of the sum that tells columns' tails; 0 where targets tell without a bound, or matrices are mostly noise."""
         if self.asked_tails is not None:
             return self.asked_tails
-        return TAILS_SHARE if self.labels and self.means_share > 0 else 0.0
+        asks = self.labels and self.means_share > 0 and not self.crowded
+        return TAILS_SHARE if asks else 0.0
 
     @property
     def openings(self) -> int:
