@@ -48,7 +48,8 @@ def _whole(state: State, oracle: Oracle, turn: int) -> State:
         oracle, InformationSum(state.theta, within.whitening, bound), schedule, schedule.information_share, bound
     )
     noise, most = schedule.information_noise(turn), schedule.slots * bound
-    answer = Answer(said, within, noise, prior, _changing(state), most, early=turn < EARLY_ROUNDS)
+    early = schedule.labels and turn < EARLY_ROUNDS
+    answer = Answer(said, within, noise, prior, _changing(state), most, early=early)
     if state.memory is None:
         state = replace(state, information=answer.corrects(state.information))
     else:

@@ -6,16 +6,17 @@ such rows lie and thereby how many there are, and the winsorised mean on which s
 """
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
-import scipy
 
 from app.inference.protocol import Array64
 from app.inference.questions.tails import FAR, NEAR, OF_SIDES
 
 DRAWS: Final = 4096
-_OF_NORMAL = 2 * (NEAR * scipy.stats.norm.pdf(NEAR) + (1 - NEAR**2) * scipy.stats.norm.sf(NEAR))
+_NORMAL = NormalDist()
+_OF_NORMAL = 2 * (NEAR * _NORMAL.pdf(NEAR) + (1 - NEAR**2) * _NORMAL.cdf(-NEAR))
 """The share of a normal column's variance that winsorising at :data:`NEAR` takes."""
 _OF_NORMAL_ROWS = 0.33
 """Root mean square of what a normal row adds to the question, per column."""
@@ -82,7 +83,7 @@ class Winsorised:
         near, far, sides = self.answer / self.count * np.array([NEAR**2, FAR**2, NEAR / OF_SIDES])[:, None]
         errors = np.hypot(np.array([NEAR**2, FAR**2])[:, None] * self.noise / self.count, self.uncertain)
         beyond = 1 - (near / (1 - _OF_NORMAL))
-        clear = max(_DEVIATIONS, float(scipy.stats.norm.isf(_MISTAKEN / len(beyond))))
+        clear = max(_DEVIATIONS, -_NORMAL.inv_cdf(_MISTAKEN / len(beyond)))
         seen = (beyond > _LEAST) & (beyond > clear * errors[0])
         beyond = np.clip(beyond, _LEAST, _MOST)
         squared = _squared_distance(beyond, _further(beyond, 1 - far, errors[1]))
