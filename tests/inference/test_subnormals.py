@@ -1,5 +1,7 @@
 """W14: time must not tell values; subnormal numbers take processors several times as long."""
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 
@@ -52,16 +54,21 @@ def test_no_rate_of_counts_reaches_a_subnormal_number(cut: float) -> None:
         clipped_mean(rates, np.full_like(rates, cut))
 
 
-def test_squares_of_small_coordinates_have_normal_squares(monkeypatch: pytest.MonkeyPatch) -> None:
-    """W14: the coordinates of a design are multiples of about 2^-40, and moments are clipped by their fourth powers."""
-    made: list[np.ndarray] = []
-    original = moments._with_squares
+def _recorded(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[np.ndarray]:
+    """What the module's function of that name gives back from now on."""
+    made, original = list[np.ndarray](), getattr(module, name)
 
     def recorded(values: np.ndarray) -> np.ndarray:
         made.append(original(values).copy())
-        return original(values)
+        return np.asarray(original(values))
 
-    monkeypatch.setattr(moments, "_with_squares", recorded)
+    monkeypatch.setattr(module, name, recorded)
+    return made
+
+
+def test_squares_of_small_coordinates_have_normal_squares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W14: the coordinates of a design are multiples of about 2^-40, and moments are clipped by their fourth powers."""
+    made = _recorded(monkeypatch, moments, "_with_squares")
     rows = np.ones((41, 2), dtype=np.float32)
     rows[:, 0] = 2.0 ** -np.arange(41)
     present = np.ones(41, dtype=bool)
@@ -89,14 +96,7 @@ def test_what_a_centre_leaves_has_a_normal_square(centre: float) -> None:
 @pytest.mark.parametrize("deviation", [LEAST_DEVIATION, 0.3, MOST_DEVIATION])
 def test_what_is_asked_of_tails_has_normal_squares(deviation: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """W14: next to the centre, where coordinates are as small as the grid leaves them, and far from it."""
-    made: list[np.ndarray] = []
-    original = tails._winsorised
-
-    def recorded(t: np.ndarray) -> np.ndarray:
-        made.append(original(t).copy())
-        return original(t)
-
-    monkeypatch.setattr(tails, "_winsorised", recorded)
+    made = _recorded(monkeypatch, tails, "_winsorised")
     rows = np.ones((6, 2), dtype=np.float32)
     rows[:, 0] = [0.25, np.nextafter(np.float32(0.25), np.float32(1)), 0.0, 2.0**-40, -1.0, 1.0]
     question = TailSum(1.0, 2, intercept=True, centre=np.array([0.25]), deviation=np.array([deviation]), clip=1.5)

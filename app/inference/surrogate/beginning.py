@@ -81,7 +81,7 @@ def _with_lengths(state: State, oracle: Oracle) -> State:
 def _with_means(state: State, oracle: Oracle) -> State:
     schedule, question = state.setup.schedule, means(state.setup, state.scale, state.clip)
     answer = asked(oracle, question, schedule, schedule.means_share, question.clip)
-    noise = schedule.multiplier(schedule.means_share) / schedule.rate * question.clip
+    noise = schedule.noise_of(schedule.means_share, question.clip)
     return replace(state, centre=centre_of(answer, state.scale, noise))
 
 
@@ -105,14 +105,14 @@ _CENTRED: Final[tuple[Callable[[State, Oracle], State], ...]] = (_with_lengths, 
 def _histogram(state: State, oracle: Oracle, question: LengthHistogram) -> Lengths:
     schedule = state.setup.schedule
     counts = asked(oracle, question, schedule, schedule.lengths_share, 1.0)
-    return Lengths(counts, question.largest, schedule.multiplier(schedule.lengths_share) / schedule.rate)
+    return Lengths(counts, question.largest, schedule.noise_of(schedule.lengths_share, 1.0))
 
 
 def _with_moments(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     setup, schedule = state.setup, state.setup.schedule
     question = moments(setup, state.scale, state.clip, state.centre)
     answer = asked(oracle, question, schedule, schedule.moments_share, state.clip)
-    noise = schedule.multiplier(schedule.moments_share) / schedule.rate * state.clip
+    noise = schedule.noise_of(schedule.moments_share, state.clip)
     found = Moments(answer, state.scale, noise, setup.known, state.centre)
     population = found.population(setup.places, intercept=setup.design.intercept)
     information = _first_information(rng, setup, population, state.theta)
@@ -133,8 +133,8 @@ def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State
     variance = population.covariance.diagonal()[:-1]
     question = tails(state.setup, population.mean[:-1], np.sqrt(variance))
     answer = asked(oracle, question, schedule, schedule.tails_share, question.clip)
-    noise = schedule.multiplier(schedule.tails_share) / schedule.rate * question.clip
-    squares = schedule.multiplier(schedule.moments_share) / schedule.rate * state.clip * state.scale**2
+    noise = schedule.noise_of(schedule.tails_share, question.clip)
+    squares = schedule.noise_of(schedule.moments_share, state.clip) * state.scale**2
     found = Winsorised(answer, population.count, noise, squares / (population.count * variance))
     return replace(state, population=replace(population, tails=found.tails(rng)))
 

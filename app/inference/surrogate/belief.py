@@ -59,7 +59,7 @@ def believable(state: State) -> bool:
 
 def _uncounted(state: State) -> float:
     schedule = state.setup.schedule
-    return schedule.multiplier(schedule.moments_share) / schedule.rate * state.clip / state.rows
+    return schedule.noise_of(schedule.moments_share, state.clip) / state.rows
 
 
 def _kept(state: State) -> float:

@@ -30,9 +30,9 @@ def first_bearing(setup: Setup, population: Population, found: Moments, lengths:
 
 def conceivable(setup: Setup) -> bool:
     """Whether declared facts leave room for isotropic rows, and noise is such that it pays to believe in them."""
-    target, known = setup.design.target, setup.known
+    known = setup.known
     numbers = not np.any(known.indicators | known.signs) and len(known.group) >= LEAST_COLUMNS
-    labels = target is not None and target.type == "binary" and setup.curvature is not None
+    labels = setup.schedule.labels and setup.curvature is not None
     noisy = setup.schedule.crowded and setup.schedule.noise >= LEAST_NOISE
     tested = setup.schedule.rounds > max(TESTS)
     return bool(labels and numbers and noisy and tested and setup.rows_per_unit == 1)

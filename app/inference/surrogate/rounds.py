@@ -35,7 +35,7 @@ def _by_columns(state: State, oracle: Oracle) -> State:
     level /= state.population.count * float(np.trace(state.population.second_moments))
     question = columns(setup, state.scale, state.theta, clip_of_columns(state.clip, level))
     answer = asked(oracle, question, schedule, schedule.information_share, question.clip)
-    noise = schedule.multiplier(schedule.information_share) / schedule.rate * question.clip
+    noise = schedule.noise_of(schedule.information_share, question.clip)
     found = (state.columns or no_columns(question.length)).with_answer(answer, noise)
     information = found.information(state.scale, setup.places, setup.known) + setup.prior.precision(state.theta)
     return replace(state, columns=found, information=information)

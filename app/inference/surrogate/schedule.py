@@ -186,6 +186,10 @@ class Schedule:
         """The noise multiplier of a question of that share, within what the grid bears."""
         return min(float(self.sigma / np.sqrt(share)), MAX_SCALE)
 
+    def noise_of(self, share: float, clip: float) -> float:
+        """Standard deviation of each value of a question of that share, in sums over all slots."""
+        return self.multiplier(share) / self.rate * clip
+
     @property
     def score_bound(self) -> float:
         """C, in the metric of the information matrix."""

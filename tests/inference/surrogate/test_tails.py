@@ -6,21 +6,16 @@ import pytest
 from app.inference.protocol import Array64
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.tails import DRAWS, Tails, Winsorised, clip_of_tails
+from tests.inference.surrogate.tables import tail_sums
 
 ROWS = 200_000
 RNG = np.random.default_rng(4)
 
 
-def _sums(t: Array64) -> Array64:
-    """What the question adds up over standardised columns ``t`` ``(n, k)``, written anew."""
-    near, far = np.clip(t / 2.5, -1, 1), np.clip(t / 5, -1, 1)
-    return np.array([np.sum(near**2, axis=0), np.sum(far**2, axis=0), np.sum(near / 2, axis=0)])
-
-
 def _found(x: Array64, noise: float = 0.0, uncertain: float = 0.0) -> Tails | None:
     t = (x - x.mean(axis=0)) / x.std(axis=0)
     columns = np.ones(x.shape[1])
-    sums = _sums(t) + noise * RNG.standard_normal((3, len(columns)))
+    sums = tail_sums(t) + noise * RNG.standard_normal((3, len(columns)))
     return Winsorised(sums, len(x), noise, uncertain * columns).tails(np.random.default_rng(0))
 
 
@@ -86,8 +81,8 @@ def test_only_rare_levels_bound_a_step() -> None:
 def test_few_rows_are_clipped(columns: int) -> None:
     """Neither normal ones nor such as are far out in one column."""
     normal = RNG.standard_normal((2000, columns))
-    lengths = np.linalg.norm([_sums(row[None]) for row in normal], axis=(1, 2))
+    lengths = np.linalg.norm([tail_sums(row[None]) for row in normal], axis=(1, 2))
     far = np.zeros((1, columns))
     far[0, 0] = 20
     assert np.mean(lengths > clip_of_tails(columns)) < 0.02
-    assert np.linalg.norm(_sums(far)) <= clip_of_tails(columns) * 1.001
+    assert np.linalg.norm(tail_sums(far)) <= clip_of_tails(columns) * 1.001
