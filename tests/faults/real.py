@@ -152,6 +152,11 @@ class Real(Started):
         """Whoever reaches ``point`` next does it."""
         (self.orders / f"{next(self._numbers)}.{point}.{deed}").touch()
 
+    def wake(self) -> None:
+        """The one process that was ordered to stop goes on."""
+        (stopped,) = self.orders.glob("stopped.*")
+        os.kill(int(stopped.suffix.removeprefix(".")), signal.SIGCONT)
+
     def ready_dataset(self, content: bytes | None = None, **changes: Any) -> str:
         body = declaration(slots=1_000, **changes)
         dataset_id = str(self.call("POST", "/v1/datasets", json=body).json()["id"])

@@ -1,0 +1,85 @@
+"""The room that units have in scores and matrices, and the noise that is believed of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.inference.mechanisms import MAX_SCALE
+from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
+from app.inference.protocol import Array64
+from app.inference.questions import InformationSum
+from app.inference.surrogate.answer import Answer
+from app.inference.surrogate.bounds import information_bound, score_bound
+from app.privacy.events import GaussianEvent
+from tests.inference.surrogate.tables import Case, Drawn, build, losses
+
+
+@pytest.mark.parametrize(("design", "levels"), [("normal", False), ("rare", True)])
+def test_w5_a_matrix_is_asked_within_the_bound_that_its_noise_is_believed_by(
+    design: str, *, levels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound follows a noised answer; noise is that bound times the planned multiplier, and believed to be."""
+    case = Case(design=design, features=9, rows=50_000, slots=50_000)
+    plan = case.plan(20.0)
+    bounds: list[float] = []
+    believed: list[float] = []
+    sums, answers = InformationSum.sum, Answer.corrects
+
+    def recorded(question: InformationSum, *rest: Any) -> Any:
+        bounds.append(question.bound)
+        return sums(question, *rest)
+
+    def heard(answer: Answer, belief: Array64) -> Array64:
+        believed.append(answer.noise)
+        return answers(answer, belief)
+
+    monkeypatch.setattr(InformationSum, "sum", recorded)
+    monkeypatch.setattr(Answer, "corrects", heard)
+    build(case, plan, Drawn(0))
+    events = [query.event for query in plan.queries if query.kind == "information_sum"]
+    first = events[0]
+    assert isinstance(first, GaussianEvent)
+    assert set(events) == {first}
+    for bound in bounds:
+        assert any(noise == pytest.approx(first.noise_multiplier * bound) for noise in believed)
+    schedule = DpPsviSurrogate().init(plan, case.facts, np.random.default_rng(0)).setup.schedule
+    narrow, wide = information_bound(schedule, 0, 1.0), information_bound(schedule, 0)
+    assert bounds[0] == pytest.approx(wide if levels else narrow, rel=0.05)
+    assert wide > 1.3 * narrow
+
+
+def test_scores_have_no_more_room_than_a_plan_states() -> None:
+    """Words of an earlier version state less; what they say is on the certificate."""
+    case = Case(features=4, rows=20_000, slots=20_000)
+    plan = case.plan(40.0)
+
+    def bound(words: str) -> float:
+        state = DpPsviSurrogate().init(replace(plan, clipping=words), case.facts, np.random.default_rng(0))
+        return score_bound(state.setup.schedule)
+
+    stated = f"{bound(plan.clipping):.4g}"
+    assert f"targets: C = {stated};" in plan.clipping
+    assert bound(plan.clipping) ** 2 == pytest.approx(1.25 * bound("in words of another version") ** 2)
+
+
+@pytest.mark.parametrize("family", ["logistic-regression", "gaussian-mean"])
+def test_w14_noise_beyond_the_grid_leaves_no_question_without_a_share(family: str) -> None:
+    """The first scores have the least shares, and then the most noise that the grid bears."""
+    case = Case(family, features=4)
+    plan = case.plan(4e8)
+    schedule = DpPsviSurrogate().init(plan, case.facts, np.random.default_rng(0)).setup.schedule
+    planned = [query.event for query in plan.queries if query.kind == "bounded_score_sum"]
+    assert MAX_SCALE in {event.noise_multiplier for event in planned if isinstance(event, GaussianEvent)}
+    for event, share in zip(planned, schedule.score_shares, strict=True):
+        assert isinstance(event, GaussianEvent)
+        assert schedule.multiplier(share) == pytest.approx(event.noise_multiplier)
+
+
+def test_nearly_certain_labels_have_the_room_that_the_few_others_need() -> None:
+    """Separable ones: without, matrices take what they tell for a tenth of it, and the search ends far away."""
+    case = Case("logistic-regression", "uniform", "separable", features=9, rows=20_000, slots=20_000)
+    plan = case.plan(5.0, 16)
+    found = [losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(3)]
+    assert np.median(found) < 12
