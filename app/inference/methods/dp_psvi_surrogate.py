@@ -81,7 +81,9 @@ class DpPsviSurrogate:
         problem = model_for(plan.model, facts)
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
-        setup = set_up(problem, planned(plan, facts, problem), facts, plan.size, within_bounds=within)
+        schedule = planned(plan, facts, problem)
+        schedule = replace(schedule, wider_scores=planning.allows_wider_scores(plan, schedule))
+        setup = set_up(problem, schedule, facts, plan.size, within_bounds=within)
         setup = replace(setup, bearings=planning.allows_bearings(plan))
         return State(setup, 0, 1.0, 1.0, nothing_known(setup), theta, problem.prior.precision(theta), theta)
 

@@ -14,8 +14,7 @@ class Answer:
     """A noised matrix ``(D, D)``, in a ``metric``, with noise of a standard deviation.
 
     ``prior`` ``(D, D)`` is the prior's part of beliefs, which answers lack; ``changing`` ``(D, k)`` are directions
-    along which the information is expected to change; no eigenvalue is above ``most``; ``early``: the belief may still
-    be too large by any factor.
+    along which the information is expected to change; no eigenvalue is above ``most``.
     """
 
     matrix: Array64
@@ -24,12 +23,11 @@ class Answer:
     prior: Array64
     changing: Array64
     most: float
-    early: bool = False
 
     def corrects(self, belief: Array64) -> Array64:
         """``belief`` ``(D, D)``, prior included, by what is unlikely to be noise."""
         directions = self.metric.factor.T @ self.changing
-        found = denoised(self.matrix, self.expected(belief), directions, self.noise, most=self.most, early=self.early)
+        found = denoised(self.matrix, self.expected(belief), directions, self.noise, most=self.most)
         return symmetric(self.metric.factor @ found.matrix @ self.metric.factor.T) + self.prior
 
     def expected(self, belief: Array64) -> Array64:

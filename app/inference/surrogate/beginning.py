@@ -135,8 +135,10 @@ def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State
     answer = asked(oracle, question, schedule, schedule.tails_share, question.clip)
     noise = schedule.noise_of(schedule.tails_share, question.clip)
     squares = schedule.noise_of(schedule.moments_share, state.clip) * state.scale**2
-    found = Winsorised(answer, population.count, noise, squares / (population.count * variance))
-    return replace(state, population=replace(population, tails=found.tails(rng)))
+    found = Winsorised(answer, population.count, noise, squares / (population.count * variance)).tails(rng)
+    return replace(
+        state, population=replace(population, tails=found, rare_levels=found is not None and found.rare_levels)
+    )
 
 
 def nothing_known(setup: Setup) -> Population:

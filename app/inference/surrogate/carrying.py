@@ -5,8 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from app.inference.protocol import Array64
-from app.inference.surrogate.memory import congruent
+from app.inference.surrogate.memory import begun, congruent
 from app.inference.surrogate.state import State
+
+_FAR = 1.0
+"""Root mean square change of the linear predictor by which rows that told much tell little, and others much instead."""
 
 
 def carried(state: State, theta: Array64, prior: Array64) -> State:
@@ -18,8 +21,11 @@ def carried(state: State, theta: Array64, prior: Array64) -> State:
         return replace(state, information=state.information - prior + there)
     else:
         change = np.eye(len(theta))
-    memory = state.memory
+    memory, information = state.memory, congruent(state.information, change, prior, there)
     if memory is not None:
         moved = state.population.spread(theta - state.theta, 1) if setup.bends else 0.0
-        memory = memory.carried(change, prior, there, None if setup.schedule.crowded else moved)
-    return replace(state, memory=memory, information=congruent(state.information, change, prior, there))
+        if setup.schedule.searching and moved > _FAR:
+            memory = begun(information)
+        else:
+            memory = memory.carried(change, prior, there, None if setup.schedule.crowded else moved)
+    return replace(state, memory=memory, information=information)

@@ -14,8 +14,6 @@ import scipy
 from app.inference.protocol import Array64
 
 _LEAST_LEVEL = 0.3
-_EARLY, _CLEAR = 0.5, 0.4
-"""Of the usual least eigenvalue, early on, where noise is below so much."""
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -27,21 +25,17 @@ class Denoised:
     kept: float
 
 
-def denoised(
-    answer: Array64, centre: Array64, directions: Array64, noise: float, *, most: float = np.inf, early: bool = False
-) -> Denoised:
+def denoised(answer: Array64, centre: Array64, directions: Array64, noise: float, *, most: float = np.inf) -> Denoised:
     """The information in the metric, ``(D, D)``, from ``answer`` with noise of standard deviation ``noise``.
 
     ``centre`` ``(D, D)`` is what is expected up to a factor, ``directions`` ``(D, k)`` are those that are expected to
-    change. The noise off the diagonal is sqrt(2) smaller. No eigenvalue is above ``most``; ``early``, while the belief
-    may still be too large by any factor, clear answers may lower one by twice as much.
+    change. The noise off the diagonal is sqrt(2) smaller. No eigenvalue is above ``most``.
     """
     level = level_of(answer, centre)
     deviation, kept, known = _shrunk(answer - level * centre, directions, noise)
     values, vectors = np.linalg.eigh(level * centre + deviation)
     edge = noise * np.sqrt(2.0 * len(answer))
-    least = np.clip(1.5 * noise, 0.1, 0.5) * (_EARLY if early and noise < _CLEAR else 1.0)
-    floor = np.clip(max(0.25 * kept * edge, known * noise), least, 1.0)
+    floor = np.clip(max(0.25 * kept * edge, known * noise), np.clip(1.5 * noise, 0.1, 0.5), 1.0)
     return Denoised((vectors * np.clip(values, floor, max(most, floor))) @ vectors.T, kept)
 
 

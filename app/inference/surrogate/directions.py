@@ -17,7 +17,7 @@ from app.inference.surrogate.matrices import Metric, sound, symmetric
 LEAST = 0.6
 """Of the information, that is ever said to be kept by all directions alike."""
 _FLOORS = np.geomspace(0.1, LEAST, 13)
-_MOST_NATS = 30.0
+_MOST_NATS = 60.0
 """Of noise that a score may have by restoring what it lost."""
 _MOST_GROWN = 1.5 / LEAST**2
 """Times that noise may grow however large it is."""

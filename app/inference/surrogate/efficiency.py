@@ -12,6 +12,7 @@ keep a tenth of what others do, and what is lost is restored direction by direct
 import numpy as np
 
 from app.inference.surrogate.beginning import information_of
+from app.inference.surrogate.bounds import information_noise, score_bound, score_noise
 from app.inference.surrogate.directions import LEAST, Kept, informations, weights_of
 from app.inference.surrogate.matrices import metric, sound
 from app.inference.surrogate.state import State
@@ -36,7 +37,7 @@ def efficiency(rng: np.random.Generator, state: State, turn: int) -> Kept:
     own = sound(information_of(setup, state.population, rows, theta) + prior)
     within = metric(state.information if own is None else own)
     whole = setup.model.scores(rows, theta) @ within.whitening.T.astype(np.float32)
-    bounded = setup.model.bounded_scores(rows, theta, within.whitening, setup.schedule.score_bound)
+    bounded = setup.model.bounded_scores(rows, theta, within.whitening, score_bound(setup.schedule))
     kept = float(np.vdot(bounded, whole)) / max(float(np.vdot(whole, whole)), 1e-30)
     share = float(np.clip(kept, LEAST, 1.0))
     alike = Kept(share, np.eye(len(theta)) / share)
@@ -44,7 +45,7 @@ def efficiency(rng: np.random.Generator, state: State, turn: int) -> Kept:
         return alike
     factors = np.sqrt(state.population.count / len(x)) * setup.model.information_factors(rows, theta)[:, 0]
     said = informations(factors.astype(np.float64) @ within.whitening.T, weights_of(bounded, whole), within, prior)
-    noise = 0.5 * len(theta) * setup.schedule.score_noise(turn) ** 2
+    noise = 0.5 * len(theta) * score_noise(setup.schedule, turn) ** 2
     return alike if said is None else said.kept(metric(state.information), noise) or alike
 
 
@@ -57,8 +58,22 @@ def steepness(state: State, turn: int) -> float:
     setup = state.setup
     if setup.curvature is None or not setup.bends or setup.columnwise:
         return 1.0
-    known = (state.information - setup.prior.precision(state.theta))[-1, -1]
+    known = _of_intercept(state)
     levels = state.population.count * setup.curvature.levels(state.population, state.theta, _SCALES)
     apart = np.log(np.maximum(levels, _TINY)) - np.log(max(known, _TINY))
-    noise = max(_OF_A_MATRIX * setup.schedule.information_noise(turn), _LEAST_NOISE)
+    noise = max(_OF_A_MATRIX * information_noise(setup.schedule, turn, concentration(state)), _LEAST_NOISE)
     return float(_SCALES[np.argmin(np.square(apart / noise) + np.square(np.log(_SCALES)))])
+
+
+def concentration(state: State) -> float:
+    """How much more a row whose label is uncertain tells than the mean row; infinite where a column may be a level."""
+    setup = state.setup
+    if state.population.rare_levels or setup.curvature is None:
+        return np.inf
+    most = state.population.count * float(setup.curvature(np.zeros(1))[0])
+    return most / max(_of_intercept(state), _TINY * most)
+
+
+def _of_intercept(state: State) -> float:
+    """Its believed information, without the prior's part."""
+    return float((state.information - state.setup.prior.precision(state.theta))[-1, -1])

@@ -12,6 +12,7 @@ from app.inference.protocol import DeclaredFacts, MechanismPlan, PlannedQuery, P
 from app.inference.questions import BoundedScoreSum, InformationSum
 from app.inference.surrogate.bearing import bound_of
 from app.inference.surrogate.beginning import columns, features, lengths, means, moments, tails
+from app.inference.surrogate.bounds import information_bound, score_bound
 from app.inference.surrogate.first_bearing import conceivable
 from app.inference.surrogate.schedule import FEWEST_OPENINGS, UNRESOLVED, Schedule
 from app.inference.surrogate.setting import RATE, ROUNDS, labels, one_predictor
@@ -91,6 +92,9 @@ def clipping(setup: Setup) -> str:
     schedule = setup.schedule
     sums = "Means and moments" if schedule.means_share else "Moments"
     further = f"Tails: C = {clip_of_tails(features(setup)):.4g}. " if schedule.tails_share else ""
+    wide, narrow = (f"{information_bound(schedule, 0, concentrated):.4g}" for concentrated in (np.inf, 1.0))
+    asks = schedule.tails_share and narrow != wide
+    narrower = f", down to {narrow} where no column seems to be a rare level" if asks else ""
     at_zero = (
         f"{_WITHOUT_SLOPES} may be asked at a parameter without slopes, by the same kind of weights, "
         f"with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"
@@ -99,10 +103,20 @@ def clipping(setup: Setup) -> str:
         f"each unit's contribution to a question is bounded in L2 norm (matrices: Frobenius) by C, divided by "
         f"C/2^{GRID_BITS} and rounded so that its squared norm is at most 2^{2 * GRID_BITS}. Lengths: C = 1. {sums}: "
         f"about twice a noised root mean square length. {further}Information matrices: C = "
-        f"{schedule.information_bound(0):.4g} ({schedule.information_bound(schedule.rounds - 1):.4g} in the last "
-        f"round); scores, by weights that know nothing of targets: C = {schedule.score_bound:.4g}; both in the metric "
-        f"of the information so far, and as if every slot held a unit: they grow as the noised count of units shrinks"
+        f"{wide} ({information_bound(schedule, schedule.rounds - 1):.4g} in the last "
+        f"round){narrower}; scores, by weights that know nothing of targets: {_stated(schedule)}; both in "
+        f"the metric of the information so far, and as if every slot held a unit: they grow as the noised count of "
+        f"units shrinks"
     ) + (at_zero if conceivable(setup) else "")
+
+
+def _stated(schedule: Schedule) -> str:
+    return f"C = {score_bound(schedule):.4g}"
+
+
+def allows_wider_scores(plan: MechanismPlan, schedule: Schedule) -> bool:
+    """Whether its words on clipping state the bound of scores as it is now; others are carried out as they say."""
+    return f"targets: {_stated(schedule)};" in plan.clipping
 
 
 def allows_bearings(plan: MechanismPlan) -> bool:

@@ -26,13 +26,14 @@ class Population:
     """``count`` units with design rows of mean ``mean`` ``(p,)`` and covariance ``covariance`` ``(p, p)``.
 
     The last coordinate is the intercept where there is one, of mean 1 and variance 0. Rows are normal, or have
-    ``tails``.
+    ``tails``; ``rare_levels``: whether a column seems to be a rare level, or nobody asked.
     """
 
     count: float
     mean: Array64
     covariance: Array64
     tails: Tails | None = None
+    rare_levels: bool = True
 
     @property
     def second_moments(self) -> Array64:

@@ -8,19 +8,17 @@ from app.inference.protocol import Array64, Oracle
 from app.inference.questions import BoundedScoreSum, InformationSum
 from app.inference.surrogate.answer import Answer
 from app.inference.surrogate.beginning import columns
+from app.inference.surrogate.bounds import information_bound, information_noise, score_bound, score_noise
 from app.inference.surrogate.carrying import carried
 from app.inference.surrogate.columns import clip_of_columns, no_columns
 from app.inference.surrogate.directions import growth
-from app.inference.surrogate.efficiency import efficiency
+from app.inference.surrogate.efficiency import concentration, efficiency
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.reach import believed, within_reach
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
 from app.inference.surrogate.toward import tested
-
-EARLY_ROUNDS = 4
-"""In which a first belief that knew of no correlation is brought down to what answers say."""
 
 
 def informed(state: State, oracle: Oracle, turn: int) -> State:
@@ -43,13 +41,12 @@ def _by_columns(state: State, oracle: Oracle) -> State:
 
 def _whole(state: State, oracle: Oracle, turn: int) -> State:
     setup, schedule, prior = state.setup, state.setup.schedule, state.setup.prior.precision(state.theta)
-    within, bound = metric(state.information), schedule.information_bound(turn)
+    within, concentrated = metric(state.information), concentration(state)
+    bound, noise = (of(schedule, turn, concentrated) for of in (information_bound, information_noise))
     said = asked(
         oracle, InformationSum(state.theta, within.whitening, bound), schedule, schedule.information_share, bound
     )
-    noise, most = schedule.information_noise(turn), schedule.slots * bound
-    early = schedule.labels and turn < EARLY_ROUNDS
-    answer = Answer(said, within, noise, prior, _changing(state), most, early=early)
+    answer = Answer(said, within, noise, prior, _changing(state), schedule.slots * bound)
     if state.memory is None:
         state = replace(state, information=answer.corrects(state.information))
     else:
@@ -65,12 +62,12 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     """The state after the round's score: moved to where all scores so far see the mode."""
     setup, schedule = state.setup, state.setup.schedule
     within = metric(state.information)
-    question = BoundedScoreSum(state.theta, within.whitening, schedule.score_bound)
+    question = BoundedScoreSum(state.theta, within.whitening, score_bound(schedule))
     answer = asked(oracle, question, schedule, float(schedule.score_shares[turn]), question.clip)
     kept = efficiency(rng, state, turn)
     gradient = kept.back @ within.factor @ answer + setup.prior.gradient(state.theta)
     grown = growth(kept.back, within)
-    variance = schedule.score_noise(turn) ** 2 * grown + (1 / schedule.rate - 1) / kept.share
+    variance = score_noise(schedule, turn) ** 2 * grown + (1 / schedule.rate - 1) / kept.share
     noise = kept.back @ within.factor
     shape = None if state.population.tails is None else noise @ noise.T / grown
     score = Score(state.theta, gradient, variance, state.information, kept.share, shape)

@@ -1,12 +1,11 @@
-"""How the budget of a surrogate is spent: which questions, at which noise, within which bounds.
+"""How the budget of a surrogate is spent: which questions, at which noise.
 
 All of it follows from the noise multiplier, the sampling rate, the slots and the number of parameters, so it is fixed
 before the first row is read. With s the share of a question, its noise multiplier is ``sigma / sqrt(s)``; shares sum
 to one, so that at q = 1 the whole costs what one Gaussian of ``sigma`` costs.
 
-``dimensionless`` numbers decide the rest. ``noise = (sigma D / q)^2 / (2 slots)`` is about what a single score would
-lose, in nats. Bounds grow as the noise shrinks: C^2 and R are ``kappa D / slots``, with the kappa that balances noise
-(which grows with it) against what clipping takes (which falls about as 1/kappa^2).
+Dimensionless numbers decide the rest. ``noise = (sigma D / q)^2 / (2 slots)`` is about what a single score would
+lose, in nats; ``resolution = sigma D^2 / (q slots)`` is the noise of a matrix against what it tells.
 """
 
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ LENGTHS_NOISE = 0.05
 MEANS_SHARE, TAILS_SHARE = 0.01, 0.01
 MOMENTS_SHARE, SEARCHING_MOMENTS_SHARE = 0.02, 0.05
 """More where matrices are clear and the way is long: wrong scales to begin with take rounds to mend."""
-INFORMATION_SHARE, CROWDED_INFORMATION_SHARE, QUIET_INFORMATION_SHARE = 0.2, 0.14, 0.17
+INFORMATION_SHARE, AVERAGED_INFORMATION_SHARE, QUIET_INFORMATION_SHARE = 0.2, 0.14, 0.17
 FEWEST_OPENINGS = 3
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 13
 UNRESOLVED = 1.2
@@ -31,17 +30,13 @@ COLUMNWISE = 3.0
 """Above this one, it is asked for by single columns."""
 
 CROWDED = 0.3
-"""Above this one, what is known of it is an average over the rounds, and less is spent on it."""
+"""Above this one, single matrices are mostly noise."""
 QUIET = 0.4
-"""Below this many nats by a single score, late rounds are asked near the mode, and matrices are averaged too."""
+"""Below this many nats by a single score, late rounds are asked near the mode."""
 
-_LEAST_SCORE_BOUND, _MOST_SCORE_BOUND = 1.5, 12.0
-_INFORMATION_BOUND, _LAST_INFORMATION_BOUND, _MOST_INFORMATION_BOUND = 1.9, 3.0, 20.0
-_BALANCE = 1.4
-"""Times the least bound where noise is moderate: rare levels are clipped out of the posterior's shape below it."""
-_RELIEF, _QUIET_RELIEF, _QUIET_BALANCE = 1 / 3, 0.426, 0.9
-"""How fast bounds grow as noise falls: faster for averages, which lose noise with every round, but never a bias."""
-_ROUNDS_OF_GROWTH = 12
+GROWTH, CROWDED_GROWTH, DIRECT_GROWTH = 1.4, 1.25, 1.6
+"""Of the share of scores from round to round: late ones are asked closest to the mode. All the more so where one step
+leads there, and less where noise in matrices is what keeps all of them from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +46,10 @@ class Schedule:
     ``informed``: whether information matrices are asked for, or known up to the number of units. ``units``: their
     noised number, once it is known; what is planned, rounds and shares, does not depend on it. ``one_predictor``:
     whether the information follows from one linear predictor, so that matrices of several rounds can be averaged.
-    ``labels``: whether targets are 0 or 1. ``asked_information``, ``asked_moments``, ``asked_means``, ``asked_lengths``
-    and ``asked_tails``: the shares of each such question, where a plan fixed them already; without a share of means or
-    tails there is no question for them.
+    ``labels``: whether targets are 0 or 1. ``asked_information``, ``asked_moments``, ``asked_means``,
+    ``asked_lengths``, ``asked_tails`` and ``asked_scores``: the shares of each such question, where a plan fixed them
+    already; without a share of means or tails there is no question for them. ``wider_scores``: whether scores may have
+    more room than where every label follows the model.
     """
 
     sigma: float
@@ -70,6 +66,8 @@ class Schedule:
     asked_lengths: float | None = None
     asked_tails: float | None = None
     labels: bool = False
+    asked_scores: tuple[float, ...] | None = None
+    wider_scores: bool = True
 
     @property
     def effective_sigma(self) -> float:
@@ -113,9 +111,15 @@ class Schedule:
         return self.informed and self.one_predictor and self.declared_resolution <= CROWDED and noise < QUIET
 
     @property
+    def searching(self) -> bool:
+        """Whether matrices are clear, by declared facts, and the way to the mode is long."""
+        clear = self.declared_resolution <= CROWDED
+        return self.informed and self.one_predictor and clear and not self.quiet
+
+    @property
     def averages(self) -> bool:
         """Whether the average of matrices over the rounds is kept."""
-        return self.crowded or self.quiet
+        return self.informed and self.one_predictor and not self.columnwise
 
     @property
     def rounds(self) -> int:
@@ -126,8 +130,12 @@ class Schedule:
 
     @property
     def score_shares(self) -> Array64:
-        """``(rounds,)``: what is left, growing, since late scores are asked closest to the mode."""
-        growth = (1.5 + 0.04 * max(_ROUNDS_OF_GROWTH - self.rounds, 0)) ** np.arange(float(self.rounds))
+        """``(rounds,)``: what is left, growing."""
+        if self.asked_scores is not None:
+            return np.array(self.asked_scores)
+        noisy = self.crowded or self.columnwise
+        rate = CROWDED_GROWTH if noisy else GROWTH if self.informed else DIRECT_GROWTH
+        growth = rate ** np.arange(float(self.rounds))
         matrices = self.rounds * self.information_share if self.informed else 0.0
         first = 2 * self.lengths_share + self.means_share + self.moments_share + self.tails_share
         left = 1 - first - matrices
@@ -169,18 +177,16 @@ class Schedule:
         """Of the sum of means and squares."""
         if self.asked_moments is not None:
             return self.asked_moments
-        clear = self.declared_resolution <= CROWDED
-        searching = self.informed and self.one_predictor and clear and not self.quiet
-        return SEARCHING_MOMENTS_SHARE if searching else MOMENTS_SHARE
+        return SEARCHING_MOMENTS_SHARE if self.searching else MOMENTS_SHARE
 
     @property
     def information_share(self) -> float:
         """Of each round's information matrix."""
         if self.asked_information is not None:
             return self.asked_information
-        if self.crowded:
-            return CROWDED_INFORMATION_SHARE / self.rounds
-        return (QUIET_INFORMATION_SHARE if self.quiet else INFORMATION_SHARE) / self.rounds
+        if self.quiet:
+            return QUIET_INFORMATION_SHARE / self.rounds
+        return (AVERAGED_INFORMATION_SHARE if self.averages else INFORMATION_SHARE) / self.rounds
 
     def multiplier(self, share: float) -> float:
         """The noise multiplier of a question of that share, within what the grid bears."""
@@ -189,25 +195,3 @@ class Schedule:
     def noise_of(self, share: float, clip: float) -> float:
         """Standard deviation of each value of a question of that share, in sums over all slots."""
         return self.multiplier(share) / self.rate * clip
-
-    @property
-    def score_bound(self) -> float:
-        """C, in the metric of the information matrix."""
-        kappa = np.clip(1.5 * (5 / self.noise) ** (1 / 3), _LEAST_SCORE_BOUND, _MOST_SCORE_BOUND)
-        return float(np.sqrt(kappa * self.dimension / self.counted))
-
-    def information_bound(self, turn: int) -> float:
-        """R, in the same metric."""
-        least = _LAST_INFORMATION_BOUND if turn == self.rounds - 1 else _INFORMATION_BOUND
-        relative = self.effective_sigma / np.sqrt(self.information_share) * self.dimension**2 / self.counted
-        balance, relief = (_QUIET_BALANCE, _QUIET_RELIEF) if self.quiet else (_BALANCE, _RELIEF)
-        kappa = np.clip(balance * least * (8 / relative**2) ** relief, least, _MOST_INFORMATION_BOUND)
-        return float(kappa * self.dimension / self.counted)
-
-    def score_noise(self, turn: int) -> float:
-        """Standard deviation of a score's noise in the metric, in sums over all slots."""
-        return float(self.effective_sigma / np.sqrt(self.score_shares[turn]) * self.score_bound)
-
-    def information_noise(self, turn: int) -> float:
-        """Standard deviation of the noise on a diagonal entry of an information matrix."""
-        return float(self.effective_sigma / np.sqrt(self.information_share) * self.information_bound(turn))

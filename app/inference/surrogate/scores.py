@@ -82,9 +82,9 @@ def combined(
         own = variance + disputed + _ERROR_BY_SPREAD * spread * alike.diagonal()
         weights = _weights(said @ metric, own, alike)
         centre = weights @ said
-    total = float(weights**2 @ variance)
-    kept = _shrinkage(centre, information, prior, total)
-    return Mode(kept @ centre, total, kept, float(weights[-1]), _shape(scores, weights))
+    total, shape = float(weights**2 @ variance), _shape(scores, weights)
+    kept = _shrinkage(centre, information, prior, total, information if shape is None else shape)
+    return Mode(kept @ centre, total, kept, float(weights[-1]), shape)
 
 
 def _shape(scores: Sequence[Score], weights: Array64) -> Array64 | None:
@@ -138,17 +138,19 @@ def _disagreement(score: Score, information: Array64) -> float:
     return float(difference @ information @ difference)
 
 
-def _shrinkage(centre: Array64, information: Array64, prior: Array64, variance: float) -> Array64:
+def _shrinkage(centre: Array64, information: Array64, prior: Array64, variance: float, shape: Array64) -> Array64:
     """``(D, D)``: what to keep of each direction that prior and information agree on.
 
-    In units of the prior, a direction of information h (prior included) is seen with noise ``variance / (h - 1)``; its
-    signal is what is there beyond the noise, but at least the prior's own.
+    In units of the prior, a direction of information h (prior included) is seen with noise ``variance / (h - 1)``, and
+    the more so as its part of the noise's ``shape`` is larger than h; its signal is what is there beyond the noise, but
+    at least the prior's own.
     """
     factor = np.linalg.cholesky(prior)
     inverse = np.linalg.inv(factor)
     values, vectors = np.linalg.eigh(inverse @ information @ inverse.T)
     seen = np.maximum(values - 1, 0)
     along = vectors.T @ (factor.T @ centre)
-    signal = np.maximum(1.0, along**2 - variance / np.maximum(seen, 1e-9))
-    kept = seen * signal / (seen * signal + variance + 1e-12)
+    noise = variance * np.vecdot(vectors.T @ inverse @ shape @ inverse.T, vectors.T) / values
+    signal = np.maximum(1.0, along**2 - noise / np.maximum(seen, 1e-9))
+    kept = seen * signal / (seen * signal + noise + 1e-12)
     return np.asarray(inverse.T @ (vectors * kept) @ vectors.T @ factor.T)

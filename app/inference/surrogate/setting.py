@@ -1,11 +1,13 @@
 """What stays fixed through a run, from declared facts and the plan: defaults may have changed since it was made."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from app.inference.mechanisms import MAX_SCALE
 from app.inference.problems import Problem
 from app.inference.protocol import DeclaredFacts, MechanismPlan, Parameter
 from app.inference.questions import (
+    BoundedScoreSum,
     InformationMomentSum,
     InformationSum,
     LengthHistogram,
@@ -25,6 +27,7 @@ RATE = Parameter(
 )
 _INFORMATION = frozenset({InformationSum.kind, InformationMomentSum.kind})
 _MOMENTS, _MEANS = frozenset({MomentSum.kind}), frozenset({MeanSum.kind})
+_SCORES = frozenset({BoundedScoreSum.kind})
 _LENGTHS, _TAILS = frozenset({LengthHistogram.kind}), frozenset({TailSum.kind})
 
 
@@ -45,6 +48,7 @@ def planned(plan: MechanismPlan, facts: DeclaredFacts, problem: Problem) -> Sche
         asked_lengths=_asked_share(plan, _LENGTHS),
         asked_tails=_asked_share(plan, _TAILS) if _asks(plan, _TAILS) else 0.0,
         labels=labels(problem),
+        asked_scores=tuple(_asked_shares(plan, _SCORES)),
     )
 
 
@@ -91,10 +95,14 @@ def _asks(plan: MechanismPlan, kinds: frozenset[str]) -> bool:
 
 
 def _asked_share(plan: MechanismPlan, kinds: frozenset[str]) -> float | None:
-    """The share of a question of these kinds as the plan has it, whatever the default has become since it was made."""
+    """That of the first question of these kinds, None if there is none."""
+    return next(_asked_shares(plan, kinds), None)
+
+
+def _asked_shares(plan: MechanismPlan, kinds: frozenset[str]) -> Iterator[float]:
+    """Of questions of these kinds as the plan has them, whatever defaults have become since."""
+    assert plan.mechanism is not None
     for query in plan.queries:
         event = query.event.event if isinstance(query.event, PoissonSampledEvent) else query.event
-        if query.kind in kinds and isinstance(event, GaussianEvent) and event.noise_multiplier < MAX_SCALE:
-            assert plan.mechanism is not None
-            return (plan.mechanism.noise_multiplier / event.noise_multiplier) ** 2
-    return None
+        if query.kind in kinds and isinstance(event, GaussianEvent):
+            yield (plan.mechanism.noise_multiplier / event.noise_multiplier) ** 2

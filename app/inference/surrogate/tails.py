@@ -46,6 +46,11 @@ class Tails:
     side: Array64
     draws: Array64
 
+    @property
+    def rare_levels(self) -> bool:
+        """Whether a column is all tail: a level of few rows."""
+        return bool(np.any(self.share == 1))
+
     def longest(self, deviation: Array64, change: float) -> Array64:
         """``(k,)`` by what a coefficient may move where only few rows have the column at all, which see ``change``."""
         reach = self.distance * np.maximum(deviation, _TINY)

@@ -45,6 +45,7 @@ def test_a_quote_and_a_mechanism_make_the_same_plan() -> None:
         ("MEANS_SHARE", 0.05, 20.0),
         ("TAILS_SHARE", 0.05, 20.0),
         ("LENGTHS_SHARE", 0.01, 1.0),
+        ("GROWTH", 1.9, 20.0),
     ],
 )
 def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(
@@ -63,6 +64,7 @@ def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(
         "MEANS_SHARE": schedule.means_share,
         "TAILS_SHARE": schedule.tails_share,
         "LENGTHS_SHARE": schedule.lengths_share,
+        "GROWTH": schedule.score_shares[1] / schedule.score_shares[0],
     }
     assert asked[default] == pytest.approx(earlier)
     planned = [query.event for query in plan.queries if query.kind in {"moment_sum", "bounded_score_sum"}]

@@ -12,6 +12,7 @@ from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import Array64, MechanismPlan
 from app.inference.rng import sampling_generator
 from app.inference.runner import run
+from app.inference.surrogate.bounds import score_bound
 from app.inference.surrogate.efficiency import efficiency, steepness
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.population import Population
@@ -49,7 +50,7 @@ def _of_rows(state: State) -> float:
     x = RIGHT.rows(np.random.default_rng(5), 100_000)
     p = expit(x @ THETA)
     lengths = np.linalg.norm(x @ metric(state.information).whitening.T, axis=1)
-    weight = np.minimum(1, state.setup.schedule.score_bound / (np.maximum(p, 1 - p) * lengths))
+    weight = np.minimum(1, score_bound(state.setup.schedule) / (np.maximum(p, 1 - p) * lengths))
     each = p * (1 - p) * lengths**2
     return float(weight @ each / each.sum())
 
@@ -111,7 +112,7 @@ def _least_kept(state: State, rows: Array64) -> float:
     """Of all directions, by the rows themselves."""
     p = expit(rows @ state.theta)
     lengths = np.linalg.norm(rows @ metric(state.information).whitening.T, axis=1)
-    weight = np.minimum(1, state.setup.schedule.score_bound / (np.maximum(p, 1 - p) * lengths))
+    weight = np.minimum(1, score_bound(state.setup.schedule) / (np.maximum(p, 1 - p) * lengths))
     full, left = ((rows * (p * (1 - p) * each)[:, None]).T @ rows for each in (np.ones(len(p)), weight))
     return float(scipy.linalg.eigh(left, full, eigvals_only=True)[0])
 

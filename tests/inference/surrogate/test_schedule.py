@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app.inference.surrogate.bounds import information_bound, information_noise, score_bound, score_noise
 from app.inference.surrogate.schedule import LENGTHS_NOISE, LENGTHS_SHARE, MOST_LENGTHS_SHARE, Schedule
 from app.privacy.accounting import cost
 from app.privacy.events import GaussianEvent
@@ -41,10 +42,10 @@ def test_a_plan_of_full_queries_costs_what_one_gaussian_costs(case: Case, sigma:
 def test_bounds_shrink_as_noise_grows_down_to_a_floor() -> None:
     """Noise grows with a bound, clipping's bias falls with it."""
     quiet, loud, louder = (Schedule(sigma, 1.0, 10_000, 10) for sigma in (0.1, 3.0, 1e4))
-    assert quiet.score_bound > loud.score_bound >= louder.score_bound
-    assert quiet.information_bound(0) > loud.information_bound(0) >= louder.information_bound(0)
-    assert louder.score_bound == pytest.approx(np.sqrt(1.5 * 10 / 10_000))
-    assert louder.information_bound(0) == pytest.approx(1.9 * 10 / 10_000)
+    assert score_bound(quiet) > score_bound(loud) >= score_bound(louder)
+    assert information_bound(quiet, 0) > information_bound(loud, 0) >= information_bound(louder, 0)
+    assert score_bound(louder) == pytest.approx(np.sqrt(1.5 * 10 / 10_000))
+    assert information_bound(louder, 0) == pytest.approx(1.9 * 10 / 10_000)
 
 
 def test_lengths_are_asked_for_until_bins_stand_out() -> None:
@@ -58,7 +59,7 @@ def test_lengths_are_asked_for_until_bins_stand_out() -> None:
 
 def test_the_last_information_matrix_is_bounded_more_loosely() -> None:
     schedule = Schedule(20.0, 1.0, 10_000, 10)
-    bounds = [schedule.information_bound(turn) for turn in range(schedule.rounds)]
+    bounds = [information_bound(schedule, turn) for turn in range(schedule.rounds)]
     assert bounds[-1] > bounds[0]
     assert set(bounds[:-1]) == {bounds[0]}
 
@@ -68,8 +69,8 @@ def test_sampling_counts_as_noise() -> None:
     full, sampled = Schedule(6.0, 1.0, 10_000, 10), Schedule(3.0, 0.5, 10_000, 10)
     assert sampled.effective_sigma == full.effective_sigma
     for turn in range(full.rounds):
-        assert sampled.score_noise(turn) == full.score_noise(turn)
-        assert sampled.information_noise(turn) == full.information_noise(turn)
+        assert score_noise(sampled, turn) == score_noise(full, turn)
+        assert information_noise(sampled, turn) == information_noise(full, turn)
     assert sampled.multiplier(0.25) == 6.0
 
 
@@ -77,3 +78,23 @@ def test_asked_rounds_outdo_the_default() -> None:
     schedule = Schedule(3.0, 1.0, 10_000, 10)
     assert schedule.rounds != 5
     assert replace(schedule, asked_rounds=5).rounds == 5
+
+
+@pytest.mark.parametrize("sigma", [0.5, 5.0])
+def test_where_no_column_is_a_rare_level_matrices_have_less_room_and_less_noise(sigma: float) -> None:
+    schedule = Schedule(sigma, 1.0, 2000, 10, one_predictor=True, labels=True)
+    for turn in range(schedule.rounds):
+        wide, narrow, certain = (information_noise(schedule, turn, told) for told in (np.inf, 1.0, 100.0))
+        assert narrow < 0.7 * wide
+        assert certain == wide
+        assert information_bound(schedule, turn, 1.0) >= 1.9 * 10 / 2000
+
+
+def test_scores_have_more_room_where_labels_that_follow_no_model_lose_more_than_noise_takes() -> None:
+    """Of labels, matrices clear, and noise no matter of course."""
+    clear = Schedule(5.0, 1.0, 2000, 10, one_predictor=True, labels=True)
+    wider = score_bound(clear) ** 2 / score_bound(replace(clear, labels=False)) ** 2
+    assert wider == pytest.approx(1.25)
+    for sigma in (0.3, 20.0):
+        other = replace(clear, sigma=sigma)
+        assert score_bound(other) == score_bound(replace(other, labels=False))

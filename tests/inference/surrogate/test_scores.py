@@ -92,6 +92,16 @@ def test_between_the_limits_shrinkage_is_the_normal_means() -> None:
     np.testing.assert_allclose(found.kept.diagonal(), seen / (seen + variance), atol=1e-9)
 
 
+def test_a_direction_in_which_noise_is_larger_shrinks_by_its_own_noise() -> None:
+    """What bounds took from a rare level was restored, and its noise with it: times 30 here."""
+    information, variance = np.diag([5.0, 5, 5, 5, 5]), 2.0
+    loud = np.diag([1.0, 1, 1, 1, 30]) * 5
+    found = combined(
+        [Score(np.zeros(SIZE), np.zeros(SIZE), variance, information, 1.0, loud)], information, PRIOR, FLAT, 1
+    )
+    np.testing.assert_allclose(found.kept.diagonal(), 4 / (4 + variance * np.array([1, 1, 1, 1, 30])), atol=1e-9)
+
+
 def test_scores_that_fall_short_by_one_share_are_followed_to_where_they_lead() -> None:
     """Each says half its way, along one line: what they have in common tells of the rest."""
     away = np.linalg.solve(np.linalg.cholesky(HESSIAN).T, 30 * np.ones(SIZE))
