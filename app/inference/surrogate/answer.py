@@ -14,7 +14,8 @@ class Answer:
     """A noised matrix ``(D, D)``, in a ``metric``, with noise of a standard deviation.
 
     ``prior`` ``(D, D)`` is the prior's part of beliefs, which answers lack; ``changing`` ``(D, k)`` are directions
-    along which the information is expected to change; no eigenvalue is above ``most``.
+    along which the information is expected to change; no eigenvalue is above ``most``. The metric may be ``wider``
+    ``(D, D)`` than that of a belief (:mod:`app.inference.surrogate.room`).
     """
 
     matrix: Array64
@@ -23,11 +24,12 @@ class Answer:
     prior: Array64
     changing: Array64
     most: float
+    wider: Array64 | None = None
 
     def corrects(self, belief: Array64) -> Array64:
         """``belief`` ``(D, D)``, prior included, by what is unlikely to be noise."""
         directions = self.metric.factor.T @ self.changing
-        found = denoised(self.matrix, self.expected(belief), directions, self.noise, most=self.most)
+        found = denoised(self.matrix, self.expected(belief), directions, self.noise, most=self.most, wider=self.wider)
         return symmetric(self.metric.factor @ found.matrix @ self.metric.factor.T) + self.prior
 
     def expected(self, belief: Array64) -> Array64:
@@ -38,4 +40,4 @@ class Answer:
         """The same in another metric, its noise as large as on average over directions."""
         turn = other.whitening @ self.metric.factor
         noise = self.noise * float(np.vdot(turn, turn)) / len(turn)
-        return replace(self, matrix=turn @ self.matrix @ turn.T, metric=other, noise=noise)
+        return replace(self, matrix=turn @ self.matrix @ turn.T, metric=other, noise=noise, wider=None)

@@ -136,9 +136,9 @@ def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State
     noise = schedule.noise_of(schedule.tails_share, question.clip)
     squares = schedule.noise_of(schedule.moments_share, state.clip) * state.scale**2
     found = Winsorised(answer, population.count, noise, squares / (population.count * variance)).tails(rng)
-    return replace(
-        state, population=replace(population, tails=found, rare_levels=found is not None and found.rare_levels)
-    )
+    unknown = found is not None and bool(np.any(found.levels)) and not found.clear
+    least = np.where(state.setup.known.indicators, 0.0, -1.0)
+    return replace(state, population=replace(population, tails=found, rare_levels=unknown, least=least))
 
 
 def nothing_known(setup: Setup) -> Population:

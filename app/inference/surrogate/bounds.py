@@ -3,8 +3,9 @@
 Bounds grow as the noise shrinks: C^2 and R are ``kappa D / slots``, with the kappa that balances noise (which grows
 with it) against what clipping takes (which falls about as 1/kappa^2). Rows of a rare level are long in every metric
 that knows the level, and a matrix of which they are clipped takes the level for less known than it is, round after
-round; where no column is such a level, matrices need down to a third of that room, and have as much less noise. Where
-labels are nearly certain, the few rows that still tell something tell so much more than the mean, and need more again.
+round; where no column is such a level, or all of them are known (:mod:`app.inference.surrogate.room`), matrices need
+down to a third of that room, and have as much less noise. Where labels are nearly certain, the few rows that still tell
+something tell so much more than the mean, and need more again.
 """
 
 import numpy as np

@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from app.inference.protocol import Array64
+from app.inference.surrogate.matrices import symmetric
 
 _LEAST_LEVEL = 0.3
 _TINY = float(np.finfo(np.float64).tiny)
@@ -25,18 +26,30 @@ class Denoised:
     kept: float
 
 
-def denoised(answer: Array64, centre: Array64, directions: Array64, noise: float, *, most: float = np.inf) -> Denoised:
+def denoised(
+    answer: Array64,
+    centre: Array64,
+    directions: Array64,
+    noise: float,
+    *,
+    most: float = np.inf,
+    wider: Array64 | None = None,
+) -> Denoised:
     """The information in the metric, ``(D, D)``, from ``answer`` with noise of standard deviation ``noise``.
 
     ``centre`` ``(D, D)`` is what is expected up to a factor, ``directions`` ``(D, k)`` are those that are expected to
-    change. The noise off the diagonal is sqrt(2) smaller. No eigenvalue is above ``most``.
+    change. The noise off the diagonal is sqrt(2) smaller. No eigenvalue is above ``most``, and none so far below 1 that
+    noise alone may be why; of ``wider found wider'`` ``(D, D)``, where the metric is wider than a belief's.
     """
     level = level_of(answer, centre)
     deviation, kept, known = _shrunk(answer - level * centre, directions, noise)
-    values, vectors = np.linalg.eigh(level * centre + deviation)
+    back = np.eye(len(answer)) if wider is None else wider
+    values, vectors = np.linalg.eigh(symmetric(back @ (level * centre + deviation) @ back.T))
     edge = noise * np.sqrt(2.0 * len(answer))
     floor = np.clip(max(0.25 * kept * edge, known * noise), np.clip(1.5 * noise, 0.1, 0.5), 1.0)
-    return Denoised((vectors * np.clip(values, floor, max(most, floor))) @ vectors.T, kept)
+    narrow = np.linalg.solve(back, vectors)
+    bounded = np.clip(values, floor, max(most * np.linalg.norm(back, 2) ** 2, floor))
+    return Denoised((narrow * bounded) @ narrow.T, kept)
 
 
 def level_of(answer: Array64, centre: Array64) -> float:

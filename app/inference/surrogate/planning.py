@@ -94,7 +94,7 @@ def clipping(setup: Setup) -> str:
     further = f"Tails: C = {clip_of_tails(features(setup)):.4g}. " if schedule.tails_share else ""
     wide, narrow = (f"{information_bound(schedule, 0, concentrated):.4g}" for concentrated in (np.inf, 1.0))
     asks = schedule.tails_share and narrow != wide
-    narrower = f", down to {narrow} where no column seems to be a rare level" if asks else ""
+    narrower = f", down to {narrow} where no column may be a rare level that is not known" if asks else ""
     at_zero = (
         f"{_WITHOUT_SLOPES} may be asked at a parameter without slopes, by the same kind of weights, "
         f"with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"
@@ -105,8 +105,8 @@ def clipping(setup: Setup) -> str:
         f"about twice a noised root mean square length. {further}Information matrices: C = "
         f"{wide} ({information_bound(schedule, schedule.rounds - 1):.4g} in the last "
         f"round){narrower}; scores, by weights that know nothing of targets: {_stated(schedule)}; both in "
-        f"the metric of the information so far, and as if every slot held a unit: they grow as the noised count of "
-        f"units shrinks"
+        f"the metric of the information so far, that of matrices wider along known rare levels, and as if every slot "
+        f"held a unit: they grow as the noised count of units shrinks"
     ) + (at_zero if conceivable(setup) else "")
 
 

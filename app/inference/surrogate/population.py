@@ -26,7 +26,8 @@ class Population:
     """``count`` units with design rows of mean ``mean`` ``(p,)`` and covariance ``covariance`` ``(p, p)``.
 
     The last coordinate is the intercept where there is one, of mean 1 and variance 0. Rows are normal, or have
-    ``tails``; ``rare_levels``: whether a column seems to be a rare level, or nobody asked.
+    ``tails``; ``rare_levels``: whether a column may be a rare level that is not known well, or nobody asked. Columns
+    lie between ``least``, 0 or -1, and 1.
     """
 
     count: float
@@ -34,6 +35,7 @@ class Population:
     covariance: Array64
     tails: Tails | None = None
     rare_levels: bool = True
+    least: Array64 | float = -1.0
 
     @property
     def second_moments(self) -> Array64:
@@ -55,6 +57,16 @@ class Population:
         values, vectors = np.linalg.eigh(self.covariance[:-1, :-1] / np.outer(deviation, deviation))
         root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
         return np.asarray(self.mean + np.pad((self.tails.draws @ root) * deviation, ((0, 0), (0, 1))))
+
+    @property
+    def level_rows(self) -> Array64:
+        """``(n, p)`` design rows of rare levels, as far as they are known."""
+        if self.tails is None:
+            return np.empty((0, len(self.mean)))
+        mean, deviation = self.mean[:-1], np.sqrt(np.maximum(self.covariance.diagonal()[:-1], 0.0))
+        least = np.broadcast_to(self.least, mean.shape)
+        rows = self.tails.level_rows(mean, deviation, least, np.ones_like(mean))
+        return np.pad(rows, ((0, 0), (0, 1)), constant_values=1.0)
 
     def rows(self, rng: np.random.Generator, n: int) -> Array64:
         """``(n, p)`` normal design rows of exactly this mean and covariance; n is above p."""

@@ -16,6 +16,7 @@ from app.inference.surrogate.efficiency import concentration, efficiency
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.reach import believed, within_reach
+from app.inference.surrogate.room import roomy
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
 from app.inference.surrogate.toward import tested
@@ -41,12 +42,12 @@ def _by_columns(state: State, oracle: Oracle) -> State:
 
 def _whole(state: State, oracle: Oracle, turn: int) -> State:
     setup, schedule, prior = state.setup, state.setup.schedule, state.setup.prior.precision(state.theta)
-    within, concentrated = metric(state.information), concentration(state)
+    concentrated = concentration(state)
     bound, noise = (of(schedule, turn, concentrated) for of in (information_bound, information_noise))
-    said = asked(
-        oracle, InformationSum(state.theta, within.whitening, bound), schedule, schedule.information_share, bound
-    )
-    answer = Answer(said, within, noise, prior, _changing(state), schedule.slots * bound)
+    found = roomy(state, metric(state.information), bound, noise)
+    question = InformationSum(state.theta, found.metric.whitening, bound)
+    said = asked(oracle, question, schedule, schedule.information_share, bound)
+    answer = Answer(said, found.metric, noise, prior, _changing(state), schedule.slots * bound, found.wider)
     if state.memory is None:
         state = replace(state, information=answer.corrects(state.information))
     else:

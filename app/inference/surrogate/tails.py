@@ -10,6 +10,7 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.inference.protocol import Array64
 from app.inference.questions.tails import FAR, NEAR, OF_SIDES
@@ -30,6 +31,10 @@ _ALONE = 0.8
 """Of the variance, to be all of it."""
 _ONE_SIDED = 0.3
 """Beyond which a column that is all tail is a level of few rows; means that bounds took from hide half of it."""
+_OPEN = 0.5
+"""Of a column's variance, that may be a tail and does not stand out of noise: then it may be a level unseen."""
+_OF_REACH = 0.5
+"""Of the way to where a tail seems to be that there must be before the bound, for it to be on that side."""
 _LEAST_EIGENVALUE = 1e-3
 _TINY = 1e-9
 
@@ -38,23 +43,43 @@ _TINY = 1e-9
 class Tails:
     """Of k columns, ``(k,)`` each: ``share`` of their variance, ``distance`` in deviations, ``side`` from -1 to 1.
 
-    ``draws`` ``(n, k)`` are uncorrelated, of mean 0 and variance 1, and have them.
+    ``draws`` ``(n, k)`` are uncorrelated, of mean 0 and variance 1, and have them. ``clear``: whether noise leaves no
+    column so open that it may be a level unseen.
     """
 
     share: Array64
     distance: Array64
     side: Array64
     draws: Array64
+    clear: bool
 
     @property
-    def rare_levels(self) -> bool:
-        """Whether a column is all tail: a level of few rows."""
-        return bool(np.any(self.share == 1))
+    def levels(self) -> NDArray[np.bool_]:
+        """Which columns are all tail: levels of few rows, ``(k,)``."""
+        return np.asarray(self.share == 1)
+
+    def level_rows(self, mean: Array64, deviation: Array64, least: Array64, most: Array64) -> Array64:
+        """A row ``(k,)`` for each level, and each side that it may be on: all other columns are at their ``mean``.
+
+        Levels on one side only are at the bound, ``least`` or ``most`` ``(k,)``, as indicators are.
+        """
+        found = []
+        for column in np.flatnonzero(self.levels):
+            reach = self.distance[column] * deviation[column]
+            rooms = {1: most[column] - mean[column], -1: mean[column] - least[column]}
+            sides = [side for side in rooms if rooms[side] >= _OF_REACH * reach] or [max(rooms, key=rooms.__getitem__)]
+            if len(sides) > 1 and abs(self.side[column]) > _ONE_SIDED:
+                sides = [int(np.sign(self.side[column]))]
+            for side in sides:
+                row = mean.copy()
+                row[column] += side * (rooms[side] if len(sides) == 1 else min(reach, rooms[side]))
+                found.append(row)
+        return np.array(found).reshape(-1, len(mean))
 
     def longest(self, deviation: Array64, change: float) -> Array64:
         """``(k,)`` by what a coefficient may move where only few rows have the column at all, which see ``change``."""
         reach = self.distance * np.maximum(deviation, _TINY)
-        return np.where(self.share == 1, change / reach, np.inf)
+        return np.where(self.levels, change / reach, np.inf)
 
     def others(self, mean: Array64, deviation: Array64) -> Array64:
         """``(k,)``: the value of rows that are not far out."""
@@ -81,15 +106,22 @@ class Winsorised:
     def tails(self, rng: np.random.Generator) -> Tails | None:
         """None where no column has tails beyond noise."""
         share, distance, side = self._found()
-        return Tails(share, distance, side, _draws(rng, share, distance, side)) if np.any(share) else None
+        if not np.any(share):
+            return None
+        clear = bool(np.all(self._unseen() <= _OPEN))
+        return Tails(share, distance, side, _draws(rng, share, distance, side), clear)
+
+    def _unseen(self) -> Array64:
+        """The largest share of the variance ``(k,)`` beyond NEAR that noise may hide."""
+        error = np.hypot(NEAR**2 * self.noise / self.count, self.uncertain)
+        return np.asarray(max(_DEVIATIONS, -_NORMAL.inv_cdf(_MISTAKEN / len(error))) * error)
 
     def _found(self) -> tuple[Array64, Array64, Array64]:
         """Share, distance and side as the answer tells them, the share zero where that may be noise."""
         near, far, sides = self.answer / self.count * np.array([NEAR**2, FAR**2, NEAR / OF_SIDES])[:, None]
         errors = np.hypot(np.array([NEAR**2, FAR**2])[:, None] * self.noise / self.count, self.uncertain)
         beyond = 1 - (near / (1 - _OF_NORMAL))
-        clear = max(_DEVIATIONS, -_NORMAL.inv_cdf(_MISTAKEN / len(beyond)))
-        seen = (beyond > _LEAST) & (beyond > clear * errors[0])
+        seen = (beyond > _LEAST) & (beyond > self._unseen())
         beyond = np.clip(beyond, _LEAST, _MOST)
         squared = _squared_distance(beyond, _further(beyond, 1 - far, errors[1]))
         share = np.clip(beyond / (1 - NEAR**2 / squared), 0.0, 1.0)

@@ -11,7 +11,7 @@ from app.inference.surrogate.tails import Tails
 from tests.inference.surrogate.tables import Case, ended
 
 DEVIATIONS, MEANS = np.array([0.2, 0.5]), np.array([-0.96, 0.1])
-TAILS = Tails(np.array([1.0, 0.0]), np.array([7.0, 6.0]), np.array([1.0, 0.0]), np.zeros((1, 2)))
+TAILS = Tails(np.array([1.0, 0.0]), np.array([7.0, 6.0]), np.array([1.0, 0.0]), np.zeros((1, 2)), clear=True)
 
 
 def _moved(move: np.ndarray, tails: Tails | None) -> np.ndarray:

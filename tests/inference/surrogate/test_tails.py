@@ -12,7 +12,7 @@ ROWS = 200_000
 RNG = np.random.default_rng(4)
 
 
-def _found(x: Array64, noise: float = 0.0, uncertain: float = 0.0) -> Tails | None:
+def _found(x: Array64, noise: float = 0.0, uncertain: Array64 | float = 0.0) -> Tails | None:
     t = (x - x.mean(axis=0)) / x.std(axis=0)
     columns = np.ones(x.shape[1])
     sums = tail_sums(t) + noise * RNG.standard_normal((3, len(columns)))
@@ -73,8 +73,29 @@ def test_drawn_rows_have_mean_covariance_and_tails() -> None:
 
 
 def test_only_rare_levels_bound_a_step() -> None:
-    found = Tails(np.array([1.0, 0.4]), np.array([10.0, 6.0]), np.zeros(2), np.zeros((1, 2)))
+    found = Tails(np.array([1.0, 0.4]), np.array([10.0, 6.0]), np.zeros(2), np.zeros((1, 2)), clear=True)
     np.testing.assert_array_equal(found.longest(np.array([0.1, 0.1]), 2.0), [2.0, np.inf])
+
+
+def test_rows_of_levels_are_at_the_bound_of_their_side() -> None:
+    """Where either is near enough, and a tail on both sides at its distance; all else is at its mean."""
+    share, side = np.array([1.0, 1.0, 1.0, 0.4]), np.array([0.9, 0.1, -0.9, 1.0])
+    found = Tails(share, np.array([7.0, 6.0, 8.0, 5.0]), side, np.zeros((1, 4)), clear=True)
+    mean, deviation = np.array([0.0, 0.1, -0.96, 0.5]), np.array([0.14, 0.05, 0.2, 0.1])
+    rows = found.level_rows(mean, deviation, np.full(4, -1.0), np.ones(4))
+    expected = [[1, 0.1, -0.96, 0.5], [0, 0.4, -0.96, 0.5], [0, -0.2, -0.96, 0.5], [0, 0.1, 1, 0.5]]
+    np.testing.assert_allclose(rows, expected)
+
+
+def test_a_column_that_noise_hides_may_be_a_level() -> None:
+    """One whose variance is as uncertain as it is large; columns beside it have their tails all the same."""
+    rows = np.column_stack([_flags(0.01), RNG.standard_normal((ROWS, 1))])
+    known, open_ = (_found(rows, uncertain=np.array([0.01, uncertain])) for uncertain in (0.05, 0.5))
+    assert known is not None
+    assert open_ is not None
+    assert known.clear
+    assert not open_.clear
+    assert open_.levels.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("columns", [1, 10, 100])

@@ -1,0 +1,58 @@
+"""The metric that an information matrix is asked in, where columns are rare levels.
+
+Rows of a rare level are as much longer than others, in the metric of what is believed, as the level is rarer. A bound
+that is narrow for all others takes most of what they say, the level seems less known than it is, the next metric makes
+its rows longer still, and each matrix takes more of it. So the metric is changed along those rows alone, until they
+fit: what that adds to the noise, it adds in the directions of the levels, where a count of few rows is noisy anyway.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.inference.protocol import Array64
+from app.inference.surrogate.matrices import Metric, sound
+from app.inference.surrogate.state import State
+
+_MOST_NOISE = 0.5
+"""Of a level's information, in standard deviations, that room for its rows may cost."""
+_LEAST_INFORMATION = 0.02
+"""Of a row, that it is believed to have at least: where labels seem certain, the parameter may be wrong."""
+_SWEEPS = 3
+_MOST, _TINY = 1e6, 1e-30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Roomy:
+    """``metric``, and the factor ``(D, D)`` by which it is wider than that of the belief; the identity where it is it.
+
+    A matrix Y in this metric is ``wider Y wider'`` in that of the belief.
+    """
+
+    metric: Metric
+    wider: Array64
+
+
+def roomy(state: State, within: Metric, bound: float, noise: float) -> Roomy:
+    """In which rows of rare levels contribute ``bound`` at most, as ``noise``, that of a diagonal entry, allows."""
+    size, curvature = len(state.theta), state.setup.curvature
+    rows = state.population.level_rows
+    if state.population.rare_levels or curvature is None or not len(rows):
+        return Roomy(within, np.eye(size))
+    information = np.maximum(curvature(rows @ state.theta), _LEAST_INFORMATION)
+    most = float(np.clip(_MOST_NOISE / max(noise, _TINY), 1.0, _MOST))
+    squared = sound(_squared(np.sqrt(information)[:, None] * rows @ within.whitening.T, bound, most))
+    wider = np.asarray(np.eye(size) if squared is None else np.linalg.cholesky(squared))
+    return Roomy(Metric(within.factor @ wider, np.asarray(np.linalg.solve(wider, within.whitening))), wider)
+
+
+def _squared(factors: Array64, bound: float, most: float) -> Array64:
+    """``M`` ``(D, D)`` with ``f' M^-1 f <= bound`` for ``factors`` f, or ``|f|^2 / most`` if that is more."""
+    goals = np.maximum(bound, np.vecdot(factors, factors) / most)
+    squared = np.eye(factors.shape[1])
+    for _ in range(_SWEEPS):
+        for factor, goal in zip(factors, goals, strict=True):
+            length = float(factor @ np.linalg.solve(squared, factor))
+            if length > goal:
+                squared += (1 / goal - 1 / length) * np.outer(factor, factor)
+    return squared
