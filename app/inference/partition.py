@@ -23,7 +23,8 @@ CHUNK_ROWS = 1 << 16
 _CHUNK_VALUES = 1 << 20
 """Values that are read together, at most, unless one block has more."""
 
-_COPIED_ROWS, _COPIED_COLUMNS = 1 << 13, 64
+_COPIED_ROWS, _COPIED_COLUMNS = 8000, 64
+"""No power of two of rows: columns that far apart would share the cache's sets."""
 _LARGEST_LEARNT = 24 << 20
 
 Slots = range | NDArray[np.integer]
