@@ -135,10 +135,10 @@ def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State
     answer = asked(oracle, question, schedule, schedule.tails_share, question.clip)
     noise = schedule.noise_of(schedule.tails_share, question.clip)
     squares = schedule.noise_of(schedule.moments_share, state.clip) * state.scale**2
-    found = Winsorised(answer, population.count, noise, squares / (population.count * variance)).tails(rng)
-    unknown = found is not None and bool(np.any(found.levels)) and not found.clear
+    uncertain = squares / (population.count * variance)
+    found = Winsorised(answer, population.count, noise, uncertain).tails(rng)
     least = np.where(state.setup.known.indicators, 0.0, -1.0)
-    return replace(state, population=replace(population, tails=found, rare_levels=unknown, least=least))
+    return replace(state, population=replace(population, least=least).with_tails(found, known=state.setup.room))
 
 
 def nothing_known(setup: Setup) -> Population:

@@ -17,9 +17,9 @@ _WIDER, _LOUD = 1.25, 0.25
 """Times a score's kappa where matrices are clear, and a single score of the whole budget loses so many nats: labels
 that follow no model lose more by bounds than by noise."""
 _LEAST_INFORMATION, _LAST_INFORMATION, _MOST_INFORMATION = 1.9, 3.0, 20.0
-_WITH_LEVELS, _QUIET_WITH_LEVELS = 1.4, 0.9
+_UNKNOWN_LEVELS, _QUIET_UNKNOWN_LEVELS = 1.4, 0.9
 """Times the least kappa where noise is moderate: rare levels are clipped out of the posterior's shape below it."""
-_WITHOUT_LEVELS, _QUIET_WITHOUT_LEVELS = 0.4, 0.25
+_KNOWN_LEVELS, _QUIET_KNOWN_LEVELS = 0.4, 0.25
 _USUAL_CONCENTRATION = 1.6
 """Of linear predictors that vary by 1.5: what is left by labels that are so certain needs no more room."""
 _RELIEF, _RELIEF_OF_AVERAGES = 1 / 3, 0.426
@@ -36,15 +36,15 @@ def score_bound(schedule: Schedule) -> float:
 def information_bound(schedule: Schedule, turn: int, concentration: float = np.inf) -> float:
     """R, in the same metric.
 
-    ``concentration``: how much more a row may tell than the mean row; infinite where a column may be a rare level.
+    ``concentration``: how much more a row may tell than the mean row; infinite where a rare level may be unknown.
     """
     relative = schedule.effective_sigma / np.sqrt(schedule.information_share)
     relative *= schedule.dimension**2 / schedule.counted
     least = _LAST_INFORMATION if turn == schedule.rounds - 1 else _LEAST_INFORMATION
-    balance, relief = (_QUIET_WITH_LEVELS, _RELIEF_OF_AVERAGES) if schedule.quiet else (_WITH_LEVELS, _RELIEF)
+    balance, relief = (_QUIET_UNKNOWN_LEVELS, _RELIEF_OF_AVERAGES) if schedule.quiet else (_UNKNOWN_LEVELS, _RELIEF)
     kappa = _kappa(balance, relief, least, relative)
     if np.isfinite(concentration):
-        balance = _QUIET_WITHOUT_LEVELS if schedule.quiet else _WITHOUT_LEVELS
+        balance = _QUIET_KNOWN_LEVELS if schedule.quiet else _KNOWN_LEVELS
         narrow = _kappa(balance, _RELIEF_OF_AVERAGES, _LEAST_INFORMATION, relative)
         kappa = min(kappa, narrow * max(1.0, concentration / _USUAL_CONCENTRATION))
     return kappa * schedule.dimension / schedule.counted

@@ -66,9 +66,9 @@ def steepness(state: State, turn: int) -> float:
 
 
 def concentration(state: State) -> float:
-    """How much more a row whose label is uncertain tells than the mean row; infinite where a column may be a level."""
+    """How much more a row whose label is uncertain tells than the mean row; infinite where a level may be unknown."""
     setup = state.setup
-    if state.population.rare_levels or setup.curvature is None:
+    if state.population.unknown_levels or setup.curvature is None:
         return np.inf
     most = state.population.count * float(setup.curvature(np.zeros(1))[0])
     return most / max(_of_intercept(state), _TINY * most)

@@ -26,7 +26,7 @@ class Population:
     """``count`` units with design rows of mean ``mean`` ``(p,)`` and covariance ``covariance`` ``(p, p)``.
 
     The last coordinate is the intercept where there is one, of mean 1 and variance 0. Rows are normal, or have
-    ``tails``; ``rare_levels``: whether a column may be a rare level that is not known well, or nobody asked. Columns
+    ``tails``; ``unknown_levels``: whether a column may be a rare level that is not known well, or nobody asked. Columns
     lie between ``least``, 0 or -1, and 1.
     """
 
@@ -34,7 +34,7 @@ class Population:
     mean: Array64
     covariance: Array64
     tails: Tails | None = None
-    rare_levels: bool = True
+    unknown_levels: bool = True
     least: Array64 | float = -1.0
 
     @property
@@ -63,9 +63,9 @@ class Population:
         """``(n, p)`` design rows of rare levels, as far as they are known."""
         if self.tails is None:
             return np.empty((0, len(self.mean)))
-        mean, deviation = self.mean[:-1], np.sqrt(np.maximum(self.covariance.diagonal()[:-1], 0.0))
+        mean = self.mean[:-1]
         least = np.broadcast_to(self.least, mean.shape)
-        rows = self.tails.level_rows(mean, deviation, least, np.ones_like(mean))
+        rows = self.tails.level_rows(mean, self.covariance[:-1, :-1], least, np.ones_like(mean))
         return np.pad(rows, ((0, 0), (0, 1)), constant_values=1.0)
 
     def rows(self, rng: np.random.Generator, n: int) -> Array64:
@@ -75,6 +75,11 @@ class Population:
         normal = np.sqrt(n) * np.linalg.qr(normal)[0]
         values, vectors = np.linalg.eigh(self.covariance)
         return np.asarray(self.mean + (normal * np.sqrt(np.maximum(values, 0))) @ vectors.T)
+
+    def with_tails(self, tails: Tails | None, *, known: bool = True) -> "Population":
+        """Units of which columns' tails are as these say; levels are ``known`` at all, or not to be relied on."""
+        unknown = tails is not None and bool(np.any(tails.levels)) and not (known and tails.clear)
+        return replace(self, tails=tails, unknown_levels=unknown)
 
     def with_second_moments(self, moments: Array64) -> "Population":
         """Units with ``E[x x']`` proportional to ``moments`` ``(p, p)``, whose last column is the intercept's.

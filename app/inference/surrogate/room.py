@@ -9,17 +9,19 @@ fit: what that adds to the noise, it adds in the directions of the levels, where
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from app.inference.protocol import Array64
-from app.inference.surrogate.matrices import Metric, sound
+from app.inference.surrogate.matrices import Metric
 from app.inference.surrogate.state import State
 
 _MOST_NOISE = 0.5
 """Of a level's information, in standard deviations, that room for its rows may cost."""
 _LEAST_INFORMATION = 0.02
 """Of a row, that it is believed to have at least: where labels seem certain, the parameter may be wrong."""
-_SWEEPS = 3
-_MOST, _TINY = 1e6, 1e-30
+_MOST = 1e6
+"""Times that a direction becomes wider, however little noise there is."""
+_TINY = 1e-30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,22 +39,28 @@ def roomy(state: State, within: Metric, bound: float, noise: float) -> Roomy:
     """In which rows of rare levels contribute ``bound`` at most, as ``noise``, that of a diagonal entry, allows."""
     size, curvature = len(state.theta), state.setup.curvature
     rows = state.population.level_rows
-    if state.population.rare_levels or curvature is None or not len(rows):
+    if state.population.unknown_levels or curvature is None or not len(rows):
         return Roomy(within, np.eye(size))
     information = np.maximum(curvature(rows @ state.theta), _LEAST_INFORMATION)
     most = float(np.clip(_MOST_NOISE / max(noise, _TINY), 1.0, _MOST))
-    squared = sound(_squared(np.sqrt(information)[:, None] * rows @ within.whitening.T, bound, most))
-    wider = np.asarray(np.eye(size) if squared is None else np.linalg.cholesky(squared))
-    return Roomy(Metric(within.factor @ wider, np.asarray(np.linalg.solve(wider, within.whitening))), wider)
+    squared = _squared(np.sqrt(information)[:, None] * rows @ within.whitening.T, bound, most)
+    wider = np.asarray(np.linalg.cholesky(squared))
+    narrower = np.asarray(scipy.linalg.solve_triangular(wider, within.whitening, lower=True))
+    return Roomy(Metric(within.factor @ wider, narrower), wider)
 
 
 def _squared(factors: Array64, bound: float, most: float) -> Array64:
-    """``M`` ``(D, D)`` with ``f' M^-1 f <= bound`` for ``factors`` f, or ``|f|^2 / most`` if that is more."""
-    goals = np.maximum(bound, np.vecdot(factors, factors) / most)
-    squared = np.eye(factors.shape[1])
-    for _ in range(_SWEEPS):
-        for factor, goal in zip(factors, goals, strict=True):
-            length = float(factor @ np.linalg.solve(squared, factor))
-            if length > goal:
-                squared += (1 / goal - 1 / length) * np.outer(factor, factor)
+    """``M`` ``(D, D)`` with ``f' M^-1 f <= bound`` for ``factors`` f, or ``|f|^2 / most`` if that is more.
+
+    At least the identity, and finite whatever the factors are: each adds ``most - 1`` to a direction at most. What one
+    adds only shortens the others.
+    """
+    squared, inverse = np.eye(factors.shape[1]), np.eye(factors.shape[1])
+    for factor in factors:
+        reached = inverse @ factor
+        length, goal = float(factor @ reached), max(bound, float(factor @ factor) / most)
+        if goal < length < np.inf:
+            more = 1 / goal - 1 / length
+            squared += more * np.outer(factor, factor)
+            inverse -= more / (1 + more * length) * np.outer(reached, reached)
     return squared

@@ -23,7 +23,8 @@ class Setup:
     ``known`` is what is declared of the design's columns. ``curvature`` is that of models whose information follows
     from one linear predictor; ``bends``: whether it changes along it, so that a step may be too long to be believed.
     ``columnwise``: whether information is asked for single columns only, since whole matrices would drown in their
-    noise. ``bearings``: whether rows that seem isotropic may be asked without slopes, as the plan then says.
+    noise. ``bearings``: whether rows that seem isotropic may be asked without slopes, ``room``: whether matrices may be
+    asked in a metric that is wider along rare levels, as the plan then says.
     """
 
     model: Model
@@ -38,6 +39,7 @@ class Setup:
     columnwise: bool = False
     rows_per_unit: int = 1
     bearings: bool = False
+    room: bool = True
 
     @property
     def places(self) -> int:

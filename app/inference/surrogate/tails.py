@@ -35,6 +35,8 @@ _OPEN = 0.5
 """Of a column's variance, that may be a tail and does not stand out of noise: then it may be a level unseen."""
 _OF_REACH = 0.5
 """Of the way to where a tail seems to be that there must be before the bound, for it to be on that side."""
+_COMMON = 0.3
+"""The correlation from which a column follows a level: that of few rows is mostly noise."""
 _LEAST_EIGENVALUE = 1e-3
 _TINY = 1e-9
 
@@ -58,12 +60,14 @@ class Tails:
         """Which columns are all tail: levels of few rows, ``(k,)``."""
         return np.asarray(self.share == 1)
 
-    def level_rows(self, mean: Array64, deviation: Array64, least: Array64, most: Array64) -> Array64:
-        """A row ``(k,)`` for each level, and each side that it may be on: all other columns are at their ``mean``.
+    def level_rows(self, mean: Array64, covariance: Array64, least: Array64, most: Array64) -> Array64:
+        """A row ``(k,)`` for each level, and each side that it may be on.
 
-        Levels on one side only are at the bound, ``least`` or ``most`` ``(k,)``, as indicators are.
+        Levels on one side only are at the bound, ``least`` or ``most`` ``(k,)``, as indicators are; all other columns
+        are at their ``mean``, or where they follow the level, if they vary with it for the most part.
         """
         found = []
+        deviation = np.sqrt(np.maximum(covariance.diagonal(), 0))
         for column in np.flatnonzero(self.levels):
             reach = self.distance[column] * deviation[column]
             rooms = {1: most[column] - mean[column], -1: mean[column] - least[column]}
@@ -71,9 +75,8 @@ class Tails:
             if len(sides) > 1 and abs(self.side[column]) > _ONE_SIDED:
                 sides = [int(np.sign(self.side[column]))]
             for side in sides:
-                row = mean.copy()
-                row[column] += side * (rooms[side] if len(sides) == 1 else min(reach, rooms[side]))
-                found.append(row)
+                step = side * (rooms[side] if len(sides) == 1 else min(reach, rooms[side]))
+                found.append(np.clip(mean + step * _following(covariance, deviation, int(column)), least, most))
         return np.array(found).reshape(-1, len(mean))
 
     def longest(self, deviation: Array64, change: float) -> Array64:
@@ -84,6 +87,15 @@ class Tails:
     def others(self, mean: Array64, deviation: Array64) -> Array64:
         """``(k,)``: the value of rows that are not far out."""
         return mean - self.side * self.share * deviation / self.distance
+
+
+def _following(covariance: Array64, deviation: Array64, column: int) -> Array64:
+    """By what columns ``(k,)`` change with one of them; by nothing where little of either is common, and noise most."""
+    slopes = covariance[:, column] / np.maximum(deviation[column] ** 2, _TINY**2)
+    common = covariance[:, column] / np.maximum(deviation * deviation[column], _TINY**2)
+    slopes = np.where(np.abs(common) > _COMMON, slopes, 0.0)
+    slopes[column] = 1.0
+    return slopes
 
 
 def clip_of_tails(columns: int) -> float:

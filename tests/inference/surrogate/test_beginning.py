@@ -60,12 +60,12 @@ def test_columns_of_few_rows_are_found() -> None:
     np.testing.assert_allclose(found.distance, 7, rtol=0.3)
     assert np.all(found.side > 0.5)
     assert opened(case, 4).tails is None
-    assert [opened(case, asked).rare_levels for asked in (4, 5)] == [True, False]
+    assert [opened(case, asked).unknown_levels for asked in (4, 5)] == [True, False]
     few = replace(case, rows=10_000, slots=10_000)
-    assert [opened(few, asked).rare_levels for asked in (4, 5)] == [True, True], "noise may hide more of them"
+    assert [opened(few, asked).unknown_levels for asked in (4, 5)] == [True, True], "noise may hide more of them"
 
 
 def test_no_rare_level_is_expected_once_columns_were_asked_and_have_none() -> None:
     """Until then any column may be one."""
     case = Case(design="normal", features=4, rows=20_000, slots=20_000)
-    assert [opened(case, asked).rare_levels for asked in (4, 5)] == [True, False]
+    assert [opened(case, asked).unknown_levels for asked in (4, 5)] == [True, False]

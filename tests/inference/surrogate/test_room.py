@@ -5,18 +5,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import MechanismPlan
 from app.inference.surrogate import rounds
+from app.inference.surrogate.answer import Answer
 from app.inference.surrogate.matrices import Metric, metric
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.room import Roomy, roomy
 from app.inference.surrogate.state import State
 from app.inference.surrogate.tails import Tails
-from tests.inference.surrogate.tables import DESIGNS, Case, ended
+from tests.inference.surrogate.tables import DESIGNS, Case, Drawn, ended
 
-SHARE = 0.01
+SHARE, PRIOR = 0.01, 0.1 * np.eye(3)
 TAILS = Tails(np.array([1.0, 0.0]), np.array([9.95, 5.0]), np.array([1.0, 0.0]), np.zeros((1, 2)), clear=True)
 MEAN, COVARIANCE = np.array([-1 + 2 * SHARE, 0.2, 1.0]), np.diag([4 * SHARE * (1 - SHARE), 0.3, 0.0])
-KNOWN = Population(10_000.0, MEAN, COVARIANCE, TAILS, rare_levels=False)
+KNOWN = Population(10_000.0, MEAN, COVARIANCE, TAILS, unknown_levels=False)
 LEVEL = np.array([1.0, 0.2, 1.0])
 
 
@@ -58,12 +62,19 @@ def test_noise_limits_how_wide_it_becomes(state: State) -> None:
 def test_levels_that_may_be_unseen_leave_it_as_it_is(state: State) -> None:
     """Then bounds are wide instead."""
     within = metric(state.information)
-    for population in (replace(KNOWN, rare_levels=True), replace(KNOWN, tails=None)):
+    for population in (replace(KNOWN, unknown_levels=True), replace(KNOWN, tails=None)):
         found = roomy(replace(state, population=population), within, 1e-6, 0.01)
         np.testing.assert_array_equal(found.wider, np.eye(3))
 
 
-@pytest.mark.parametrize("mean", [np.nan, np.inf, 1e200])
+def test_labels_that_seem_certain_leave_some_room(state: State) -> None:
+    """The parameter may be wrong; without, rows of a level that seems certain would be as short as they say."""
+    within, certain = metric(state.information), replace(state, theta=np.array([60.0, 0.0, 0.0]))
+    found = roomy(certain, within, 0.02 / 0.25 * _length(state, within) / 4, 0.01).wider
+    np.testing.assert_allclose(np.linalg.eigvalsh(found @ found.T), [1, 1, 4], atol=1e-9)
+
+
+@pytest.mark.parametrize("mean", [np.nan, np.inf, 1e4, 1e153, 1e154, 1e200])
 @pytest.mark.parametrize("noise", [0.0, 1e-300, 1e300])
 def test_w14_whatever_is_believed_there_is_a_metric(state: State, mean: float, noise: float) -> None:
     hostile = replace(KNOWN, mean=np.array([0.0, mean, 1.0]))
@@ -71,6 +82,50 @@ def test_w14_whatever_is_believed_there_is_a_metric(state: State, mean: float, n
         found = roomy(replace(state, population=hostile), metric(state.information), 1e-300, noise)
     assert np.all(np.isfinite(found.metric.whitening))
     assert np.all(np.isfinite(found.wider))
+
+
+def test_what_is_answered_in_a_wider_metric_is_believed_as_in_any_other() -> None:
+    """A level whose information is a hundredth in it is no lower for that than a belief's floor lets it be."""
+    rng, belief = np.random.default_rng(0), np.eye(3) + PRIOR
+    wider = np.linalg.cholesky(np.eye(3) + 24 * np.outer([0.6, 0.8, 0.0], [0.6, 0.8, 0.0]))
+    within = metric(belief)
+    turned = Metric(within.factor @ wider, np.asarray(np.linalg.solve(wider, within.whitening)))
+    truth = np.diag([1.5, 0.8, 3.0])
+    upper = 1e-4 * rng.standard_normal((3, 3))
+    said = turned.whitening @ truth @ turned.whitening.T + upper + upper.T
+    answer = Answer(said, turned, 1e-4, PRIOR, np.zeros((3, 1)), 3.0, wider)
+    np.testing.assert_allclose(answer.corrects(belief), truth + PRIOR, atol=0.05)
+    np.testing.assert_allclose(answer.seen_in(within).corrects(belief), truth + PRIOR, atol=0.05)
+
+
+def test_a_level_without_information_falls_to_the_floor_of_a_belief() -> None:
+    """A tenth of what was believed, as in the belief's own metric, and likewise once it is seen in that."""
+    belief, wider = np.eye(3) + PRIOR, np.diag([5.0, 1.0, 1.0])
+    within = metric(belief)
+    turned = Metric(within.factor @ wider, np.asarray(np.linalg.solve(wider, within.whitening)))
+    truth = np.diag([0.0, 1.0, 1.0])
+    answer = Answer(turned.whitening @ truth @ turned.whitening.T, turned, 1e-4, PRIOR, np.zeros((3, 1)), 10.0, wider)
+    for found in (answer, answer.seen_in(within)):
+        assert found.corrects(belief)[0, 0] == pytest.approx(0.1 * belief[0, 0] + PRIOR[0, 0], rel=0.01)
+
+
+def test_plans_that_do_not_state_it_are_carried_out_without() -> None:
+    """Then levels need wide bounds, however well they are known."""
+    case = Case(design="rare", features=4, rows=50_000, slots=50_000)
+    plan = case.plan(5.0)
+    before = replace(plan, clipping=plan.clipping.replace("wider along known rare levels", "as ever"))
+    assert [_carried_out(case, each).population.unknown_levels for each in (plan, before)] == [False, True]
+
+
+def _carried_out(case: Case, plan: MechanismPlan) -> State:
+    """As far as the question of tails."""
+    chosen, rng = DpPsviSurrogate(), np.random.default_rng(0)
+    table, sampling = case.table(), np.random.default_rng(0)
+    asked = ClippedGaussianOracle(case.problem.model, plan, case.facts, table, noise=Drawn(0), sampling=sampling)
+    state = chosen.init(plan, case.facts, rng)
+    for _ in range(state.setup.schedule.openings):
+        state, _ = chosen.step(rng, state, asked)
+    return state
 
 
 def test_without_room_levels_fade_from_matrices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,9 +82,20 @@ def test_rows_of_levels_are_at_the_bound_of_their_side() -> None:
     share, side = np.array([1.0, 1.0, 1.0, 0.4]), np.array([0.9, 0.1, -0.9, 1.0])
     found = Tails(share, np.array([7.0, 6.0, 8.0, 5.0]), side, np.zeros((1, 4)), clear=True)
     mean, deviation = np.array([0.0, 0.1, -0.96, 0.5]), np.array([0.14, 0.05, 0.2, 0.1])
-    rows = found.level_rows(mean, deviation, np.full(4, -1.0), np.ones(4))
+    covariance = np.diag(deviation**2)
+    covariance[0, 3] = covariance[3, 0] = 0.4 * 0.14 * 0.1  # little in common
+    rows = found.level_rows(mean, covariance, np.full(4, -1.0), np.ones(4))
     expected = [[1, 0.1, -0.96, 0.5], [0, 0.4, -0.96, 0.5], [0, -0.2, -0.96, 0.5], [0, 0.1, 1, 0.5]]
-    np.testing.assert_allclose(rows, expected)
+    np.testing.assert_allclose(rows, expected, atol=1e-12)
+
+
+def test_what_follows_a_level_is_where_it_puts_it() -> None:
+    """The same column twice, and one that is another's opposite, within bounds."""
+    share, side = np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0])
+    found = Tails(share, np.array([7.0, 7.0, 5.0]), side, np.zeros((1, 3)), clear=True)
+    covariance = np.outer([0.14, 0.14, -0.28], [0.14, 0.14, -0.28])
+    rows = found.level_rows(np.array([0.02, 0.02, 0.96]), covariance, np.full(3, -1.0), np.ones(3))
+    np.testing.assert_allclose(rows, [[1, 1, -1], [1, 1, -1]])
 
 
 def test_a_column_that_noise_hides_may_be_a_level() -> None:
