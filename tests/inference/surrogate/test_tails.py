@@ -83,7 +83,7 @@ def test_rows_of_levels_are_at_the_bound_of_their_side() -> None:
     found = Tails(share, np.array([7.0, 6.0, 8.0, 5.0]), side, np.zeros((1, 4)), clear=True)
     mean, deviation = np.array([0.0, 0.1, -0.96, 0.5]), np.array([0.14, 0.05, 0.2, 0.1])
     covariance = np.diag(deviation**2)
-    covariance[0, 3] = covariance[3, 0] = 0.4 * 0.14 * 0.1  # little in common
+    covariance[0, 3] = covariance[3, 0] = 0.2 * 0.14 * 0.1  # little in common
     rows = found.level_rows(mean, covariance, np.full(4, -1.0), np.ones(4))
     expected = [[1, 0.1, -0.96, 0.5], [0, 0.4, -0.96, 0.5], [0, -0.2, -0.96, 0.5], [0, 0.1, 1, 0.5]]
     np.testing.assert_allclose(rows, expected, atol=1e-12)
