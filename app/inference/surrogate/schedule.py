@@ -16,7 +16,7 @@ from app.inference.mechanisms import MAX_SCALE
 from app.inference.protocol import Array64
 
 LENGTHS_SHARE, MOST_LENGTHS_SHARE = 0.0005, 0.02
-LENGTHS_NOISE = 0.025
+LENGTHS_NOISE = 0.05
 """Noise in a bin of lengths, relative to the slots, beyond which bins are hardly seen, and get more than the least."""
 MEANS_SHARE, TAILS_SHARE = 0.01, 0.01
 MOMENTS_SHARE, SEARCHING_MOMENTS_SHARE = 0.02, 0.05

@@ -36,7 +36,7 @@ _OPEN = 0.5
 _OF_REACH = 0.5
 """Of the way to where a tail seems to be that there must be before the bound, for it to be on that side."""
 _COMMON = 0.3
-"""The correlation from which a column follows a level: that of few rows is mostly noise."""
+"""The correlation from which a column varies with a level; smaller ones of few rows are mostly noise."""
 _LEAST_EIGENVALUE = 1e-3
 _TINY = 1e-9
 
@@ -64,7 +64,7 @@ class Tails:
         """A row ``(k,)`` for each level, and each side that it may be on.
 
         Levels on one side only are at the bound, ``least`` or ``most`` ``(k,)``, as indicators are; all other columns
-        are at their ``mean``, or where they follow the level, if they vary with it for the most part.
+        are at their ``mean``, or where the level takes them, if they clearly vary with it.
         """
         found = []
         deviation = np.sqrt(np.maximum(covariance.diagonal(), 0))

@@ -50,7 +50,7 @@ def test_bounds_shrink_as_noise_grows_down_to_a_floor() -> None:
 
 def test_lengths_are_asked_for_until_bins_stand_out() -> None:
     """Fewer slots need a larger share for the same bin; between limits."""
-    many, few, fewest = (Schedule(60.0, 1.0, slots, 10, one_predictor=True) for slots in (200_000, 20_000, 1_000))
+    many, few, fewest = (Schedule(60.0, 1.0, slots, 10, one_predictor=True) for slots in (100_000, 20_000, 1_000))
     assert many.lengths_share == LENGTHS_SHARE
     assert few.multiplier(few.lengths_share) == pytest.approx(LENGTHS_NOISE * 20_000)
     assert fewest.lengths_share == MOST_LENGTHS_SHARE
