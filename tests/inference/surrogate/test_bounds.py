@@ -17,7 +17,7 @@ from tests.inference.surrogate.tables import Case, Drawn, build, losses
 
 
 @pytest.mark.parametrize(
-    ("design", "rows", "unknown"), [("normal", 50_000, False), ("rare", 50_000, False), ("rare", 20_000, True)]
+    ("design", "rows", "unknown"), [("normal", 50_000, False), ("rare", 50_000, False), ("rare", 25_000, True)]
 )
 def test_w5_a_matrix_is_asked_within_the_bound_that_its_noise_is_believed_by(
     design: str, rows: int, *, unknown: bool, monkeypatch: pytest.MonkeyPatch
