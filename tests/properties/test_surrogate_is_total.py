@@ -153,13 +153,11 @@ def test_what_once_went_astray_unseen_is_not_trusted(case: Case, sigma: float) -
     assert not _trusted_and_near(case, sigma)
 
 
-def test_large_rates_of_narrow_columns_are_found() -> None:
-    """They went astray, unseen, while squares were asked around zero. Rounding alone leaves one in eight in doubt."""
-    cases = [
-        Case("poisson-regression", "narrow", "separable", features=6, rows=1000, slots=2000, seed=seed)
-        for seed in range(7, 15)
-    ]
-    assert sum(_trusted_and_near(case, 4.2) for case in cases) >= 6
+@pytest.mark.parametrize("seed", [8, 9, 10, 11, 12, 13, 14])
+def test_large_rates_of_narrow_columns_are_found(seed: int) -> None:
+    """They went astray, unseen, while squares were asked around zero. Seed 7 does by rounding alone, and is seen."""
+    case = Case("poisson-regression", "narrow", "separable", features=6, rows=1000, slots=2000, seed=seed)
+    assert _trusted_and_near(case, 4.2)
 
 
 def _trusted_and_near(case: Case, sigma: float) -> bool:

@@ -183,12 +183,18 @@ def losses(case: Case, points: Pseudocoreset) -> tuple[float, float]:
 
 def ended(case: Case, epsilon: float) -> State:
     """The state after all planned steps, with noise that is fixed."""
-    chosen, plan, rng = DpPsviSurrogate(), case.plan(epsilon), np.random.default_rng(0)
+    plan = case.plan(epsilon)
+    return after(case, plan, plan.steps)
+
+
+def after(case: Case, plan: MechanismPlan, steps: int, seed: int = 0) -> State:
+    """The state after so many steps of a plan, with noise that is fixed."""
+    chosen, rng = DpPsviSurrogate(), np.random.default_rng(seed)
     asked = ClippedGaussianOracle(
-        case.problem.model, plan, case.facts, case.table(), noise=Drawn(0), sampling=sampling_generator()
+        case.problem.model, plan, case.facts, case.table(), noise=Drawn(seed), sampling=sampling_generator()
     )
     state = chosen.init(plan, case.facts, rng)
-    for _ in range(plan.steps):
+    for _ in range(steps):
         state, _ = chosen.step(rng, state, asked)
     return state
 

@@ -4,13 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
-from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import Array64, Mechanism, PlanRequest
 from app.inference.registry import method
-from app.inference.rng import sampling_generator
 from app.inference.surrogate.population import Population
-from tests.inference.surrogate.tables import METHOD, Case, Drawn
+from tests.inference.surrogate.tables import METHOD, Case, after
 
 SIGMA, ROUNDS = 5.0, 8
 
@@ -19,14 +16,7 @@ def opened(case: Case, openings: int) -> Population:
     """What is believed of the rows after that many questions, by a plan that has so many before its rounds."""
     mechanism = Mechanism(SIGMA, 1.0, openings + 2 * ROUNDS)
     plan = method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {}, mechanism), case.facts)
-    oracle = ClippedGaussianOracle(
-        case.problem.model, plan, case.facts, case.table(), noise=Drawn(1), sampling=sampling_generator()
-    )
-    chosen, rng = DpPsviSurrogate(), np.random.default_rng(1)
-    state = chosen.init(plan, case.facts, rng)
-    for _ in range(openings):
-        state, _ = chosen.step(rng, state, oracle)
-    return state.population
+    return after(case, plan, openings, seed=1).population
 
 
 def variances(population: Population) -> Array64:
