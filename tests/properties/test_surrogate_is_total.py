@@ -116,15 +116,15 @@ def test_w14_any_answers_are_averaged(family: str, magnitude: float | None) -> N
     "family", ["logistic-regression", "probit-regression", "multinomial-logistic", "gaussian-mean"]
 )
 def test_what_is_far_away_is_not_trusted(family: str) -> None:
-    """Over tables of several designs and noises; and some are trusted."""
+    """Over tables of several designs, labels, sizes and noises; and some are trusted."""
     rng = np.random.default_rng(len(family))
     trusted = 0
-    for seed in range(8):
-        slots = int(rng.choice([300, 2000]))
+    for seed in range(16):
+        slots, features = int(rng.choice([300, 2000, 20_000])), int(rng.choice([1, 3]))
         rows, sigma = int(slots * rng.choice([1, 0.9, 0.5])), float(rng.choice([70.0, 19.0, 4.2, 2.2]))
-        case = Case(family, str(rng.choice(list(DESIGNS))), "drawn", int(rng.choice([1, 3])), rows, slots, seed)
-        trusted += _trusted_and_near(case, sigma)
-    assert trusted >= 2
+        design, signal = str(rng.choice(list(DESIGNS))), str(rng.choice(SIGNALS, p=[0.4, 0.4, 0.1, 0.1]))
+        trusted += _trusted_and_near(Case(family, design, signal, features, rows, slots, seed), sigma)
+    assert trusted >= 6
 
 
 @pytest.mark.parametrize("family", ["linear-regression", "poisson-regression"])
@@ -151,6 +151,28 @@ def test_scales_and_rates_that_are_far_away_are_not_trusted(family: str) -> None
 )
 def test_what_once_went_astray_unseen_is_not_trusted(case: Case, sigma: float) -> None:
     assert not _trusted_and_near(case, sigma)
+
+
+@pytest.mark.parametrize(
+    ("case", "sigma"),
+    [
+        (Case("logistic-regression", "duplicated", "separable", 3, 10_000, 20_000, 1336), 20.0),
+        (Case("logistic-regression", "uniform", "separable", 1, 10_000, 20_000, 1198), 70.0),
+        (Case("probit-regression", "heavy tails", "separable", 3, 20_000, 20_000, 1085), 70.0),
+        (Case("multinomial-logistic", "uniform", "drawn", 3, 20_000, 20_000, 1346), 19.0),
+    ],
+    ids=["too sure along a plane", "too sure of a slope", "too sure of tails", "still on its way"],
+)
+def test_what_noise_may_have_done_is_said_where_labels_are_nearly_certain(case: Case, sigma: float) -> None:
+    """Each was trusted once, and 10 to 60 times further off than it said."""
+    points = build(case, case.plan(sigma, 16), Drawn(case.seed), case.seed)
+    assert losses(case, points)[0] <= 50 + 10 * points.diagnostics["noise_kl"]
+
+
+def test_levels_that_noise_hides_in_every_column_are_not_trusted() -> None:
+    case = Case("logistic-regression", "rare", "noise", 3, 18_000, 20_000, 1092)
+    assert not _trusted_and_near(case, 70.0)
+    assert _trusted_and_near(case, 2.2)
 
 
 @pytest.mark.parametrize("seed", [8, 9, 10, 11, 12, 13, 14])

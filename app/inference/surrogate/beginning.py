@@ -115,7 +115,7 @@ def _with_moments(rng: np.random.Generator, state: State, oracle: Oracle) -> Sta
     noise = schedule.noise_of(schedule.moments_share, state.clip)
     found = Moments(answer, state.scale, noise, setup.known, state.centre)
     population = found.population(setup.places, intercept=setup.design.intercept)
-    information = _first_information(rng, setup, population, state.theta)
+    information = information_of_population(rng, setup, population, state.theta)
     setup = replace(setup, schedule=replace(schedule, units=min(population.count, float(schedule.slots))))
     return replace(
         state,
@@ -156,8 +156,10 @@ def information_of(setup: Setup, population: Population, rows: Array32, theta: A
     return np.asarray(population.count * (factors.T @ factors) / len(each))
 
 
-def _first_information(rng: np.random.Generator, setup: Setup, population: Population, theta: Array64) -> Array64:
-    """The population's at the start, prior included."""
+def information_of_population(
+    rng: np.random.Generator, setup: Setup, population: Population, theta: Array64
+) -> Array64:
+    """The population's ``(D, D)``, prior included; of rows drawn, where the model needs them."""
     x = population.rows(rng, max(_ROWS, 4 * setup.design.width))
     rows = setup.model.fold(x, np.zeros(len(x))).astype(np.float32)
     return information_of(setup, population, rows, theta) + setup.prior.precision(theta)

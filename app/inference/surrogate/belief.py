@@ -41,10 +41,9 @@ _OF_A_SCALE = 2.0
 
 def believable(state: State) -> bool:
     """Whether nats mean what they say; for labels, wherever the number of units is known at all."""
-    if state.mode is None:
+    if state.mode is None or state.expected is None:
         return False
-    target = state.setup.design.target
-    if target is not None and target.type in LABELS:
+    if of_labels(state):
         return _uncounted(state) <= MOST_UNCOUNTED
     lately = [_change(state, state.theta - score.theta) for score in state.scores[-_LAST:]]
     return bool(
@@ -55,6 +54,12 @@ def believable(state: State) -> bool:
         and _kept(state) >= LEAST_KEPT
         and _apart(state) <= MOST_APART
     )
+
+
+def of_labels(state: State) -> bool:
+    """Whether targets are."""
+    target = state.setup.design.target
+    return target is not None and target.type in LABELS
 
 
 def _uncounted(state: State) -> float:

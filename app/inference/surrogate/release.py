@@ -3,7 +3,8 @@
 ``trusted`` is false where the result should not be used as a posterior: the last move, or the one that the last score
 alone would make, is much longer than noise explains (the search had not arrived), noise is most of what was found,
 correlations between features were never asked for, the points do not represent the surrogate, or what is said of noise
-cannot be believed (:mod:`app.inference.surrogate.belief`).
+cannot be believed (:mod:`app.inference.surrogate.belief`) or may be little beside what noise hides
+(:mod:`app.inference.surrogate.hidden`).
 """
 
 from typing import Any
@@ -13,7 +14,9 @@ import numpy as np
 from app.inference.diagnostics import stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Pseudocoreset
-from app.inference.surrogate.belief import believable
+from app.inference.surrogate.belief import believable, of_labels
+from app.inference.surrogate.doubt import doubted
+from app.inference.surrogate.hidden import shows_enough
 from app.inference.surrogate.state import State
 
 MOST_SURPRISE = 6.0
@@ -57,7 +60,7 @@ def released(state: State) -> Pseudocoreset:
 
 def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
     setup, total = state.setup, float(points.weight.sum())
-    noise, learned = _noise(state), _learned(state)
+    noise, learned = doubted(state, _noise(state)), _learned(state)
     noise_nats = 0.5 * float(np.sum(np.linalg.solve(state.information, noise).diagonal()))
     represented = setup.size >= setup.model.smallest_exact
     finite = all(np.isfinite([points.kl, noise_nats, learned, state.surprise]))
@@ -69,6 +72,7 @@ def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
             and noise_nats <= MOST_NOISE * max(learned, 1.0)
             and points.kl <= MOST_FIT
             and believable(state)
+            and (not of_labels(state) or shows_enough(state, noise_nats))
         ),
         "fit_kl": stated(points.kl),
         "noise_kl": stated(noise_nats),
@@ -97,7 +101,7 @@ def _learned(state: State) -> float:
 def _noise(state: State) -> Array64:
     """``K H^-1 G H^-1 K' variance`` in the precision's own coordinates, ``H (.) H``: the noise in the mode, ``(D, D)``.
 
-    G is the noise's shape, H where directions are alike.
+    G is the noise's shape, H where directions are alike. By what is believed of H, whether or not that is right.
     """
     if state.mode is None:
         return state.information

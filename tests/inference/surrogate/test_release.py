@@ -63,7 +63,9 @@ def test_a_mode_at_zero_is_trusted_for_the_information_that_was_learned() -> Non
     """Where that stands out of its noise: balanced targets are no reason to doubt."""
     state = _ended()
     assert state.mode is not None
-    still = replace(state, theta=0 * state.theta, mode=replace(state.mode, variance=2.0))
+    scores = tuple(replace(score, theta=0 * state.theta) for score in state.scores)
+    mode = replace(state.mode, variance=2.0)
+    still = replace(state, theta=0 * state.theta, mode=mode, scores=scores, expected=state.information)
     assert released(still).diagnostics["trusted"] is True
     schedule = replace(state.setup.schedule, sigma=100 * state.setup.schedule.sigma)
     drowned = replace(still, setup=replace(state.setup, schedule=schedule))
@@ -71,12 +73,19 @@ def test_a_mode_at_zero_is_trusted_for_the_information_that_was_learned() -> Non
 
 
 def test_noise_is_stated_in_posterior_standard_deviations() -> None:
-    """Noise of variance v in every direction of the metric, none shrunk: ``sqrt(v)`` each, ``D v / 2`` nats."""
+    """Noise of variance v in every direction of the metric, none shrunk: ``sqrt(v)`` each, ``D v / 2`` nats.
+
+    Where the population tells a quarter of the information that is believed, twice that.
+    """
     state = _ended()
     assert state.mode is not None
-    diagnostics = released(replace(state, mode=replace(state.mode, variance=0.25, kept=np.eye(4)))).diagnostics
+    certain = replace(state, mode=replace(state.mode, variance=0.25, kept=np.eye(4)), expected=state.information)
+    diagnostics = released(certain).diagnostics
     assert diagnostics["noise_kl"] == pytest.approx(4 * 0.25 / 2)
     np.testing.assert_allclose(list(diagnostics["noise_in_posterior_sds"].values()), 0.5, rtol=1e-9)
+    doubted = released(replace(certain, expected=0.25 * state.information)).diagnostics
+    assert doubted["noise_kl"] == pytest.approx(4 * 4 * 0.25 / 2)
+    np.testing.assert_allclose(list(doubted["noise_in_posterior_sds"].values()), 1.0, rtol=1e-9)
 
 
 def test_nothing_leaves_before_the_end() -> None:
