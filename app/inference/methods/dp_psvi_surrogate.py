@@ -31,7 +31,7 @@ from app.inference.protocol import (
 )
 from app.inference.surrogate import planning
 from app.inference.surrogate.beginning import nothing_known, opened
-from app.inference.surrogate.doubt import expected
+from app.inference.surrogate.doubt import population_information
 from app.inference.surrogate.guard import steadied
 from app.inference.surrogate.release import fitted, released
 from app.inference.surrogate.rounds import informed, scored
@@ -102,7 +102,9 @@ class DpPsviSurrogate:
                 moved = informed(state, oracle, turn)
             moved = steadied(replace(moved, done=state.done + 1), state)
         if second and turn == schedule.rounds - 1:
-            moved = replace(moved, fitted=fitted(rng, moved), expected=expected(rng, moved))
+            moved = replace(moved, fitted=fitted(rng, moved))
+            with np.errstate(all="ignore"):
+                moved = replace(moved, population_information=population_information(rng, moved))
         return moved, {}
 
     def finish(self, state: State) -> Pseudocoreset:

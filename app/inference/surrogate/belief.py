@@ -3,7 +3,7 @@
 A label tells little of its parameter, whatever the row: stated nats are wrong by a factor at worst, wherever the number
 of units stands out of its noise. What a number tells has no bound. If units are miscounted, a noise scale or a rate is
 not known yet, or the last steps still changed it, the information is wrong by any factor, and so are nats of noise that
-are measured by it. Five things must then hold:
+are measured by it. Whatever targets are, the population of rows has an information at all; five things must then hold:
 
 - the number of units stands out of its noise;
 - noise moves the log of a row's information by little: that of a rate moves with the linear predictor, that of a noise
@@ -40,8 +40,8 @@ _OF_A_SCALE = 2.0
 
 
 def believable(state: State) -> bool:
-    """Whether nats mean what they say; for labels, wherever the number of units is known at all."""
-    if state.mode is None or state.expected is None:
+    """Whether nats mean what they say; for labels, wherever the number of units and the population are known at all."""
+    if state.mode is None or state.population_information is None:
         return False
     if of_labels(state):
         return _uncounted(state) <= MOST_UNCOUNTED

@@ -19,8 +19,6 @@ _SCALE_LENGTHS = 2.0
 _CLIP_LENGTHS = 2.0
 _LEAST_VARIANCE = 1e-30
 LEAST_COUNT = 0.01
-LEAST_SEEN = 3.0
-"""Deviations of its noise that a bin of lengths must have."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ def root_mean_square(lengths: Lengths) -> float:
 
 def mean_power(lengths: Lengths, power: int) -> float:
     """The mean of squared lengths to that power; that of the largest where no bin stands out of its noise."""
-    kept = np.where(lengths.counts > LEAST_SEEN * lengths.noise, lengths.counts, 0.0)
+    kept = np.where(lengths.counts > 3 * lengths.noise, lengths.counts, 0.0)
     squares = lengths.largest * 2.0 ** -np.arange(BINS) / np.sqrt(2)
     total = kept.sum()
     return float(kept @ squares**power / total) if total > 0 else lengths.largest**power

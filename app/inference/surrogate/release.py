@@ -15,7 +15,7 @@ from app.inference.diagnostics import stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Pseudocoreset
 from app.inference.surrogate.belief import believable, of_labels
-from app.inference.surrogate.doubt import doubted
+from app.inference.surrogate.doubt import doubted_noise
 from app.inference.surrogate.hidden import shows_enough
 from app.inference.surrogate.state import State
 
@@ -60,7 +60,7 @@ def released(state: State) -> Pseudocoreset:
 
 def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
     setup, total = state.setup, float(points.weight.sum())
-    noise, learned = doubted(state, _noise(state)), _learned(state)
+    noise, learned = doubted_noise(state, _noise(state)), _learned(state)
     noise_nats = 0.5 * float(np.sum(np.linalg.solve(state.information, noise).diagonal()))
     represented = setup.size >= setup.model.smallest_exact
     finite = all(np.isfinite([points.kl, noise_nats, learned, state.surprise]))

@@ -54,8 +54,8 @@ class State:
     ``done`` counts questions; ``scale``, ``clip`` and ``centre`` are those of the moments; ``step`` is the last move
     ``(D,)``; ``rows`` is their number as the moments counted them; ``memory`` is that of information matrices that are
     averaged. ``lengths`` are those of rows, around their means once these were asked for; ``bearing`` is what scores at
-    zero say, where rows seem isotropic. ``expected`` ``(D, D)`` is the information at the end as the population would
-    have it.
+    zero say, where rows seem isotropic. ``population_information`` ``(D, D)`` is what the population says of the
+    information at the last parameter, prior included; None before the end, or where it is no information.
     """
 
     setup: Setup
@@ -76,4 +76,4 @@ class State:
     lengths: Lengths | None = None
     bearing: Bearing | None = None
     centre: Array64 | float = 0.0
-    expected: Array64 | None = None
+    population_information: Array64 | None = None

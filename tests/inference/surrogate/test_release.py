@@ -25,6 +25,12 @@ def _points() -> Fitted:
     return points
 
 
+def _certain(state: State) -> State:
+    """Where the population says of the information what is believed, and the last rounds went nowhere."""
+    scores = tuple(replace(score, theta=state.theta) for score in state.scores)
+    return replace(state, scores=scores, population_information=state.information)
+
+
 def test_an_ordinary_build_is_trusted_and_names_its_parameters() -> None:
     diagnostics = released(_ended()).diagnostics
     assert diagnostics["trusted"] is True
@@ -63,9 +69,7 @@ def test_a_mode_at_zero_is_trusted_for_the_information_that_was_learned() -> Non
     """Where that stands out of its noise: balanced targets are no reason to doubt."""
     state = _ended()
     assert state.mode is not None
-    scores = tuple(replace(score, theta=0 * state.theta) for score in state.scores)
-    mode = replace(state.mode, variance=2.0)
-    still = replace(state, theta=0 * state.theta, mode=mode, scores=scores, expected=state.information)
+    still = _certain(replace(state, theta=0 * state.theta, mode=replace(state.mode, variance=2.0)))
     assert released(still).diagnostics["trusted"] is True
     schedule = replace(state.setup.schedule, sigma=100 * state.setup.schedule.sigma)
     drowned = replace(still, setup=replace(state.setup, schedule=schedule))
@@ -79,11 +83,11 @@ def test_noise_is_stated_in_posterior_standard_deviations() -> None:
     """
     state = _ended()
     assert state.mode is not None
-    certain = replace(state, mode=replace(state.mode, variance=0.25, kept=np.eye(4)), expected=state.information)
+    certain = _certain(replace(state, mode=replace(state.mode, variance=0.25, kept=np.eye(4))))
     diagnostics = released(certain).diagnostics
     assert diagnostics["noise_kl"] == pytest.approx(4 * 0.25 / 2)
     np.testing.assert_allclose(list(diagnostics["noise_in_posterior_sds"].values()), 0.5, rtol=1e-9)
-    doubted = released(replace(certain, expected=0.25 * state.information)).diagnostics
+    doubted = released(replace(certain, population_information=0.25 * state.information)).diagnostics
     assert doubted["noise_kl"] == pytest.approx(4 * 4 * 0.25 / 2)
     np.testing.assert_allclose(list(doubted["noise_in_posterior_sds"].values()), 1.0, rtol=1e-9)
 
@@ -100,7 +104,7 @@ def test_noise_in_one_direction_is_said_of_its_parameter() -> None:
     only = np.zeros((4, 4))
     only[0, 0] = 1e-4
     shape = state.information @ only @ state.information
-    found = released(replace(state, mode=replace(state.mode, shape=shape, variance=2.0))).diagnostics
+    found = released(_certain(replace(state, mode=replace(state.mode, shape=shape, variance=2.0)))).diagnostics
     sds = found["noise_in_posterior_sds"]
     expected = np.sqrt(2.0 * 1e-4 / np.linalg.inv(state.information)[0, 0])
     assert sds["x0"] == pytest.approx(expected, rel=0.05)
