@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table unseen scaling out-of-core faults recovery race upload-bench lock format clean ledger-bench
+.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table unseen breadth trust scaling out-of-core faults recovery race upload-bench lock format clean ledger-bench
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,12 @@ private-table: $(INSTALLED) ## What private pseudocoresets reach, beside what th
 
 unseen: $(INSTALLED) ## Private pseudocoresets on tables of many shapes, over the floor of each, into docs/benchmarks
 	$(BIN)/python -m benchmarks.papers unseen
+
+breadth: $(INSTALLED) ## The same on a hundred random tables, into docs/benchmarks
+	$(BIN)/python -m benchmarks.breadth
+
+trust: $(INSTALLED) ## Whether releases of 1,300 random tables can be trusted that say so, into docs/benchmarks
+	$(BIN)/python -m benchmarks.trust
 
 scaling: $(INSTALLED) ## Time and memory of private methods by rows, features and points, into docs/benchmarks
 	$(BIN)/python -m benchmarks.papers scaling

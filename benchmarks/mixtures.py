@@ -1,0 +1,100 @@
+"""Random tables that mix columns of every kind, so that what was chosen on named tables is judged on others.
+
+Where the laws of :mod:`benchmarks.unseen` are one difficulty each, these have several at once, in random shares: small
+and large tables, columns that correlate, amounts, levels, flags and counts, bounds that are too wide, and labels that
+are rare, nearly certain, or hardly depend on anything.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from scipy.special import expit
+
+from app.inference.protocol import Array64
+from benchmarks.designs import Rows
+
+_FIRST_SEED: Final = 777
+_ROWS: Final = (5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
+_FEATURES: Final[dict[float, float]] = {3: 0.1, 6: 0.15, 10: 0.2, 15: 0.2, 25: 0.15, 40: 0.1, 60: 0.1}
+_SPREADS: Final = {0.5: 0.1, 1.0: 0.25, 1.5: 0.3, 2.0: 0.2, 3.0: 0.1, 5.0: 0.05}
+"""Of logits."""
+_OFFSETS: Final = {0.0: 0.3, 0.5: 0.25, -1.0: 0.25, -2.0: 0.12, -3.0: 0.08}
+_WIDER: Final = (1.0, 1.0, 1.0, 2.0, 5.0)
+"""Times that bounds are wider than they need to be."""
+_CONCENTRATED: Final = 0.4
+"""Of the shares of columns' kinds, by Dirichlet's law: most tables have few of them."""
+_FEW, _BENT = 0.3, 0.15
+"""The share of columns that tell, in half of the tables; and the share of tables that follow no logistic regression."""
+
+
+def _clipped(values: Array64, bound: float) -> Array64:
+    return np.asarray(np.clip(values, -bound, bound) / bound)
+
+
+def _amounts(rng: np.random.Generator, common: Array64) -> Array64:
+    most = float(rng.choice([20, 50, 100]))
+    return np.asarray(np.clip(np.exp(rng.uniform(0.4, 1.4) * rng.normal(size=common.shape)), 0, most) / (most / 2) - 1)
+
+
+def _student(rng: np.random.Generator, common: Array64) -> Array64:
+    bound, freedom = float(rng.choice([10, 20, 50])), float(rng.choice([2.5, 4, 8]))
+    return _clipped(rng.standard_t(freedom, common.shape), bound)
+
+
+def _flag(rng: np.random.Generator, common: Array64) -> Array64:
+    return np.asarray((rng.random(common.shape) < np.exp(rng.uniform(np.log(0.003), np.log(0.5)))) * 1.0)
+
+
+def _levels(rng: np.random.Generator, common: Array64) -> Array64:
+    shares = np.arange(1.0, rng.integers(4, 10)) ** -rng.uniform(0.3, 2)
+    return np.asarray(np.eye(len(shares))[rng.choice(len(shares), len(common), p=shares / shares.sum())][:, 1:])
+
+
+def _counts(rng: np.random.Generator, common: Array64) -> Array64:
+    means = rng.gamma(1, 1, common.shape) * rng.choice([0.3, 1, 3])
+    return np.asarray(np.clip(rng.poisson(means), 0, 20) / 10 - 1)
+
+
+KINDS: Final[dict[str, Callable[[np.random.Generator, Array64], Array64]]] = {
+    "normal": lambda rng, common: _clipped(rng.normal(size=common.shape), 6),
+    "correlated": lambda rng, common: _clipped((rng.normal(size=common.shape) + common) / np.sqrt(2), 6),
+    "uniform": lambda rng, common: rng.uniform(-1, 1, common.shape),
+    "amounts": _amounts,
+    "Student's t": _student,
+    "flags": _flag,
+    "levels": _levels,
+    "counts": _counts,
+}
+"""Columns within [-1, 1] by a generator and what correlated ones have in common, ``(n, 1)``."""
+
+
+def _of(rng: np.random.Generator, law: dict[float, float]) -> float:
+    return float(rng.choice(list(law), p=list(law.values())))
+
+
+def mixture(seed: int) -> tuple[str, Rows]:
+    """What the table is, in words, and the table: features within [-1, 1]."""
+    rng = np.random.default_rng((_FIRST_SEED, seed))
+    n, features, wider = int(rng.choice(_ROWS)), int(_of(rng, _FEATURES)), float(rng.choice(_WIDER))
+    shares, common = rng.dirichlet(np.full(len(KINDS), _CONCENTRATED)), 2 * rng.random() * rng.normal(size=(n, 1))
+    columns, kinds = np.empty((n, 0)), list[str]()
+    while columns.shape[1] < features:
+        kinds.append(str(rng.choice(list(KINDS), p=shares)))
+        columns = np.column_stack([columns, KINDS[kinds[-1]](rng, common)])
+    x = columns[:, :features] / wider
+    named = ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS if kind in kinds)
+    return f"{n:,} x {features}: {named}" + (f", bounds {wider:g} times as wide" if wider > 1 else ""), _labelled(
+        rng, x
+    )
+
+
+def _labelled(rng: np.random.Generator, x: Array64) -> Rows:
+    spread, offset, telling = _of(rng, _SPREADS), _of(rng, _OFFSETS), float(rng.choice([_FEW, 1.0]))
+    truth = np.asarray(rng.normal(size=x.shape[1]))
+    truth[rng.random(x.shape[1]) >= telling] = 0
+    logit = (x / np.maximum(x.std(axis=0), 1e-9)) @ (truth if truth.any() else np.ones_like(truth))
+    logit = (logit - logit.mean()) * spread / max(float(logit.std()), 1e-9) + offset
+    if rng.random() < _BENT:
+        logit += 0.5 * (x[:, 0] ** 2 / max(float(np.mean(x[:, 0] ** 2)), 1e-9) - 1)
+    return Rows(x, (rng.random(len(x)) < expit(logit)).astype(np.float64))

@@ -1,0 +1,114 @@
+"""Whether releases can be trusted that say so: ``make trust``.
+
+Random tables of every kind that the property tests know, most of them degenerate, at noise multipliers from 1 to 70.
+The truth that a release is held to is the full posterior, which the service never computes. Noise is rounded floating
+point, and all coins follow the seed, so that a table that went astray can be looked at again.
+"""
+
+import os
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import argparse
+import csv
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks import trust_page
+from benchmarks.environment import ROOT, environment
+from benchmarks.sources import RoundedNoise
+from tests.inference.surrogate.tables import DESIGNS, SIGNALS, Case, build, losses
+
+FOLDER: Final = ROOT / "docs" / "benchmarks"
+TABLES: Final = {"labels": 900, "numbers": 400}
+_FAMILIES: Final = {
+    "labels": {"logistic-regression": 0.7, "probit-regression": 0.2, "multinomial-logistic": 0.1},
+    "numbers": {"linear-regression": 0.4, "poisson-regression": 0.4, "gaussian-mean": 0.2},
+}
+_TAILED: Final = ("rare", "uniform", "heavy tails")
+"""Designs whose rows say something of every column: a third of the tables, beside their share of the others."""
+_OF_TAILED: Final = 0.35
+_OF_SIGNALS: Final = (0.3, 0.45, 0.1, 0.15)
+_SLOTS: Final = {300: 0.2, 2_000: 0.3, 20_000: 0.5}
+_SIGMAS: Final = (70.0, 19.0, 20.0, 4.2, 2.2, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One release: ``kl`` from its posterior to the full one in nats, and ``noise_kl`` as it states it."""
+
+    targets: str
+    seed: int
+    family: str
+    design: str
+    signal: str
+    features: int
+    slots: int
+    rows: int
+    sigma: float
+    kl: float
+    noise_kl: float
+    trusted: bool
+
+
+def drawn(targets: str, seed: int) -> tuple[Case, float]:
+    """A table with targets of that kind, and the noise multiplier of its release."""
+    rng = np.random.default_rng((list(TABLES).index(targets), seed))
+
+    def one_of(law: dict[Any, float]) -> Any:
+        return list(law)[rng.choice(len(law), p=list(law.values()))]
+
+    design = str(rng.choice(_TAILED)) if rng.random() < _OF_TAILED else str(rng.choice(list(DESIGNS)))
+    slots, features = one_of(_SLOTS), int(rng.choice([1, 3, 9]))
+    rows, signal = int(slots * rng.choice([1.0, 0.9, 0.5])), str(rng.choice(SIGNALS, p=_OF_SIGNALS))
+    return Case(one_of(_FAMILIES[targets]), design, signal, features, rows, slots, seed), float(rng.choice(_SIGMAS))
+
+
+def released(targets: str, seed: int) -> Outcome:
+    """What its release says, and what it is."""
+    case, sigma = drawn(targets, seed)
+    points = build(case, case.plan(sigma), RoundedNoise(np.random.default_rng(seed)), seed)
+    with warnings.catch_warnings(action="ignore"):
+        kl, _ = losses(case, points)
+    told = {name: getattr(case, name) for name in ("family", "design", "signal", "features", "slots", "rows")}
+    said = points.diagnostics
+    return Outcome(targets, seed, **told, sigma=sigma, kl=kl, noise_kl=said["noise_kl"], trusted=said["trusted"])
+
+
+def outcomes(tables: dict[str, int]) -> Iterator[Outcome]:
+    """So many of each kind."""
+    return (released(targets, seed) for targets, count in tables.items() for seed in range(count))
+
+
+def write(path: Path, found: list[Outcome]) -> None:
+    """A line each."""
+    with path.open("w", newline="") as stream:
+        lines = csv.DictWriter(stream, [field.name for field in fields(Outcome)], lineterminator="\n")
+        lines.writeheader()
+        lines.writerows(
+            {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in asdict(each).items()}
+            for each in found
+        )
+
+
+def main() -> None:
+    """Build, then write figures, picture and page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", type=int, help="of each kind, instead of all; nothing is written")
+    few = parser.parse_args().tables
+    found = list(outcomes(dict.fromkeys(TABLES, few) if few else TABLES))
+    text = trust_page.page(found, environment())
+    print(text)
+    if not few:
+        write(FOLDER / "trust.csv", found)
+        trust_page.draw(found, FOLDER / "trust.png")
+        (FOLDER / "trust.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

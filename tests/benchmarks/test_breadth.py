@@ -1,0 +1,47 @@
+"""Random tables beside their floors: what they are made of, and what the page says of them."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.breadth import Reached, page, reached, write
+from benchmarks.mixtures import KINDS, mixture
+
+NEAR = Reached(3, "5,000 x 6: 6 normal", 0.2, 12.0, 4.0, 11.0, 3)
+FAR = replace(NEAR, table=4, kl=24.0, trusted=1)
+
+
+def test_a_seed_is_one_table_within_its_bounds() -> None:
+    made = set()
+    for seed in range(12):
+        what, rows = mixture(seed)
+        assert np.abs(rows.x).max() <= 1
+        assert set(np.unique(rows.y)) <= {0.0, 1.0}
+        assert what.startswith(f"{len(rows.x):,} x {rows.x.shape[1]}: ")
+        made |= {kind for kind in KINDS if kind in what}
+    assert made == set(KINDS)
+    assert np.array_equal(mixture(3)[1].x, mixture(3)[1].x)
+
+
+def test_the_page_counts_what_is_within_what_is_promised() -> None:
+    text = page([NEAR, FAR, replace(FAR, epsilon=1.0)], {"commit": "abc"})
+    assert "| 0.2 | 2 | 1 | 4.5 | 5.7 | 6.0 |" in text
+    assert "| 1 | 1 | 1 | 6.0 | 6.0 | 6.0 |" in text
+    worst = [line for line in text.splitlines() if "5,000 x 6" in line]
+    assert worst[0] == "| 4 | 5,000 x 6: 6 normal | 0.2 | 24.0 | 4.00 | 6.0 | 11.0 | 1 |"
+    assert "| 0.2 | 12.0 |" in worst[-1]
+
+
+def test_a_table_that_promises_nothing_has_no_line_and_all_others_one_for_each_epsilon(tmp_path: Path) -> None:
+    small = next(seed for seed in range(50) if mixture(seed)[1].x.shape == (5_000, 6))
+    found = list(reached(small, 1))
+    assert [each.epsilon for each in found] == [0.05, 0.1, 0.2, 1.0]
+    assert found == list(reached(small, 1))
+    assert all(0 < each.kl < np.inf and each.floor > 0 for each in found)
+    crowded = next(seed for seed in range(50) if mixture(seed)[1].x.shape == (5_000, 60))
+    assert [each.epsilon for each in reached(crowded, 0)] == []
+    write(tmp_path / "breadth.csv", found)
+    with (tmp_path / "breadth.csv").open(newline="") as stream:
+        assert [line["epsilon"] for line in csv.DictReader(stream)] == ["0.05", "0.1", "0.2", "1"]

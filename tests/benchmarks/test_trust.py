@@ -1,0 +1,45 @@
+"""Trust, judged beside the truth: what counts as far off, and what the page says of it."""
+
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.trust import Outcome, drawn, released, write
+from benchmarks.trust_page import draw, far, page
+
+NEAR = Outcome("labels", 1, "logistic-regression", "rare", "drawn", 3, 300, 270, 4.2, 3.0, 2.0, trusted=True)
+ASTRAY = replace(NEAR, kl=51.0, noise_kl=5.0)
+
+
+def test_far_off_is_what_stated_noise_does_not_explain() -> None:
+    assert not far(NEAR)
+    assert far(ASTRAY)
+    assert not far(replace(ASTRAY, noise_kl=5.2))
+    assert not far(replace(ASTRAY, kl=49.0, noise_kl=0.0))
+    assert far(replace(NEAR, kl=math.nan))
+
+
+def test_the_page_counts_by_trust_and_by_group() -> None:
+    text = page([NEAR, ASTRAY, replace(ASTRAY, design="zero", trusted=False)], {"commit": "abc"})
+    assert "| **labels** | 3 | 2 | 1 | 1 | 5.85; 9.33 |" in text
+    assert "| rare | 2 | 2 | 1 | 0 | 5.85; 9.33 |" in text
+    assert "| zero | 1 | 0 | 0 | 1 | – |" in text
+    assert "| drawn, by signal | 3 | 2 | 1 | 1 |" in text
+
+
+def test_the_same_seed_gives_the_same_release(tmp_path: Path) -> None:
+    """A line of the file is enough to look at a table that went astray."""
+    seed = next(seed for seed in range(50) if drawn("labels", seed)[0].slots == 300)
+    found = released("labels", seed)
+    assert found == released("labels", seed)
+    assert math.isfinite(found.kl)
+    write(tmp_path / "trust.csv", [found])
+    with (tmp_path / "trust.csv").open(newline="") as stream:
+        (line,) = csv.DictReader(stream)
+    assert (line["seed"], line["design"], line["trusted"]) == (str(seed), found.design, str(found.trusted))
+
+
+def test_the_picture_is_drawn_whatever_is_missing(tmp_path: Path) -> None:
+    draw([NEAR, replace(NEAR, kl=math.nan, trusted=False)], tmp_path / "trust.png")
+    assert (tmp_path / "trust.png").stat().st_size > 0
