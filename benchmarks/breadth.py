@@ -10,11 +10,9 @@ import os
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import argparse
-import csv
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -24,6 +22,7 @@ from app.inference.runner import run
 from benchmarks.cases import Case, logistic
 from benchmarks.environment import ROOT, described, environment
 from benchmarks.experiments.unseen import METHOD, SIZE, promised, within_reach
+from benchmarks.figures import write_lines
 from benchmarks.floors import table_floors
 from benchmarks.measures import divergence, posterior
 from benchmarks.mixtures import mixture
@@ -129,17 +128,6 @@ def _by_epsilon(found: Sequence[Reached]) -> str:
     return f"| {found[0].epsilon:g} | {len(found)} | {within} | {spread} |"
 
 
-def write(path: Path, found: Sequence[Reached]) -> None:
-    """A line each."""
-    with path.open("w", newline="") as stream:
-        lines = csv.DictWriter(stream, [field.name for field in fields(Reached)], lineterminator="\n")
-        lines.writeheader()
-        lines.writerows(
-            {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in asdict(each).items()}
-            for each in found
-        )
-
-
 def main() -> None:
     """Build, then write figures and page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -149,7 +137,7 @@ def main() -> None:
     text = page(found, environment())
     print(text)
     if not few:
-        write(FOLDER / "breadth.csv", found)
+        write_lines(FOLDER / "breadth.csv", found)
         (FOLDER / "breadth.md").write_text(text)
 
 

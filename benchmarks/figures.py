@@ -2,8 +2,9 @@
 
 import csv
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from benchmarks.environment import environment
 
@@ -26,6 +27,18 @@ def write_csv(path: Path, figures: Sequence[Figure], load: float) -> None:
         for each in figures:
             figure = asdict(each) | {"value": number(each.value)}
             rows.writerow([*figure.values(), f"{load:.1f}", *environment().values()])
+
+
+def write_lines(path: Path, found: Sequence[Any]) -> None:
+    """A line for each of these instances of one dataclass, reals to six digits."""
+    with path.open("w", newline="") as file:
+        lines = csv.DictWriter(file, [field.name for field in fields(found[0])], lineterminator="\n")
+        lines.writeheader()
+        lines.writerows({name: _text(value) for name, value in asdict(each).items()} for each in found)
+
+
+def _text(value: object) -> object:
+    return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def number(value: float) -> str:

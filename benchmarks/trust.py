@@ -10,17 +10,16 @@ import os
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import argparse
-import csv
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from benchmarks import trust_page
 from benchmarks.environment import ROOT, environment
+from benchmarks.figures import write_lines
 from benchmarks.sources import RoundedNoise
 from tests.inference.surrogate.tables import DESIGNS, SIGNALS, Case, build, losses
 
@@ -85,17 +84,6 @@ def outcomes(tables: dict[str, int]) -> Iterator[Outcome]:
     return (released(targets, seed) for targets, count in tables.items() for seed in range(count))
 
 
-def write(path: Path, found: list[Outcome]) -> None:
-    """A line each."""
-    with path.open("w", newline="") as stream:
-        lines = csv.DictWriter(stream, [field.name for field in fields(Outcome)], lineterminator="\n")
-        lines.writeheader()
-        lines.writerows(
-            {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in asdict(each).items()}
-            for each in found
-        )
-
-
 def main() -> None:
     """Build, then write figures, picture and page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -105,7 +93,7 @@ def main() -> None:
     text = trust_page.page(found, environment())
     print(text)
     if not few:
-        write(FOLDER / "trust.csv", found)
+        write_lines(FOLDER / "trust.csv", found)
         trust_page.draw(found, FOLDER / "trust.png")
         (FOLDER / "trust.md").write_text(text)
 

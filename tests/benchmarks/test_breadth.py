@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.breadth import Reached, page, reached, write
+from benchmarks.breadth import Reached, page, reached
+from benchmarks.figures import write_lines
 from benchmarks.mixtures import KINDS, mixture
 
 NEAR = Reached(3, "5,000 x 6: 6 normal", 0.2, 12.0, 4.0, 11.0, 3)
@@ -42,6 +43,6 @@ def test_a_table_that_promises_nothing_has_no_line_and_all_others_one_for_each_e
     assert all(0 < each.kl < np.inf and each.floor > 0 for each in found)
     crowded = next(seed for seed in range(50) if mixture(seed)[1].x.shape == (5_000, 60))
     assert [each.epsilon for each in reached(crowded, 0)] == []
-    write(tmp_path / "breadth.csv", found)
+    write_lines(tmp_path / "breadth.csv", found)
     with (tmp_path / "breadth.csv").open(newline="") as stream:
         assert [line["epsilon"] for line in csv.DictReader(stream)] == ["0.05", "0.1", "0.2", "1"]

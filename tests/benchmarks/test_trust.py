@@ -5,7 +5,8 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.trust import Outcome, drawn, released, write
+from benchmarks.figures import write_lines
+from benchmarks.trust import Outcome, drawn, released
 from benchmarks.trust_page import draw, far, page
 
 NEAR = Outcome("labels", 1, "logistic-regression", "rare", "drawn", 3, 300, 270, 4.2, 3.0, 2.0, trusted=True)
@@ -34,7 +35,7 @@ def test_the_same_seed_gives_the_same_release(tmp_path: Path) -> None:
     found = released("labels", seed)
     assert found == released("labels", seed)
     assert math.isfinite(found.kl)
-    write(tmp_path / "trust.csv", [found])
+    write_lines(tmp_path / "trust.csv", [found])
     with (tmp_path / "trust.csv").open(newline="") as stream:
         (line,) = csv.DictReader(stream)
     assert (line["seed"], line["design"], line["trusted"]) == (str(seed), found.design, str(found.trusted))
