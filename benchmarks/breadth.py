@@ -10,8 +10,7 @@ import os
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import argparse
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,8 +18,9 @@ import numpy as np
 
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.runner import run
+from benchmarks import breadth_page
 from benchmarks.cases import Case, logistic
-from benchmarks.environment import ROOT, described, environment
+from benchmarks.environment import ROOT, environment
 from benchmarks.experiments.unseen import METHOD, SIZE, promised, within_reach
 from benchmarks.figures import write_lines
 from benchmarks.floors import table_floors
@@ -28,34 +28,9 @@ from benchmarks.measures import divergence, posterior
 from benchmarks.mixtures import mixture
 from benchmarks.runs import Job, plan_of
 from benchmarks.sources import RoundedNoise
-from benchmarks.summaries import number
 
 FOLDER: Final = ROOT / "docs" / "benchmarks"
 TABLES, RUNS = 100, 3
-_WORST: Final = 15
-PAGE: Final = """# Random tables
-
-{text}
-
-{circumstances}
-
-| ε | tables | within what is promised | median | nine in ten below | largest |
-| ---: | ---: | ---: | ---: | ---: | ---: |
-{lines}
-
-The {worst} furthest from what is promised:
-
-| table | rows x features | ε | KL (nats) | floor | KL over the floor | `noise_kl` | runs trusted |
-| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-{worst_lines}
-"""
-TEXT: Final = (
-    "Written by `make breadth`. `dp-psvi-surrogate` at its defaults, 100 points, δ = 1/N, on tables that mix columns "
-    f"of every kind at random, where σD²/N is at most 1.2; medians of {RUNS} runs. Promised is a KL of at most 5 times "
-    "the floor of the rows up to ε = 0.2, and 8 times at ε = 1: what one Gaussian release of the whole budget would "
-    "lose if it knew the mode and the information beforehand. Flags and levels are columns of 0 and 1 that are *not* "
-    "declared as what they are. Every table: [breadth.csv](breadth.csv)."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,39 +77,13 @@ def _run(case: Case, epsilon: float, seed: int) -> tuple[float, float, bool]:
     return divergence(posterior(case, release), case.exact), said["noise_kl"], said["trusted"]
 
 
-def page(found: Sequence[Reached], circumstances: Mapping[str, str]) -> str:
-    """By epsilon, then the worst."""
-    lines = [_by_epsilon([each for each in found if each.epsilon == epsilon]) for epsilon in _epsilons(found)]
-    worst = sorted(found, key=lambda each: -each.beyond)[:_WORST]
-    told = [
-        f"| {each.table} | {each.what} | {each.epsilon:g} | {number(each.kl)} | {number(each.floor)} "
-        f"| {each.ratio:.1f} | {number(each.noise_kl)} | {each.trusted} |"
-        for each in worst
-    ]
-    text, measured = (textwrap.fill(each, 120, break_on_hyphens=False) for each in (TEXT, described(circumstances)))
-    return PAGE.format(
-        text=text, circumstances=measured, lines="\n".join(lines), worst=len(worst), worst_lines="\n".join(told)
-    )
-
-
-def _epsilons(found: Sequence[Reached]) -> list[float]:
-    return sorted({each.epsilon for each in found})
-
-
-def _by_epsilon(found: Sequence[Reached]) -> str:
-    ratios = np.array([each.ratio for each in found])
-    within = sum(each.beyond <= 1 for each in found)
-    spread = " | ".join(f"{np.quantile(ratios, at):.1f}" for at in (0.5, 0.9, 1.0))
-    return f"| {found[0].epsilon:g} | {len(found)} | {within} | {spread} |"
-
-
 def main() -> None:
     """Build, then write figures and page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, help="so many instead of all, one run each; nothing is written")
     few = parser.parse_args().tables
     found = [each for table in range(few or TABLES) for each in reached(table, 1 if few else RUNS)]
-    text = page(found, environment())
+    text = breadth_page.page(found, environment())
     print(text)
     if not few:
         write_lines(FOLDER / "breadth.csv", found)

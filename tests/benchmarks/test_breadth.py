@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.breadth import Reached, page, reached
+from benchmarks.breadth import Reached, reached
+from benchmarks.breadth_page import page
 from benchmarks.figures import write_lines
 from benchmarks.mixtures import KINDS, mixture
 
