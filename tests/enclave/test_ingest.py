@@ -97,8 +97,11 @@ def test_a_fault_of_the_file_rejects_it_and_leaves_nothing(vault: Vault, data: b
 
 @pytest.mark.parametrize("limits", [Limits(memory_bytes=64 << 20), Limits(time_scale=1e-9), Limits(decoded_bytes=1000)])
 def test_what_exhausts_its_caps_is_too_large(vault: Vault, limits: Limits) -> None:
-    """Memory, processor time, decoded size: the file is at fault, and trying again would not help."""
-    upload = vault.receive(b"x\n" + b"0.25\n" * 4_000_000)
+    """Memory, processor time, decoded size: the file is at fault, and trying again would not help.
+
+    A whole second is the least that processor time is limited to: the file takes several on any machine.
+    """
+    upload = vault.receive(b"x\n" + b"0.25\n" * 24_000_000)
     before = vault.files()
     assert vault.ingest(upload, [Column("x", "real", 0, 1)], 60_000_000, limits) == Rejected("too_large")
     assert vault.files() == before
