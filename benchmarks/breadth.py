@@ -1,8 +1,8 @@
 """How near private pseudocoresets come to the floors of random tables: ``make breadth``.
 
 A hundred tables of :mod:`benchmarks.mixtures`, each at every epsilon at which something is promised, three runs each,
-medians over the floor of its rows (:mod:`benchmarks.floors`). Private noise is rounded floating point with a seed, so
-that a table that went astray can be looked at again.
+medians over the floor of its rows (:mod:`benchmarks.floors`). Noise is rounded floating point and has a seed, so that a
+table that went astray can be looked at again; one table's runs have the same coins at every epsilon.
 """
 
 import os
@@ -62,16 +62,16 @@ def reached(table: int, runs: int) -> Iterator[Reached]:
     case = logistic(f"mixture {table}", rows, bound=1.0)
     epsilons = within_reach(case)
     for epsilon, floor in zip(epsilons, table_floors(case, epsilons) if epsilons else (), strict=True):
-        found = [_run(case, epsilon, seed) for seed in range(runs)]
+        found = [_run(case, epsilon, table, number) for number in range(runs)]
         kl, noise_kl = (float(np.median([each[place] for each in found])) for place in (0, 1))
         yield Reached(table, what, epsilon, kl, float(floor), noise_kl, sum(each[2] for each in found))
 
 
-def _run(case: Case, epsilon: float, seed: int) -> tuple[float, float, bool]:
+def _run(case: Case, epsilon: float, table: int, run_number: int) -> tuple[float, float, bool]:
     assert case.exact is not None
-    plan, model = plan_of(Job(case, METHOD, SIZE, seed, epsilon=epsilon)), case.problem.model
-    rng, noise = np.random.default_rng(seed), RoundedNoise(np.random.default_rng((seed, 1)))
-    oracle = ClippedGaussianOracle(model, plan, case.facts, case.source, noise=noise, sampling=rng)
+    plan, model = plan_of(Job(case, METHOD, SIZE, run_number, epsilon=epsilon)), case.problem.model
+    rng, sampling, noise = (np.random.default_rng((table, run_number, stream)) for stream in (1, 2, 3))
+    oracle = ClippedGaussianOracle(model, plan, case.facts, case.source, noise=RoundedNoise(noise), sampling=sampling)
     release = run(plan, case.facts, oracle, rng, lambda _: None)
     said = release.diagnostics
     return divergence(posterior(case, release), case.exact), said["noise_kl"], said["trusted"]

@@ -28,8 +28,8 @@ from benchmarks.records import REFERENCE, Record
 
 CLIPS: Final = np.geomspace(0.02, 1000, 20)
 """Squared, over the share D / slots of a row."""
-TABLE_CLIPS: Final = (0.3, 0.5, 1, 2, 3, 4, 6, 8, 12)
-"""The same, for what is released of a given table."""
+TABLE_CLIPS: Final = (0.3, 0.5, 1, 2, 3, 4, 6, 8, 12, 20, 40, 100, 400, 2000)
+"""The same, for what is released of a given table: up to where, at ε = 1, nothing is clipped that noise would allow."""
 
 
 EXPECTED: Final = "one-shot noise floor"

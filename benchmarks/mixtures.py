@@ -42,12 +42,14 @@ def _student(rng: np.random.Generator, common: Array64) -> Array64:
     return _clipped(rng.standard_t(freedom, common.shape), bound)
 
 
-def _flag(rng: np.random.Generator, common: Array64) -> Array64:
+def _flags(rng: np.random.Generator, common: Array64) -> Array64:
+    """In three of a thousand rows to every other one."""
     return np.asarray((rng.random(common.shape) < np.exp(rng.uniform(np.log(0.003), np.log(0.5)))) * 1.0)
 
 
 def _levels(rng: np.random.Generator, common: Array64) -> Array64:
-    shares = np.arange(1.0, rng.integers(4, 10)) ** -rng.uniform(0.3, 2)
+    """Four to nine, by Zipf's laws, but for the first."""
+    shares = np.arange(1.0, rng.integers(5, 11)) ** -rng.uniform(0.3, 2)
     return np.asarray(np.eye(len(shares))[rng.choice(len(shares), len(common), p=shares / shares.sum())][:, 1:])
 
 
@@ -62,7 +64,7 @@ KINDS: Final[dict[str, Callable[[np.random.Generator, Array64], Array64]]] = {
     "uniform": lambda rng, common: rng.uniform(-1, 1, common.shape),
     "amounts": _amounts,
     "Student's t": _student,
-    "flags": _flag,
+    "flags": _flags,
     "levels": _levels,
     "counts": _counts,
 }
@@ -79,22 +81,22 @@ def mixture(seed: int) -> tuple[str, Rows]:
     n, features, wider = int(rng.choice(_ROWS)), int(_of(rng, _FEATURES)), float(rng.choice(_WIDER))
     shares, common = rng.dirichlet(np.full(len(KINDS), _CONCENTRATED)), 2 * rng.random() * rng.normal(size=(n, 1))
     columns, kinds = np.empty((n, 0)), list[str]()
-    while columns.shape[1] < features:
-        kinds.append(str(rng.choice(list(KINDS), p=shares)))
-        columns = np.column_stack([columns, KINDS[kinds[-1]](rng, common)])
-    x = columns[:, :features] / wider
-    named = ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS if kind in kinds)
-    return f"{n:,} x {features}: {named}" + (f", bounds {wider:g} times as wide" if wider > 1 else ""), _labelled(
-        rng, x
-    )
+    while len(kinds) < features:
+        kind = str(rng.choice(list(KINDS), p=shares))
+        columns = np.column_stack([columns, KINDS[kind](rng, common)])
+        kinds += [kind] * (columns.shape[1] - len(kinds))
+    named = ", ".join(f"{kind} {kinds[:features].count(kind)}" for kind in KINDS if kind in kinds)
+    what = f"{n:,} x {features}: {named}" + (f"; bounds {wider:g} times as wide" if wider > 1 else "")
+    return what, _labelled(rng, columns[:, :features] / wider)
 
 
 def _labelled(rng: np.random.Generator, x: Array64) -> Rows:
+    """Labels by a logit of the columns in units of their deviations, or by a square of that."""
     spread, offset, telling = _of(rng, _SPREADS), _of(rng, _OFFSETS), float(rng.choice([_FEW, 1.0]))
     truth = np.asarray(rng.normal(size=x.shape[1]))
     truth[rng.random(x.shape[1]) >= telling] = 0
     logit = (x / np.maximum(x.std(axis=0), 1e-9)) @ (truth if truth.any() else np.ones_like(truth))
     logit = (logit - logit.mean()) * spread / max(float(logit.std()), 1e-9) + offset
     if rng.random() < _BENT:
-        logit += 0.5 * (x[:, 0] ** 2 / max(float(np.mean(x[:, 0] ** 2)), 1e-9) - 1)
+        logit += 0.5 * (np.clip((logit - offset) / spread, -3, 3) ** 2 - 1)
     return Rows(x, (rng.random(len(x)) < expit(logit)).astype(np.float64))

@@ -48,7 +48,7 @@ RATIOS: Final = "KL / `noise_kl` of the trusted: median; nine in ten below"
 
 def far(outcome: "Outcome") -> bool:
     """Whether noise, as it is stated, does not explain how far off it is; so if it is no number, either."""
-    return not outcome.kl <= max(FAR_NATS, FAR_TIMES * outcome.noise_kl)
+    return not (np.isfinite(outcome.noise_kl) and outcome.kl <= max(FAR_NATS, FAR_TIMES * outcome.noise_kl))
 
 
 def page(outcomes: Sequence["Outcome"], circumstances: Mapping[str, str]) -> str:

@@ -5,13 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from benchmarks import breadth
 from benchmarks.breadth import Reached, reached
 from benchmarks.breadth_page import page
 from benchmarks.figures import write_lines
 from benchmarks.mixtures import KINDS, mixture
 
-NEAR = Reached(3, "5,000 x 6: 6 normal", 0.2, 12.0, 4.0, 11.0, 3)
+NEAR = Reached(3, "5,000 x 6: normal 6", 0.2, 12.0, 4.0, 11.0, 3)
 FAR = replace(NEAR, table=4, kl=24.0, trusted=1)
 
 
@@ -19,21 +21,39 @@ def test_a_seed_is_one_table_within_its_bounds() -> None:
     made = set()
     for seed in range(12):
         what, rows = mixture(seed)
-        assert np.abs(rows.x).max() <= 1
-        assert set(np.unique(rows.y)) <= {0.0, 1.0}
+        wider = float(what.split("bounds ")[1].split(" times")[0]) if "bounds" in what else 1.0
+        assert 0 < np.abs(rows.x).max() <= 1 / wider
+        assert set(np.unique(rows.y)) == {0.0, 1.0}
         assert what.startswith(f"{len(rows.x):,} x {rows.x.shape[1]}: ")
+        named = what.split(": ")[1].split(";")[0].split(", ")
+        assert sum(int(each.rsplit(" ", 1)[1]) for each in named) == rows.x.shape[1]
         made |= {kind for kind in KINDS if kind in what}
     assert made == set(KINDS)
     assert np.array_equal(mixture(3)[1].x, mixture(3)[1].x)
+    assert np.array_equal(mixture(3)[1].y, mixture(3)[1].y)
 
 
 def test_the_page_counts_what_is_within_what_is_promised() -> None:
-    text = page([NEAR, FAR, replace(FAR, epsilon=1.0)], {"commit": "abc"})
-    assert "| 0.2 | 2 | 1 | 4.5 | 5.7 | 6.0 |" in text
-    assert "| 1 | 1 | 1 | 6.0 | 6.0 | 6.0 |" in text
+    """The worst is the one furthest from what is promised, not from its floor."""
+    less = replace(FAR, epsilon=1.0, kl=28.0)
+    text = page([NEAR, less, FAR, replace(NEAR, kl=2.0)], {"commit": "abc"})
+    assert "| 0.2 | 3 | 2 | 3.0 | 5.4 | 6.0 | 1 |" in text
+    assert "| 1 | 1 | 1 | 7.0 | 7.0 | 7.0 | 0 |" in text
     worst = [line for line in text.splitlines() if "5,000 x 6" in line]
-    assert worst[0] == "| 4 | 5,000 x 6: 6 normal | 0.2 | 24.0 | 4.00 | 6.0 | 11.0 | 1 |"
-    assert "| 0.2 | 12.0 |" in worst[-1]
+    assert worst[0] == "| 4 | 5,000 x 6: normal 6 | 0.2 | 24.0 | 4.00 | 6.0 | 11.0 | 1 |"
+    assert "| 1 | 28.0 |" in worst[1]
+    assert len([line for line in page([FAR] * 40, {}).splitlines() if "5,000 x 6" in line]) == 15
+
+
+def test_figures_are_medians_over_runs_with_coins_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = {0: (7.0, 1.0, True), 1: (5.0, 9.0, False), 2: (50.0, 2.0, True)}
+    monkeypatch.setattr(breadth, "_run", lambda _case, _epsilon, _table, number: runs[number])
+    small = next(seed for seed in range(50) if mixture(seed)[1].x.shape == (5_000, 6))
+    found = next(iter(reached(small, 3)))
+    assert (found.kl, found.noise_kl, found.trusted) == (7.0, 2.0, 2)
+    monkeypatch.undo()
+    one, other = (next(iter(reached(small, runs))).kl for runs in (1, 2))
+    assert one != other
 
 
 def test_a_table_that_promises_nothing_has_no_line_and_all_others_one_for_each_epsilon(tmp_path: Path) -> None:

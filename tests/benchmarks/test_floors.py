@@ -76,3 +76,14 @@ def test_a_table_floor_is_the_step_of_one_bounded_score_from_the_exact_mode(monk
 def test_a_table_whose_labels_are_no_logistic_regression_has_the_higher_floor() -> None:
     """Bounding then moves the mode, and not by chance alone."""
     assert table_floors(bent_case(), (0.5,))[0] > 1.5 * noise_floors(bent_case(), (0.5,))[0]
+
+
+def test_no_wider_bound_would_be_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where few rows tell most, and noise is little, the best bound is a wide one; the floor has it all the same."""
+    table = logistic("rare", unseen("rare flags"), bound=1.0)
+    found = table_floors(table, (1.0,))[0]
+    narrow = tuple(clip for clip in floors.TABLE_CLIPS if clip <= 12)
+    monkeypatch.setattr(floors, "TABLE_CLIPS", (*floors.TABLE_CLIPS, 1e4, 1e6))
+    assert table_floors(table, (1.0,))[0] == found
+    monkeypatch.setattr(floors, "TABLE_CLIPS", narrow)
+    assert table_floors(table, (1.0,))[0] > 1.5 * found

@@ -2,12 +2,20 @@
 
 import csv
 import math
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from app.inference.protocol import MechanismPlan, Pseudocoreset
+from benchmarks import trust
 from benchmarks.figures import write_lines
+from benchmarks.sources import RoundedNoise
 from benchmarks.trust import Outcome, drawn, released
 from benchmarks.trust_page import draw, far, page
+from tests.inference.surrogate.tables import Case, build
 
 NEAR = Outcome("labels", 1, "logistic-regression", "rare", "drawn", 3, 300, 270, 4.2, 3.0, 2.0, trusted=True)
 ASTRAY = replace(NEAR, kl=51.0, noise_kl=5.0)
@@ -18,7 +26,9 @@ def test_far_off_is_what_stated_noise_does_not_explain() -> None:
     assert far(ASTRAY)
     assert not far(replace(ASTRAY, noise_kl=5.2))
     assert not far(replace(ASTRAY, kl=49.0, noise_kl=0.0))
-    assert far(replace(NEAR, kl=math.nan))
+    for value in (math.nan, math.inf):
+        assert far(replace(NEAR, kl=value))
+        assert far(replace(NEAR, noise_kl=value))
 
 
 def test_the_page_counts_by_trust_and_by_group() -> None:
@@ -27,6 +37,22 @@ def test_the_page_counts_by_trust_and_by_group() -> None:
     assert "| rare | 2 | 2 | 1 | 0 | 5.85; 9.33 |" in text
     assert "| zero | 1 | 0 | 0 | 1 | – |" in text
     assert "| drawn, by signal | 3 | 2 | 1 | 1 |" in text
+
+
+def test_rows_coins_and_noise_are_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release must not know the numbers that its table was made of."""
+    streams: list[np.random.Generator] = []
+
+    def built(case: Case, plan: MechanismPlan, noise: RoundedNoise, coins: int) -> Pseudocoreset:
+        streams.extend(deepcopy(rng) for rng in (noise._rng, np.random.default_rng(coins)))
+        return build(case, plan, noise, coins)
+
+    monkeypatch.setattr(trust, "build", built)
+    seed = next(seed for seed in range(50) if drawn("labels", seed)[0].slots == 300)
+    released("labels", seed)
+    streams.append(np.random.default_rng(seed))  # the rows'
+    assert len({float(rng.random()) for rng in streams}) == 3
+    assert drawn("labels", 3) != drawn("numbers", 3)
 
 
 def test_the_same_seed_gives_the_same_release(tmp_path: Path) -> None:
