@@ -16,8 +16,6 @@ from typing import Final
 
 import numpy as np
 
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.runner import run
 from benchmarks import breadth_page
 from benchmarks.cases import Case, logistic
 from benchmarks.environment import ROOT, environment
@@ -26,11 +24,15 @@ from benchmarks.figures import write_lines
 from benchmarks.floors import table_floors
 from benchmarks.measures import divergence, posterior
 from benchmarks.mixtures import mixture
-from benchmarks.runs import Job, plan_of
+from benchmarks.runs import Job, carried_out, plan_of
 from benchmarks.sources import RoundedNoise
 
 FOLDER: Final = ROOT / "docs" / "benchmarks"
 TABLES, RUNS = 100, 3
+_MOST_RUNS = 1000
+"""Of a table, so that no two runs have one seed."""
+_NOISE = 2
+"""The stream of a seed that a run takes for nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,11 @@ def reached(table: int, runs: int) -> Iterator[Reached]:
         yield Reached(table, what, epsilon, kl, float(floor), noise_kl, sum(each[2] for each in found))
 
 
-def _run(case: Case, epsilon: float, table: int, run_number: int) -> tuple[float, float, bool]:
+def _run(case: Case, epsilon: float, table: int, number: int) -> tuple[float, float, bool]:
     assert case.exact is not None
-    plan, model = plan_of(Job(case, METHOD, SIZE, run_number, epsilon=epsilon)), case.problem.model
-    rng, sampling, noise = (np.random.default_rng((table, run_number, stream)) for stream in (1, 2, 3))
-    oracle = ClippedGaussianOracle(model, plan, case.facts, case.source, noise=RoundedNoise(noise), sampling=sampling)
-    release = run(plan, case.facts, oracle, rng, lambda _: None)
+    job = Job(case, METHOD, SIZE, _MOST_RUNS * table + number, epsilon=epsilon)
+    noise = RoundedNoise(np.random.default_rng((job.seed, _NOISE)))
+    release, _ = carried_out(job, plan_of(job), lambda _: None, noise)
     said = release.diagnostics
     return divergence(posterior(case, release), case.exact), said["noise_kl"], said["trusted"]
 

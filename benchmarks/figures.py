@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.environment import environment
+from benchmarks.records import text
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +31,11 @@ def write_csv(path: Path, figures: Sequence[Figure], load: float) -> None:
 
 
 def write_lines(path: Path, found: Sequence[Any]) -> None:
-    """A line for each of these instances of one dataclass, reals to six digits."""
+    """A line for each of these instances of one dataclass."""
     with path.open("w", newline="") as file:
         lines = csv.DictWriter(file, [field.name for field in fields(found[0])], lineterminator="\n")
         lines.writeheader()
-        lines.writerows({name: _text(value) for name, value in asdict(each).items()} for each in found)
-
-
-def _text(value: object) -> object:
-    return f"{value:.6g}" if isinstance(value, float) else value
+        lines.writerows({name: text(value) for name, value in asdict(each).items()} for each in found)
 
 
 def number(value: float) -> str:

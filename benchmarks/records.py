@@ -68,11 +68,12 @@ def written(path: Path, kept: Iterable[Record] = ()) -> Iterator[Sink]:
 
 
 def _write(writer: "csv.DictWriter[str]", stream: IO[str], record: Record) -> None:
-    writer.writerow({name: _text(value) for name, value in asdict(record).items()})
+    writer.writerow({name: text(value) for name, value in asdict(record).items()})
     stream.flush()
 
 
-def _text(value: str | int | float) -> str:
+def text(value: str | int | float) -> str:
+    """As it is written into a CSV file: reals to six digits, nothing for what is no number."""
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.6g}"
     return str(value)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
 from app.inference.laplace import Laplace
-from app.inference.mechanisms import DiscreteGaussian
+from app.inference.mechanisms import DiscreteGaussian, NoiseSource
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import DeclaredFacts, Mechanism, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
 from app.inference.registry import method
@@ -144,13 +144,16 @@ class Timed:
         return table
 
 
-def carried_out(job: Job, plan: MechanismPlan, progress: Progress) -> tuple[Pseudocoreset, float]:
-    """The release, and the seconds in which rows were made."""
+def carried_out(
+    job: Job, plan: MechanismPlan, progress: Progress, noise: NoiseSource | None = None
+) -> tuple[Pseudocoreset, float]:
+    """The release, and the seconds in which rows were made; ``noise`` is the service's unless given."""
     source = Timed(job.case.source)
     rng, sampling = (np.random.default_rng((job.seed, stream)) for stream in (0, 1))
     if not plan.queries:
         return run_public(plan, job.case.public, source, rng), source.seconds
-    noise = NoNoise() if math.isinf(job.epsilon) else DiscreteGaussian()
+    if noise is None:
+        noise = NoNoise() if math.isinf(job.epsilon) else DiscreteGaussian()
     facts: DeclaredFacts = job.case.facts
     oracle = ClippedGaussianOracle(job.case.problem.model, plan, facts, source, noise=noise, sampling=sampling)
     return run(plan, facts, oracle, rng, progress), source.seconds
