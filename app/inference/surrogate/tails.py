@@ -2,7 +2,8 @@
 
 A column's variance may sit in few rows: those of a rare level, or of large amounts. They are the ones that bounds take
 most from, and whose labels become certain first. How much of its variance lies beyond some deviations tells how far out
-such rows lie and thereby how many there are, and the winsorised mean on which side.
+such rows lie and thereby how many there are, and the winsorised mean on which side, and whether there are but two
+values (:mod:`app.inference.surrogate.two_valued`).
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from app.inference.protocol import Array64
 from app.inference.questions.tails import FAR, NEAR, OF_SIDES
+from app.inference.surrogate.two_valued import USUAL, Winsorisations, two_valued
 
 DRAWS: Final = 4096
 _NORMAL = NormalDist()
@@ -25,8 +27,8 @@ _LEAST, _MOST = 0.03, 0.99
 """Share of the variance beyond NEAR that counts as a tail, and that is believed at most."""
 _DEVIATIONS, _MISTAKEN = 2.5, 0.05
 """How far it has to stand out of noise, and how likely noise alone may make a tail in one of a table's columns."""
-_USUAL, _UNUSUAL = 0.7, 0.3
-"""What lies beyond FAR, over the square of what lies beyond NEAR, and how uncertain it is: where noise hides it."""
+_UNUSUAL = 0.3
+"""How uncertain what lies beyond FAR is where noise hides it, over what lies beyond NEAR."""
 _ALONE = 0.8
 """Of the variance, to be all of it."""
 _ONE_SIDED = 0.3
@@ -57,8 +59,8 @@ class Tails:
 
     @property
     def levels(self) -> NDArray[np.bool_]:
-        """Which columns are all tail: levels of few rows, ``(k,)``."""
-        return np.asarray(self.share == 1)
+        """Which columns are all tail far out: levels of few rows, ``(k,)``."""
+        return np.asarray((self.share == 1) & (self.distance >= FAR))
 
     def level_rows(self, mean: Array64, covariance: Array64, least: Array64, most: Array64) -> Array64:
         """A row ``(k,)`` for each level, and each side that it may be on.
@@ -137,7 +139,10 @@ class Winsorised:
         beyond = np.clip(beyond, _LEAST, _MOST)
         squared = _squared_distance(beyond, _further(beyond, 1 - far, errors[1]))
         share = np.clip(beyond / (1 - NEAR**2 / squared), 0.0, 1.0)
-        share = np.where(share > _ALONE, 1.0, share)
+        of_sides = NEAR / OF_SIDES * self.noise / self.count
+        two = two_valued(Winsorisations(near, far, sides, errors[0], errors[1], of_sides))
+        squared = np.where(two.found, two.distance**2, squared)
+        share = np.where(two.found | (share > _ALONE), 1.0, share)
         side = -sides / np.maximum(share / squared * (np.sqrt(squared) - NEAR), _TINY)
         one_sided = (share == 1) & (np.abs(side) > _ONE_SIDED)
         side = np.where(one_sided, np.sign(side), np.clip(side, -1.0, 1.0))
@@ -146,7 +151,7 @@ class Winsorised:
 
 def _further(beyond: Array64, found: Array64, error: Array64) -> Array64:
     """The share beyond FAR, ``(k,)``: as ``found``, or where noise hides it as it usually is."""
-    usual, spread = _USUAL * beyond**2, _UNUSUAL * beyond
+    usual, spread = USUAL * beyond**2, _UNUSUAL * beyond
     weight = spread**2 / (spread**2 + error**2)
     return np.clip(weight * found + (1 - weight) * usual, 0.0, 0.98 * beyond)
 
@@ -160,10 +165,11 @@ def _squared_distance(beyond: Array64, further: Array64) -> Array64:
 
 
 def _draws(rng: np.random.Generator, share: Array64, distance: Array64, side: Array64) -> Array64:
-    """Normal bodies and tails at one distance; made uncorrelated, of mean 0 and variance 1."""
+    """Normal bodies and tails at one distance from the mean; made uncorrelated, of mean 0 and variance 1."""
     found = rng.standard_normal((DRAWS, len(share))) * np.sqrt(1 - share)
     for column in np.flatnonzero(share):
-        rows = rng.permutation(DRAWS)[: max(1, round(DRAWS * share[column] / distance[column] ** 2))]
+        rare = share[column] / (distance[column] ** 2 + share[column] * side[column] ** 2)
+        rows = rng.permutation(DRAWS)[: max(1, round(DRAWS * rare))]
         above = np.arange(len(rows)) < round(len(rows) * (1 + side[column]) / 2)
         found[rows, column] = np.where(above, distance[column], -distance[column])
     found -= found.mean(axis=0)

@@ -118,3 +118,18 @@ def test_few_rows_are_clipped(columns: int) -> None:
     far[0, 0] = 20
     assert np.mean(lengths > clip_of_tails(columns)) < 0.02
     assert np.linalg.norm(tail_sums(far)) <= clip_of_tails(columns) * 1.001
+
+
+@pytest.mark.parametrize("share", [0.12, 0.08, 0.05])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_flag_of_many_rows_is_no_level_of_few(share: float, sign: int) -> None:
+    """Its rows are drawn as many and as far out as they are; no step is bounded by them, and none is at a bound."""
+    found = _found(sign * _flags(share))
+    assert found is not None
+    assert found.distance == pytest.approx(np.sqrt((1 - share) / share), rel=0.02)
+    assert found.share == 1
+    assert found.side == sign
+    assert not found.levels.any()
+    rare = sign * found.draws[:, 0] > 1
+    assert rare.mean() == pytest.approx(share, rel=0.05)
+    assert np.ptp(found.draws[rare]) == pytest.approx(0, abs=1e-9)

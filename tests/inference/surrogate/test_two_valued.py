@@ -1,0 +1,70 @@
+"""Columns of two values, told by noised answers."""
+
+import numpy as np
+import pytest
+
+from app.inference.protocol import Array64
+from app.inference.surrogate.two_valued import Winsorisations, two_valued
+from tests.inference.surrogate.tables import tail_sums
+
+ROWS = 100_000
+RNG = np.random.default_rng(6)
+AMOUNTS: dict[str, Array64] = {
+    "exponential": RNG.exponential(size=ROWS),
+    "log-normal": np.asarray(np.exp(RNG.normal(size=ROWS))),
+    "counts": RNG.poisson(RNG.gamma(1, 1, ROWS)).astype(np.float64),
+    "Student's t": RNG.standard_t(3, ROWS),
+    "bimodal": RNG.normal(size=ROWS) + 8 * (RNG.random(ROWS) < 0.3),
+}
+
+
+def _flags(share: float) -> Array64:
+    return np.asarray((RNG.random(ROWS) < share).astype(np.float64))
+
+
+def _said(column: Array64, error: float = 0.005) -> Winsorisations:
+    t = (column - column.mean()) / column.std()
+    near, far, mean = tail_sums(t[:, None]) / len(t) * np.array([2.5**2, 5**2, 2 * 2.5])[:, None]
+    return Winsorisations(near, far, mean, np.array([error]), np.array([error]), error / 3)
+
+
+@pytest.mark.parametrize("distance", [2.8, 3.0, 3.5, 4.0, 4.5, 4.9])
+@pytest.mark.parametrize("error", [0.0, 0.005])
+def test_two_values_are_found_where_they_are(distance: float, error: float) -> None:
+    share = 1 / (1 + distance**2)
+    said = two_valued(_said(7 - 3 * _flags(share), error))
+    assert said.found
+    assert said.distance == pytest.approx(distance, rel=0.03)
+
+
+@pytest.mark.parametrize("law", AMOUNTS)
+def test_amounts_are_none(law: str) -> None:
+    assert not two_valued(_said(AMOUNTS[law])).found
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2, 0.03, 0.001])
+def test_neither_are_many_nor_few(share: float) -> None:
+    """What winsorising does not reach, or further out than it does, even if noise hides that."""
+    said = _said(_flags(share))
+    assert not two_valued(said).found
+    assert not two_valued(said._replace(far=np.ones(1))).found
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "mean", "told"),
+    [(0.01, 0.5, 0.01, True), (0.01, 0.03, 0.5, True), (0.01, 0.5, 0.5, False), (0.1, 0.5, 0.01, False)],
+)
+def test_either_tells_them_from_amounts_where_noise_does_not_hide_it(
+    near: float, far: float, mean: float, told: bool
+) -> None:
+    """The mean, whose error grows with that of the mean square, or what is taken beyond FAR."""
+    said = _said(_flags(0.07))
+    noised = said._replace(near_error=np.array([near]), far_error=np.array([far]), mean_error=mean)
+    assert two_valued(noised).found == told
+
+
+def test_what_two_values_would_not_say_speaks_against_them() -> None:
+    said = _said(_flags(0.07))
+    assert not two_valued(said._replace(far=said.far - 0.05)).found
+    for times in (0.7, 1.5):
+        assert not two_valued(said._replace(mean=times * said.mean)).found
