@@ -79,7 +79,9 @@ def _rows(rng: np.random.Generator, n: int) -> Array32:
 
 def _weighted(question: Question, difference: Integers) -> int:
     """The squared norm in which the noise is isotropic, in exact integers: off-diagonal values count twice."""
-    weights = [round(2 / (2 * float(s) ** 2)) for s in np.broadcast_to(question.scales(1 / GRID), difference.shape)]
+    exact = [float(s) ** -2 for s in np.broadcast_to(question.scales(1 / GRID), difference.shape)]
+    weights = [round(weight) for weight in exact]
+    np.testing.assert_allclose(exact, weights, rtol=1e-12)  # noise a tenth too small would be rounded away
     return sum(weight * int(k) ** 2 for weight, k in zip(weights, difference, strict=True))
 
 
@@ -115,6 +117,15 @@ def test_one_unit_moves_the_sum_by_the_grids_radius_at_most(
     assert full.dtype == without.dtype == np.int64
     assert _weighted(question, full - without) <= GRID**2
     assert not np.any(question.sum(MODEL, rows, np.zeros_like(present), each))
+
+
+@EVERY
+def test_noise_grows_as_its_multiplier_does(name: str) -> None:
+    """W5: what holds of the sums at one multiplier holds at all of them."""
+    question = KINDS[name](np.random.default_rng(1), 1.0, 1.0)
+    for sigma in (0.3, 7.0, 1e4):
+        expected = sigma * GRID * np.asarray(question.scales(1 / GRID))
+        np.testing.assert_allclose(question.scales(sigma), expected, rtol=1e-12)
 
 
 @EVERY
