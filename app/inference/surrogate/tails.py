@@ -2,8 +2,8 @@
 
 A column's variance may sit in few rows: those of a rare level, or of large amounts. They are the ones that bounds take
 most from, and whose labels become certain first. How much of its variance lies beyond some deviations tells how far out
-such rows lie and thereby how many there are, and the winsorised mean on which side, and whether there are but two
-values (:mod:`app.inference.surrogate.two_valued`).
+such rows lie and thereby how many there are, and the winsorised mean on which side. Together they tell whether there
+are but two values (:mod:`app.inference.surrogate.two_valued`).
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _UNUSUAL = 0.3
 _ALONE = 0.8
 """Of the variance, to be all of it."""
 _ONE_SIDED = 0.3
-"""Beyond which a column that is all tail is a level of few rows; means that bounds took from hide half of it."""
+"""Beyond which a column that is all tail has it on one side only; means that bounds took from hide half of it."""
 _OPEN = 0.5
 """Of a column's variance, that may be a tail and does not stand out of noise: then it may be a level unseen."""
 _OF_REACH = 0.5
@@ -159,7 +159,7 @@ def _further(beyond: Array64, found: Array64, error: Array64) -> Array64:
 def _squared_distance(beyond: Array64, further: Array64) -> Array64:
     """At which both shares are those of rows at one distance: ``share (1 - NEAR^2 / d^2)``, and the same of FAR.
 
-    Between 5 and 31 deviations: nearer tails hardly are any, and further ones lie below all noise.
+    Between 5 and 31 deviations: nearer ones look the same, and further ones lie below all noise.
     """
     return np.asarray((beyond * FAR**2 - further * NEAR**2) / (beyond - further))
 

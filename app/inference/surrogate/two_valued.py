@@ -2,9 +2,9 @@
 
 The rarer value of ``1 / (1 + d^2)`` of the rows lies d deviations from the mean, and the other one ``1 / d`` on the
 other side. Winsorised at NEAR, below d, their mean square is ``(1 + NEAR^2) / (1 + d^2)`` and their mean
-``(d - NEAR) / (1 + d^2)`` away from the rarer one; winsorised at FAR, above d, nothing is taken. Amounts of the same
-mean square have about 0.6 of that mean, tails on both sides have none, and either has something beyond FAR. (Amounts
-whose bounds cut them off near NEAR do look like two values, and most of what lies far out of them is at the bound.)
+``(d - NEAR) / (1 + d^2)`` away from the rarer one; winsorised at FAR, above d, nothing is taken. Skewed amounts of the
+same mean square have 0.6 to 0.8 of that mean and tails on both sides none, and most have something beyond FAR. Those
+that are skewed least, or cut off by bounds, look most like two values: below LEAST deviations nothing is told.
 """
 
 from typing import Final, NamedTuple
@@ -18,16 +18,20 @@ from app.inference.questions.tails import FAR, NEAR
 USUAL: Final = 0.7
 """What lies beyond FAR, over the square of what lies beyond NEAR, where tails are those of amounts."""
 _LACKING: Final = 0.4
-"""Of the mean that two values have, that amounts lack."""
-_MOST_APART, _LEAST_APART = 3.0, 3.0
-"""Squared standard errors: that two values may lack of what they have, and that amounts have to."""
-_DEVIATIONS: Final = 2.5
-"""Standard errors that the mean may be above that of two values."""
+"""Of the mean that two values have, that log-normal amounts lack; exponential ones lack 0.23."""
+LEAST: Final = 3.0
+"""Deviations to the rarer value: that of an exponential law's amounts would be at 2.9, of a beta law's at 2.7."""
+_MOST_APART, _LEAST_APART = (3.0, 8.0), 3.0
+"""Squared standard errors: that answers may be from those of two values, and that amounts' have to be.
+
+The more of it the further away amounts are, up to half as much: of true flags 3 refuse one in ten, 8 one in a hundred.
+"""
 _OF_SQUARE: Final = 0.2
 """By how much the mean changes with the mean square, at most, for a distance between NEAR and FAR."""
 _LEAST_SQUARE: Final = 0.1
+"""Of what noise may have made negative: far below that of a distance of FAR."""
 _ROUNDED: Final = 1e-3
-"""What answers without noise are off."""
+"""By how much sums and variances are off where there is no noise."""
 
 
 class Winsorisations(NamedTuple):
@@ -52,16 +56,17 @@ class TwoValued(NamedTuple):
 
 
 def two_valued(said: Winsorisations) -> TwoValued:
-    """Those whose rarer value is between NEAR and FAR: further ones are levels of few rows."""
+    """Those whose rarer value is between LEAST and FAR: further ones are levels of few rows."""
     near = np.clip(said.near, _LEAST_SQUARE, 1.0)
     distance = np.sqrt((1 + NEAR**2) / near - 1)
     expected, mean = (distance - NEAR) / (1 + distance**2), np.abs(said.mean)
     error = np.hypot(_ROUNDED, np.hypot(said.mean_error, _OF_SQUARE * said.near_error))
     far_error = np.hypot(_ROUNDED, said.far_error)
 
-    def apart(lacking: Array64, taken: Array64) -> Array64:
-        return np.asarray(np.square(lacking / error) + np.square(taken / far_error))
+    def apart(mean: Array64, taken: Array64) -> Array64:
+        return np.asarray(np.square(mean / error) + np.square(taken / far_error))
 
-    fits = apart(np.maximum(expected - mean, 0), np.maximum(1 - said.far, 0)) < _MOST_APART
-    told = apart(_LACKING * expected, USUAL * (1 - near) ** 2) > _LEAST_APART
-    return TwoValued(fits & told & (mean < expected + _DEVIATIONS * error) & (distance < FAR), distance)
+    amounts = apart(_LACKING * expected, USUAL * (1 - near) ** 2)
+    values = apart(expected - mean, np.maximum(1 - said.far, 0))
+    likely = (amounts > _LEAST_APART) & (values < np.clip(amounts / 2, *_MOST_APART))
+    return TwoValued(likely & (distance > LEAST) & (distance < FAR), distance)
