@@ -32,11 +32,11 @@ def test_exactly_one_of_24_racing_jobs_wins(house: House, owner: httpx.Client) -
 
 def _race(house: House, owner: httpx.Client, dataset: str) -> list[httpx.Response]:
     start = Barrier(CLIENTS)
-    headers = {"Authorization": owner.headers["Authorization"]}
+    key = owner.headers["Authorization"].removeprefix("Bearer ")
 
     def run() -> httpx.Response:
-        with httpx.Client(base_url=house.url, headers=headers, timeout=60) as client:
-            client.get("/v1/me")
+        with house.client(key) as client:
+            client.get("/health/live")  # opens the connection, and counts nothing against the key's rate
             start.wait()
             return client.post("/v1/jobs", json=job_body(dataset))
 
