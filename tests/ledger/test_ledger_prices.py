@@ -1,6 +1,7 @@
 """Prices and previews: never below dp-accounting's, and what is said to remain is admitted."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
@@ -58,6 +59,14 @@ def test_what_remains_is_admitted_and_not_much_more_is(limit: float, cap: float 
         noise = calibrate(lambda noise: (GaussianEvent(noise),), remaining, DELTA)
         assert decide(balance, "ds_a", gaussian(noise)).pinned is not None
         assert decide(balance, "ds_a", gaussian(noise * 0.999)).pinned is None
+
+
+def test_what_remains_to_a_caller_is_within_its_allocation() -> None:
+    balance = fresh(4.0)
+    share = balance.datasets["ds_a"]
+    share = replace(share, allocations={"key_1": design_pot(0.5, DELTA, 100.0, "")})
+    balance = replace(balance, datasets={"ds_a": share})
+    assert largest_gaussian(balance, "ds_a", "key_1") <= 0.5 < largest_gaussian(balance, "ds_a", "key_2")
 
 
 @pytest.mark.parametrize("charge", [gaussian(3.0), gaussian(40.0, 7), sampled(1.1, 0.02, 300), sampled(5.0, 0.5, 11)])

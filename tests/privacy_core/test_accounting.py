@@ -167,14 +167,14 @@ def test_what_has_no_price_is_refused(stranger: Any) -> None:
 def test_a_price_that_makes_no_sense_is_refused(value: float, monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         def __init__(self, orders: list[float], relation: object) -> None:
-            self.rdp = [value] * len(orders)
+            self.rdp = [1.0] * (len(orders) - 1) + [value]
 
         def compose(self, event: object) -> None:
             return None
 
     monkeypatch.setattr("dp_accounting.rdp.RdpAccountant", Broken)
     with pytest.raises(UnknownEvent):
-        accounting._divergences.__wrapped__(1.0, 1.0, (2.0,))
+        accounting._divergences.__wrapped__(1.0, 1.0, (2.0, 3.0))
 
 
 @pytest.mark.parametrize("rate", [5e-324, 1e-12, 0.5, 1 - 2**-53, 1.0])
