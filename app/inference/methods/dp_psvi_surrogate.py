@@ -85,7 +85,12 @@ class DpPsviSurrogate:
         schedule = planned(plan, facts, problem)
         schedule = replace(schedule, wider_scores=planning.allows_wider_scores(plan, schedule))
         setup = set_up(problem, schedule, facts, plan.size, within_bounds=within)
-        setup = replace(setup, bearings=planning.allows_bearings(plan), room=planning.allows_room(plan))
+        setup = replace(
+            setup,
+            bearings=planning.allows_bearings(plan),
+            room=planning.allows_room(plan),
+            room_for_unseen=planning.allows_room_for_unseen(plan),
+        )
         return State(setup, 0, 1.0, 1.0, nothing_known(setup), theta, problem.prior.precision(theta), theta)
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, dict[str, float]]:

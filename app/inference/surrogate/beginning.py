@@ -115,6 +115,7 @@ def _with_moments(rng: np.random.Generator, state: State, oracle: Oracle) -> Sta
     noise = schedule.noise_of(schedule.moments_share, state.clip)
     found = Moments(answer, state.scale, noise, setup.known, state.centre)
     population = found.population(setup.places, intercept=setup.design.intercept)
+    population = replace(population, least=np.where(setup.known.indicators, 0.0, -1.0))
     information = information_of_population(rng, setup, population, state.theta)
     setup = replace(setup, schedule=replace(schedule, units=min(population.count, float(schedule.slots))))
     return replace(
@@ -136,9 +137,10 @@ def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State
     noise = schedule.noise_of(schedule.tails_share, question.clip)
     squares = schedule.noise_of(schedule.moments_share, state.clip) * state.scale**2
     uncertain = squares / (population.count * variance)
-    found = Winsorised(answer, population.count, noise, uncertain).tails(rng)
-    least = np.where(state.setup.known.indicators, 0.0, -1.0)
-    return replace(state, population=replace(population, least=least).with_tails(found, known=state.setup.room))
+    said = Winsorised(answer, population.count, noise, uncertain)
+    if state.setup.room_for_unseen and schedule.hides_levels:
+        population = replace(population, unseen=said.unseen)
+    return replace(state, population=population.with_tails(said.tails(rng), known=state.setup.room))
 
 
 def nothing_known(setup: Setup) -> Population:

@@ -38,15 +38,8 @@ def hidden_nats(state: State) -> float:
     prior = setup.prior.precision(state.theta).diagonal()[: blocks * width] / of_label
     variance = np.maximum(state.population.covariance.diagonal()[:-1], 0.0)
     known = state.rows * variance + prior.reshape(blocks, width)[:, :-1]
-    hidden = _most_rows(state, variance) * np.square(_furthest(state) - state.population.mean[:-1])
+    hidden = _most_rows(state, variance) * np.square(state.population.furthest - state.population.mean[:-1])
     return 0.5 * float(np.max(hidden / known, axis=1, initial=0.0).sum())
-
-
-def _furthest(state: State) -> Array64:
-    """The columns' bounds ``(k,)`` that are further from their means."""
-    mean = state.population.mean[:-1]
-    least = np.where(state.setup.known.indicators, 0.0, -1.0)
-    return np.where(mean - least > 1.0 - mean, least, 1.0)
 
 
 def _most_rows(state: State, variance: Array64) -> Array64:
@@ -64,7 +57,7 @@ def _by_lengths(state: State, variance: Array64) -> Array64:
         return np.full(len(variance), np.inf)
     from_centre = np.square(state.population.mean[:-1] - state.centre) + variance
     others = from_centre.sum() - from_centre
-    squared = np.square(_furthest(state) - state.centre) + others
+    squared = np.square(state.population.furthest - state.centre) + others
     place = np.floor(-np.log2(np.maximum(squared / state.lengths.largest, 2.0**-BINS)))
     place = np.clip(place, 0, len(state.lengths.counts) - 1).astype(np.int64)
     counts = np.maximum(state.lengths.counts[place], state.lengths.counts[np.maximum(place - 1, 0)])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.inference.protocol import Array64
 from app.inference.questions.moments import BINS
@@ -26,8 +27,9 @@ class Population:
     """``count`` units with design rows of mean ``mean`` ``(p,)`` and covariance ``covariance`` ``(p, p)``.
 
     The last coordinate is the intercept where there is one, of mean 1 and variance 0. Rows are normal, or have
-    ``tails``; ``unknown_levels``: whether a column may be a rare level that is not known well, or nobody asked. Columns
-    lie between ``least``, 0 or -1, and 1.
+    ``tails``; ``unknown_levels``: whether a column may be a rare level that is not known well, or nobody asked;
+    ``unseen``: which columns may be one that noise hides, as far as matrices have room for it. Columns lie between
+    ``least``, 0 or -1, and 1.
     """
 
     count: float
@@ -36,6 +38,7 @@ class Population:
     tails: Tails | None = None
     unknown_levels: bool = True
     least: Array64 | float = -1.0
+    unseen: NDArray[np.bool_] | bool = False
 
     @property
     def second_moments(self) -> Array64:
@@ -59,13 +62,20 @@ class Population:
         return np.asarray(self.mean + np.pad((self.tails.draws @ root) * deviation, ((0, 0), (0, 1))))
 
     @property
-    def level_rows(self) -> Array64:
-        """``(n, p)`` design rows of rare levels, as far as they are known."""
-        if self.tails is None:
-            return np.empty((0, len(self.mean)))
+    def furthest(self) -> Array64:
+        """The bounds of columns ``(p - 1,)`` that are further from their means."""
         mean = self.mean[:-1]
-        least = np.broadcast_to(self.least, mean.shape)
-        rows = self.tails.level_rows(mean, self.covariance[:-1, :-1], least, np.ones_like(mean))
+        return np.asarray(np.where(mean - self.least > 1.0 - mean, self.least, 1.0))
+
+    @property
+    def level_rows(self) -> Array64:
+        """``(n, p)`` design rows of rare levels that are known, then of columns at a bound that may be one unseen."""
+        mean = self.mean[:-1]
+        rows = np.where(np.eye(len(mean), dtype=bool), self.furthest, mean)[np.broadcast_to(self.unseen, mean.shape)]
+        if self.tails is not None:
+            least = np.broadcast_to(self.least, mean.shape)
+            known = self.tails.level_rows(mean, self.covariance[:-1, :-1], least, np.ones_like(mean))
+            rows = np.vstack([known, rows])
         return np.pad(rows, ((0, 0), (0, 1)), constant_values=1.0)
 
     def rows(self, rng: np.random.Generator, n: int) -> Array64:

@@ -17,6 +17,8 @@ from app.inference.surrogate.state import State
 
 _MOST_NOISE = 0.5
 """Of a level's information, in standard deviations, that room for its rows may cost."""
+_MOST_NOISE_UNSEEN = 0.2
+"""The same, where rows are of levels that noise may hide: most columns where it may hide one are none."""
 _LEAST_INFORMATION = 0.02
 """Of a row, that it is believed to have at least: where labels seem certain, the parameter may be wrong."""
 _MOST = 1e6
@@ -39,10 +41,12 @@ def roomy(state: State, within: Metric, bound: float, noise: float) -> Roomy:
     """In which rows of rare levels contribute ``bound`` at most, as ``noise``, that of a diagonal entry, allows."""
     size, curvature = len(state.theta), state.setup.curvature
     rows = state.population.level_rows
-    if state.population.unknown_levels or curvature is None or not len(rows):
+    unseen = bool(np.any(state.population.unseen))
+    if curvature is None or not len(rows) or (state.population.unknown_levels and not unseen):
         return Roomy(within, np.eye(size))
     information = np.maximum(curvature(rows @ state.theta), _LEAST_INFORMATION)
-    most = float(np.clip(_MOST_NOISE / max(noise, _TINY), 1.0, _MOST))
+    affordable = (_MOST_NOISE_UNSEEN if unseen else _MOST_NOISE) / max(noise, _TINY)
+    most = float(np.clip(affordable, 1.0, _MOST))
     squared = _squared(np.sqrt(information)[:, None] * rows @ within.whitening.T, bound, most)
     wider = np.asarray(np.linalg.cholesky(squared))
     narrower = np.asarray(scipy.linalg.solve_triangular(wider, within.whitening, lower=True))

@@ -33,6 +33,8 @@ CROWDED = 0.3
 """Above this one, single matrices are mostly noise."""
 QUIET = 0.4
 """Below this many nats by a single score, late rounds are asked near the mode."""
+HIDING = 0.1
+"""Above so many, a level that noise hides is worth more than the noise of what room it needs."""
 
 GROWTH, CROWDED_GROWTH, DIRECT_GROWTH = 1.4, 1.25, 1.6
 """Of the share of scores from round to round: late ones are asked closest to the mode. All the more so where one step
@@ -95,6 +97,11 @@ class Schedule:
         return self.effective_sigma * self.dimension**2 / self.slots
 
     @property
+    def declared_noise(self) -> float:
+        """:attr:`noise`, likewise."""
+        return 0.5 * (self.effective_sigma * self.dimension) ** 2 / self.slots
+
+    @property
     def columnwise(self) -> bool:
         """Whether information is asked for by columns, around zero: whole matrices would drown in their noise."""
         return self.one_predictor and self.declared_resolution > COLUMNWISE
@@ -107,8 +114,13 @@ class Schedule:
     @property
     def quiet(self) -> bool:
         """Whether scores tell so much, by declared facts, that the search arrives early; and matrices are clear."""
-        noise = 0.5 * (self.effective_sigma * self.dimension) ** 2 / self.slots
-        return self.informed and self.one_predictor and self.declared_resolution <= CROWDED and noise < QUIET
+        clear = self.declared_resolution <= CROWDED and self.declared_noise < QUIET
+        return self.informed and self.one_predictor and clear
+
+    @property
+    def hides_levels(self) -> bool:
+        """Whether noise is enough, by declared facts, for matrices to leave room to levels that it may hide."""
+        return self.declared_noise > HIDING
 
     @property
     def searching(self) -> bool:

@@ -24,7 +24,8 @@ class Setup:
     from one linear predictor; ``bends``: whether it changes along it, so that a step may be too long to be believed.
     ``columnwise``: whether information is asked for single columns only, since whole matrices would drown in their
     noise. ``bearings``: whether rows that seem isotropic may be asked without slopes, ``room``: whether matrices may be
-    asked in a metric that is wider along rare levels, as the plan then says.
+    asked in a metric that is wider along rare levels, ``room_for_unseen``: along what may be some as well, as the plan
+    then says.
     """
 
     model: Model
@@ -40,6 +41,7 @@ class Setup:
     rows_per_unit: int = 1
     bearings: bool = False
     room: bool = True
+    room_for_unseen: bool = True
 
     @property
     def places(self) -> int:

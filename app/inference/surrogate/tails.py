@@ -122,10 +122,15 @@ class Winsorised:
         share, distance, side = self._found()
         if not np.any(share):
             return None
-        clear = bool(np.all(self._unseen() <= _OPEN))
+        clear = bool(np.all(self._hidden() <= _OPEN))
         return Tails(share, distance, side, _draws(rng, share, distance, side), clear)
 
-    def _unseen(self) -> Array64:
+    @property
+    def unseen(self) -> NDArray[np.bool_]:
+        """Columns ``(k,)`` whose tail does not stand out of noise, though most of their variance may be one."""
+        return np.asarray((self._hidden() > _OPEN) & (self._found()[0] == 0))
+
+    def _hidden(self) -> Array64:
         """The largest share of the variance ``(k,)`` beyond NEAR that noise may hide."""
         error = np.hypot(NEAR**2 * self.noise / self.count, self.uncertain)
         return np.asarray(max(_DEVIATIONS, -_NORMAL.inv_cdf(_MISTAKEN / len(error))) * error)
@@ -135,7 +140,7 @@ class Winsorised:
         near, far, sides = self.answer / self.count * np.array([NEAR**2, FAR**2, NEAR / OF_SIDES])[:, None]
         errors = np.hypot(np.array([NEAR**2, FAR**2])[:, None] * self.noise / self.count, self.uncertain)
         beyond = 1 - (near / (1 - _OF_NORMAL))
-        seen = (beyond > _LEAST) & (beyond > self._unseen())
+        seen = (beyond > _LEAST) & (beyond > self._hidden())
         beyond = np.clip(beyond, _LEAST, _MOST)
         squared = _squared_distance(beyond, _further(beyond, 1 - far, errors[1]))
         share = np.clip(beyond / (1 - NEAR**2 / squared), 0.0, 1.0)

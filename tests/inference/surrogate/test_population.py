@@ -1,5 +1,7 @@
 """What is made of a noised histogram, and how a population follows other moments."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from app.inference.surrogate.population import (
     root_mean_square,
     scale_of,
 )
+from app.inference.surrogate.tails import Tails
 
 RNG = np.random.default_rng(4)
 X = np.column_stack((RNG.normal((0.5, -0.2, 0.0), (0.3, 0.1, 0.5), (400, 3)), np.ones(400)))
@@ -58,3 +61,22 @@ def test_second_moments_are_taken_over_with_their_level(level: float) -> None:
     assert found.count == pytest.approx(10 * level)
     np.testing.assert_allclose(found.mean, X.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(found.covariance, np.cov(X.T, bias=True), atol=1e-12)
+
+
+def test_columns_reach_as_far_as_their_further_bound() -> None:
+    law = Population(10.0, np.array([0.3, -0.2, 0.4, 0.9, 1.0]), np.zeros((5, 5)))
+    np.testing.assert_array_equal(law.furthest, [-1, 1, -1, -1])
+    np.testing.assert_array_equal(replace(law, least=np.array([0.0, -1.0, 0.0, 0.0])).furthest, [1, 1, 1, 0])
+
+
+def test_rows_of_unseen_levels_are_at_the_further_bound_and_else_at_the_mean() -> None:
+    """Behind those of levels that are known, whether or not there are any."""
+    law = Population(10.0, np.array([0.3, -0.98, 0.4, 1.0]), np.diag([0.1, 0.04, 0.1, 0.0]))
+    assert law.level_rows.shape == (0, 4)
+    unseen = np.array([True, False, True])
+    rows = [[-1, -0.98, 0.4, 1], [0.3, -0.98, -1, 1]]
+    np.testing.assert_array_equal(replace(law, unseen=unseen).level_rows, rows)
+    share = np.array([0.0, 1.0, 0.0])
+    tails = Tails(share, np.array([5.0, 9.9, 5.0]), share, np.zeros((1, 3)), clear=False)
+    found = replace(law, unseen=unseen, tails=tails).level_rows
+    np.testing.assert_allclose(found, [[0.3, 1, 0.4, 1], *rows])

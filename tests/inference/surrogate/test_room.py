@@ -64,6 +64,19 @@ def test_levels_that_may_be_unseen_leave_it_as_it_is(state: State) -> None:
         np.testing.assert_array_equal(found.wider, np.eye(3))
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_levels_that_noise_hides_have_as_much_room_as_costs_little(state: State, known: bool) -> None:
+    """A fifth of what is known of each, beside levels that are known or alone: most columns that may be one are none."""
+    within, unseen = metric(state.information), np.array([not known, known])
+    population = replace(KNOWN, tails=TAILS if known else None, unknown_levels=True, unseen=unseen)
+    found = roomy(replace(state, population=population), within, 1e-3 * _length(state, within), 0.1)
+    before, after = (np.square(population.level_rows @ each.whitening.T).sum(axis=1) for each in (within, found.metric))
+    assert len(before) == 1 + known
+    assert after[-1] == pytest.approx(before[-1] / 2)
+    assert np.all(after <= before / 2 * (1 + 1e-9))
+    assert np.linalg.eigvalsh(found.wider @ found.wider.T)[0] == pytest.approx(1.0)
+
+
 def test_labels_that_seem_certain_leave_some_room(state: State) -> None:
     """The parameter may be wrong; without, rows of a level that seems certain would be as short as they say."""
     within, certain = metric(state.information), replace(state, theta=np.array([60.0, 0.0, 0.0]))
@@ -115,6 +128,16 @@ def test_plans_that_do_not_state_it_are_carried_out_without() -> None:
     found = [after(case, each, openings).population for each in (plan, before)]
     assert all(population.tails is not None for population in found)
     assert [population.unknown_levels for population in found] == [False, True]
+
+
+def test_only_plans_that_state_it_have_room_for_levels_that_noise_hides() -> None:
+    """Of those, the ones whose noise by declared facts may hide much."""
+    case = Case(design="rare", features=4, rows=3_000, slots=3_000)
+    plan = case.plan(5.0)
+    before = replace(plan, clipping=plan.clipping.replace(" and where noise may hide one", ""))
+    openings = len([query for query in plan.queries if query.kind not in {"information_sum", "bounded_score_sum"}])
+    found = [after(case, each, openings).population.unseen for each in (plan, before, case.plan(1.0))]
+    assert [bool(np.any(unseen)) for unseen in found] == [True, False, False]
 
 
 def test_without_room_levels_fade_from_matrices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The schedule: one Gaussian's price, and bounds that follow the noise."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -98,3 +99,13 @@ def test_scores_have_more_room_where_labels_that_follow_no_model_lose_more_than_
     for sigma in (0.3, 20.0):
         other = replace(clear, sigma=sigma)
         assert score_bound(other) == score_bound(replace(other, labels=False))
+
+
+def test_noise_hides_levels_beyond_a_tenth_of_a_nat_whatever_was_answered() -> None:
+    """``(sigma p)**2 / 2 n`` nats, by the declared number of slots."""
+    schedule = Schedule(1.0, 1.0, 10_000, 10, one_predictor=True, labels=True)
+    assert schedule.declared_noise == pytest.approx(0.5 * (1.0 * 10) ** 2 / 10_000)
+    for noise, hides in ((0.099, False), (0.101, True)):
+        found = replace(schedule, sigma=math.sqrt(noise / schedule.declared_noise))
+        assert found.hides_levels is hides
+        assert replace(found, units=1.0).hides_levels is hides

@@ -142,3 +142,15 @@ def test_a_flag_that_noise_hides_is_drawn_as_a_tail() -> None:
         found = Winsorised(tail_sums(t), ROWS, share * ROWS, np.array([0.001])).tails(np.random.default_rng(0))
         assert found is not None
         assert (found.distance[0] < 5) == told
+
+
+def test_columns_are_unseen_where_noise_may_hide_a_level_and_none_stands_out() -> None:
+    """What stands out in spite of as much noise is known, and what varies as it should in little noise is no level."""
+    rows = np.column_stack([_flags(0.01), _flags(0.01), RNG.standard_normal((ROWS, 2)), _flags(0.002)])
+    t = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    found = Winsorised(tail_sums(t), ROWS, 0.0, np.array([0.05, 0.5, 0.5, 0.05, 0.2]))
+    assert found.unseen.tolist() == [False, True, True, False, False]
+    tails = found.tails(np.random.default_rng(0))
+    assert tails is not None
+    assert tails.levels.tolist() == [True, False, False, False, True]
+    assert not tails.clear
