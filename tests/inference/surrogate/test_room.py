@@ -66,7 +66,7 @@ def test_levels_that_may_be_unseen_leave_it_as_it_is(state: State) -> None:
 
 @pytest.mark.parametrize("known", [False, True])
 def test_levels_that_noise_hides_have_as_much_room_as_costs_little(state: State, known: bool) -> None:
-    """A fifth of what is known of each, beside levels that are known or alone: most columns that may be one are none."""
+    """A fifth of what is known of each, beside known levels or alone: most columns that may be one are none."""
     within, unseen = metric(state.information), np.array([not known, known])
     population = replace(KNOWN, tails=TAILS if known else None, unknown_levels=True, unseen=unseen)
     found = roomy(replace(state, population=population), within, 1e-3 * _length(state, within), 0.1)
