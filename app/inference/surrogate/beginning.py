@@ -14,12 +14,13 @@ from app.inference.protocol import Array32, Array64, Oracle
 from app.inference.questions import InformationMomentSum, LengthHistogram, MeanSum, MomentSum, TailSum
 from app.inference.questions.tails import LEAST_DEVIATION, MOST_DEVIATION
 from app.inference.surrogate.first_bearing import first_bearing
+from app.inference.surrogate.flags import flags
 from app.inference.surrogate.guard import asked
 from app.inference.surrogate.memory import begun
 from app.inference.surrogate.moments import Moments, centre_of, on_grid
 from app.inference.surrogate.population import Lengths, Population, clip_of, mean_power, root_mean_square, scale_of
 from app.inference.surrogate.state import Setup, State
-from app.inference.surrogate.tails import Winsorised, clip_of_tails
+from app.inference.surrogate.winsorised import Winsorised, clip_of_tails
 
 _MOST_OF_MOMENTS = 4.0
 _ROWS = 512
@@ -137,7 +138,8 @@ def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State
     noise = schedule.noise_of(schedule.tails_share, question.clip)
     squares = schedule.noise_of(schedule.moments_share, state.clip) * state.scale**2
     uncertain = squares / (population.count * variance)
-    said = Winsorised(answer, population.count, noise, uncertain)
+    two = flags(state.setup.known, population.mean[:-1], variance, uncertain)
+    said = Winsorised(answer, population.count, noise, uncertain, two)
     if state.setup.room_for_unseen and schedule.hides_levels:
         population = replace(population, unseen=said.unseen)
     return replace(state, population=population.with_tails(said.tails(rng), known=state.setup.room))

@@ -17,7 +17,7 @@ from app.inference.surrogate.first_bearing import conceivable
 from app.inference.surrogate.schedule import FEWEST_OPENINGS, UNRESOLVED, Schedule
 from app.inference.surrogate.setting import RATE, ROUNDS, labels, one_predictor
 from app.inference.surrogate.state import Setup
-from app.inference.surrogate.tails import clip_of_tails
+from app.inference.surrogate.winsorised import clip_of_tails
 
 _ROOM = "that of matrices wider along known rare levels"
 _ROOM_FOR_UNSEEN = f"{_ROOM} and where noise may hide one"

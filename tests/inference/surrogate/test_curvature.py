@@ -8,7 +8,7 @@ from app.inference.protocol import Array64
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.memory import congruent
 from app.inference.surrogate.population import Population
-from app.inference.surrogate.tails import Winsorised
+from app.inference.surrogate.winsorised import Winsorised
 from tests.inference.surrogate.tables import Case
 
 RNG = np.random.default_rng(2)

@@ -17,7 +17,7 @@ from app.inference.surrogate.efficiency import efficiency, steepness
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
-from app.inference.surrogate.tails import Winsorised
+from app.inference.surrogate.winsorised import Winsorised
 from benchmarks.cases import Case as BenchmarkCase
 from benchmarks.cases import logistic
 from benchmarks.measures import divergence, posterior
