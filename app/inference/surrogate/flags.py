@@ -1,8 +1,8 @@
 """Columns of 0 and 1, or of -1 and 1: declared as such, or told by their mean and variance.
 
 Of columns within [-1, 1] only those of -1 and 1 have the variance ``1 - mean^2``, and of those within [0, 1] only flags
-have ``mean (1 - mean)``; numbers of another range have it by chance. Flags of a tenth to a half of the rows have no tail
-and look normal, however they are winsorised. But where their labels are nearly certain, bounds take most of them.
+have ``mean (1 - mean)``; numbers of another range have it by chance. Flags of a tenth to a half of the rows have no
+tail, and look normal however they are winsorised. But where their labels are nearly certain, bounds take most of them.
 """
 
 from typing import Final, NamedTuple
