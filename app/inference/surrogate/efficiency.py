@@ -6,16 +6,18 @@ means and variances, times coefficients, adds up. But the information of the int
 average, with little noise; so the parameter is scaled until the population says the same.
 
 In a normal population one share serves all directions. Where columns have tails, the direction of a rare level may
-keep a tenth of what others do, and what is lost is restored direction by direction, as far as noise allows.
+keep a tenth of what others do, and what is lost is restored direction by direction, as far as noise allows. There rows
+are as long as in the metric that they are asked in (:mod:`app.inference.surrogate.stretch`).
 """
 
 import numpy as np
 
 from app.inference.surrogate.beginning import information_of
 from app.inference.surrogate.bounds import information_noise, score_bound, score_noise
-from app.inference.surrogate.directions import LEAST, Kept, informations, weights_of
+from app.inference.surrogate.directions import LEAST, Kept, informations
 from app.inference.surrogate.matrices import metric, sound
 from app.inference.surrogate.state import State
+from app.inference.surrogate.stretch import believed_weights
 
 _ROWS = 1024
 _SCALES = np.append(1.0, np.geomspace(0.05, 2.0, 60))
@@ -27,8 +29,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 def efficiency(rng: np.random.Generator, state: State, turn: int) -> Kept:
     """What bounded scores keep, between 0.6 and 1, or down to a tenth of single directions where columns have tails.
 
-    In the population's own metric: where beliefs about rows and about the information part, rows would seem longer or
-    shorter than they are.
+    In the population's own metric: where beliefs about rows and about the information part, all rows would seem longer
+    or shorter than they are.
     """
     setup, theta, tailed = state.setup, steepness(state, turn) * state.theta, state.population.tailed_rows
     x = state.population.rows(rng, max(_ROWS, 4 * setup.design.width)) if tailed is None else tailed
@@ -44,7 +46,8 @@ def efficiency(rng: np.random.Generator, state: State, turn: int) -> Kept:
     if tailed is None:
         return alike
     factors = np.sqrt(state.population.count / len(x)) * setup.model.information_factors(rows, theta)[:, 0]
-    said = informations(factors.astype(np.float64) @ within.whitening.T, weights_of(bounded, whole), within, prior)
+    weights = believed_weights(setup.model, rows, theta, within, state.information, score_bound(setup.schedule))
+    said = informations(factors.astype(np.float64) @ within.whitening.T, weights, within, prior)
     noise = 0.5 * len(theta) * score_noise(setup.schedule, turn) ** 2
     return alike if said is None else said.kept(metric(state.information), noise) or alike
 

@@ -127,6 +127,17 @@ def test_a_rare_level_keeps_less_than_all_others_do() -> None:
     assert kept.share == pytest.approx((5 + expected) / 6, abs=0.05)
 
 
+@pytest.mark.parametrize("factor", [0.7, 2.5])
+def test_rows_of_a_level_are_as_long_as_what_is_believed_says(factor: float) -> None:
+    """Whatever drawn rows have of its information: the belief is what the question's metric is made of."""
+    state, rows = _with_rare_level(0.5)
+    scale = np.diag([np.sqrt(factor), *np.ones(5)])
+    state = replace(state, information=scale @ state.information @ scale)
+    expected, kept = _least_kept(state, rows), efficiency(np.random.default_rng(1), state, LAST)
+    assert 0.05 < expected < 0.6
+    assert 1 / np.linalg.eigvals(kept.back).real.max() == pytest.approx(expected, rel=0.15)
+
+
 def test_noise_is_not_grown_beyond_what_it_may_cost() -> None:
     """Little early, where a score is mostly noise, and nothing more than ever where all of them are."""
     early, late = (_most_grown(15.0, turn) for turn in (0, LAST))

@@ -1,0 +1,43 @@
+"""How long drawn rows are in the metric that is asked in, where beliefs about rows and about the information part.
+
+In the population's own metric rows are as long as they are on average, whatever columns' scales are off by. But along a
+level whose labels are nearly certain its information is a mean over the few rows whose labels are not, and off by any
+factor; there the belief is what matrices know, and how long the level's rows are in the question's metric follows.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from app.inference.protocol import Array32, Array64, Model
+from app.inference.surrogate.directions import weights_of
+from app.inference.surrogate.matrices import Metric, symmetric
+
+_LEAST, _MOST = 0.02, 50.0
+"""Times that the belief along a direction is believed to be the population's information at all."""
+_SHORT: Final = 1e-6
+"""A bound that all rows exceed, so that their weights say by how much."""
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def stretch(directions: Array64, believed: Array64) -> Array64:
+    """``(n,)``: how much longer rows are than ``directions`` ``(n, D)``, those in the own metric.
+
+    ``believed`` ``(D, D)`` is the belief in it: the identity where they agree. A geometric mean over its eigenvalues,
+    each by its part of the row. The exact square ``d' B^-1 d`` would be ruled by directions of hardly any information,
+    in which rows are only by what noise makes of their moments: one-hot levels would seem twice as long as they are.
+    """
+    values, vectors = np.linalg.eigh(symmetric(believed))
+    parts = np.square(directions @ vectors) / np.maximum(np.vecdot(directions, directions), _TINY)[:, None]
+    return np.asarray(np.exp(-0.5 * (parts @ np.log(np.clip(values, _LEAST, _MOST)))))
+
+
+def believed_weights(
+    model: Model, rows: Array32, theta: Array64, own: Metric, information: Array64, clip: float
+) -> Array64:
+    """``(n,)``: those that bounded scores of ``rows`` have in the metric of ``information`` ``(D, D)``."""
+    whole = model.scores(rows, theta) @ own.whitening.T.astype(np.float32)
+    lengths = _SHORT / weights_of(model.bounded_scores(rows, theta, own.whitening, _SHORT), whole)
+    directions = model.features(rows).astype(np.float64) @ own.whitening.T
+    longer = stretch(directions, own.whitening @ information @ own.whitening.T)
+    return np.minimum(1.0, clip / (lengths * longer))
