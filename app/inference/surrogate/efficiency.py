@@ -33,20 +33,21 @@ def efficiency(rng: np.random.Generator, state: State, turn: int) -> Kept:
     or shorter than they are.
     """
     setup, theta, tailed = state.setup, steepness(state, turn) * state.theta, state.population.tailed_rows
+    clip = score_bound(setup.schedule)
     x = state.population.rows(rng, max(_ROWS, 4 * setup.design.width)) if tailed is None else tailed
     rows = setup.model.fold(x, setup.model.sample_targets(rng, x, theta)).astype(np.float32)
     prior = setup.prior.precision(theta)
     own = sound(information_of(setup, state.population, rows, theta) + prior)
     within = metric(state.information if own is None else own)
     whole = setup.model.scores(rows, theta) @ within.whitening.T.astype(np.float32)
-    bounded = setup.model.bounded_scores(rows, theta, within.whitening, score_bound(setup.schedule))
+    bounded = setup.model.bounded_scores(rows, theta, within.whitening, clip)
     kept = float(np.vdot(bounded, whole)) / max(float(np.vdot(whole, whole)), 1e-30)
     share = float(np.clip(kept, LEAST, 1.0))
     alike = Kept(share, np.eye(len(theta)) / share)
     if tailed is None:
         return alike
     factors = np.sqrt(state.population.count / len(x)) * setup.model.information_factors(rows, theta)[:, 0]
-    weights = believed_weights(setup.model, rows, theta, within, state.information, score_bound(setup.schedule))
+    weights = believed_weights(setup.model, rows, theta, within, state.information, clip=clip)
     said = informations(factors.astype(np.float64) @ within.whitening.T, weights, within, prior)
     noise = 0.5 * len(theta) * score_noise(setup.schedule, turn) ** 2
     return alike if said is None else said.kept(metric(state.information), noise) or alike

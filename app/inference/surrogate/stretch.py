@@ -33,7 +33,7 @@ def stretch(directions: Array64, believed: Array64) -> Array64:
 
 
 def believed_weights(
-    model: Model, rows: Array32, theta: Array64, own: Metric, information: Array64, clip: float
+    model: Model, rows: Array32, theta: Array64, own: Metric, information: Array64, *, clip: float
 ) -> Array64:
     """``(n,)``: those that bounded scores of ``rows`` have in the metric of ``information`` ``(D, D)``."""
     whole = model.scores(rows, theta) @ own.whitening.T.astype(np.float32)

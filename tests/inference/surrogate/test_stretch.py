@@ -45,5 +45,5 @@ def test_weights_are_those_of_the_metric_that_is_asked_in(factor: float, clip: f
     own = metric(information / factor)
     lengths = np.linalg.norm(rows @ metric(information).whitening.T, axis=1)
     expected = np.minimum(1, clip / np.maximum(np.maximum(chance, 1 - chance) * lengths, 1e-30))
-    found = believed_weights(LogisticRegression(5), rows.astype(np.float32), theta, own, information, clip)
+    found = believed_weights(LogisticRegression(5), rows.astype(np.float32), theta, own, information, clip=clip)
     np.testing.assert_allclose(found, expected, rtol=1e-3)
