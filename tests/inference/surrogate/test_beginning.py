@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from app.inference.protocol import Array64, Mechanism, PlanRequest
 from app.inference.registry import method
 from app.inference.surrogate.population import Population
-from tests.inference.surrogate.tables import METHOD, Case, after
+from tests.inference.surrogate.tables import DESIGNS, METHOD, Case, after
 
 SIGMA, ROUNDS = 5.0, 8
 
@@ -59,3 +60,18 @@ def test_no_rare_level_is_expected_once_columns_were_asked_and_have_none() -> No
     """Until then any column may be one."""
     case = Case(design="normal", features=4, rows=20_000, slots=20_000)
     assert [opened(case, asked).unknown_levels for asked in (4, 5)] == [True, False]
+
+
+def test_flags_of_many_rows_are_found_among_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of 0 and 1 in three of ten rows, and of -1 and 1, beside uniform ones, which have no tail."""
+
+    def mixed(rng: np.random.Generator, n: int, k: int) -> Array64:
+        rare = rng.random((n, 2)) < 0.3
+        return np.column_stack([rare[:, 0] * 1.0, np.where(rare[:, 1], 1.0, -1.0), rng.uniform(-1, 1, (n, k - 2))])
+
+    monkeypatch.setitem(DESIGNS, "mixed", mixed)
+    tails = opened(Case(design="mixed", features=5, rows=20_000, slots=20_000), 5).tails
+    assert tails is not None
+    np.testing.assert_array_equal(tails.share, [1, 1, 0, 0, 0])
+    np.testing.assert_allclose(tails.distance[:2], np.sqrt(0.7 / 0.3), rtol=0.1)
+    assert not tails.levels.any()

@@ -41,6 +41,13 @@ def test_numbers_are_no_flags() -> None:
     assert not _flags([x.mean() for x in columns], [x.var() for x in columns]).found.any()
 
 
+def test_a_variance_a_tenth_off_is_no_flags() -> None:
+    """Where it is known to a hundredth; two hundredths may be noise."""
+    assert _flags([0.3, -0.4], [1.02 * 0.21, 0.98 * 0.84]).found.all()
+    for factor in (0.9, 1.1):
+        assert not _flags([0.3, -0.4], [factor * 0.21, factor * 0.84]).found.any()
+
+
 def test_uncertain_variances_tell_nothing_and_declarations_need_none() -> None:
     share = [0.3, 0.3, -0.4]
     variance = [0.21, 0.21, 0.84]

@@ -149,14 +149,25 @@ def test_a_flag_that_mean_and_variance_tell_is_drawn_as_it_is(share: float) -> N
         assert len(np.unique(np.round(found.draws[:, 0], 6))) == 2
 
 
-@pytest.mark.parametrize("share", [0.3, 0.1])
-def test_what_winsorising_speaks_against_is_no_flag(share: float) -> None:
-    """A column with the mean and variance of one, and amounts instead; a level of few rows stays one."""
-    amounts = RNG.exponential(size=(ROWS, 1)) - 1
-    found = _with_flags(amounts, share)
-    assert found is not None
-    assert len(np.unique(np.round(found.draws[:, 0], 6))) > 2
+def _told(near: float, far: float, distance: float, *, found: bool = True) -> Tails | None:
+    """From sums of a column without a side, known to a hundredth, that may be a flag."""
+    answer = ROWS * np.array([[near / 2.5**2], [far / 5**2], [0.0]])
+    flags = Flags(np.array([found]), np.array([distance]), np.array([1.0]))
+    return Winsorised(answer, ROWS, 0.0, np.array([0.01]), flags).tails(np.random.default_rng(0))
+
+
+def test_what_winsorising_speaks_against_is_no_flag() -> None:
+    """Squares of normal rows, or of few ones beyond five deviations; and what is no flag by its mean and variance."""
+    assert _told(1.0, 1.0, 1.5) is not None
+    for none in (_told(0.9, 1.0, 1.5), _told(1.0, 0.9, 1.5), _told(1.0, 1.0, 1.5, found=False)):
+        assert none is None or none.share < 1
+
+
+def test_rare_levels_are_what_winsorising_says_they_are() -> None:
+    """However many rows mean and variance make of them: both are mostly noise there."""
     few = (_flags(0.01) - 0.01) / np.sqrt(0.01 * 0.99)
-    found = _with_flags(few, 0.01)
-    assert found is not None
-    assert found.levels.all()
+    flagged, plain = _with_flags(few, 0.01), _found(few, uncertain=0.001)
+    assert flagged is not None
+    assert plain is not None
+    assert flagged.levels.all()
+    assert flagged.distance == pytest.approx(plain.distance, rel=1e-3)
