@@ -138,8 +138,8 @@ def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State
     noise = schedule.noise_of(schedule.tails_share, question.clip)
     squares = schedule.noise_of(schedule.moments_share, state.clip) * state.scale**2
     uncertain = squares / (population.count * variance)
-    two = flags(state.setup.known, population.mean[:-1], variance, uncertain)
-    said = Winsorised(answer, population.count, noise, uncertain, two)
+    told = flags(state.setup.known, population.mean[:-1], variance, uncertain)
+    said = Winsorised(answer, population.count, noise, uncertain, told)
     if state.setup.room_for_unseen and schedule.hides_levels:
         population = replace(population, unseen=said.unseen)
     return replace(state, population=population.with_tails(said.tails(rng), known=state.setup.room))

@@ -7,7 +7,7 @@ average, with little noise; so the parameter is scaled until the population says
 
 In a normal population one share serves all directions. Where columns have tails, the direction of a rare level may
 keep a tenth of what others do, and what is lost is restored direction by direction, as far as noise allows. There rows
-are as long as in the metric that they are asked in (:mod:`app.inference.surrogate.stretch`).
+are as long as in the metric that they are asked in (:mod:`app.inference.surrogate.elongation`).
 """
 
 import numpy as np
@@ -15,9 +15,9 @@ import numpy as np
 from app.inference.surrogate.beginning import information_of
 from app.inference.surrogate.bounds import information_noise, score_bound, score_noise
 from app.inference.surrogate.directions import LEAST, Kept, informations
+from app.inference.surrogate.elongation import believed_weights
 from app.inference.surrogate.matrices import metric, sound
 from app.inference.surrogate.state import State
-from app.inference.surrogate.stretch import believed_weights
 
 _ROWS = 1024
 _SCALES = np.append(1.0, np.geomspace(0.05, 2.0, 60))

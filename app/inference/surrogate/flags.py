@@ -11,15 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.protocol import Array64
+from app.inference.questions.tails import FAR
 from app.inference.surrogate.declared import Declared
 
-_LEAST_SHARE: Final = 1e-3
-"""Of rows that have the rarer value: fewer are a level."""
+_LEAST_SHARE: Final = 1 / (1 + FAR**2)
+"""Of rows that have the rarer value: it is FAR deviations from the mean then, and a rare level of fewer rows."""
 _MOST_UNCERTAIN: Final = 0.05
 """Of a variance, relative: beyond, numbers have that of a flag too often by chance."""
+_MOST_UNCERTAIN_DECLARED: Final = 0.2
+"""Of what is known to be a flag: beyond, its share of the rows may be noise, and it a rare level."""
 _DEVIATIONS: Final = 2.5
+"""Of a variance, that a flag's may differ by; what means are off is left out, and loses some true flags."""
 _ROUNDED: Final = 0.005
-"""By how much variances are off where there is no noise: means have some, too."""
+"""By how much variances are off where there is no noise."""
 
 
 class Flags(NamedTuple):
@@ -33,14 +37,14 @@ class Flags(NamedTuple):
 def flags(known: Declared, mean: Array64, variance: Array64, uncertain: Array64) -> Flags:
     """Of columns with this ``mean`` and ``variance`` ``(k,)``, of which the latter is ``uncertain``, relative."""
     error = np.hypot(uncertain, _ROUNDED)
-    clear = error < _MOST_UNCERTAIN
+    clear, declared = error < _MOST_UNCERTAIN, uncertain < _MOST_UNCERTAIN_DECLARED
 
     def told(expected: Array64) -> NDArray[np.bool_]:
         return np.asarray(clear & (np.abs(expected / variance - 1) < _DEVIATIONS * error))
 
-    signs = known.signs | (told(1 - mean**2) & ~known.indicators)
+    signs = (known.signs & declared) | told(1 - mean**2)
     share = np.where(signs, 0.5 * (1 + mean), mean)
-    two = signs | known.indicators | told(mean * (1 - mean))
+    two = signs | (known.indicators & declared) | told(mean * (1 - mean))
     rarer = np.minimum(share, 1 - share)
     bounded = np.clip(rarer, _LEAST_SHARE, 0.5)
     return Flags(two & (rarer > _LEAST_SHARE), np.sqrt(1 / bounded - 1), np.where(share > 0.5, -1.0, 1.0))

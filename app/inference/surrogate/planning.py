@@ -96,7 +96,7 @@ def clipping(setup: Setup) -> str:
     further = f"Tails: C = {clip_of_tails(features(setup)):.4g}. " if schedule.tails_share else ""
     wide, narrow = (f"{information_bound(schedule, 0, concentrated):.4g}" for concentrated in (np.inf, 1.0))
     asks = schedule.tails_share and narrow != wide
-    narrower = f", down to {narrow} where no column may be a rare level that is not known" if asks else ""
+    narrower = f", down to {narrow} where no column stands out as a rare level that is not known well" if asks else ""
     at_zero = (
         f"{_WITHOUT_SLOPES} may be asked at a parameter without slopes, by the same kind of weights, "
         f"with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"

@@ -18,7 +18,7 @@ from app.inference.surrogate.state import State
 _MOST_NOISE = 0.5
 """Of a level's information, in standard deviations, that room for its rows may cost."""
 _MOST_NOISE_UNSEEN = 0.2
-"""The same, where rows are of levels that noise may hide: most columns where it may hide one are none."""
+"""The same of all levels, where noise may hide some of them: most columns where it may hide one are none."""
 _LEAST_INFORMATION = 0.02
 """Of a row, that it is believed to have at least: where labels seem certain, the parameter may be wrong."""
 _MOST = 1e6

@@ -83,7 +83,7 @@ class Winsorised:
 
     def _hidden(self) -> Array64:
         """The largest share of the variance ``(k,)`` beyond NEAR that noise may hide."""
-        error = np.hypot(NEAR**2 * self.noise / self.count, self.uncertain)
+        error = self._said.near_error
         return np.asarray(max(_DEVIATIONS, -_NORMAL.inv_cdf(_MISTAKEN / len(error))) * error)
 
     @property
@@ -110,14 +110,14 @@ class Winsorised:
         return self._with_flags(Told(np.where(seen, share, 0.0), np.sqrt(squared), side))
 
     def _with_flags(self, told: Told) -> Told:
-        """Columns that have two values, neither of them a rare level's, and that these sums do not say otherwise of."""
+        """Columns that have two values, where these sums do not say otherwise."""
         if self.flags is None:
             return told
         said, (found, distance, side) = self._said, self.flags
         expected = np.where(distance > NEAR, (1 + NEAR**2) / (1 + distance**2), 1.0)
-        near, far = (np.hypot(_ROUNDED, error) for error in (said.near_error, said.far_error))
-        fits = (np.abs(said.near - expected) < _MOST_APART * near) & (np.abs(said.far - 1) < _MOST_APART * far)
-        flag = found & (distance < FAR) & fits
+        near_error, far_error = (np.hypot(_ROUNDED, error) for error in (said.near_error, said.far_error))
+        apart = np.maximum(np.abs(said.near - expected) / near_error, np.abs(said.far - 1) / far_error)
+        flag = found & (apart < _MOST_APART)
         return Told(
             np.where(flag, 1.0, told.share), np.where(flag, distance, told.distance), np.where(flag, side, told.side)
         )

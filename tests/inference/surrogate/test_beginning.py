@@ -7,6 +7,7 @@ import pytest
 
 from app.inference.protocol import Array64, Mechanism, PlanRequest
 from app.inference.registry import method
+from app.inference.surrogate.declared import Declared
 from app.inference.surrogate.population import Population
 from tests.inference.surrogate.tables import DESIGNS, METHOD, Case, after
 
@@ -75,3 +76,10 @@ def test_flags_of_many_rows_are_found_among_numbers(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(tails.share, [1, 1, 0, 0, 0])
     np.testing.assert_allclose(tails.distance[:2], np.sqrt(0.7 / 0.3), rtol=0.1)
     assert not tails.levels.any()
+
+
+def test_indicators_reach_from_none_to_one_and_numbers_from_bound_to_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    indicators = Declared(np.array([0, 0, -1]), np.zeros(3, dtype=np.bool_))
+    monkeypatch.setattr("app.inference.surrogate.setting.declared", lambda design: indicators)
+    found = opened(Case(design="uniform", features=3, rows=5_000, slots=5_000), 5)
+    np.testing.assert_array_equal(found.least, [0, 0, -1])

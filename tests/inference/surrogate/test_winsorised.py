@@ -124,7 +124,7 @@ def test_columns_are_unseen_where_noise_may_hide_a_level_and_none_stands_out() -
     """What stands out in spite of as much noise is known, and what varies as it should in little noise is no level."""
     rows = np.column_stack([_flags(0.01), _flags(0.01), RNG.standard_normal((ROWS, 2)), _flags(0.002)])
     t = (rows - rows.mean(axis=0)) / rows.std(axis=0)
-    found = Winsorised(tail_sums(t), ROWS, 0.0, np.array([0.05, 0.5, 0.5, 0.05, 0.2]))
+    found = Winsorised(tail_sums(t), ROWS, 0.0, np.array([0.3, 0.5, 0.5, 0.05, 0.2]))
     assert found.unseen.tolist() == [False, True, True, False, False]
     tails = found.tails(np.random.default_rng(0))
     assert tails is not None
@@ -149,11 +149,11 @@ def test_a_flag_that_mean_and_variance_tell_is_drawn_as_it_is(share: float) -> N
         assert len(np.unique(np.round(found.draws[:, 0], 6))) == 2
 
 
-def _told(near: float, far: float, distance: float, *, found: bool = True) -> Tails | None:
-    """From sums of a column without a side, known to a hundredth, that may be a flag."""
+def _told(near: float, far: float, distance: float, *, found: bool = True, uncertain: float = 0.01) -> Tails | None:
+    """From sums of a column without a side, whose variance is known to a hundredth, that may be a flag."""
     answer = ROWS * np.array([[near / 2.5**2], [far / 5**2], [0.0]])
     flags = Flags(np.array([found]), np.array([distance]), np.array([1.0]))
-    return Winsorised(answer, ROWS, 0.0, np.array([0.01]), flags).tails(np.random.default_rng(0))
+    return Winsorised(answer, ROWS, 0.0, np.array([uncertain]), flags).tails(np.random.default_rng(0))
 
 
 def test_what_winsorising_speaks_against_is_no_flag() -> None:
@@ -161,6 +161,13 @@ def test_what_winsorising_speaks_against_is_no_flag() -> None:
     assert _told(1.0, 1.0, 1.5) is not None
     for none in (_told(0.9, 1.0, 1.5), _told(1.0, 0.9, 1.5), _told(1.0, 1.0, 1.5, found=False)):
         assert none is None or none.share < 1
+
+
+def test_what_noise_may_have_made_of_a_flag_does_not_speak_against_it() -> None:
+    for near, far in ((0.9, 1.0), (1.0, 0.9)):
+        found = _told(near, far, 1.5, uncertain=0.05)
+        assert found is not None
+        assert found.share == 1
 
 
 def test_rare_levels_are_what_winsorising_says_they_are() -> None:

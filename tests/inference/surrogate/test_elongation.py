@@ -5,15 +5,15 @@ import pytest
 from scipy.special import expit
 
 from app.inference.models.logistic import LogisticRegression
+from app.inference.surrogate.elongation import believed_weights, elongation
 from app.inference.surrogate.matrices import metric
-from app.inference.surrogate.stretch import believed_weights, stretch
 
 RNG = np.random.default_rng(7)
 ROWS = RNG.standard_normal((500, 5))
 
 
 def test_where_beliefs_agree_rows_are_as_long_as_they_are() -> None:
-    np.testing.assert_allclose(stretch(ROWS, np.eye(5)), 1.0)
+    np.testing.assert_allclose(elongation(ROWS, np.eye(5)), 1.0)
 
 
 @pytest.mark.parametrize("factor", [0.25, 4.0])
@@ -21,9 +21,9 @@ def test_what_is_believed_less_is_longer_by_the_root(factor: float) -> None:
     """Exactly along a direction of the belief, or where all of it is more or less."""
     turned = np.linalg.qr(RNG.standard_normal((5, 5)))[0]
     values = np.array([factor, 1.0, 1.0, 1.0, 1.0])
-    found = stretch(turned.T, (turned * values) @ turned.T)
+    found = elongation(turned.T, (turned * values) @ turned.T)
     np.testing.assert_allclose(found, 1 / np.sqrt(values))
-    np.testing.assert_allclose(stretch(ROWS, factor * np.eye(5)), 1 / np.sqrt(factor))
+    np.testing.assert_allclose(elongation(ROWS, factor * np.eye(5)), 1 / np.sqrt(factor))
 
 
 def test_directions_of_hardly_any_information_do_not_rule() -> None:
@@ -31,7 +31,7 @@ def test_directions_of_hardly_any_information_do_not_rule() -> None:
     row = np.array([[np.sqrt(0.99), 0.1, 0.0, 0.0, 0.0]])
     believed = np.diag([1.0, 1e-3, 1.0, 1.0, 1.0])
     assert np.sqrt(row @ np.linalg.inv(believed) @ row.T) > 3
-    assert 1 < stretch(row, believed)[0] < 1.03
+    assert 1 < elongation(row, believed)[0] < 1.03
 
 
 @pytest.mark.parametrize("factor", [0.1, 1.0, 10.0])

@@ -16,11 +16,11 @@ from app.inference.surrogate.matrices import Metric, symmetric
 _LEAST, _MOST = 0.02, 50.0
 """Times that the belief along a direction is believed to be the population's information at all."""
 _SHORT: Final = 1e-6
-"""A bound that all rows exceed, so that their weights say by how much."""
+"""A bound that rows exceed, so that their weights say by how much; those that do not count as that long."""
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def stretch(directions: Array64, believed: Array64) -> Array64:
+def elongation(directions: Array64, believed: Array64) -> Array64:
     """``(n,)``: how much longer rows are than ``directions`` ``(n, D)``, those in the own metric.
 
     ``believed`` ``(D, D)`` is the belief in it: the identity where they agree. A geometric mean over its eigenvalues,
@@ -39,5 +39,5 @@ def believed_weights(
     whole = model.scores(rows, theta) @ own.whitening.T.astype(np.float32)
     lengths = _SHORT / weights_of(model.bounded_scores(rows, theta, own.whitening, _SHORT), whole)
     directions = model.features(rows).astype(np.float64) @ own.whitening.T
-    longer = stretch(directions, own.whitening @ information @ own.whitening.T)
+    longer = elongation(directions, own.whitening @ information @ own.whitening.T)
     return np.minimum(1.0, clip / (lengths * longer))
