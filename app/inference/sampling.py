@@ -1,9 +1,10 @@
 """Poisson subsamples, all drawn before the first row is read.
 
-Each slot enters a subsample independently with probability q: draw ``n ~ Binomial(slots, q)``, then ``n`` slots
-uniformly without replacement. Where few slots are expected, draw the gaps between them instead: NumPy's binomial then
-cuts its tail ten standard deviations out, which no share of delta pays for. Subsamples do not depend on data, so their
-union can be gathered in one pass.
+Each slot enters a subsample independently with probability q. Up to a quarter of the slots are drawn by the gaps
+between them, which are geometric; of more, ``n ~ Binomial(slots, q)`` is drawn, then ``n`` slots uniformly without
+replacement, which takes longer. Where few slots are in or out it is gaps again: NumPy's binomial then cuts its tail ten
+standard deviations out, which no share of delta pays for. Subsamples do not depend on data, so their union can be
+gathered in one pass.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ _SPARSE_SHARE = 1 / 8
 _FULL_SHARE = 0.9
 _FEW = 30.0
 """Expected slots from which NumPy's binomial leaves inversion with its cut tail."""
+_BY_GAPS = 1 / 4
+"""Up to this rate there are so few gaps that they are drawn faster than slots without replacement."""
 _GAPS = 64
 _DENSE = 1 / 64
 """From this rate on, NumPy's choice takes memory for all slots, and so the slots are taken in pieces."""
@@ -42,7 +45,7 @@ def poisson_pieces(rng: np.random.Generator, slots: int, rate: float) -> Iterato
 def _drawn(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int64]:
     if rate >= 1:
         return np.arange(slots)
-    if min(rate, 1 - rate) * slots <= _FEW:
+    if rate <= _BY_GAPS or min(rate, 1 - rate) * slots <= _FEW:
         return _by_gaps(rng, slots, rate)
     count = int(rng.binomial(slots, rate))
     chosen = rng.choice(slots, size=count, replace=False, shuffle=False)
@@ -51,7 +54,7 @@ def _drawn(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int6
 
 
 def _by_gaps(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int64]:
-    """The same distribution from geometric gaps between the slots that are in."""
+    """From geometric gaps between the slots that are in."""
     runs, last, size = [], -1, int(1.1 * slots * rate) + _GAPS
     while last < slots:
         gaps = np.minimum(rng.geometric(rate, size=size), slots + 1)

@@ -164,7 +164,7 @@ class DpPsvi:
         potentials = centred(potentials)
         clip = _clip(potentials, setup.least_clip)
         residual = oracle.ask(PotentialSum(draws, clip, antithetic=len(draws) % 2 == 0)) / setup.sampling_rate
-        residual -= weights @ potentials
+        residual -= weights.astype(potentials.dtype) @ potentials
         by_weight, by_point, by_target = psvi_gradients(pull_back, weights, potentials, residual)
         u, point_moments = moved_points(state, by_point)
         log_weights, weight_moments = moved_weights(state, weights * by_weight)

@@ -62,7 +62,7 @@ def _confined(setup: Setup, u: Array64) -> Array64:
     """Points in a finite box, or within the declared bounds where the plan says so; may work in ``u``."""
     if setup.plan.parameters.get(WITHIN_BOUNDS.name, False):
         return project(setup.design, u)
-    return np.clip(u, -_MAX_COORDINATE, _MAX_COORDINATE, out=u)
+    return np.minimum(np.maximum(u, -_MAX_COORDINATE, out=u), _MAX_COORDINATE, out=u)
 
 
 def moved_targets(state: State, gradient: Array64 | None) -> tuple[Array64, Adam]:
