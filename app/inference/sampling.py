@@ -24,7 +24,7 @@ _BY_GAPS = 1 / 4
 """Up to this rate there are so few gaps that they are drawn faster than slots without replacement."""
 _GAPS = 64
 _DENSE = 1 / 64
-"""From this rate on, NumPy's choice takes memory for all slots, and so the slots are taken in pieces."""
+"""From this rate on, a subsample is a large part of the slots, and so these are taken in pieces."""
 _PIECE = 1 << 22
 
 

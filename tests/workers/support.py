@@ -15,6 +15,9 @@ from app.releases.models import Release
 from tests.factories.worker import House, MemoryRows
 from workers.assignments import Assignment
 
+_BEATS = 100
+"""Of a worker's heart that may come in between, at most."""
+
 TARGETS: Mapping[str, str | None] = {
     "logistic-regression": "sick",
     "probit-regression": "sick",
@@ -55,10 +58,13 @@ def raising(error: BaseException) -> Any:
 
 def lose_lease(house: House, job_id: str) -> None:
     """Let the lease run out, and the sweeper see it, even if a beat of its worker comes in between."""
-    while house.read(job_id).status == "running":
+    for _ in range(_BEATS):
         with house.database.write() as tx:
             repository.change(tx, job_id, lease_until=now() - timedelta(seconds=1))
         house.sweeper.sweep()
+        if house.read(job_id).status != "running":
+            return
+    raise AssertionError("a lease that has run out was not seen")
 
 
 def releases(house: House) -> list[Release]:
