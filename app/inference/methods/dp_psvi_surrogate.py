@@ -90,6 +90,7 @@ class DpPsviSurrogate:
             bearings=planning.allows_bearings(plan),
             room=planning.allows_room(plan),
             room_for_unseen=planning.allows_room_for_unseen(plan),
+            room_in_scores=planning.allows_room_in_scores(plan),
         )
         return State(setup, 0, 1.0, 1.0, nothing_known(setup), theta, problem.prior.precision(theta), theta)
 

@@ -44,20 +44,24 @@ class Informations:
     vectors: Array64
     shares: Array64
 
-    def kept(self, believed: Metric, nats: float) -> Kept | None:
-        """With as much restored as a score bears that has ``nats`` of noise in the metric ``believed``, or None."""
+    def kept(self, believed: Metric, asked: Metric, nats: float) -> Kept | None:
+        """With as much restored as a score bears that has ``nats`` of noise in the metric ``believed``, or None.
+
+        It is asked in the metric ``asked``, which may have more.
+        """
+        most = _MOST_GROWN * growth(asked.factor, believed)
         for floor in _FLOORS:
             shares = np.clip(self.shares, floor, 1.0)
             back = self.within.factor @ self.full @ (self.vectors / shares) @ self.vectors.T @ self.within.whitening
-            grown = growth(back, believed)
-            if nats * grown <= _MOST_NATS or (floor == LEAST and grown <= _MOST_GROWN):
+            grown = growth(back @ asked.factor, believed)
+            if nats * grown <= _MOST_NATS or (floor == LEAST and grown <= most):
                 return Kept(float(shares.mean()), back)
         return None
 
 
-def growth(back: Array64, believed: Metric) -> float:
-    """Times that noise alike in all directions of a metric is as large after ``back``, in variance and on average."""
-    return float(np.square(believed.whitening @ back @ believed.factor).sum()) / len(back)
+def growth(factor: Array64, believed: Metric) -> float:
+    """The variance of noise ``factor z`` ``(D,)`` with z of variance 1, in a metric and on average over directions."""
+    return float(np.square(believed.whitening @ factor).sum()) / len(factor)
 
 
 def informations(factors: Array64, weights: Array64, within: Metric, prior: Array64) -> Informations | None:

@@ -16,7 +16,7 @@ from app.inference.surrogate.beginning import information_of
 from app.inference.surrogate.bounds import information_noise, score_bound, score_noise
 from app.inference.surrogate.directions import LEAST, Kept, informations
 from app.inference.surrogate.elongation import believed_weights
-from app.inference.surrogate.matrices import metric, sound
+from app.inference.surrogate.matrices import Metric, metric, sound
 from app.inference.surrogate.state import State
 
 _ROWS = 1024
@@ -26,8 +26,8 @@ _OF_A_MATRIX, _LEAST_NOISE = 0.25, 0.005
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def efficiency(rng: np.random.Generator, state: State, turn: int) -> Kept:
-    """What bounded scores keep, between 0.6 and 1, or down to a tenth of single directions where columns have tails.
+def efficiency(rng: np.random.Generator, state: State, turn: int, asked: Metric) -> Kept:
+    """What bounded scores in the metric ``asked`` keep: of 0.6 to 1, of single directions 0.1 where columns have tails.
 
     In the population's own metric: where beliefs about rows and about the information part, all rows would seem longer
     or shorter than they are.
@@ -47,10 +47,10 @@ def efficiency(rng: np.random.Generator, state: State, turn: int) -> Kept:
     if tailed is None:
         return alike
     factors = np.sqrt(state.population.count / len(x)) * setup.model.information_factors(rows, theta)[:, 0]
-    weights = believed_weights(setup.model, rows, theta, within, state.information, clip=clip)
+    weights = believed_weights(setup.model, rows, theta, within, asked.information, clip=clip)
     said = informations(factors.astype(np.float64) @ within.whitening.T, weights, within, prior)
     noise = 0.5 * len(theta) * score_noise(setup.schedule, turn) ** 2
-    return alike if said is None else said.kept(metric(state.information), noise) or alike
+    return alike if said is None else said.kept(metric(state.information), asked, noise) or alike
 
 
 def steepness(state: State, turn: int) -> float:

@@ -78,6 +78,18 @@ class Population:
             rows = np.vstack([known, rows])
         return np.pad(rows, ((0, 0), (0, 1)), constant_values=1.0)
 
+    @property
+    def rarer_values(self) -> tuple[Array64, NDArray[np.bool_]]:
+        """``(n, p)`` design rows at columns' rarer values, all others at their means; and which are known, ``(n,)``.
+
+        The others are of columns that may have but two values, as far as noise tells.
+        """
+        if self.tails is None:
+            return np.zeros((0, len(self.mean))), np.zeros(0, dtype=np.bool_)
+        mean, deviation = self.mean[:-1], np.sqrt(np.maximum(self.covariance.diagonal()[:-1], 0))
+        rows, known = self.tails.rarer_values(mean, deviation, np.broadcast_to(self.least, mean.shape))
+        return np.pad(rows, ((0, 0), (0, 1)), constant_values=1.0), known
+
     def rows(self, rng: np.random.Generator, n: int) -> Array64:
         """``(n, p)`` normal design rows of exactly this mean and covariance; n is above p."""
         normal = rng.standard_normal((n, len(self.mean)))

@@ -47,22 +47,26 @@ def roomy(state: State, within: Metric, bound: float, noise: float) -> Roomy:
     information = np.maximum(curvature(rows @ state.theta), _LEAST_INFORMATION)
     affordable = (_MOST_NOISE_UNSEEN if unseen else _MOST_NOISE) / max(noise, _TINY)
     most = float(np.clip(affordable, 1.0, _MOST))
-    squared = _squared(np.sqrt(information)[:, None] * rows @ within.whitening.T, bound, most)
-    wider = np.asarray(np.linalg.cholesky(squared))
+    factors = np.sqrt(information)[:, None] * rows @ within.whitening.T
+    return widened(within, factors, np.maximum(bound, np.vecdot(factors, factors) / most))
+
+
+def widened(within: Metric, factors: Array64, goals: Array64) -> Roomy:
+    """A metric wider than ``within``, in which squared lengths of ``factors`` ``(n, D)`` are below ``goals`` ``(n,)``.
+
+    What one factor adds only shortens the others.
+    """
+    wider = np.asarray(np.linalg.cholesky(_squared(factors, goals)))
     narrower = np.asarray(scipy.linalg.solve_triangular(wider, within.whitening, lower=True))
     return Roomy(Metric(within.factor @ wider, narrower), wider)
 
 
-def _squared(factors: Array64, bound: float, most: float) -> Array64:
-    """``M`` ``(D, D)`` with ``f' M^-1 f <= bound`` for ``factors`` f, or ``|f|^2 / most`` if that is more.
-
-    At least the identity, and finite whatever the factors are: each adds ``most - 1`` to a direction at most. What one
-    adds only shortens the others.
-    """
+def _squared(factors: Array64, goals: Array64) -> Array64:
+    """``M`` ``(D, D)``, at least the identity, with ``f' M^-1 f <= goal`` for each factor f whose length is finite."""
     squared, inverse = np.eye(factors.shape[1]), np.eye(factors.shape[1])
-    for factor in factors:
+    for factor, goal in zip(factors, goals, strict=True):
         reached = inverse @ factor
-        length, goal = float(factor @ reached), max(bound, float(factor @ factor) / most)
+        length = float(factor @ reached)
         if goal < length < np.inf:
             more = 1 / goal - 1 / length
             squared += more * np.outer(factor, factor)

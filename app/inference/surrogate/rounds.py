@@ -17,6 +17,7 @@ from app.inference.surrogate.guard import asked
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.reach import believed, within_reach
 from app.inference.surrogate.room import roomy
+from app.inference.surrogate.room_in_scores import roomy_for_scores
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.state import State
 from app.inference.surrogate.toward import tested
@@ -63,13 +64,14 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     """The state after the round's score: moved to where all scores so far see the mode."""
     setup, schedule = state.setup, state.setup.schedule
     within = metric(state.information)
-    question = BoundedScoreSum(state.theta, within.whitening, score_bound(schedule))
+    roomier = roomy_for_scores(state, within, score_bound(schedule))
+    question = BoundedScoreSum(state.theta, roomier.whitening, score_bound(schedule))
     answer = asked(oracle, question, schedule, float(schedule.score_shares[turn]), question.clip)
-    kept = efficiency(rng, state, turn)
-    gradient = kept.back @ within.factor @ answer + setup.prior.gradient(state.theta)
-    grown = growth(kept.back, within)
+    kept = efficiency(rng, state, turn, roomier)
+    noise = kept.back @ roomier.factor
+    gradient = noise @ answer + setup.prior.gradient(state.theta)
+    grown = growth(noise, within)
     variance = score_noise(schedule, turn) ** 2 * grown + (1 / schedule.rate - 1) / kept.share
-    noise = kept.back @ within.factor
     shape = None if state.population.tails is None else noise @ noise.T / grown
     score = Score(state.theta, gradient, variance, state.information, kept.share, shape)
     return _moved(replace(state, scores=(*state.scores, score)), turn)

@@ -24,8 +24,8 @@ class Setup:
     from one linear predictor; ``bends``: whether it changes along it, so that a step may be too long to be believed.
     ``columnwise``: whether information is asked for single columns only, since whole matrices would drown in their
     noise. ``bearings``: whether rows that seem isotropic may be asked without slopes, ``room``: whether matrices may be
-    asked in a metric that is wider along rare levels, ``room_for_unseen``: along what may be some as well, as the plan
-    then says.
+    asked in a metric that is wider along rare levels, ``room_for_unseen``: along what may be some as well,
+    and ``room_in_scores``: whether scores may be in one that is wider along rarer values, as the plan then says.
     """
 
     model: Model
@@ -42,6 +42,7 @@ class Setup:
     bearings: bool = False
     room: bool = True
     room_for_unseen: bool = True
+    room_in_scores: bool = True
 
     @property
     def places(self) -> int:

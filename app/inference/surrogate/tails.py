@@ -29,7 +29,8 @@ class Tails:
     """Of k columns, ``(k,)`` each: ``share`` of their variance, ``distance`` in deviations, ``side`` from -1 to 1.
 
     ``draws`` ``(n, k)`` are uncorrelated, of mean 0 and variance 1, and have them. ``clear``: whether noise leaves no
-    column so open that it may be a level unseen.
+    column so open that it may be a level unseen. ``perhaps`` ``(k,)`` is the distance of the rarer value where columns
+    that count as amounts may have but two, for all that noise tells; else 0.
     """
 
     share: Array64
@@ -37,6 +38,7 @@ class Tails:
     side: Array64
     draws: Array64
     clear: bool
+    perhaps: Array64 | float = 0.0
 
     @property
     def levels(self) -> NDArray[np.bool_]:
@@ -61,6 +63,22 @@ class Tails:
                 step = side * (rooms[side] if len(sides) == 1 else min(reach, rooms[side]))
                 found.append(np.clip(mean + step * _following(covariance, deviation, int(column)), least, most))
         return np.array(found).reshape(-1, len(mean))
+
+    def rarer_values(self, mean: Array64, deviation: Array64, least: Array64) -> tuple[Array64, NDArray[np.bool_]]:
+        """A row ``(k,)`` for each that a column has, or may have, on each side that it may be on; and which are known.
+
+        All other columns are at their ``mean``, and none beyond ``least`` ``(k,)`` or 1.
+        """
+        perhaps = np.broadcast_to(self.perhaps, self.share.shape)
+        rows, known = [], []
+        for column in np.flatnonzero((self.share == 1) | (perhaps > 0)):
+            reach = (perhaps[column] or self.distance[column]) * deviation[column]
+            for side in (-1, 1) if abs(self.side[column]) <= ONE_SIDED else (int(np.sign(self.side[column])),):
+                row = mean.copy()
+                row[column] = np.clip(mean[column] + side * reach, least[column], 1.0)
+                rows.append(row)
+                known.append(not perhaps[column])
+        return np.array(rows).reshape(-1, len(mean)), np.array(known, dtype=np.bool_)
 
     def longest(self, deviation: Array64, change: float) -> Array64:
         """``(k,)`` by what a coefficient may move where only few rows have the column at all, which see ``change``."""

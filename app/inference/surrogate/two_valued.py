@@ -49,10 +49,14 @@ class Winsorisations(NamedTuple):
 
 
 class TwoValued(NamedTuple):
-    """Which columns are, ``(k,)``, and at which ``distance`` from the mean in deviations the rarer value is if so."""
+    """Which columns are, ``(k,)``, and at which ``distance`` from the mean in deviations the rarer value is if so.
+
+    ``possible``: which may be, by what noise leaves open, whatever amounts they look like as well.
+    """
 
     found: NDArray[np.bool_]
     distance: Array64
+    possible: NDArray[np.bool_]
 
 
 def two_valued(said: Winsorisations) -> TwoValued:
@@ -69,4 +73,5 @@ def two_valued(said: Winsorisations) -> TwoValued:
     amounts = apart(_LACKING * expected, USUAL * (1 - near) ** 2)
     values = apart(expected - mean, np.maximum(1 - said.far, 0))
     likely = (amounts > _LEAST_APART) & (values < np.clip(amounts / 2, *_MOST_APART))
-    return TwoValued(likely & (distance > LEAST) & (distance < FAR), distance)
+    possible = (values < _MOST_APART[0]) & (distance > NEAR)
+    return TwoValued(likely & (distance > LEAST) & (distance < FAR), distance, possible)

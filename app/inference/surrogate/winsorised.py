@@ -74,7 +74,8 @@ class Winsorised:
         if not np.any(told.share):
             return None
         clear = bool(np.all(self._hidden() <= _OPEN))
-        return Tails(*told, drawn(rng, *told), clear)
+        amounts, two = (told.share > 0) & (told.share < 1), two_valued(self._said)
+        return Tails(*told, drawn(rng, *told), clear, np.where(amounts & two.possible, two.distance, 0.0))
 
     @property
     def unseen(self) -> NDArray[np.bool_]:

@@ -14,8 +14,9 @@ from app.inference.rng import sampling_generator
 from app.inference.runner import run
 from app.inference.surrogate.bounds import score_bound
 from app.inference.surrogate.efficiency import efficiency, steepness
-from app.inference.surrogate.matrices import metric
+from app.inference.surrogate.matrices import Metric, metric
 from app.inference.surrogate.population import Population
+from app.inference.surrogate.room import widened
 from app.inference.surrogate.state import State
 from app.inference.surrogate.winsorised import Winsorised
 from benchmarks.cases import Case as BenchmarkCase
@@ -60,7 +61,9 @@ def test_it_is_that_of_rows_where_beliefs_are_right() -> None:
     assert steepness(state, LAST) == 1.0
     expected = _of_rows(state)
     assert 0.6 < expected < 0.97
-    assert efficiency(np.random.default_rng(1), state, LAST).share == pytest.approx(expected, rel=0.05)
+    assert efficiency(np.random.default_rng(1), state, LAST, metric(state.information)).share == pytest.approx(
+        expected, rel=0.05
+    )
 
 
 @pytest.mark.parametrize("factor", [0.3, 4.0, 8.0])
@@ -70,9 +73,9 @@ def test_where_columns_seem_wider_or_narrower_the_intercepts_information_tells(
     state = _state(_wider(factor))
     expected, rng = _of_rows(state), np.random.default_rng(1)
     assert (steepness(state, LAST) < 1) == (factor > 1)
-    told = efficiency(rng, state, LAST).share
+    told = efficiency(rng, state, LAST, metric(state.information)).share
     monkeypatch.setattr("app.inference.surrogate.efficiency.steepness", lambda state, turn: 1.0)
-    assert abs(told - expected) < 0.6 * abs(efficiency(rng, state, LAST).share - expected)
+    assert abs(told - expected) < 0.6 * abs(efficiency(rng, state, LAST, metric(state.information)).share - expected)
 
 
 def test_what_is_mostly_noise_tells_nothing() -> None:
@@ -108,10 +111,10 @@ def _with_rare_level(sigma: float) -> tuple[State, Array64]:
     return replace(start, population=population, theta=theta, information=information), rows
 
 
-def _least_kept(state: State, rows: Array64) -> float:
+def _least_kept(rows: Array64, state: State, asked: Metric) -> float:
     """Of all directions, by the rows themselves."""
     p = expit(rows @ state.theta)
-    lengths = np.linalg.norm(rows @ metric(state.information).whitening.T, axis=1)
+    lengths = np.linalg.norm(rows @ asked.whitening.T, axis=1)
     weight = np.minimum(1, score_bound(state.setup.schedule) / (np.maximum(p, 1 - p) * lengths))
     full, left = ((rows * (p * (1 - p) * each)[:, None]).T @ rows for each in (np.ones(len(p)), weight))
     return float(scipy.linalg.eigh(left, full, eigvals_only=True)[0])
@@ -119,7 +122,8 @@ def _least_kept(state: State, rows: Array64) -> float:
 
 def test_a_rare_level_keeps_less_than_all_others_do() -> None:
     state, rows = _with_rare_level(2.0)
-    expected, kept = _least_kept(state, rows), efficiency(np.random.default_rng(1), state, LAST)
+    asked = metric(state.information)
+    expected, kept = _least_kept(rows, state, asked), efficiency(np.random.default_rng(1), state, LAST, asked)
     grown = np.sort(np.linalg.eigvals(kept.back).real)
     assert 0.1 < expected < 0.3
     assert 1 / grown[-1] == pytest.approx(expected, rel=0.3)
@@ -133,9 +137,21 @@ def test_rows_of_a_level_are_as_long_as_what_is_believed_says(factor: float) -> 
     state, rows = _with_rare_level(0.5)
     scale = np.diag([np.sqrt(factor), *np.ones(5)])
     state = replace(state, information=scale @ state.information @ scale)
-    expected, kept = _least_kept(state, rows), efficiency(np.random.default_rng(1), state, LAST)
+    asked = metric(state.information)
+    expected, kept = _least_kept(rows, state, asked), efficiency(np.random.default_rng(1), state, LAST, asked)
     assert 0.05 < expected < 0.6
     assert 1 / np.linalg.eigvals(kept.back).real.max() == pytest.approx(expected, rel=0.15)
+
+
+def test_what_a_wider_metric_keeps_is_not_restored() -> None:
+    """Along a level whose rows are a third as long in it."""
+    state, rows = _with_rare_level(2.0)
+    believed = metric(state.information)
+    level = np.array([[1.0, 0.0, 0.0, 0.0, 0.0, 1.0]]) @ believed.whitening.T
+    asked = widened(believed, level, np.vecdot(level, level) / 9).metric
+    expected, kept = _least_kept(rows, state, asked), efficiency(np.random.default_rng(1), state, LAST, asked)
+    assert expected > 2 * _least_kept(rows, state, believed)
+    assert 1 / np.linalg.eigvals(kept.back).real.max() == pytest.approx(expected, rel=0.3)
 
 
 def test_noise_is_not_grown_beyond_what_it_may_cost() -> None:
@@ -147,7 +163,7 @@ def test_noise_is_not_grown_beyond_what_it_may_cost() -> None:
 
 def _most_grown(sigma: float, turn: int) -> float:
     state, _ = _with_rare_level(sigma)
-    back = efficiency(np.random.default_rng(1), state, turn).back
+    back = efficiency(np.random.default_rng(1), state, turn, metric(state.information)).back
     return float(np.max(np.linalg.eigvals(back).real))
 
 

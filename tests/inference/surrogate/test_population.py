@@ -80,3 +80,15 @@ def test_rows_of_unseen_levels_are_at_the_further_bound_and_else_at_the_mean() -
     tails = Tails(share, np.array([5.0, 9.9, 5.0]), share, np.zeros((1, 3)), clear=False)
     found = replace(law, unseen=unseen, tails=tails).level_rows
     np.testing.assert_allclose(found, [[0.3, 1, 0.4, 1], *rows])
+
+
+def test_rarer_values_have_an_intercept_and_no_tails_none() -> None:
+    law = Population(10.0, np.array([0.3, -0.9, 1.0]), np.diag([0.04, 0.01, 0.0]), least=np.array([0.0, -1.0]))
+    assert law.rarer_values[0].shape == (0, 3)
+    tails = Tails(np.array([1.0, 0.4]), np.array([3.0, 9.0]), np.array([-1.0, 1.0]), np.zeros((1, 2)), clear=True)
+    rows, known = replace(law, tails=tails).rarer_values
+    np.testing.assert_allclose(rows, [[0.0, -0.9, 1.0]])
+    assert known.all()
+    rows, known = replace(law, tails=replace(tails, perhaps=np.array([0.0, 4.0]))).rarer_values
+    np.testing.assert_allclose(rows, [[0.0, -0.9, 1.0], [0.3, -0.5, 1.0]])
+    np.testing.assert_array_equal(known, [True, False])

@@ -29,3 +29,16 @@ def test_what_follows_a_level_is_where_it_puts_it() -> None:
     covariance = np.outer([0.14, 0.14, -0.28], [0.14, 0.14, -0.28])
     rows = found.level_rows(np.array([0.02, 0.02, 0.96]), covariance, np.full(3, -1.0), np.ones(3))
     np.testing.assert_allclose(rows, [[1, 1, -1], [1, 1, -1]])
+
+
+def test_rarer_values_are_at_their_distance_on_each_side_that_they_may_be_on() -> None:
+    """Those that are known, and those that columns may have; amounts have none, and none is beyond a bound."""
+    share, side = np.array([1.0, 0.4, 1.0, 0.4, 0.0]), np.array([0.9, -0.8, 0.1, 1.0, 0.0])
+    perhaps = np.array([0.0, 3.0, 0.0, 0.0, 0.0])
+    found = Tails(share, np.array([7.0, 6.0, 4.0, 6.0, 5.0]), side, np.zeros((1, 5)), clear=True, perhaps=perhaps)
+    mean, deviation = np.array([0.9, 0.5, 0.0, 0.2, 0.1]), np.full(5, 0.1)
+    rows, known = found.rarer_values(mean, deviation, np.array([-1.0, 0.3, -1.0, -1.0, -1.0]))
+    expected = np.array([mean, mean, mean, mean])
+    expected[np.arange(4), [0, 1, 2, 2]] = [1.0, 0.3, -0.4, 0.4]
+    np.testing.assert_allclose(rows, expected)
+    np.testing.assert_array_equal(known, [True, False, True, True])

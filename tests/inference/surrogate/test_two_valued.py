@@ -110,3 +110,15 @@ def test_where_noise_hides_nothing_little_speaks_against_them() -> None:
     assert two_valued(said).found
     for times in (0.9, 1.1):
         assert not two_valued(said._replace(mean=times * said.mean)).found
+
+
+@pytest.mark.parametrize("distance", [2.8, 3.1, 4.0])
+@pytest.mark.parametrize("error", ERRORS[:-1])
+def test_two_values_stay_possible_at_any_noise(distance: float, error: float) -> None:
+    assert two_valued(_noised(_flags(1 / (1 + distance**2)), error)).possible.mean() > 0.6
+
+
+def test_amounts_may_be_two_values_only_where_noise_hides_what_they_are() -> None:
+    clear, noised = (two_valued(_noised(AMOUNTS["log-normal"], error)).possible.mean() for error in (0.001, 0.02))
+    assert clear == 0
+    assert noised > 0.5

@@ -1,0 +1,59 @@
+"""The metric that a score is asked in, where the prior pulls against labels that are nearly certain.
+
+What a bound takes from a score, it takes from rows and not from the prior. Along a level whose labels are nearly
+certain both balance: the prior pulls as much as all that few uncertain rows say, and the level's rows are so long that
+the bound takes most of it. What it took is restored by what is believed of such rows
+(:mod:`app.inference.surrogate.efficiency`), and where that is wrong by a share of it, the mode is by as large a share
+of the pull. So the metric is made wider along these rows: then the bound takes less, whatever is believed.
+
+With r the length of a row beside the bound, P the square of what the mode may be off there, and V the variance of
+noise, both in deviations of the posterior, a metric m times as wide costs ``m^2 V + P (1 - m / r)^2``, which is least
+at ``m = r P / (P + r^2 V)``. Where the prior pulls little, as along most columns, nothing changes.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from app.inference.protocol import Array64
+from app.inference.surrogate.directions import weights_of
+from app.inference.surrogate.matrices import Metric
+from app.inference.surrogate.room import widened
+from app.inference.surrogate.state import State
+
+_WRONG_OF_KNOWN, _WRONG = 0.2, 1.0
+"""What is restored for a row, relative, that may be wrong: of columns known to have two values, and of others."""
+_LONGER: Final = 1.5
+"""Times that rows may be as long as those at the rarer value, since that is noised and other columns vary."""
+_MOST: Final = 1e3
+"""Times that a direction becomes wider, however little noise there is."""
+_SHORT: Final = 1e-6
+"""A bound that rows exceed, so that their weights say by how much."""
+_TINY = 1e-30
+
+
+def roomy_for_scores(state: State, within: Metric, bound: float) -> Metric:
+    """``within``, or one as much wider along columns' rarer values as that is worth, for scores of that ``bound``."""
+    setup = state.setup
+    if not setup.room_in_scores or setup.curvature is None:
+        return within
+    rows, known = state.population.rarer_values
+    factors = _factors(state, rows, within)
+    squared = np.maximum(np.vecdot(factors, factors), _TINY)
+    along = factors @ within.whitening @ setup.prior.gradient(state.theta)
+    wrong = np.square(np.where(known, _WRONG_OF_KNOWN, _WRONG) * along) / squared
+    longer = _LONGER**2 * squared
+    noise = longer * setup.schedule.effective_sigma**2
+    wider = np.sqrt(longer) / bound * wrong / np.maximum(wrong + noise, _TINY)
+    wider = np.clip(np.nan_to_num(wider, nan=1.0), 1.0, _MOST)
+    return widened(within, factors, squared / np.square(wider)).metric if np.any(wider > 1) else within
+
+
+def _factors(state: State, rows: Array64, within: Metric) -> Array64:
+    """The longest score ``(n, D)`` that each of ``rows`` may have, whatever its label."""
+    model, theta = state.setup.model, state.theta
+    folded = model.fold(rows, np.zeros(len(rows))).astype(np.float32)
+    whole = model.scores(folded, theta) @ within.whitening.T.astype(np.float32)
+    lengths = _SHORT / weights_of(model.bounded_scores(folded, theta, within.whitening, _SHORT), whole)
+    found = rows @ within.whitening.T
+    return np.asarray(found * (lengths / np.maximum(np.linalg.norm(found, axis=1), _TINY))[:, None])

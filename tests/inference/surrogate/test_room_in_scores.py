@@ -1,0 +1,130 @@
+"""The metric of scores where the prior pulls against labels that are nearly certain."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import MechanismPlan
+from app.inference.rng import sampling_generator
+from app.inference.runner import run
+from app.inference.surrogate.matrices import Metric, metric
+from app.inference.surrogate.population import Population
+from app.inference.surrogate.room_in_scores import roomy_for_scores
+from app.inference.surrogate.state import State
+from app.inference.surrogate.tails import Tails
+from benchmarks.cases import Case as BenchmarkCase
+from benchmarks.cases import logistic
+from benchmarks.designs import Rows
+from benchmarks.measures import divergence, posterior
+from benchmarks.runs import Job, plan_of
+from tests.inference.surrogate.tables import Case, Drawn, ended
+
+SHARE, COUNT, BOUND = 0.05, 50_000.0, 0.01
+DISTANCE = np.sqrt(1 / SHARE - 1)
+TAILS = Tails(np.array([1.0, 0.0]), np.array([DISTANCE, 5.0]), np.array([1.0, 0.0]), np.zeros((1, 2)), clear=True)
+MEAN, COVARIANCE = np.array([SHARE, 0.2, 1.0]), np.diag([SHARE * (1 - SHARE), 0.3, 0.0])
+FLAG = np.array([1.0, 0.2, 1.0])
+THETA = np.array([-5.0, 0.0, 0.0])
+
+
+@pytest.fixture(scope="module")
+def state() -> State:
+    """A flag whose labels are nearly all zero: what its rows tell is about what the prior says against it."""
+    found = ended(Case(features=2), 20.0)
+    population = Population(COUNT, MEAN, COVARIANCE, TAILS, least=np.array([0.0, -1.0]))
+    p = expit(FLAG @ THETA)
+    information = 0.25 * COUNT * (population.second_moments - SHARE * np.outer(FLAG, FLAG))
+    information += COUNT * SHARE * p * (1 - p) * np.outer(FLAG, FLAG) + np.eye(3)
+    return replace(found, population=population, theta=THETA, information=information)
+
+
+def _at_noise(state: State, sigma: float) -> State:
+    return replace(state, setup=replace(state.setup, schedule=replace(state.setup.schedule, sigma=sigma)))
+
+
+def _length(state: State, within: Metric) -> float:
+    """Of the longest score of a row of the flag."""
+    return float((1 - expit(FLAG @ state.theta)) * np.linalg.norm(within.whitening @ FLAG))
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 20.0])
+def test_it_is_as_wide_as_costs_least(state: State, known: bool, sigma: float) -> None:
+    """Of all widths: their noise, and the pull that what is restored is wrong by, of rows half as long again."""
+    if not known:
+        tails = replace(TAILS, share=np.array([0.4, 0.0]), perhaps=np.array([DISTANCE, 0.0]))
+        state = replace(state, population=replace(state.population, tails=tails))
+    within, widths = metric(state.information), np.geomspace(1, 100, 20_001)
+    along = within.whitening @ FLAG
+    pull = float(along @ within.whitening @ -state.theta) / np.linalg.norm(along)  # the prior is standard normal
+    wrong = ((0.2 if known else 1.0) * pull) ** 2
+    lost = np.maximum(1 - widths / (1.5 * _length(state, within) / BOUND), 0)
+    best = widths[np.argmin(widths**2 * (sigma * BOUND) ** 2 + wrong * lost**2)]
+    found = roomy_for_scores(_at_noise(state, sigma), within, BOUND)
+    assert _length(state, within) / _length(state, found) == pytest.approx(best, rel=2e-3)
+    assert best > 1 or sigma == 20.0
+
+
+def test_no_other_direction_is_wider(state: State) -> None:
+    within = metric(state.information)
+    found = roomy_for_scores(_at_noise(state, 0.1), within, BOUND)
+    widths = np.linalg.svd(within.whitening @ found.factor, compute_uv=False)
+    assert widths[0] > 2
+    np.testing.assert_allclose(widths[1:], 1, atol=1e-9)
+    np.testing.assert_allclose(found.whitening @ found.factor, np.eye(3), atol=1e-9)
+
+
+def test_where_nothing_pulls_nothing_changes(state: State) -> None:
+    within = metric(state.information)
+    found = roomy_for_scores(_at_noise(replace(state, theta=np.zeros(3)), 0.1), within, BOUND)
+    np.testing.assert_allclose(found.factor, within.factor, rtol=1e-12)
+
+
+def test_rows_without_rarer_values_have_the_metric_of_the_belief(state: State) -> None:
+    within = metric(state.information)
+    without = replace(state, population=replace(state.population, tails=None))
+    assert roomy_for_scores(without, within, BOUND) is within
+
+
+@pytest.mark.parametrize("theta", [0.0, 1e-300, 1e9, -1e9])
+@pytest.mark.parametrize("deviation", [0.0, 1e-160, 1e154])
+@pytest.mark.parametrize("bound", [1e-9, 1e9])
+def test_w14_whatever_is_believed_there_is_a_metric(state: State, theta: float, deviation: float, bound: float) -> None:
+    population = replace(state.population, covariance=np.diag([deviation**2, 0.3, 0.0]))
+    hostile = replace(state, population=population, theta=np.full(3, theta))
+    with np.errstate(all="ignore"):
+        found = roomy_for_scores(hostile, metric(state.information), bound)
+    assert np.all(np.isfinite(found.factor))
+    assert np.all(np.isfinite(found.whitening))
+
+
+def _nats(case: BenchmarkCase, plan: MechanismPlan) -> float:
+    """The median of three runs."""
+    assert case.exact is not None
+    found = list[float]()
+    for seed in range(3):
+        oracle = ClippedGaussianOracle(
+            case.problem.model, plan, case.facts, case.source, noise=Drawn(seed), sampling=sampling_generator()
+        )
+        points = run(plan, case.facts, oracle, np.random.default_rng(seed), lambda _: None)
+        found.append(divergence(posterior(case, points), case.exact))
+    return float(np.median(found))
+
+
+def test_it_wins_what_it_is_for() -> None:
+    """One of nine levels in bounds five times as wide, whose labels are all zero, and which looks like amounts.
+
+    Plans that do not state it are carried out without.
+    """
+    rng, n = np.random.default_rng(8), 100_000
+    level = rng.choice(10, n, p=[0.19, 0.095, 0.17, 0.15, 0.11, 0.08, 0.07, 0.06, 0.045, 0.03])
+    x = np.column_stack([0.2 * np.eye(10)[level][:, 1:], rng.uniform(-0.2, 0.2, (n, 2))])
+    y = (rng.random(n) < expit(5 * x[:, -1])) * (level != 1)
+    case = logistic("a level", Rows(x, y.astype(np.float64)), bound=1.0)
+    plan = plan_of(Job(case, "dp-psvi-surrogate", 40, 0, epsilon=0.2))
+    before = replace(plan, clipping=plan.clipping.replace("wider along rarer values", "as ever"))
+    assert before.clipping != plan.clipping
+    assert _nats(case, plan) < 0.7 * _nats(case, before)
