@@ -10,6 +10,9 @@ from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import MechanismPlan
 from app.inference.rng import sampling_generator
 from app.inference.runner import run
+from app.inference.surrogate import rounds
+from app.inference.surrogate.directions import Kept
+from app.inference.surrogate.efficiency import efficiency
 from app.inference.surrogate.matrices import Metric, metric
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.room_in_scores import roomy_for_scores
@@ -20,7 +23,7 @@ from benchmarks.cases import logistic
 from benchmarks.designs import Rows
 from benchmarks.measures import divergence, posterior
 from benchmarks.runs import Job, plan_of
-from tests.inference.surrogate.tables import Case, Drawn, ended
+from tests.inference.surrogate.tables import Case, Drawn, after, ended
 
 SHARE, COUNT, BOUND = 0.05, 50_000.0, 0.01
 DISTANCE = np.sqrt(1 / SHARE - 1)
@@ -99,6 +102,29 @@ def test_w14_whatever_is_believed_there_is_a_metric(state: State, theta: float, 
         found = roomy_for_scores(hostile, metric(state.information), bound)
     assert np.all(np.isfinite(found.factor))
     assert np.all(np.isfinite(found.whitening))
+
+
+def test_what_is_kept_and_what_noise_costs_are_judged_in_the_metric_of_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One four times as wide in every direction has sixteen times the noise."""
+    case = Case(features=2, rows=20_000, slots=20_000)
+    plan, kept = case.plan(5.0), list[Metric]()
+
+    def seen(rng: np.random.Generator, state: State, turn: int, asked: Metric) -> Kept:
+        kept.append(asked)
+        return efficiency(rng, state, turn, asked)
+
+    def wider(state: State, within: Metric, bound: float) -> Metric:
+        return Metric(4 * within.factor, within.whitening / 4)
+
+    monkeypatch.setattr(rounds, "efficiency", seen)
+    first = 1 + [query.kind for query in plan.queries].index("bounded_score_sum")
+    plain = after(case, plan, first)
+    monkeypatch.setattr(rounds, "roomy_for_scores", wider)
+    wide = after(case, plan, first)
+    np.testing.assert_allclose(kept[1].factor, 4 * kept[0].factor)
+    assert wide.scores[-1].variance == pytest.approx(16 * plain.scores[-1].variance)
 
 
 def _nats(case: BenchmarkCase, plan: MechanismPlan) -> float:

@@ -178,3 +178,23 @@ def test_rare_levels_are_what_winsorising_says_they_are() -> None:
     assert plain is not None
     assert flagged.levels.all()
     assert flagged.distance == pytest.approx(plain.distance, rel=1e-3)
+
+
+def test_amounts_may_have_two_values_where_noise_hides_that_they_have_not() -> None:
+    """At the distance of the rarer one; a column that is known to have two is no amount."""
+    amounts = np.exp(RNG.normal(size=(ROWS, 1)))
+    clear, hidden = _found(amounts), Winsorised(_sums(_flags(0.1)), ROWS, 0.005 * ROWS, np.full(1, 0.02))
+    assert clear is not None
+    np.testing.assert_array_equal(clear.perhaps, [0])
+    told = hidden.tails(np.random.default_rng(0))
+    assert told is not None
+    assert told.share < 1
+    assert told.perhaps == pytest.approx(3, abs=0.3)
+    known = _found(_flags(0.06))
+    assert known is not None
+    assert known.share == 1
+    np.testing.assert_array_equal(known.perhaps, [0])
+
+
+def _sums(x: Array64) -> Array64:
+    return tail_sums((x - x.mean(axis=0)) / x.std(axis=0))
