@@ -15,7 +15,7 @@ import numpy as np
 from app.inference.surrogate.beginning import information_of
 from app.inference.surrogate.bounds import information_noise, score_bound, score_noise
 from app.inference.surrogate.directions import LEAST, Kept, informations
-from app.inference.surrogate.elongation import believed_weights
+from app.inference.surrogate.elongation import believed_lengths, shortening
 from app.inference.surrogate.matrices import Metric, metric, sound
 from app.inference.surrogate.state import State
 
@@ -29,8 +29,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 def efficiency(rng: np.random.Generator, state: State, turn: int, asked: Metric) -> Kept:
     """What bounded scores in the metric ``asked`` keep: of 0.6 to 1, of single directions 0.1 where columns have tails.
 
-    In the population's own metric: where beliefs about rows and about the information part, all rows would seem longer
-    or shorter than they are.
+    All directions together in the population's own metric, without the room that ``asked`` may have: where beliefs
+    about rows and about the information part, all rows would seem longer or shorter than they are.
     """
     setup, theta, tailed = state.setup, steepness(state, turn) * state.theta, state.population.tailed_rows
     clip = score_bound(setup.schedule)
@@ -47,10 +47,12 @@ def efficiency(rng: np.random.Generator, state: State, turn: int, asked: Metric)
     if tailed is None:
         return alike
     factors = np.sqrt(state.population.count / len(x)) * setup.model.information_factors(rows, theta)[:, 0]
-    weights = believed_weights(setup.model, rows, theta, within, asked.information, clip=clip)
+    believed = metric(state.information)
+    lengths = believed_lengths(setup.model, rows, theta, within, believed) * shortening(x, believed, asked)
+    weights = np.minimum(1.0, clip / np.maximum(lengths, _TINY))
     said = informations(factors.astype(np.float64) @ within.whitening.T, weights, within, prior)
     noise = 0.5 * len(theta) * score_noise(setup.schedule, turn) ** 2
-    return alike if said is None else said.kept(metric(state.information), asked, noise) or alike
+    return alike if said is None else said.kept(believed, asked, noise) or alike
 
 
 def steepness(state: State, turn: int) -> float:

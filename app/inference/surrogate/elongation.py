@@ -1,8 +1,9 @@
 """How long drawn rows are in the metric that is asked in, where beliefs about rows and about the information part.
 
-In the population's own metric rows are as long as they are on average, whatever columns' scales are off by. But along a
-level whose labels are nearly certain its information is a mean over the few rows whose labels are not, and off by any
-factor; there the belief is what matrices know, and how long the level's rows are in the question's metric follows.
+In the population's own metric rows are as long as they are on average, whatever columns' scales are off by. But along
+a level whose labels are nearly certain its information is a mean over the few rows whose labels are not, and off by
+any factor; there the belief is what matrices know, and how long the level's rows are in its metric follows. Where a
+question is asked in a wider one, by how much is known exactly.
 """
 
 from typing import Final
@@ -32,12 +33,15 @@ def elongation(directions: Array64, believed: Array64) -> Array64:
     return np.asarray(np.exp(-0.5 * (parts @ np.log(np.clip(values, _LEAST, _MOST)))))
 
 
-def believed_weights(
-    model: Model, rows: Array32, theta: Array64, own: Metric, information: Array64, *, clip: float
-) -> Array64:
-    """``(n,)``: those that bounded scores of ``rows`` have in the metric of ``information`` ``(D, D)``."""
+def believed_lengths(model: Model, rows: Array32, theta: Array64, own: Metric, believed: Metric) -> Array64:
+    """``(n,)``: how long scores of ``rows`` may be in the metric ``believed``, whatever their targets are."""
     whole = model.scores(rows, theta) @ own.whitening.T.astype(np.float32)
     lengths = _SHORT / weights_of(model.bounded_scores(rows, theta, own.whitening, _SHORT), whole)
-    directions = model.features(rows).astype(np.float64) @ own.whitening.T
-    longer = elongation(directions, own.whitening @ information @ own.whitening.T)
-    return np.minimum(1.0, clip / (lengths * longer))
+    directions, information = model.features(rows).astype(np.float64), believed.factor @ believed.factor.T
+    return lengths * elongation(directions @ own.whitening.T, own.whitening @ information @ own.whitening.T)
+
+
+def shortening(directions: Array64, believed: Metric, asked: Metric) -> Array64:
+    """``(n,)``: how long rows of ``directions`` ``(n, D)`` are in the metric ``asked`` beside that of the belief."""
+    before, after = (np.linalg.norm(directions @ each.whitening.T, axis=1) for each in (believed, asked))
+    return np.asarray(np.maximum(after, _TINY) / np.maximum(before, _TINY))

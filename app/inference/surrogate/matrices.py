@@ -19,11 +19,6 @@ class Metric:
     factor: Array64
     whitening: Array64
 
-    @property
-    def information(self) -> Array64:
-        """``L L'``, ``(D, D)``."""
-        return np.asarray(self.factor @ self.factor.T)
-
 
 def metric(information: Array64) -> Metric:
     """In which ``information`` ``(D, D)`` is the identity."""

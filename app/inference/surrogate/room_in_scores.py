@@ -7,8 +7,9 @@ the bound takes most of it. What it took is restored by what is believed of such
 of the pull. So the metric is made wider along these rows: then the bound takes less, whatever is believed.
 
 With r the length of a row beside the bound, P the square of what the mode may be off there, and V the variance of
-noise, both in deviations of the posterior, a metric m times as wide costs ``m^2 V + P (1 - m / r)^2``, which is least
-at ``m = r P / (P + r^2 V)``. Where the prior pulls little, as along most columns, nothing changes.
+noise were scores all that is asked, both in deviations of the posterior, a metric m times as wide costs
+``m^2 V + P (1 - m / r)^2``, least at ``m = r P / (P + r^2 V)``. Where the prior pulls little, as along most columns,
+nothing changes.
 """
 
 from typing import Final

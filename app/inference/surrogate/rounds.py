@@ -71,8 +71,10 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     noise = kept.back @ roomier.factor
     gradient = noise @ answer + setup.prior.gradient(state.theta)
     grown = growth(noise, within)
-    variance = score_noise(schedule, turn) ** 2 * grown + (1 / schedule.rate - 1) / kept.share
-    shape = None if state.population.tails is None else noise @ noise.T / grown
+    added, sampled = score_noise(schedule, turn) ** 2, (1 / schedule.rate - 1) / kept.share
+    variance = added * grown + sampled
+    shaped = (added * noise @ noise.T + sampled * state.information) / variance
+    shape = None if state.population.tails is None else shaped
     score = Score(state.theta, gradient, variance, state.information, kept.share, shape)
     return _moved(replace(state, scores=(*state.scores, score)), turn)
 

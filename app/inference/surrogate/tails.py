@@ -67,7 +67,7 @@ class Tails:
     def rarer_values(self, mean: Array64, deviation: Array64, least: Array64) -> tuple[Array64, NDArray[np.bool_]]:
         """A row ``(k,)`` for each that a column has, or may have, on each side that it may be on; and which are known.
 
-        All other columns are at their ``mean``, and none beyond ``least`` ``(k,)`` or 1.
+        That column is at ``least`` ``(k,)`` or 1 at most, and all others at their ``mean``.
         """
         perhaps = np.broadcast_to(self.perhaps, self.share.shape)
         rows, known = [], []

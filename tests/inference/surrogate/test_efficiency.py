@@ -143,15 +143,16 @@ def test_rows_of_a_level_are_as_long_as_what_is_believed_says(factor: float) -> 
     assert 1 / np.linalg.eigvals(kept.back).real.max() == pytest.approx(expected, rel=0.15)
 
 
-def test_what_a_wider_metric_keeps_is_not_restored() -> None:
-    """Along a level whose rows are a third as long in it."""
+@pytest.mark.parametrize("times", [3, 15, 40])
+def test_what_a_wider_metric_keeps_is_not_restored(times: float) -> None:
+    """Along a level whose rows are so many times shorter in it."""
     state, rows = _with_rare_level(2.0)
     believed = metric(state.information)
     level = np.array([[1.0, 0.0, 0.0, 0.0, 0.0, 1.0]]) @ believed.whitening.T
-    asked = widened(believed, level, np.vecdot(level, level) / 9).metric
+    asked = widened(believed, level, np.vecdot(level, level) / times**2).metric
     expected, kept = _least_kept(rows, state, asked), efficiency(np.random.default_rng(1), state, LAST, asked)
     assert expected > 2 * _least_kept(rows, state, believed)
-    assert 1 / np.linalg.eigvals(kept.back).real.max() == pytest.approx(expected, rel=0.3)
+    assert 1 / np.linalg.eigvals(kept.back).real.max() == pytest.approx(expected, rel=0.3 if times == 3 else 0.05)
 
 
 def test_noise_is_not_grown_beyond_what_it_may_cost() -> None:

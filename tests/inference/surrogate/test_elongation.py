@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from app.inference.models.logistic import LogisticRegression
-from app.inference.surrogate.elongation import believed_weights, elongation
+from app.inference.surrogate.elongation import believed_lengths, elongation, shortening
 from app.inference.surrogate.matrices import metric
 
 RNG = np.random.default_rng(7)
@@ -35,15 +35,20 @@ def test_directions_of_hardly_any_information_do_not_rule() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("clip", [0.05, 0.2, 5.0])
-def test_weights_are_those_of_the_metric_that_is_asked_in(factor: float, clip: float) -> None:
-    """``min(1, C / (max(p, 1 - p) n))`` with the length there, a second derivation; zero rows weigh one."""
+def test_lengths_are_those_of_the_metric_of_the_belief(factor: float) -> None:
+    """``max(p, 1 - p) n`` with the length there, a second derivation."""
     theta = np.array([1.0, -0.5, 0.2, 0.0, 0.3])
-    rows = np.vstack([ROWS, np.zeros(5)])
-    chance = expit(rows @ theta)
-    information = factor * (rows * (chance * (1 - chance))[:, None]).T @ rows
-    own = metric(information / factor)
-    lengths = np.linalg.norm(rows @ metric(information).whitening.T, axis=1)
-    expected = np.minimum(1, clip / np.maximum(np.maximum(chance, 1 - chance) * lengths, 1e-30))
-    found = believed_weights(LogisticRegression(5), rows.astype(np.float32), theta, own, information, clip=clip)
+    chance = expit(ROWS @ theta)
+    information = factor * (ROWS * (chance * (1 - chance))[:, None]).T @ ROWS
+    own, believed = metric(information / factor), metric(information)
+    expected = np.maximum(chance, 1 - chance) * np.linalg.norm(ROWS @ believed.whitening.T, axis=1)
+    found = believed_lengths(LogisticRegression(5), ROWS.astype(np.float32), theta, own, believed)
     np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+def test_a_wider_metric_shortens_rows_by_what_it_is_wider_along_them() -> None:
+    believed = metric(np.diag([1.0, 4.0]))
+    asked = metric(np.diag([1.0, 4.0 * 400]))
+    found = shortening(np.array([[1.0, 0.0], [0.0, 3.0], [0.0, 0.0], [3.0, 8.0]]), believed, asked)
+    np.testing.assert_allclose(found, [1, 1 / 20, 1, np.sqrt(9 + 0.04) / 5])
+    np.testing.assert_array_equal(shortening(np.ones((2, 2)), believed, believed), [1, 1])

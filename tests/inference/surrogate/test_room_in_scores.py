@@ -95,8 +95,12 @@ def test_rows_without_rarer_values_have_the_metric_of_the_belief(state: State) -
 @pytest.mark.parametrize("theta", [0.0, 1e-300, 1e9, -1e9])
 @pytest.mark.parametrize("deviation", [0.0, 1e-160, 1e154])
 @pytest.mark.parametrize("bound", [1e-9, 1e9])
-def test_w14_whatever_is_believed_there_is_a_metric(state: State, theta: float, deviation: float, bound: float) -> None:
-    population = replace(state.population, covariance=np.diag([deviation**2, 0.3, 0.0]))
+@pytest.mark.parametrize("mean", [0.2, np.nan, np.inf, 1e154, 1e200])
+def test_w14_whatever_is_believed_there_is_a_metric(
+    state: State, theta: float, deviation: float, bound: float, mean: float
+) -> None:
+    means = np.array([SHARE, mean, 1.0])
+    population = replace(state.population, mean=means, covariance=np.diag([deviation**2, 0.3, 0.0]))
     hostile = replace(state, population=population, theta=np.full(3, theta))
     with np.errstate(all="ignore"):
         found = roomy_for_scores(hostile, metric(state.information), bound)
@@ -107,9 +111,9 @@ def test_w14_whatever_is_believed_there_is_a_metric(state: State, theta: float, 
 def test_what_is_kept_and_what_noise_costs_are_judged_in_the_metric_of_the_question(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One four times as wide in every direction has sixteen times the noise."""
-    case = Case(features=2, rows=20_000, slots=20_000)
-    plan, kept = case.plan(5.0), list[Metric]()
+    """One that is four times as wide in every direction keeps all of every row, and has sixteen times the noise."""
+    case = Case(design="rare", features=4, rows=50_000, slots=50_000)
+    plan, kept = case.plan(0.01), list[Metric]()
 
     def seen(rng: np.random.Generator, state: State, turn: int, asked: Metric) -> Kept:
         kept.append(asked)
@@ -122,9 +126,16 @@ def test_what_is_kept_and_what_noise_costs_are_judged_in_the_metric_of_the_quest
     first = 1 + [query.kind for query in plan.queries].index("bounded_score_sum")
     plain = after(case, plan, first)
     monkeypatch.setattr(rounds, "roomy_for_scores", wider)
-    wide = after(case, plan, first)
+    wide, size = after(case, plan, first), case.problem.model.dimension
     np.testing.assert_allclose(kept[1].factor, 4 * kept[0].factor)
-    assert wide.scores[-1].variance == pytest.approx(16 * plain.scores[-1].variance)
+    assert wide.population.tails is not None
+    x, y, _ = case.problem.design.encode(case.table().gather(np.arange(case.slots)))
+    score = wide.scores[-1]
+    np.testing.assert_allclose(score.gradient, x.astype(float).T @ (y - 0.5), rtol=1e-3, atol=0.1)
+    assert score.variance >= 16 * plain.scores[-1].variance * 0.6**2
+    assert score.shape is not None
+    assert np.trace(np.linalg.solve(score.information, score.shape)) == pytest.approx(size)
+    np.testing.assert_allclose(score.shape, score.information, rtol=1e-6, atol=1e-6 * np.max(score.information))
 
 
 def _nats(case: BenchmarkCase, plan: MechanismPlan) -> float:

@@ -113,8 +113,8 @@ def test_where_noise_hides_nothing_little_speaks_against_them() -> None:
 
 
 @pytest.mark.parametrize("distance", [2.8, 3.1, 4.0])
-@pytest.mark.parametrize("error", ERRORS[:-1])
-def test_two_values_stay_possible_at_any_noise(distance: float, error: float) -> None:
+@pytest.mark.parametrize("error", ERRORS)
+def test_two_values_mostly_stay_possible(distance: float, error: float) -> None:
     assert two_valued(_noised(_flags(1 / (1 + distance**2)), error)).possible.mean() > 0.6
 
 
