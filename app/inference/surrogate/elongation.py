@@ -33,10 +33,15 @@ def elongation(directions: Array64, believed: Array64) -> Array64:
     return np.asarray(np.exp(-0.5 * (parts @ np.log(np.clip(values, _LEAST, _MOST)))))
 
 
+def longest(model: Model, rows: Array32, theta: Array64, within: Metric) -> Array64:
+    """``(n,)``: how long scores of ``rows`` may be in a metric, whatever their targets are."""
+    whole = model.scores(rows, theta) @ within.whitening.T.astype(np.float32)
+    return np.asarray(_SHORT / weights_of(model.bounded_scores(rows, theta, within.whitening, _SHORT), whole))
+
+
 def believed_lengths(model: Model, rows: Array32, theta: Array64, own: Metric, believed: Metric) -> Array64:
-    """``(n,)``: how long scores of ``rows`` may be in the metric ``believed``, whatever their targets are."""
-    whole = model.scores(rows, theta) @ own.whitening.T.astype(np.float32)
-    lengths = _SHORT / weights_of(model.bounded_scores(rows, theta, own.whitening, _SHORT), whole)
+    """``(n,)``: :func:`longest` in the metric ``believed``, of a population's drawn rows, whose metric is ``own``."""
+    lengths = longest(model, rows, theta, own)
     directions, information = model.features(rows).astype(np.float64), believed.factor @ believed.factor.T
     return lengths * elongation(directions @ own.whitening.T, own.whitening @ information @ own.whitening.T)
 

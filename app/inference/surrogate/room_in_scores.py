@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from app.inference.protocol import Array64
-from app.inference.surrogate.directions import weights_of
+from app.inference.surrogate.elongation import longest
 from app.inference.surrogate.matrices import Metric
 from app.inference.surrogate.room import widened
 from app.inference.surrogate.state import State
@@ -28,8 +28,6 @@ _LONGER: Final = 1.5
 """Times that rows may be as long as those at the rarer value, since that is noised and other columns vary."""
 _MOST: Final = 1e3
 """Times that a direction becomes wider, however little noise there is."""
-_SHORT: Final = 1e-6
-"""A bound that rows exceed, so that their weights say by how much."""
 _TINY = 1e-30
 
 
@@ -54,7 +52,7 @@ def _factors(state: State, rows: Array64, within: Metric) -> Array64:
     """The longest score ``(n, D)`` that each of ``rows`` may have, whatever its label."""
     model, theta = state.setup.model, state.theta
     folded = model.fold(rows, np.zeros(len(rows))).astype(np.float32)
-    whole = model.scores(folded, theta) @ within.whitening.T.astype(np.float32)
-    lengths = _SHORT / weights_of(model.bounded_scores(folded, theta, within.whitening, _SHORT), whole)
     found = rows @ within.whitening.T
-    return np.asarray(found * (lengths / np.maximum(np.linalg.norm(found, axis=1), _TINY))[:, None])
+    return np.asarray(
+        found * (longest(model, folded, theta, within) / np.maximum(np.linalg.norm(found, axis=1), _TINY))[:, None]
+    )
