@@ -22,6 +22,7 @@ from app.inference.surrogate.winsorised import clip_of_tails
 _ROOM = "that of matrices wider along known rare levels"
 _ROOM_FOR_UNSEEN = f"{_ROOM} and where noise may hide one"
 _ROOM_IN_SCORES = "that of scores wider along rarer values that the prior pulls at"
+_ROOM_FOR_DISPUTED = f"{_ROOM_IN_SCORES}, of columns too that matrices know far less of than rows seem to tell"
 _WITHOUT_SLOPES = "; scores of rows that seem isotropic by noised answers"
 
 
@@ -108,7 +109,7 @@ def clipping(setup: Setup) -> str:
         f"about twice a noised root mean square length. {further}Information matrices: C = "
         f"{wide} ({information_bound(schedule, schedule.rounds - 1):.4g} in the last "
         f"round){narrower}; scores, by weights that know nothing of targets: {_stated(schedule)}; both in "
-        f"the metric of the information so far, {_ROOM_FOR_UNSEEN}, {_ROOM_IN_SCORES}, and as if every slot "
+        f"the metric of the information so far, {_ROOM_FOR_UNSEEN}, {_ROOM_FOR_DISPUTED}, and as if every slot "
         f"held a unit: they grow as the noised count of units shrinks"
     ) + (at_zero if conceivable(setup) else "")
 
@@ -140,6 +141,11 @@ def allows_room_for_unseen(plan: MechanismPlan) -> bool:
 def allows_room_in_scores(plan: MechanismPlan) -> bool:
     """Whether its words on clipping state a wider metric for scores."""
     return _ROOM_IN_SCORES in plan.clipping
+
+
+def allows_room_for_disputed(plan: MechanismPlan) -> bool:
+    """Whether its words on clipping state that metric for columns that matrices know little of, too."""
+    return _ROOM_FOR_DISPUTED in plan.clipping
 
 
 def warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:

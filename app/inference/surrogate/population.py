@@ -28,8 +28,8 @@ class Population:
 
     The last coordinate is the intercept where there is one, of mean 1 and variance 0. Rows are normal, or have
     ``tails``; ``unknown_levels``: whether a column may be a rare level that is not known well, or nobody asked;
-    ``unseen``: which columns may be one that noise hides, as far as matrices have room for it. Columns lie between
-    ``least``, 0 or -1, and 1.
+    ``hiding``: which columns may be one that noise hides, and ``unseen``: those of them that matrices have room for.
+    Columns lie between ``least``, 0 or -1, and 1.
     """
 
     count: float
@@ -38,6 +38,7 @@ class Population:
     tails: Tails | None = None
     unknown_levels: bool = True
     least: Array64 | float = -1.0
+    hiding: NDArray[np.bool_] | bool = False
     unseen: NDArray[np.bool_] | bool = False
 
     @property

@@ -8,8 +8,8 @@ of the pull. So the metric is made wider along these rows: then the bound takes 
 
 With r the length of a row beside the bound, P the square of what the mode may be off there, and V the variance of
 noise were scores all that is asked, both in deviations of the posterior, a metric m times as wide costs
-``m^2 V + P (1 - m / r)^2``, least at ``m = r P / (P + r^2 V)``. Where the prior pulls little, as along most columns,
-nothing changes.
+``m^2 V + P (1 - m / r)^2``, least at ``m = r P / (P + r^2 V)``. Where rows may be at several lengths, P counts by the
+mean over them. Where the prior pulls little, as along most columns, nothing changes.
 """
 
 from typing import Final
@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from app.inference.protocol import Array64
+from app.inference.surrogate.disputed import Places, disputed
 from app.inference.surrogate.elongation import longest
 from app.inference.surrogate.matrices import Metric
 from app.inference.surrogate.room import widened
@@ -28,24 +29,51 @@ _LONGER: Final = 1.5
 """Times that rows may be as long as those at the rarer value, since that is noised and other columns vary."""
 _MOST: Final = 1e3
 """Times that a direction becomes wider, however little noise there is."""
+_WORTHWHILE: Final = 4.0
+"""Times V that P is where a wider metric costs less than it is worth, for a row twice as long as the bound."""
 _TINY = 1e-30
 
 
 def roomy_for_scores(state: State, within: Metric, bound: float) -> Metric:
     """``within``, or one as much wider along columns' rarer values as that is worth, for scores of that ``bound``."""
-    setup = state.setup
+    setup, variance = state.setup, (state.setup.schedule.effective_sigma * bound) ** 2
     if not setup.room_in_scores or setup.curvature is None:
         return within
-    rows, known = state.population.rarer_values
+    pull = within.whitening @ setup.prior.gradient(state.theta)
+    if pull @ pull <= _WORTHWHILE * variance:
+        return within
+    rows, wrong, nearer = _places(state)
     factors = _factors(state, rows, within)
     squared = np.maximum(np.vecdot(factors, factors), _TINY)
-    along = factors @ within.whitening @ setup.prior.gradient(state.theta)
-    wrong = np.square(np.where(known, _WRONG_OF_KNOWN, _WRONG) * along) / squared
-    longer = _LONGER**2 * squared
-    noise = longer * setup.schedule.effective_sigma**2
-    wider = np.sqrt(longer) / bound * wrong / np.maximum(wrong + noise, _TINY)
-    wider = np.clip(np.nan_to_num(wider, nan=1.0), 1.0, _MOST)
+    lost = np.square(wrong * (factors @ pull)) / squared
+    lengths = _LONGER * np.sqrt(squared)[:, None] * nearer / bound
+    wider = np.clip(np.nan_to_num(_cheapest(lost, variance, lengths), nan=1.0), 1.0, _MOST)
     return widened(within, factors, squared / np.square(wider)).metric if np.any(wider > 1) else within
+
+
+def _places(state: State) -> Places:
+    """Rarer values that are known, or seem to be amounts; and those of columns that are disputed."""
+    rows, known = state.population.rarer_values
+    told = Places(rows, np.where(known, _WRONG_OF_KNOWN, _WRONG), np.ones((len(rows), 1)))
+    if not state.setup.room_for_disputed:
+        return told
+    also = disputed(state)
+    nearer = np.broadcast_to(told.nearer, (len(rows), also.nearer.shape[1]))
+    both = Places(rows, told.wrong, nearer), also
+    return Places(*(np.concatenate(each) for each in zip(*both, strict=True)))
+
+
+def _cheapest(lost: Array64, variance: float, lengths: Array64) -> Array64:
+    """``(n,)``: the m that are least in ``m^2 V + P mean_k (1 - m / r_k)^2`` over lengths ``(n, k)`` above m.
+
+    Costs are convex, and their slope is the least of those that count the j longest rows: its zero is the largest of
+    theirs.
+    """
+    shorter = 1 / np.maximum(-np.sort(-lengths, axis=1), _TINY)
+    noise = lengths.shape[1] * variance / np.maximum(lost, _TINY)
+    return np.asarray(
+        np.max(np.cumsum(shorter, axis=1) / (noise[:, None] + np.cumsum(np.square(shorter), axis=1)), axis=1)
+    )
 
 
 def _factors(state: State, rows: Array64, within: Metric) -> Array64:

@@ -74,7 +74,7 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     added, sampled = score_noise(schedule, turn) ** 2, (1 / schedule.rate - 1) / kept.share
     variance = added * grown + sampled
     shaped = (added * noise @ noise.T + sampled * state.information) / variance
-    shape = None if state.population.tails is None else shaped
+    shape = None if state.population.tails is None and roomier is within else shaped
     score = Score(state.theta, gradient, variance, state.information, kept.share, shape)
     return _moved(replace(state, scores=(*state.scores, score)), turn)
 

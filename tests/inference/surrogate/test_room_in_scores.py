@@ -88,7 +88,8 @@ def test_where_nothing_pulls_nothing_changes(state: State) -> None:
 
 def test_rows_without_rarer_values_have_the_metric_of_the_belief(state: State) -> None:
     within = metric(state.information)
-    without = replace(state, population=replace(state.population, tails=None))
+    setup = replace(state.setup, room_for_disputed=False)
+    without = replace(state, setup=setup, population=replace(state.population, tails=None))
     assert roomy_for_scores(without, within, BOUND) is within
 
 
@@ -165,3 +166,16 @@ def test_it_wins_what_it_is_for() -> None:
     before = replace(plan, clipping=plan.clipping.replace("wider along rarer values", "as ever"))
     assert before.clipping != plan.clipping
     assert _nats(case, plan) < 0.7 * _nats(case, before)
+
+
+def test_levels_of_a_fifth_of_the_rows_have_it_where_matrices_know_little_of_them() -> None:
+    """No tail shows them. Measured: 28 nats before, 0.7 with it. Plans that do not state it are carried out without."""
+    rng, n = np.random.default_rng(9), 100_000
+    level, x = rng.random(n) < 0.2, rng.uniform(-1, 1, (n, 6))
+    y = (rng.random(n) < expit(x @ np.array([1.0, -0.5, 0.5, 1.0, 0.3, -0.8]))) & ~level
+    rows = Rows(np.column_stack([0.3 * level, x]), y.astype(np.float64))
+    case = logistic("a level of many rows", rows, bound=1.0)
+    plan = plan_of(Job(case, "dp-psvi-surrogate", 40, 0, epsilon=1.0))
+    before = replace(plan, clipping=plan.clipping.replace("of columns too that", "of no column that"))
+    assert before.clipping != plan.clipping
+    assert _nats(case, plan) < 0.2 * _nats(case, before)
