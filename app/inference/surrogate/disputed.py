@@ -22,9 +22,8 @@ _DISPUTED, _LOST = 0.5, 0.1
 """What matrices know of a column over what rows tell: from where on restoration may be wrong, and where all of it is.
 
 Noise and amounts leave three quarters and more, or half; levels that did harm a third to a twentieth."""
-_OF_NOISE: Final = 5.0
-"""Squared, of a matrix's diagonal: by how much less must be known of a column, since what rows tell is noised as well.
-"""
+_CLEAR, _LOUD = 0.12, 0.18
+"""Noise of a matrix's diagonal up to which, and from where on no more, what matrices know of a column is relied on."""
 _PLACES: Final = 5
 """Between the nearest place where a level's rows may be, and a column's bound."""
 _TINY = 1e-30
@@ -64,5 +63,6 @@ def _wrong(state: State) -> Array64:
     if told is None:
         return np.zeros(len(state.theta) - 1)
     known = np.linalg.inv(told).diagonal() / np.linalg.inv(state.information).diagonal()
-    beyond = _DISPUTED - _OF_NOISE * information_noise(setup.schedule, 0, concentration(state)) ** 2 - known[:-1]
-    return np.nan_to_num(np.clip(beyond / (_DISPUTED - _LOST), 0.0, 1.0), nan=0.0)
+    noise = information_noise(setup.schedule, 0, concentration(state))
+    clear = np.clip((_LOUD - noise) / (_LOUD - _CLEAR), 0.0, 1.0)
+    return np.nan_to_num(clear * np.clip((_DISPUTED - known[:-1]) / (_DISPUTED - _LOST), 0.0, 1.0), nan=0.0)
