@@ -2,9 +2,9 @@
 
 A level of a tenth to a half of the rows has no tail, and one of fewer rows may be hidden by noise. Drawn rows have a
 normal column then, of which some are near enough for their labels to be open at any parameter. Rows of the level are
-all equally far, and where their labels are nearly certain, a matrix knows many times less of the column than of the
-drawn rows. So few bounds keep so much of such rows that nothing restored should be relied on. Separable labels leave
-little information in all columns, but what drawn rows tell of them shrinks as well.
+all equally far, and where their labels are nearly certain, matrices know many times less of the column than drawn rows
+tell. Bounds keep little of such rows, and as much is restored as drawn rows would have lost, which should not be relied
+on. Separable labels leave little information in all columns, but what drawn rows tell of them shrinks as well.
 """
 
 from typing import Final, NamedTuple
@@ -21,7 +21,8 @@ from app.inference.surrogate.state import State
 _DISPUTED, _LOST = 0.5, 0.1
 """What matrices know of a column over what rows tell: from where on restoration may be wrong, and where all of it is.
 
-Noise and amounts leave three quarters and more, or half; levels that did harm a third to a twentieth."""
+Noise and amounts leave three quarters and more, or half; levels that did harm a third to a twentieth.
+"""
 _CLEAR, _LOUD = 0.12, 0.18
 """Noise of a matrix's diagonal up to which, and from where on no more, what matrices know of a column is relied on."""
 _PLACES: Final = 5

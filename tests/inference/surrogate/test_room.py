@@ -145,6 +145,7 @@ def test_only_plans_that_state_it_have_room_for_levels_that_noise_hides(monkeypa
     assert not unseen(before)
     monkeypatch.setattr("app.inference.surrogate.schedule.HIDING", np.inf)
     assert not unseen(plan)
+    assert np.any(after(case, plan, openings).population.hiding)
 
 
 def test_without_room_levels_fade_from_matrices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from app.inference.surrogate.directions import Kept
 from app.inference.surrogate.efficiency import efficiency
 from app.inference.surrogate.matrices import Metric, metric
 from app.inference.surrogate.population import Population
-from app.inference.surrogate.room_in_scores import roomy_for_scores
+from app.inference.surrogate.room_in_scores import _cheapest, roomy_for_scores
 from app.inference.surrogate.state import State
 from app.inference.surrogate.tails import Tails
 from benchmarks.cases import Case as BenchmarkCase
@@ -179,3 +179,21 @@ def test_levels_of_a_fifth_of_the_rows_have_it_where_matrices_know_little_of_the
     before = replace(plan, clipping=plan.clipping.replace("of columns too that", "of no column that"))
     assert before.clipping != plan.clipping
     assert _nats(case, plan) < 0.2 * _nats(case, before)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.1, 1.0, 30.0])
+def test_of_several_lengths_the_mean_costs_least(noise: float) -> None:
+    """By brute force over a grid of widths."""
+    lengths = np.random.default_rng(3).uniform(0.2, 20, (50, 5))
+    lost, widths = np.random.default_rng(4).uniform(0, 50, 50), np.geomspace(0.01, 100, 20_001)
+    found = _cheapest(lost, noise, lengths)
+    for each, row, pull in zip(found, lengths, lost, strict=True):
+        missed = np.square(np.maximum(1 - widths / row[:, None], 0)).mean(axis=0)
+        assert each == pytest.approx(widths[np.argmin(widths**2 * noise + pull * missed)], rel=2e-3)
+
+
+def test_below_four_times_the_noise_no_length_is_worth_it() -> None:
+    """So that all of it may be left out there; above, rows twice as long as the bound are."""
+    lengths = np.geomspace(0.01, 1e4, 4001)[:, None]
+    for pull, expected in ((3.99, False), (4.01, True)):
+        assert bool(np.any(_cheapest(np.full(len(lengths), pull), 1.0, lengths) > 1)) is expected
