@@ -139,6 +139,27 @@ def test_what_is_kept_and_what_noise_costs_are_judged_in_the_metric_of_the_quest
     np.testing.assert_allclose(score.shape, score.information, rtol=1e-6, atol=1e-6 * np.max(score.information))
 
 
+def test_noise_is_known_to_be_larger_along_what_is_wider_where_no_column_has_a_tail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Four times as wide along one of the metric's directions: sixteen times the noise there."""
+    case = Case(features=4, rows=50_000, slots=50_000)
+    plan, scale = case.plan(0.01), np.array([4.0, 1, 1, 1, 1])
+    first = 1 + [query.kind for query in plan.queries].index("bounded_score_sum")
+    plain = after(case, plan, first)
+    assert plain.population.tails is None
+    assert plain.scores[-1].shape is None
+
+    def wider(state: State, within: Metric, bound: float) -> Metric:
+        return Metric(within.factor * scale, within.whitening / scale[:, None])
+
+    monkeypatch.setattr(rounds, "roomy_for_scores", wider)
+    score = after(case, plan, first).scores[-1]
+    assert score.shape is not None
+    ratios = np.sort(np.linalg.eigvals(np.linalg.solve(score.information, score.shape)).real)
+    np.testing.assert_allclose(ratios / ratios[0], [1, 1, 1, 1, 16], rtol=1e-6)
+
+
 def _nats(case: BenchmarkCase, plan: MechanismPlan) -> float:
     """The median of three runs."""
     assert case.exact is not None
