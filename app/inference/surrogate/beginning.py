@@ -140,9 +140,8 @@ def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State
     uncertain = squares / (population.count * variance)
     told = flags(state.setup.known, population.mean[:-1], variance, uncertain)
     said = Winsorised(answer, population.count, noise, uncertain, told)
-    population = replace(population, hiding=said.unseen)
-    if state.setup.room_for_unseen and schedule.hides_levels:
-        population = replace(population, unseen=said.unseen)
+    has_room = state.setup.room_for_unseen and schedule.hides_levels
+    population = replace(population, hiding=said.unseen, unseen=said.unseen & has_room)
     return replace(state, population=population.with_tails(said.tails(rng), known=state.setup.room))
 
 

@@ -66,5 +66,4 @@ def _wrong(state: State) -> Array64:
     known = np.linalg.inv(told).diagonal() / np.linalg.inv(state.information).diagonal()
     noise = information_noise(setup.schedule, 0, concentration(state))
     clear = np.clip((_LOUD - noise) / (_LOUD - _CLEAR), 0.0, 1.0)
-    wrong = np.clip((_DISPUTED - known[:-1]) / (_DISPUTED - _LOST), 0.0, 1.0)
-    return np.asarray(np.nan_to_num(clear * wrong, nan=0.0))
+    return np.asarray(clear * np.clip((_DISPUTED - known[:-1]) / (_DISPUTED - _LOST), 0.0, 1.0))

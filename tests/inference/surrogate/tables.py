@@ -1,7 +1,7 @@
 """Tables of every kind, degenerate ones too, and builds of the surrogate over them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +30,7 @@ from app.inference.registry import method
 from app.inference.rng import sampling_generator
 from app.inference.runner import run
 from app.inference.surrogate.declared import Declared
+from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
 from tests.inference.support import Table, divergence
 
@@ -185,6 +186,13 @@ def ended(case: Case, epsilon: float) -> State:
     """The state after all planned steps, with noise that is fixed."""
     plan = case.plan(epsilon)
     return after(case, plan, plan.steps)
+
+
+def believed(population: Population) -> State:
+    """At zero, where every row has the information 1/4: two columns and an intercept, believed as rows are."""
+    information = 0.25 * population.count * population.second_moments + np.eye(3)
+    found = ended(Case(features=2), 20.0)
+    return replace(found, population=population, theta=np.zeros(3), information=information)
 
 
 def after(case: Case, plan: MechanismPlan, steps: int, seed: int = 0) -> State:

@@ -10,7 +10,7 @@ from app.inference.surrogate.disputed import disputed
 from app.inference.surrogate.efficiency import concentration
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, ended
+from tests.inference.surrogate.tables import believed
 
 MEAN, DEVIATION = np.array([0.1, -0.2, 1.0]), np.array([0.12, 0.3])
 ROWS = Population(1e5, MEAN, np.pad(np.diag(DEVIATION**2), (0, 1)), unknown_levels=False)
@@ -18,10 +18,8 @@ ROWS = Population(1e5, MEAN, np.pad(np.diag(DEVIATION**2), (0, 1)), unknown_leve
 
 @pytest.fixture(scope="module")
 def state() -> State:
-    """At zero, where labels are all open; the belief is what rows tell."""
-    found = ended(Case(features=2), 0.01)
-    information = 0.25 * ROWS.count * ROWS.second_moments + np.eye(3)
-    return replace(found, population=ROWS, theta=np.zeros(3), information=information)
+    found = believed(ROWS)
+    return replace(found, setup=replace(found.setup, schedule=replace(found.setup.schedule, sigma=0.01)))
 
 
 def _known(state: State, share: float) -> State:

@@ -13,7 +13,7 @@ from app.inference.surrogate.population import Population
 from app.inference.surrogate.room import Roomy, roomy
 from app.inference.surrogate.state import State
 from app.inference.surrogate.tails import Tails
-from tests.inference.surrogate.tables import DESIGNS, Case, after, ended
+from tests.inference.surrogate.tables import DESIGNS, Case, after, believed, ended
 
 SHARE, PRIOR = 0.01, 0.1 * np.eye(3)
 TAILS = Tails(np.array([1.0, 0.0]), np.array([9.95, 5.0]), np.array([1.0, 0.0]), np.zeros((1, 2)), clear=True)
@@ -24,10 +24,7 @@ LEVEL = np.array([1.0, 0.2, 1.0])
 
 @pytest.fixture(scope="module")
 def state() -> State:
-    """At zero, where every row has the information 1/4, which is believed as it is."""
-    found = ended(Case(features=2), 20.0)
-    information = 0.25 * KNOWN.count * KNOWN.second_moments + np.eye(3)
-    return replace(found, population=KNOWN, theta=np.zeros(3), information=information)
+    return believed(KNOWN)
 
 
 def _length(state: State, within: Metric) -> float:
