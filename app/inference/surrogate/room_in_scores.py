@@ -47,7 +47,7 @@ def roomy_for_scores(state: State, within: Metric, bound: float) -> Metric:
     squared = np.maximum(np.vecdot(factors, factors), _TINY)
     lost = np.square(wrong * (factors @ pull)) / squared
     lengths = _LONGER * np.sqrt(squared)[:, None] * nearer / bound
-    wider = np.clip(np.nan_to_num(_cheapest(lost, variance, lengths), nan=1.0), 1.0, _MOST)
+    wider = np.minimum(_cheapest(lost, variance, lengths), _MOST)
     return widened(within, factors, squared / np.square(wider)).metric if np.any(wider > 1) else within
 
 

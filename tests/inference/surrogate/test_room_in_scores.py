@@ -80,6 +80,13 @@ def test_no_other_direction_is_wider(state: State) -> None:
     np.testing.assert_allclose(found.whitening @ found.factor, np.eye(3), atol=1e-9)
 
 
+def test_it_is_at_most_a_thousand_times_as_wide_however_little_noise_there_is(state: State) -> None:
+    within = metric(state.information)
+    found = roomy_for_scores(_at_noise(state, 1e-9), within, 1e-9)
+    widths = np.linalg.svd(within.whitening @ found.factor, compute_uv=False)
+    assert widths[0] == pytest.approx(1000, rel=1e-3)
+
+
 def test_where_nothing_pulls_nothing_changes(state: State) -> None:
     within = metric(state.information)
     found = roomy_for_scores(_at_noise(replace(state, theta=np.zeros(3)), 0.1), within, BOUND)
