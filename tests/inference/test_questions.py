@@ -35,6 +35,7 @@ KINDS: dict[str, Make] = {
     "potential_sum": lambda rng, clip, spread: PotentialSum(spread * rng.standard_normal((5, WIDTH)), clip),
     "potential_sum, pairs": lambda rng, clip, spread: PotentialSum(_pairs(rng, spread), clip, antithetic=True),
     "bounded_score_sum": lambda rng, clip, spread: BoundedScoreSum(*_at(rng, spread), clip),
+    "bounded_score_sum, in parts": lambda rng, clip, spread: BoundedScoreSum(*_at(rng, spread), clip, 0.6 * clip),
     "clipped_score_sum": lambda rng, clip, spread: ClippedScoreSum(*_at(rng, spread), clip),
     "information_sum": lambda rng, clip, spread: InformationSum(*_at(rng, spread), clip),
     "moment_sum": lambda rng, clip, spread: MomentSum(2.0, WIDTH, intercept=True, clip=clip),
@@ -204,14 +205,21 @@ def _by_hand(name: str, question: Any, z: Array64) -> Array64:
             weights = np.minimum(1, question.bound / np.sum(values**2, axis=1))
             return np.asarray((values * weights[:, None]).T @ values)
         values = transformed * failure[:, None]
-        if name == "bounded_score_sum":
-            most = np.maximum(failure, 1 - failure) * np.linalg.norm(transformed, axis=1)
-            return np.asarray(np.minimum(1, question.clip / most) @ values)
+        if name.startswith("bounded_score_sum"):
+            rest, last = np.sqrt(question.clip**2 - question.apart**2), WIDTH - 1 if question.apart else WIDTH
+            parts = (slice(0, last), rest), (slice(last, WIDTH), question.apart)
+            return np.concatenate([_bounded(failure, transformed[:, part], bound) for part, bound in parts])
     norm = np.linalg.norm(values, axis=1)
     shape = (3, -1) if name == "tail_sum" else -1
     assert np.any(norm > question.clip)
     assert np.any(norm < question.clip)
     return np.asarray(np.minimum(1, question.clip / norm) @ values).reshape(shape)
+
+
+def _bounded(failure: Array64, transformed: Array64, bound: float) -> Array64:
+    """Rows' scores, each by the weight with which the longer of its two is at most ``bound``."""
+    most = np.maximum(failure, 1 - failure) * np.linalg.norm(transformed, axis=1)
+    return np.asarray((np.minimum(1, bound / np.maximum(most, 1e-300)) * failure) @ transformed)
 
 
 @EVERY
@@ -264,6 +272,7 @@ def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
         PotentialSum(np.zeros((3, WIDTH)), 1.0, antithetic=True),
         BoundedScoreSum(np.zeros(WIDTH - 1), np.eye(WIDTH - 1), 1.0),
         BoundedScoreSum(np.zeros(WIDTH), np.full((WIDTH, WIDTH), np.inf), 1.0),
+        *(BoundedScoreSum(np.zeros(WIDTH), np.eye(WIDTH), 1.0, apart) for apart in (-0.1, 1.0, np.nan, np.inf)),
         ClippedScoreSum(np.zeros(WIDTH), np.eye(WIDTH), np.nan),
         InformationSum(np.full(WIDTH, np.nan), np.eye(WIDTH), 1.0),
         InformationSum(np.zeros(WIDTH), np.zeros((WIDTH, 1)), 1.0),

@@ -92,6 +92,7 @@ class DpPsviSurrogate:
             room_for_unseen=planning.allows_room_for_unseen(plan),
             room_in_scores=planning.allows_room_in_scores(plan),
             room_for_disputed=planning.allows_room_for_disputed(plan),
+            slope_apart=planning.allows_slope_apart(plan),
         )
         return State(setup, 0, 1.0, 1.0, nothing_known(setup), theta, problem.prior.precision(theta), theta)
 

@@ -1,5 +1,6 @@
 """Sums of scores, bounded without bias where the model allows, or plainly clipped."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.design import Design
-from app.inference.mechanisms import GRID, admissible_clip
+from app.inference.mechanisms import GRID, BadQuestion, admissible_clip
 from app.inference.protocol import Array32, Array64, Integers, Model
 from app.inference.questions.blocks import check_array, clipped_sum
 
@@ -45,17 +46,29 @@ class BoundedScoreSum(_ScoreSum):
     """``sum_b w_b W score(x_b)``, each row of norm at most C by a weight that knows nothing of its target.
 
     Its mean is zero where ``theta`` is the truth (Kuensch, Stefanski & Carroll 1989). The sum over a unit of many rows
-    is clipped to C in addition.
+    is clipped to C in addition. Where ``apart`` is not zero, the last coordinate has a weight of its own, by which it
+    is at most that, and the others one by which they have what that leaves of C.
     """
 
+    apart: float = 0.0
     kind: ClassVar[str] = "bounded_score_sum"
+
+    def check(self, model: Model, design: Design) -> None:
+        """As of all sums of scores; ``apart`` is below C."""
+        super(BoundedScoreSum, self).check(model, design)
+        if not 0 <= self.apart < admissible_clip(self.clip):
+            raise BadQuestion("the bound of a part is one, and below that of the whole")
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """As :meth:`app.inference.protocol.Question.sum`."""
         clip = admissible_clip(self.clip)
 
         def bounded(block: Array32) -> Array32:
-            return model.bounded_scores(block, self.theta, self.transform, clip)
+            if not self.apart:
+                return model.bounded_scores(block, self.theta, self.transform, clip)
+            rest = math.sqrt(clip**2 - self.apart**2)
+            parts = (self.transform[:-1], rest), (self.transform[-1:], self.apart)
+            return np.hstack([model.bounded_scores(block, self.theta, *part) for part in parts])
 
         return clipped_sum(bounded, rows, present, rows_per_unit, length=self.length, clip=clip)
 

@@ -12,11 +12,13 @@ are as long as in the metric that they are asked in (:mod:`app.inference.surroga
 
 import numpy as np
 
+from app.inference.protocol import Array32, Array64, Model
 from app.inference.surrogate.beginning import information_of
 from app.inference.surrogate.bounds import information_noise, score_bound, score_noise
 from app.inference.surrogate.directions import LEAST, Kept, informations
 from app.inference.surrogate.elongation import believed_lengths, shortening
 from app.inference.surrogate.matrices import Metric, metric, sound
+from app.inference.surrogate.slope import Parts, turned
 from app.inference.surrogate.state import State
 
 _ROWS = 1024
@@ -26,33 +28,50 @@ _OF_A_MATRIX, _LEAST_NOISE = 0.25, 0.005
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def efficiency(rng: np.random.Generator, state: State, turn: int, asked: Metric) -> Kept:
+def efficiency(rng: np.random.Generator, state: State, turn: int, asked: Metric, apart: float = 0.0) -> Kept:
     """What bounded scores in the metric ``asked`` keep: of 0.6 to 1, of single directions 0.1 where columns have tails.
 
     All directions together in the population's own metric, without the room that ``asked`` may have: where beliefs
-    about rows and about the information part, all rows would seem longer or shorter than they are.
+    about rows and about the information part, all rows would seem longer or shorter than they are. Along the parameter
+    by itself, where scores are bounded ``apart`` there.
     """
     setup, theta, tailed = state.setup, steepness(state, turn) * state.theta, state.population.tailed_rows
-    clip = score_bound(setup.schedule)
+    clip, parts = score_bound(setup.schedule), Parts(asked, apart)
     x = state.population.rows(rng, max(_ROWS, 4 * setup.design.width)) if tailed is None else tailed
     rows = setup.model.fold(x, setup.model.sample_targets(rng, x, theta)).astype(np.float32)
     prior = setup.prior.precision(theta)
     own = sound(information_of(setup, state.population, rows, theta) + prior)
     within = metric(state.information if own is None else own)
-    whole = setup.model.scores(rows, theta) @ within.whitening.T.astype(np.float32)
-    bounded = setup.model.bounded_scores(rows, theta, within.whitening, clip)
-    kept = float(np.vdot(bounded, whole)) / max(float(np.vdot(whole, whole)), 1e-30)
-    share = float(np.clip(kept, LEAST, 1.0))
-    alike = Kept(share, np.eye(len(theta)) / share)
+    across = turned(within, theta)[0].T[:-1] @ within.whitening if apart else within.whitening
+    share = _kept(setup.model, rows, theta, across, clip)
+    along = _kept(setup.model, rows, theta, theta[None, :], parts.furthest(state.theta)) if apart else share
+    alike = _apart(Kept(share, np.eye(len(theta)) / share), along, parts)
     if tailed is None:
         return alike
     factors = np.sqrt(state.population.count / len(x)) * setup.model.information_factors(rows, theta)[:, 0]
     believed = metric(state.information)
-    lengths = believed_lengths(setup.model, rows, theta, within, believed) * shortening(x, believed, asked)
-    weights = np.minimum(1.0, clip / np.maximum(lengths, _TINY))
+    lengths = believed_lengths(setup.model, rows, theta, within, believed) * shortening(x, believed, parts.across)
+    weights = np.minimum(1.0, np.sqrt(clip**2 - apart**2) / np.maximum(lengths, _TINY))
     said = informations(factors.astype(np.float64) @ within.whitening.T, weights, within, prior)
     noise = 0.5 * len(theta) * score_noise(setup.schedule, turn) ** 2
-    return alike if said is None else said.kept(believed, asked, noise) or alike
+    found = None if said is None else said.kept(believed, asked, noise)
+    return alike if found is None else _apart(found, along, parts)
+
+
+def _kept(model: Model, rows: Array32, theta: Array64, transform: Array64, clip: float) -> float:
+    """Of the squares of scores in the coordinates ``transform`` ``(k, D)``, by a bound that knows no target."""
+    whole = model.scores(rows, theta) @ transform.T.astype(np.float32)
+    kept = float(np.vdot(model.bounded_scores(rows, theta, transform, clip), whole))
+    return float(np.clip(kept / max(float(np.vdot(whole, whole)), 1e-30), LEAST, 1.0))
+
+
+def _apart(kept: Kept, along: float, parts: Parts) -> Kept:
+    """``kept`` but for the part along the parameter, which by itself keeps the share ``along``."""
+    if not parts.apart:
+        return kept
+    part = np.outer(parts.metric.factor[:, -1], parts.metric.whitening[-1])
+    rest = np.eye(len(part)) - part
+    return Kept(kept.share, rest @ kept.back @ rest + part / along)
 
 
 def steepness(state: State, turn: int) -> float:

@@ -23,6 +23,7 @@ _ROOM = "that of matrices wider along known rare levels"
 _ROOM_FOR_UNSEEN = f"{_ROOM} and where noise may hide one"
 _ROOM_IN_SCORES = "that of scores wider along rarer values that the prior pulls at"
 _ROOM_FOR_DISPUTED = f"{_ROOM_IN_SCORES}, of columns too that matrices know far less of than rows seem to tell"
+_SLOPE_APART = "; where labels are steep, the part of a score along the parameter is bounded by itself, within C in all"
 _WITHOUT_SLOPES = "; scores of rows that seem isotropic by noised answers"
 
 
@@ -110,7 +111,7 @@ def clipping(setup: Setup) -> str:
         f"{wide} ({information_bound(schedule, schedule.rounds - 1):.4g} in the last "
         f"round){narrower}; scores, by weights that know nothing of targets: {_stated(schedule)}; both in "
         f"the metric of the information so far, {_ROOM_FOR_UNSEEN}, {_ROOM_FOR_DISPUTED}, and as if every slot "
-        f"held a unit: they grow as the noised count of units shrinks"
+        f"held a unit: they grow as the noised count of units shrinks{_SLOPE_APART}"
     ) + (at_zero if conceivable(setup) else "")
 
 
@@ -146,6 +147,11 @@ def allows_room_in_scores(plan: MechanismPlan) -> bool:
 def allows_room_for_disputed(plan: MechanismPlan) -> bool:
     """Whether its words on clipping state that metric for columns that matrices know little of, too."""
     return _ROOM_FOR_DISPUTED in plan.clipping
+
+
+def allows_slope_apart(plan: MechanismPlan) -> bool:
+    """Whether its words on clipping state that a part of scores may be bounded by itself."""
+    return _SLOPE_APART in plan.clipping
 
 
 def warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:

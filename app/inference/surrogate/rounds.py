@@ -19,6 +19,7 @@ from app.inference.surrogate.reach import believed, within_reach
 from app.inference.surrogate.room import roomy
 from app.inference.surrogate.room_in_scores import roomy_for_scores
 from app.inference.surrogate.scores import Score, combined, newton
+from app.inference.surrogate.slope import in_parts
 from app.inference.surrogate.state import State
 from app.inference.surrogate.toward import tested
 
@@ -64,17 +65,17 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     """The state after the round's score: moved to where all scores so far see the mode."""
     setup, schedule = state.setup, state.setup.schedule
     within = metric(state.information)
-    roomier = roomy_for_scores(state, within, score_bound(schedule))
-    question = BoundedScoreSum(state.theta, roomier.whitening, score_bound(schedule))
+    said, apart = in_parts(state, roomy_for_scores(state, within, score_bound(schedule)))
+    question = BoundedScoreSum(state.theta, said.whitening, score_bound(schedule), apart)
     answer = asked(oracle, question, schedule, float(schedule.score_shares[turn]), question.clip)
-    kept = efficiency(rng, state, turn, roomier)
-    noise = kept.back @ roomier.factor
+    kept = efficiency(rng, state, turn, said, apart)
+    noise = kept.back @ said.factor
     gradient = noise @ answer + setup.prior.gradient(state.theta)
     grown = growth(noise, within)
     added, sampled = score_noise(schedule, turn) ** 2, (1 / schedule.rate - 1) / kept.share
     variance = added * grown + sampled
     shaped = (added * noise @ noise.T + sampled * state.information) / variance
-    shape = None if state.population.tails is None and roomier is within else shaped
+    shape = None if state.population.tails is None and said is within else shaped
     score = Score(state.theta, gradient, variance, state.information, kept.share, shape)
     return _moved(replace(state, scores=(*state.scores, score)), turn)
 

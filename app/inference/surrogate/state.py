@@ -25,8 +25,9 @@ class Setup:
     ``columnwise``: whether information is asked for single columns only, since whole matrices would drown in their
     noise. ``bearings``: whether rows that seem isotropic may be asked without slopes, ``room``: whether matrices may be
     asked in a metric that is wider along rare levels, ``room_for_unseen``: along what may be some as well,
-    ``room_in_scores``: whether scores may be in one that is wider along rarer values, and ``room_for_disputed``: along
-    what matrices know little of as well, as the plan then says.
+    ``room_in_scores``: whether scores may be in one that is wider along rarer values, ``room_for_disputed``: along what
+    matrices know little of as well, and ``slope_apart``: whether their part along a steep parameter may be bounded by
+    itself, as the plan then says.
     """
 
     model: Model
@@ -45,6 +46,7 @@ class Setup:
     room_for_unseen: bool = True
     room_in_scores: bool = True
     room_for_disputed: bool = True
+    slope_apart: bool = True
 
     @property
     def places(self) -> int:

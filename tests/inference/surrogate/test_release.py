@@ -83,7 +83,7 @@ def test_noise_is_stated_in_posterior_standard_deviations() -> None:
     """
     state = _ended()
     assert state.mode is not None
-    certain = _certain(replace(state, mode=replace(state.mode, variance=0.25, kept=np.eye(4))))
+    certain = _certain(replace(state, mode=replace(state.mode, variance=0.25, kept=np.eye(4), shape=None)))
     diagnostics = released(certain).diagnostics
     assert diagnostics["noise_kl"] == pytest.approx(4 * 0.25 / 2)
     np.testing.assert_allclose(list(diagnostics["noise_in_posterior_sds"].values()), 0.5, rtol=1e-9)

@@ -123,9 +123,9 @@ def test_what_is_kept_and_what_noise_costs_are_judged_in_the_metric_of_the_quest
     case = Case(design="rare", features=4, rows=50_000, slots=50_000)
     plan, kept = case.plan(0.01), list[Metric]()
 
-    def seen(rng: np.random.Generator, state: State, turn: int, asked: Metric) -> Kept:
+    def seen(rng: np.random.Generator, state: State, turn: int, asked: Metric, apart: float) -> Kept:
         kept.append(asked)
-        return efficiency(rng, state, turn, asked)
+        return efficiency(rng, state, turn, asked, apart)
 
     def wider(state: State, within: Metric, bound: float) -> Metric:
         return Metric(4 * within.factor, within.whitening / 4)

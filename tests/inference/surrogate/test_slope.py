@@ -1,0 +1,102 @@
+"""Scores along a steep slope, bounded by themselves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from app.inference.protocol import MechanismPlan
+from app.inference.surrogate.bounds import score_bound
+from app.inference.surrogate.efficiency import efficiency
+from app.inference.surrogate.matrices import metric
+from app.inference.surrogate.population import Population
+from app.inference.surrogate.slope import STEEP, in_parts, turned
+from app.inference.surrogate.state import State
+from benchmarks.breadth import _run
+from benchmarks.cases import Case as BenchmarkCase
+from benchmarks.cases import logistic
+from benchmarks.designs import Rows
+from tests.inference.surrogate.tables import Case, ended
+
+COUNT, THETA = 50_000.0, np.array([9.0, -12.0, 0.5])
+MEAN, COVARIANCE = np.array([0.1, 0.0, 1.0]), np.diag([0.3, 0.3, 0.0])
+
+
+@pytest.fixture(scope="module")
+def state() -> State:
+    """Steep labels, and the right information."""
+    found = ended(Case(features=2), 5.0)
+    population = Population(COUNT, MEAN, COVARIANCE)
+    return _at(replace(found, population=population), THETA)
+
+
+def _at(state: State, theta: np.ndarray) -> State:
+    assert state.setup.curvature is not None
+    information = state.setup.curvature.information(state.population, theta) + np.eye(3)
+    return replace(state, theta=theta, information=information)
+
+
+def test_the_parts_bounds_are_those_of_a_row(state: State) -> None:
+    """Up to the furthest predictor along the parameter; across it, rows are as long as they would be alone."""
+    within = metric(state.information)
+    said, apart = parts = in_parts(state, within)
+    x = np.array([[0.3, 0.1, 1.0]])
+    predictor, bound = float(x[0] @ THETA), score_bound(state.setup.schedule)
+    assert 0 < apart < bound
+    assert apart / abs(float(said.whitening[-1] @ x[0])) == pytest.approx(parts.furthest(THETA) / abs(predictor))
+    basis, length = turned(within, THETA)
+    assert (basis.T @ within.whitening @ x[0])[-1] == pytest.approx(predictor / length)
+    across = np.linalg.norm(said.whitening[:-1] @ x[0]) / np.sqrt(bound**2 - apart**2)
+    assert across == pytest.approx(np.linalg.norm((basis.T @ within.whitening @ x[0])[:-1]) / bound)
+    np.testing.assert_allclose(said.factor @ said.whitening, np.eye(3), atol=1e-9)
+
+
+def test_slopes_that_are_not_steep_are_asked_as_one(state: State) -> None:
+    deviation = float(np.sqrt(THETA @ COVARIANCE @ THETA))
+    for factor, parted in ((0.95, False), (1.05, True)):
+        there = _at(state, factor * STEEP / deviation * THETA)
+        assert bool(in_parts(there, metric(there.information)).apart) == parted
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e7, 1e100, np.nan])
+def test_whatever_is_believed_there_is_a_question(state: State, scale: float) -> None:
+    hostile = replace(state, population=replace(state.population, covariance=scale * COVARIANCE))
+    said, apart = in_parts(hostile, metric(state.information))
+    assert np.all(np.isfinite(said.whitening))
+    assert 0 <= apart < score_bound(state.setup.schedule)
+
+
+def test_plans_without_its_words_ask_as_one(state: State) -> None:
+    setup = replace(state.setup, slope_apart=False)
+    assert not in_parts(replace(state, setup=setup), metric(state.information)).apart
+
+
+def test_what_is_kept_along_the_parameter_is_restored_by_itself(state: State) -> None:
+    """By the rows themselves: the derivative of the part's sum over the information along the parameter."""
+    parts = in_parts(state, metric(state.information))
+    kept = efficiency(np.random.default_rng(0), state, 12, *parts)
+    t = state.population.rows(np.random.default_rng(1), 200_000) @ THETA
+    information = expit(t) * expit(-t) * t**2
+    weight = np.minimum(1, parts.furthest(THETA) / (np.maximum(expit(t), expit(-t)) * np.abs(t)))
+    along = float(parts.metric.whitening[-1] @ kept.back @ parts.metric.factor[:, -1])
+    assert 1 / along == pytest.approx(float(weight @ information / information.sum()), abs=0.02)
+
+
+def _wrong_labels() -> BenchmarkCase:
+    rng, n = np.random.default_rng(4), 20_000
+    x = rng.uniform(-1, 1, (n, 5))
+    y = (x @ np.array([1.0, -0.5, 0.3, 0.8, -1.0]) > 0) ^ (rng.random(n) < 0.03)
+    return logistic("wrong labels", Rows(x, y.astype(float)), bound=1.0)
+
+
+def test_labels_of_which_few_are_wrong_do_not_bend_the_slope(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table that it is for, against the same plan without its words."""
+    case = _wrong_labels()
+    nats = _run(case, 1.0, 0, 0)[0]
+
+    def without(plan: MechanismPlan) -> bool:
+        return False
+
+    monkeypatch.setattr("app.inference.surrogate.planning.allows_slope_apart", without)
+    assert nats < 5 < _run(case, 1.0, 0, 0)[0] / 5
