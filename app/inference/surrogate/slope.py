@@ -24,7 +24,7 @@ from app.inference.surrogate.elongation import longest
 from app.inference.surrogate.matrices import Metric, metric
 from app.inference.surrogate.state import State
 
-STEEP: Final = 2.0
+STEEP: Final = 2.2
 """The deviation of predictors from which on labels are steep."""
 _STEEPEST = 1e6
 """Beyond it nothing is to be learned, and numbers are about to overflow."""

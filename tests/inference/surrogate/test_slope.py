@@ -8,7 +8,8 @@ from scipy.special import expit
 
 from app.inference.protocol import MechanismPlan
 from app.inference.surrogate.bounds import score_bound
-from app.inference.surrogate.efficiency import efficiency
+from app.inference.surrogate.directions import Kept
+from app.inference.surrogate.efficiency import _apart, efficiency
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.slope import STEEP, in_parts, turned
@@ -81,6 +82,12 @@ def test_what_is_kept_along_the_parameter_is_restored_by_itself(state: State) ->
     weight = np.minimum(1, parts.furthest(THETA) / (np.maximum(expit(t), expit(-t)) * np.abs(t)))
     along = float(parts.metric.whitening[-1] @ kept.back @ parts.metric.factor[:, -1])
     assert 1 / along == pytest.approx(float(weight @ information / information.sum()), abs=0.02)
+
+
+def test_either_part_has_a_share_of_its_own(state: State) -> None:
+    parts = in_parts(state, metric(state.information))
+    back = _apart(Kept(0.5, 2 * np.eye(3)), 0.8, parts).back
+    np.testing.assert_allclose(parts.metric.whitening @ back @ parts.metric.factor, np.diag([2, 2, 1.25]), atol=1e-9)
 
 
 def _wrong_labels() -> BenchmarkCase:
