@@ -13,10 +13,10 @@ l the length of the parameter in the metric and F the furthest predictor; it los
 of the information along the parameter, and of wrong labels what is bounded of the predictors. F costs least in all.
 """
 
+from statistics import NormalDist
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from app.inference.protocol import Array64
 from app.inference.surrogate.bounds import score_bound
@@ -32,7 +32,7 @@ _WRONG_LABELS = 0.04
 """The squared share of the slope that labels beyond the furthest predictor may be worth: a fifth to two fifths where
 one in ten to one in a hundred is wrong, nothing where they follow the model."""
 _LEAST_FURTHEST, _MOST_FURTHEST, _CANDIDATES = 1.5, 3.5, 40
-_QUANTILES: Final = ndtri((np.arange(1024) + 0.5) / 1024)
+_QUANTILES: Final = np.array([NormalDist().inv_cdf((place + 0.5) / 1024) for place in range(1024)])
 _TINY = 1e-30
 
 
