@@ -107,7 +107,7 @@ class DpPsviSurrogate:
             elif second:
                 moved = headed(state, oracle, turn) if follows(state, turn) else scored(rng, state, oracle, turn)
             else:
-                moved = informed(state, oracle, turn)
+                moved = informed(rng, state, oracle, turn)
             moved = steadied(replace(moved, done=state.done + 1), state)
         if second and turn == schedule.rounds - 1:
             moved = replace(moved, fitted=fitted(rng, moved))

@@ -126,6 +126,7 @@ def _with_moments(rng: np.random.Generator, state: State, oracle: Oracle) -> Sta
         information=information,
         memory=begun(information) if schedule.averages else None,
         rows=population.count,
+        moments=found,
         bearing=first_bearing(setup, population, found, state.lengths),
     )
 
@@ -138,11 +139,20 @@ def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State
     noise = schedule.noise_of(schedule.tails_share, question.clip)
     squares = schedule.noise_of(schedule.moments_share, state.clip) * state.scale**2
     uncertain = squares / (population.count * variance)
-    told = flags(state.setup.known, population.mean[:-1], variance, uncertain)
-    said = Winsorised(answer, population.count, noise, uncertain, told)
-    has_room = state.setup.room_for_unseen and schedule.hides_levels
-    population = replace(population, hiding=said.unseen, unseen=said.unseen & has_room)
-    return replace(state, population=population.with_tails(said.tails(rng), known=state.setup.room))
+    said = Winsorised(answer, population.count, noise, uncertain)
+    return with_tails(rng, replace(state, winsorised=said))
+
+
+def with_tails(rng: np.random.Generator, state: State) -> State:
+    """With the tails that were told, if they were asked for, of columns that have the moments that are believed."""
+    said, population, setup = state.winsorised, state.population, state.setup
+    if said is None:
+        return state
+    told = flags(setup.known, population.mean[:-1], population.covariance.diagonal()[:-1], said.uncertain)
+    said = replace(said, flags=told)
+    unseen = said.unseen & (setup.room_for_unseen and setup.schedule.hides_levels)
+    population = replace(population, hiding=said.unseen, unseen=unseen)
+    return replace(state, winsorised=said, population=population.with_tails(said.tails(rng), known=setup.room))
 
 
 def nothing_known(setup: Setup) -> Population:

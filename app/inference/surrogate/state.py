@@ -11,9 +11,11 @@ from app.inference.surrogate.columns import Columns
 from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.declared import Declared
 from app.inference.surrogate.memory import Memory
+from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Lengths, Population
 from app.inference.surrogate.schedule import Schedule
 from app.inference.surrogate.scores import Mode, Score
+from app.inference.surrogate.winsorised import Winsorised
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class State:
     ``(D,)``; ``rows`` is their number as the moments counted them; ``memory`` is that of information matrices that are
     averaged. ``lengths`` are those of rows, around their means once these were asked for; ``bearing`` is what scores at
     zero say, where rows seem isotropic. ``population_information`` ``(D, D)`` is what the population says of the
-    information at the last parameter, prior included; None before the end, or where it is no information.
+    information at the last parameter, prior included; None before the end, or where it is no information. ``moments``
+    and ``winsorised`` are what was answered of columns, None before, or where it is not asked for.
     """
 
     setup: Setup
@@ -84,3 +87,5 @@ class State:
     bearing: Bearing | None = None
     centre: Array64 | float = 0.0
     population_information: Array64 | None = None
+    moments: Moments | None = None
+    winsorised: Winsorised | None = None
