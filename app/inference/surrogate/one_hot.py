@@ -102,7 +102,7 @@ def _evidence(along: Array64, answer: Answer, expected: Array64) -> float:
     turned = answer.metric.factor.T @ along
     level = max(float(along @ expected @ along), _TINY)
     seen, noise = float(turned @ answer.matrix @ turned) / level, answer.noise * float(turned @ turned) / level
-    return float((_OTHERWISE**2 - 2 * _OTHERWISE * seen) / (2 * max(noise, _TINY) ** 2))
+    return float((_OTHERWISE**2 - 2 * _OTHERWISE * seen) / (2 * np.square(max(noise, _TINY))))
 
 
 def believed(before: Population, found: Indicators, same: Array64) -> Population:
