@@ -84,8 +84,7 @@ def _runs(found: Indicators, answer: Answer, expected: Array64) -> Runs:
         for place in np.flatnonzero(np.abs(apart) < _FURTHEST):
             by_sum = np.log(_ODDS / (np.sqrt(2 * np.pi) * off[place])) - 0.5 * apart[place] ** 2
             weight = by_sum + _evidence(found.direction(int(low), int(ends[place])), answer, expected)
-            if np.isfinite(weight):
-                kept.append((int(low), int(ends[place]), float(weight)))
+            kept.append((int(low), int(ends[place]), float(weight)))
     lows, highs, weights = np.array(kept).reshape(-1, 3).T
     return Runs(lows.astype(np.int64), highs.astype(np.int64), weights)
 

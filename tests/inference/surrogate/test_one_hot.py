@@ -108,7 +108,8 @@ def test_what_is_known_of_their_sum_is_what_the_prior_knows(coded: object) -> No
 
 
 def _overlapping() -> Array64:
-    return np.asarray((RNG.random((N, 4)) < SHARES) * 1.0)
+    """The same shares of rows, to the row, whatever other columns have."""
+    return np.column_stack([RNG.permutation(column) for column in LEVELS.T])
 
 
 @pytest.mark.parametrize(
@@ -127,6 +128,19 @@ def test_nothing_is_seen_in_columns(x: Array64) -> None:
     assert state.memory is not None
     before = replace(state, memory=state.memory.with_answer(answer))
     assert seen_as_one_hot(RNG, before, answer) is before
+
+
+def test_only_what_has_the_variance_of_an_indicator_may_be_one() -> None:
+    """Not numbers that sum to one in every row; and what is declared is no candidate."""
+    parts = RNG.dirichlet(10 * SHARES, N)
+    x = np.column_stack((OTHERS, LEVELS, 2 * LEVELS[:, 0] - 1, parts))
+    moments = _state(x).moments
+    assert moments is not None
+    expected = [False, True, *[True] * 4, True, *[False] * 4]
+    np.testing.assert_array_equal(moments.indicators(N).possible, expected)
+    group = np.where(np.arange(x.shape[1]) == 3, 0, -1)
+    declared = replace(moments, known=replace(moments.known, group=group))
+    assert not declared.indicators(N).possible[3]
 
 
 def test_noise_in_a_matrix_leaves_it_open() -> None:
