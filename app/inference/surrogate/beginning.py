@@ -152,7 +152,7 @@ def with_tails(rng: np.random.Generator, state: State) -> State:
     said = replace(said, flags=told)
     unseen = said.unseen & (setup.room_for_unseen and setup.schedule.hides_levels)
     population = replace(population, hiding=said.unseen, unseen=unseen)
-    return replace(state, winsorised=said, population=population.with_tails(said.tails(rng), known=setup.room))
+    return replace(state, population=population.with_tails(said.tails(rng), known=setup.room))
 
 
 def nothing_known(setup: Setup) -> Population:
