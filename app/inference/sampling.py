@@ -26,6 +26,8 @@ _GAPS = 64
 _DENSE = 1 / 64
 """From this rate on, a subsample is a large part of the slots, and so these are taken in pieces."""
 _PIECE = 1 << 22
+_MOST_LISTED = 16
+"""Slots for each index that is drawn, up to which a list of all slots is shorter work than sorting."""
 
 
 def poisson_subsample(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int64]:
@@ -70,6 +72,19 @@ def expected_coverage(rates: Sequence[tuple[float, int]]) -> float:
     return float(-np.expm1(missed))
 
 
+def _listed(kept: Sequence[Indices], slots: int) -> tuple[Indices, Iterator[Indices]]:
+    """The union of ``kept`` subsamples, and the positions of each in it; sorted only where listing all slots is more."""
+    drawn = np.concatenate(kept)
+    if slots > _MOST_LISTED * len(drawn):
+        union, places = np.unique(drawn, return_inverse=True)
+        return union, iter(np.split(places, np.cumsum([len(indices) for indices in kept])[:-1]))
+    position = np.zeros(slots, dtype=drawn.dtype)
+    position[drawn] = 1
+    union = np.flatnonzero(position).astype(drawn.dtype)
+    position[union] = np.arange(len(union), dtype=drawn.dtype)
+    return union, (position[indices] for indices in kept)
+
+
 class Subsamples:
     """A sequence of subsamples and their union.
 
@@ -89,8 +104,7 @@ class Subsamples:
             self._next = (None if rate >= 1 else poisson_subsample(rng, slots, rate) for rate in self._rates)
         elif sum(self._rates) * slots <= _KEPT:
             kept = list(self._draw())
-            self._union, places = np.unique(np.concatenate(kept), return_inverse=True)
-            self._next = iter(np.split(places, np.cumsum([len(indices) for indices in kept])[:-1]))
+            self._union, self._next = _listed(kept, slots)
         else:
             start = rng.bit_generator.state
             self._union = self._unite(self._draw())
