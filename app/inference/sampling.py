@@ -73,7 +73,7 @@ def expected_coverage(rates: Sequence[tuple[float, int]]) -> float:
 
 
 def _listed(kept: Sequence[Indices], slots: int) -> tuple[Indices, Iterator[Indices]]:
-    """The union of ``kept`` subsamples, and the positions of each in it; sorted only where listing all slots is more."""
+    """The union of ``kept`` subsamples, and each one's positions in it; sorted where slots are too many to list."""
     drawn = np.concatenate(kept)
     if slots > _MOST_LISTED * len(drawn):
         union, places = np.unique(drawn, return_inverse=True)
