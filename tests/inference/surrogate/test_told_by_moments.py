@@ -1,0 +1,154 @@
+"""What moments tell of columns where noise may hide a rare level."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from app.inference.methods import dp_psvi_surrogate
+from app.inference.protocol import Array64
+from app.inference.surrogate.declared import Declared
+from app.inference.surrogate.doubt import population_information
+from app.inference.surrogate.moments import Moments
+from app.inference.surrogate.population import Population
+from app.inference.surrogate.state import State
+from app.inference.surrogate.told_by_moments import with_what_moments_tell
+from tests.inference.surrogate.tables import DESIGNS, Case, Drawn, build, ended, losses, plain
+
+ROWS, NOISE = 10_000.0, 20.0
+MEAN, VARIANCE = np.array([0.01, 0.3]), np.array([0.01, 0.2])
+THETA = np.array([0.5, -1.0, 0.2])
+TWINS = [[0.01, 0.0447, 0.0], [0.0447, 0.2, 0.0], [0.0, 0.0, 0.0]]
+"""The covariance of columns of which one says nearly all of the other."""
+
+
+@cache
+def _ended() -> State:
+    return ended(Case(features=2), 2.0)
+
+
+def _moments(noise: float = NOISE) -> Moments:
+    return Moments(ROWS * np.concatenate(([1.0], MEAN, VARIANCE + MEAN**2)), 1.0, noise, plain(2))
+
+
+def _state(**changes: Any) -> State:
+    """Two columns of those means and variances, and noise; the first may hide a level, and is hardly known."""
+    population = Population(ROWS, np.append(MEAN, 1.0), np.diag([*VARIANCE, 0.0]), hiding=np.array([True, False]))
+    changed = {
+        "rows": ROWS,
+        "population": population,
+        "theta": THETA,
+        "moments": _moments(),
+    }
+    return replace(_ended(), **{**changed, **changes})
+
+
+def _information(first: float) -> Array64:
+    """As if columns were known by so much, the first one varying with the intercept."""
+    return np.array([[first + 40.0, 0.0, 40.0], [0.0, 5.0, 0.0], [40.0, 0.0, 40.0]])
+
+
+def _told(state: State) -> float:
+    """Of the first column, prior included: in units of the way from the mean, rows at 1 tell v each, or at -1 if they
+    may as well be there.
+    """
+    chances = expit(np.array([[1.0, MEAN[1], 1.0], [-1.0, MEAN[1], 1.0]]) @ THETA)
+    each = chances * (1 - chances)
+    assert state.moments is not None
+    seen = VARIANCE[0] - state.moments.noise / ROWS
+    either = state.population.mean[0] - np.broadcast_to(state.population.least, 2)[0] > 0.5
+    of_row = float(np.mean(each) if either else each[0])
+    return ROWS * of_row * float(seen) + float(state.setup.prior.precision(THETA)[0, 0])
+
+
+@pytest.mark.parametrize(("mean", "least"), [(0.01, -1.0), (-0.9, -1.0), (0.01, 0.0)])
+def test_what_is_lacking_is_added_to_what_is_left_to_be_known_of_the_column(mean: float, least: float) -> None:
+    """Near a bound, a level's rows are at the other one."""
+    state = _state()
+    means, bounds = np.array([mean, MEAN[1], 1.0]), np.array([least, -1.0])
+    state = replace(state, population=replace(state.population, mean=means, least=bounds))
+    found = with_what_moments_tell(state, _information(3.0))
+    assert 1 / np.linalg.inv(found)[0, 0] == pytest.approx(_told(state), rel=1e-3)
+    others = _information(3.0)
+    others[0, 0] = found[0, 0]
+    np.testing.assert_array_equal(found, others)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        _state(moments=None),
+        _state(population=replace(_state().population, hiding=np.array([False, False]))),
+        _state(population=replace(_state().population, hiding=False)),
+        _state(moments=_moments(noise=ROWS)),
+        _state(population=replace(_state().population, covariance=np.array(TWINS))),
+    ],
+    ids=["not asked", "not hiding", "nobody asked", "noise", "told by another"],
+)
+def test_nothing_is_added_where_moments_tell_nothing(state: State) -> None:
+    np.testing.assert_array_equal(with_what_moments_tell(state, _information(3.0)), _information(3.0))
+
+
+def test_nothing_is_added_to_what_is_known_as_well() -> None:
+    known = _information(1.01 * _told(_state()))
+    np.testing.assert_array_equal(with_what_moments_tell(_state(), known), known)
+
+
+def test_indicators_that_are_declared_have_the_variance_of_their_share() -> None:
+    known = Declared(np.array([0, -1]), np.array([False, False]))
+    state = _state()
+    assert state.moments is not None
+    variance, error = replace(state.moments, known=known).variances(ROWS)
+    share = (MEAN[0] + VARIANCE[0] + MEAN[0] ** 2) / 2
+    assert variance[0] == pytest.approx(share - share**2, rel=1e-2)
+    assert error[0] < error[1] == NOISE / ROWS
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e300, -1e300])
+@pytest.mark.parametrize("where", ["moments", "rows", "theta"])
+def test_hostile_answers_are_borne(where: str, wrong: float) -> None:
+    state = _state()
+    assert state.moments is not None
+    said = np.full_like(state.moments.answer, wrong)
+    changes: dict[str, Any] = {
+        "moments": {"moments": replace(state.moments, answer=said)},
+        "rows": {"rows": wrong},
+        "theta": {"theta": np.full(3, wrong)},
+    }
+    with np.errstate(all="ignore"):
+        found = with_what_moments_tell(replace(state, **changes[where]), _information(3.0))
+    assert np.all(np.isfinite(found))
+    assert np.all(np.linalg.eigvalsh(found) > 0)
+
+
+def test_what_it_is_doubted_by_knows_as_much() -> None:
+    """Else noise would count by a population that knows nothing of the column."""
+    state = _state()
+    poor = replace(state, population=replace(state.population, covariance=np.diag([1e-5, 0.2, 0.0])))
+    found = population_information(np.random.default_rng(0), poor)
+    assert found is not None
+    assert 1 / np.linalg.inv(found)[0, 0] == pytest.approx(_told(state), rel=1e-3)
+
+
+def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flag of one row in a hundred among normal columns: nats of whole runs, same rows and noise."""
+    monkeypatch.setitem(DESIGNS, "a flag", _with_a_flag)
+    cases = [Case(design="a flag", features=6, rows=20_000, slots=20_000, seed=seed) for seed in range(8)]
+
+    def nats() -> Array64:
+        return np.array([losses(case, build(case, case.plan(9.0), Drawn(case.seed), case.seed))[0] for case in cases])
+
+    told = nats()
+    monkeypatch.setattr(dp_psvi_surrogate, "with_what_moments_tell", lambda state, information: information)
+    change = np.log(told / nats())
+    assert np.mean(change) < np.log(0.7)
+    assert np.max(change) < np.log(1.2)
+
+
+def _with_a_flag(rng: np.random.Generator, n: int, k: int) -> Array64:
+    x = 0.3 * rng.standard_normal((n, k))
+    x[:, 0] = rng.random(n) < 0.01
+    return x
