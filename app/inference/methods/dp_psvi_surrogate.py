@@ -31,13 +31,11 @@ from app.inference.protocol import (
 )
 from app.inference.surrogate import planning
 from app.inference.surrogate.beginning import nothing_known, opened
-from app.inference.surrogate.doubt import population_information
 from app.inference.surrogate.guard import steadied
-from app.inference.surrogate.release import fitted, released
+from app.inference.surrogate.release import ended, released
 from app.inference.surrogate.rounds import informed, scored
 from app.inference.surrogate.setting import RATE, ROUNDS, planned, set_up
 from app.inference.surrogate.state import State
-from app.inference.surrogate.told_by_moments import with_what_moments_tell
 from app.inference.surrogate.toward import follows, headed
 
 
@@ -110,13 +108,7 @@ class DpPsviSurrogate:
             else:
                 moved = informed(rng, state, oracle, turn)
             moved = steadied(replace(moved, done=state.done + 1), state)
-        if second and turn == schedule.rounds - 1:
-            with np.errstate(all="ignore"):
-                moved = replace(moved, information=with_what_moments_tell(moved, moved.information))
-            moved = replace(moved, fitted=fitted(rng, moved))
-            with np.errstate(all="ignore"):
-                moved = replace(moved, population_information=population_information(rng, moved))
-        return moved, {}
+        return (ended(rng, moved) if second and turn == schedule.rounds - 1 else moved), {}
 
     def finish(self, state: State) -> Pseudocoreset:
         """The points, with what may be said of them."""

@@ -16,7 +16,6 @@ from app.inference.protocol import Array64
 from app.inference.surrogate.beginning import information_of_population
 from app.inference.surrogate.matrices import metric, sound
 from app.inference.surrogate.state import State
-from app.inference.surrogate.told_by_moments import with_what_moments_tell
 
 _MOST_LARGER = 5.0
 """Times that the population's information may seem larger than the belief: answers would have shown more."""
@@ -29,10 +28,12 @@ _BY_CHANCE = 1.5
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def population_information(rng: np.random.Generator, state: State) -> Array64 | None:
-    """``(D, D)`` at the parameter, prior included; None where it is no information."""
-    found = sound(information_of_population(rng, state.setup, state.population, state.theta))
-    return None if found is None else with_what_moments_tell(state, found)
+def population_information(rng: np.random.Generator, state: State, more: Array64) -> Array64 | None:
+    """``(D, D)`` at the parameter, prior included, and ``more`` that was added to the belief as well.
+
+    None where it is no information.
+    """
+    return sound(information_of_population(rng, state.setup, state.population, state.theta) + more)
 
 
 def doubted_noise(state: State, noise: Array64) -> Array64:

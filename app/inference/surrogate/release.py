@@ -7,6 +7,7 @@ cannot be believed (:mod:`app.inference.surrogate.belief`) or may be little besi
 (:mod:`app.inference.surrogate.hidden`).
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from app.inference.diagnostics import stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Pseudocoreset
 from app.inference.surrogate.belief import believable, of_labels
-from app.inference.surrogate.doubt import doubted_noise
+from app.inference.surrogate.doubt import doubted_noise, population_information
 from app.inference.surrogate.hidden import shows_enough
 from app.inference.surrogate.state import State
+from app.inference.surrogate.told_by_moments import lacking
 
 MOST_SURPRISE = 6.0
 MOST_NOISE = 0.5
@@ -26,6 +28,16 @@ RESOLVED = 0.3
 """Resolution below which an information matrix counts as learned."""
 MOST_FIT = 1.0
 """Nats between the surrogate and the points."""
+
+
+def ended(rng: np.random.Generator, state: State) -> State:
+    """After the last answer, with the points: for what is believed, and what moments tell beside."""
+    with np.errstate(all="ignore"):
+        more = lacking(state)
+    state = replace(state, information=state.information + more)
+    state = replace(state, fitted=fitted(rng, state))
+    with np.errstate(all="ignore"):
+        return replace(state, population_information=population_information(rng, state, more))
 
 
 def fitted(rng: np.random.Generator, state: State) -> Fitted:

@@ -21,22 +21,21 @@ _OF_FURTHER: Final = 0.5
 _LEAST_VARIANCE: Final = 1e-30
 
 
-def with_what_moments_tell(state: State, information: Array64) -> Array64:
-    """``information`` ``(D, D)``, and what it lacks of columns where noise may hide a level.
+def lacking(state: State) -> Array64:
+    """What the information ``(D, D)`` lacks of columns where noise may hide a level; diagonal.
 
-    That is what is left to be known of such a column once all others are.
+    That is of what is left to be known of such a column once all others are. Nothing where it would make no matrix.
     """
-    population, moments = state.population, state.moments
+    population, moments, information = state.population, state.moments, state.information
     if state.setup.curvature is None or moments is None or not np.any(population.hiding):
-        return information
+        return np.zeros_like(information)
     variance, error = moments.variances(state.rows)
     alone = _alone(population.covariance[:-1, :-1]) * variance
     told = state.rows * _of_a_row(state) * np.maximum(alone - _DEVIATIONS * error, 0.0)
     told += state.setup.prior.precision(state.theta).diagonal()[:-1]
     known = 1 / np.linalg.inv(information).diagonal()[:-1]
-    lacking = np.where(population.hiding, np.maximum(told - known, 0.0), 0.0)
-    found = sound(information + np.diag(np.append(lacking, 0.0)))
-    return information if found is None else found
+    found = np.diag(np.append(np.where(population.hiding, np.maximum(told - known, 0.0), 0.0), 0.0))
+    return np.zeros_like(information) if sound(information + found) is None else found
 
 
 def _of_a_row(state: State) -> Array64:

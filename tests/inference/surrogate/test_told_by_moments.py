@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.inference.methods import dp_psvi_surrogate
 from app.inference.protocol import Array64
+from app.inference.surrogate import release
 from app.inference.surrogate.declared import Declared
-from app.inference.surrogate.doubt import population_information
 from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
-from app.inference.surrogate.told_by_moments import with_what_moments_tell
+from app.inference.surrogate.told_by_moments import lacking
 from tests.inference.surrogate.tables import DESIGNS, Case, Drawn, build, ended, losses, plain
 
 ROWS, NOISE = 10_000.0, 20.0
@@ -70,11 +69,9 @@ def test_what_is_lacking_is_added_to_what_is_left_to_be_known_of_the_column(mean
     state = _state()
     means, bounds = np.array([mean, MEAN[1], 1.0]), np.array([least, -1.0])
     state = replace(state, population=replace(state.population, mean=means, least=bounds))
-    found = with_what_moments_tell(state, _information(3.0))
-    assert 1 / np.linalg.inv(found)[0, 0] == pytest.approx(_told(state), rel=1e-3)
-    others = _information(3.0)
-    others[0, 0] = found[0, 0]
-    np.testing.assert_array_equal(found, others)
+    found = lacking(replace(state, information=_information(3.0)))
+    assert 1 / np.linalg.inv(_information(3.0) + found)[0, 0] == pytest.approx(_told(state), rel=1e-3)
+    np.testing.assert_array_equal(found, np.diag([found[0, 0], 0.0, 0.0]))
 
 
 @pytest.mark.parametrize(
@@ -89,12 +86,12 @@ def test_what_is_lacking_is_added_to_what_is_left_to_be_known_of_the_column(mean
     ids=["not asked", "not hiding", "nobody asked", "noise", "told by another"],
 )
 def test_nothing_is_added_where_moments_tell_nothing(state: State) -> None:
-    np.testing.assert_array_equal(with_what_moments_tell(state, _information(3.0)), _information(3.0))
+    np.testing.assert_array_equal(lacking(replace(state, information=_information(3.0))), np.zeros((3, 3)))
 
 
 def test_nothing_is_added_to_what_is_known_as_well() -> None:
     known = _information(1.01 * _told(_state()))
-    np.testing.assert_array_equal(with_what_moments_tell(_state(), known), known)
+    np.testing.assert_array_equal(lacking(_state(information=known)), np.zeros((3, 3)))
 
 
 def test_indicators_that_are_declared_have_the_variance_of_their_share() -> None:
@@ -119,18 +116,23 @@ def test_hostile_answers_are_borne(where: str, wrong: float) -> None:
         "theta": {"theta": np.full(3, wrong)},
     }
     with np.errstate(all="ignore"):
-        found = with_what_moments_tell(replace(state, **changes[where]), _information(3.0))
+        found = lacking(replace(state, information=_information(3.0), **changes[where]))
     assert np.all(np.isfinite(found))
-    assert np.all(np.linalg.eigvalsh(found) > 0)
+    assert np.all(np.linalg.eigvalsh(_information(3.0) + found) > 0)
 
 
-def test_what_it_is_doubted_by_knows_as_much() -> None:
+def test_what_was_lacking_is_in_the_belief_and_in_what_it_is_doubted_by(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else noise would count by a population that knows nothing of the column."""
-    state = _state()
-    poor = replace(state, population=replace(state.population, covariance=np.diag([1e-5, 0.2, 0.0])))
-    found = population_information(np.random.default_rng(0), poor)
-    assert found is not None
-    assert 1 / np.linalg.inv(found)[0, 0] == pytest.approx(_told(state), rel=1e-3)
+    before, more = replace(_ended(), population_information=None), np.diag([300.0, 0.0, 0.0])
+    without = release.ended(np.random.default_rng(0), before)
+    monkeypatch.setattr(release, "lacking", lambda _: more)
+    found = release.ended(np.random.default_rng(0), before)
+    assert found.population_information is not None
+    assert without.population_information is not None
+    np.testing.assert_allclose(found.information, before.information + more)
+    np.testing.assert_allclose(found.population_information, without.population_information + more)
+    assert found.fitted is not None
+    assert found.fitted.kl < 0.1
 
 
 def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +144,7 @@ def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.array([losses(case, build(case, case.plan(9.0), Drawn(case.seed), case.seed))[0] for case in cases])
 
     told = nats()
-    monkeypatch.setattr(dp_psvi_surrogate, "with_what_moments_tell", lambda state, information: information)
+    monkeypatch.setattr(release, "lacking", lambda state: np.zeros_like(state.information))
     change = np.log(told / nats())
     assert np.mean(change) < np.log(0.7)
     assert np.max(change) < np.log(1.2)
