@@ -15,8 +15,8 @@ MOST_ROWS = 2048
 _TILE = 64
 """Rows that products are computed in whole multiples of."""
 
-_MOST_VALUES = 1 << 17
-"""Values that are worked on together at most, unless a tile has more: 512 KiB stay in the cache."""
+_MOST_VALUES = 1 << 18
+"""Values that are worked on together at most, unless a tile has more: one MiB stays in the cache."""
 
 
 def power_of_two(n: int) -> int:
