@@ -2,7 +2,7 @@
 
 Rows that no bin of lengths showed beyond its noise are no part of the scale, and moments around shorter ones clip them.
 As many of them as answers leave room for may be at a column's bound; were they there, the posterior would be narrower
-than is said.
+than is said. That is said of any model with an intercept, at the parameter zero: a rate's rows may tell more than that.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ def shows_enough(state: State, noise: float) -> bool:
 
 
 def hidden_nats(state: State) -> float:
-    """Those by which a posterior of labels would be too wide, if the worst column had as many rows as may be hidden.
+    """Those by which a posterior would be too wide, if the worst column had as many rows as may be hidden.
 
     With r times the information that is known of the column, that is ``(r - log(1 + r)) / 2``, at most ``r / 2``.
     """

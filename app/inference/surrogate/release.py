@@ -15,7 +15,7 @@ import numpy as np
 from app.inference.diagnostics import stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Pseudocoreset
-from app.inference.surrogate.belief import believable, of_labels
+from app.inference.surrogate.belief import believable
 from app.inference.surrogate.doubt import doubted_noise, population_information
 from app.inference.surrogate.hidden import shows_enough
 from app.inference.surrogate.state import State
@@ -84,7 +84,7 @@ def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
             and noise_nats <= MOST_NOISE * max(learned, 1.0)
             and points.kl <= MOST_FIT
             and believable(state)
-            and (not of_labels(state) or shows_enough(state, noise_nats))
+            and (not setup.design.intercept or shows_enough(state, noise_nats))
         ),
         "fit_kl": stated(points.kl),
         "noise_kl": stated(noise_nats),

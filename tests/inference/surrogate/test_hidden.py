@@ -107,12 +107,17 @@ def test_what_may_be_hidden_is_held_against_noise() -> None:
         assert shows_enough(_seeming(0.1, noise, scale=1e-9), 0.0) is enough
 
 
-def test_labels_alone_are_doubted_for_it() -> None:
+def test_releases_are_doubted_for_it() -> None:
     state = _seeming(1e-6, 2000.0)
     assert released(_ended()).diagnostics["trusted"] is True
     assert released(state).diagnostics["trusted"] is False
-    number = Case("linear-regression", "zero", features=2, noise_scale=1.0)
-    assert build(number, number.plan(1.0), Drawn(0)).diagnostics["trusted"] is True
-    label = Case("logistic-regression", "constant", features=2, rows=20_000, slots=20_000)
-    assert build(label, label.plan(20.0), Drawn(0)).diagnostics["trusted"] is False
-    assert build(label, label.plan(0.3), Drawn(0)).diagnostics["trusted"] is True
+    for family in ("logistic-regression", "poisson-regression"):
+        case = Case(family, "constant", features=2, rows=20_000, slots=20_000)
+        assert build(case, case.plan(20.0), Drawn(0)).diagnostics["trusted"] is False
+        assert build(case, case.plan(0.3), Drawn(0)).diagnostics["trusted"] is True
+
+
+def test_without_an_intercept_no_lengths_tell_of_levels() -> None:
+    """The mean of numbers, of which every row tells as much."""
+    mean = Case("gaussian-mean", features=3)
+    assert build(mean, mean.plan(1.0), Drawn(0)).diagnostics["trusted"] is True
