@@ -43,7 +43,7 @@ def believable(state: State) -> bool:
     """Whether nats mean what they say; for labels, wherever the number of units and the population are known at all."""
     if state.mode is None or state.population_information is None:
         return False
-    if of_labels(state):
+    if _of_labels(state):
         return _uncounted(state) <= MOST_UNCOUNTED
     lately = [_change(state, state.theta - score.theta) for score in state.scores[-_LAST:]]
     return bool(
@@ -56,7 +56,7 @@ def believable(state: State) -> bool:
     )
 
 
-def of_labels(state: State) -> bool:
+def _of_labels(state: State) -> bool:
     """Whether targets are."""
     target = state.setup.design.target
     return target is not None and target.type in LABELS
