@@ -23,7 +23,7 @@ class Labels(OnePredictor):
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
         """``(2y - 1) x``, shape ``(n, p)``, dtype of ``x``; any positive target counts as 1."""
-        return x * np.where(y > 0, x.dtype.type(1), x.dtype.type(-1))[:, None]
+        return np.asarray(x * signs(y, x))
 
     def features(self, rows: NDArray[Any]) -> NDArray[Any]:
         """The folded rows themselves."""
@@ -36,3 +36,8 @@ class Labels(OnePredictor):
     def target_step(self, y: Array64) -> Array64:
         """Labels do not move."""
         return np.zeros_like(y)
+
+
+def signs(y: NDArray[np.floating[Any]], like: NDArray[np.floating[Any]]) -> NDArray[Any]:
+    """``2y - 1`` ``(n, 1)``, of the dtype of ``like``; any positive target counts as 1."""
+    return np.where(y > 0, like.dtype.type(1), like.dtype.type(-1))[:, None]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from app.inference.likelihoods import PullBack
 from app.inference.models.bounded import ACTIVATION, bounded
 from app.inference.models.definition import Family
-from app.inference.models.labels import Labels
+from app.inference.models.labels import Labels, signs
 from app.inference.protocol import Array32, Array64, Expansion
 from app.inference.rowwise import add_to_rows
 
@@ -72,18 +72,21 @@ class LogisticRegression(Labels):
 
     def point_potentials(self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any]) -> tuple[NDArray[Any], PullBack]:
         """With ``odds`` of the other label: ``-log(1 + odds)``, whose derivative is ``odds / (1 + odds)``."""
-        odds = self.fold(u, y) @ -draws.T
+        sign = signs(y, u)
+        odds = (u * -sign) @ draws.T
         np.minimum(odds, _BOUNDS[odds.dtype.type], out=odds)
         np.exp(odds, out=odds)
         total = odds + 1
 
         potentials = np.log(total)
-        return np.negative(potentials, out=potentials), partial(self._pulled_back, y, draws, odds / total)
+        return np.negative(potentials, out=potentials), partial(self._pulled_back, sign, draws, odds / total)
 
     def _pulled_back(
-        self, y: NDArray[Any], draws: NDArray[Any], derivatives: NDArray[Any], cotangent: NDArray[Any]
+        self, sign: NDArray[Any], draws: NDArray[Any], derivatives: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], None]:
-        return self.fold((derivatives * cotangent) @ draws, y), None
+        by_folded = (derivatives * cotangent) @ draws
+        by_folded *= sign
+        return by_folded, None
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
