@@ -301,3 +301,26 @@ def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
 def test_what_is_not_finite_or_of_another_shape_is_no_question(question: Question) -> None:
     with pytest.raises(BadQuestion):
         question.check(MODEL, DESIGN)
+
+
+@pytest.mark.parametrize("antithetic", [True, False])
+def test_models_see_draws_that_lie_alike_however_a_question_came(
+    antithetic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question that was sent holds its draws row by row: the partitions' sums must be those of a single process."""
+    seen: list[bool] = []
+    name, place = ("paired_losses", 3) if antithetic else ("log_likelihood", 2)
+    original = getattr(type(MODEL), name)
+
+    def spied(*args: Any, **named: Any) -> Any:
+        seen.append(args[place].flags.f_contiguous)
+        return original(*args, **named)
+
+    monkeypatch.setattr(type(MODEL), name, spied)
+    rng = np.random.default_rng(3)
+    draws, rows = _pairs(rng, 1.0), rng.standard_normal((70, WIDTH)).astype(np.float32)
+    laid: list[Array64] = [np.ascontiguousarray(draws), np.asfortranarray(draws)]
+    sums = [PotentialSum(each, 1.0, antithetic).sum(MODEL, rows, np.ones(70, dtype=bool), 1) for each in laid]
+    assert np.array_equal(sums[0], sums[1])
+    assert seen
+    assert all(seen)

@@ -67,12 +67,15 @@ class PotentialSum:
 
 
 def _losses(model: Model, draws: Array64, *, antithetic: bool) -> Callable[[Array32, Array32], Array32]:
-    """How to write the losses of rows, each up to a constant, into an array ``(n, S)`` that lies draw after draw."""
+    """How to write the losses of rows, each up to a constant, into an array ``(n, S)`` that lies draw after draw.
+
+    Draws are laid out anew: products may round otherwise by how they lie, which differs once a question was sent.
+    """
     with np.errstate(all="ignore"):
         if antithetic:
             half = len(draws) // 2
             centre = (0.5 * (draws[0] + draws[half])).astype(np.float32)
-            deviations = (0.5 * (draws[:half] - draws[half:])).astype(np.float32)
+            deviations = (0.5 * (draws[:half] - draws[half:])).astype(np.float32, order="F")
             return lambda rows, out: model.paired_losses(rows, centre, deviations, out)
-        single = draws.astype(np.float32)
+        single = draws.astype(np.float32, order="F")
     return lambda rows, out: np.negative(model.log_likelihood(rows, single, out=out), out=out)
