@@ -1,10 +1,10 @@
-"""Poisson subsamples, all drawn before the first row is read.
+"""Poisson subsamples, drawn from public facts alone.
 
 Each slot enters a subsample independently with probability q. Up to a quarter of the slots are drawn by the gaps
 between them, which are geometric; of more, ``n ~ Binomial(slots, q)`` is drawn, then ``n`` slots uniformly without
 replacement, which takes longer. Where few slots are in or out it is gaps again: NumPy's binomial then cuts its tail ten
-standard deviations out, which no share of delta pays for. Subsamples do not depend on data, so their union can be
-gathered in one pass.
+standard deviations out, which no share of delta pays for. Subsamples do not depend on data: they may be drawn all at
+once, so that their union is gathered in one pass, or each when its question is asked.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,10 +56,10 @@ def _drawn(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int6
 
 
 def _by_gaps(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int64]:
-    """From geometric gaps between the slots that are in."""
+    """From geometric gaps between the slots that are in: at least one, also where NumPy's logarithm is exactly zero."""
     runs, last, size = [], -1, int(1.1 * slots * rate) + _GAPS
     while last < slots:
-        gaps = np.minimum(rng.geometric(rate, size=size), slots + 1)
+        gaps = np.clip(rng.geometric(rate, size=size), 1, slots + 1)
         runs.append(last + np.cumsum(gaps))
         last = int(runs[-1][-1])
     found = np.concatenate(runs)

@@ -1,5 +1,7 @@
 """Poisson subsampling: the sampler is the one that the accountant analyses (W4)."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -55,6 +57,19 @@ def test_few_expected_slots_have_binomial_sizes_too(rate: float) -> None:
     assert stats.chisquare(np.bincount(sizes, minlength=10), expected).pvalue > 1e-9
     halves = included[:, : slots // 2].sum()
     assert 1e-9 < stats.binom.cdf(halves, slots // 2 * runs, rate) < 1 - 1e-9
+
+
+class _Zeros(np.random.Generator):
+    """Every other gap is what NumPy makes of 53 random bits that are all zero."""
+
+    def geometric(self, p: Any, size: Any = None) -> Any:
+        return np.where(np.arange(size) % 2, 3, 0)
+
+
+def test_w4_no_slot_enters_twice_whatever_gap_is_drawn() -> None:
+    """Nor one before the first: a gap of zero has a chance of 2**-53, which no share of delta pays for."""
+    found = poisson_subsample(_Zeros(np.random.PCG64(0)), 12, 0.1)
+    np.testing.assert_array_equal(found, [0, 3, 4, 7, 8, 11])
 
 
 def test_a_rate_of_one_takes_all_slots() -> None:

@@ -66,7 +66,7 @@ class BoundedScoreSum(_ScoreSum):
         def bounded(block: Array32) -> Array32:
             if not self.apart:
                 return model.bounded_scores(block, self.theta, self.transform, clip)
-            rest = math.sqrt(clip**2 - self.apart**2)
+            rest = math.sqrt(clip - self.apart) * math.sqrt(clip + self.apart)
             parts = (self.transform[:-1], rest), (self.transform[-1:], self.apart)
             return np.hstack([model.bounded_scores(block, self.theta, *part) for part in parts])
 
