@@ -12,27 +12,21 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
-from benchmarks import breadth_page
+from benchmarks.breadth_page import RUNS, TABLES, page
 from benchmarks.cases import Case, logistic
-from benchmarks.environment import ROOT, environment
+from benchmarks.environment import PAGES, environment
 from benchmarks.experiments.unseen import METHOD, SIZE, promised, within_reach
 from benchmarks.figures import write_lines
 from benchmarks.floors import table_floors
 from benchmarks.measures import divergence, posterior
 from benchmarks.mixtures import mixture
-from benchmarks.runs import Job, carried_out, plan_of
-from benchmarks.sources import RoundedNoise
+from benchmarks.runs import Job, seeded_release
 
-FOLDER: Final = ROOT / "docs" / "benchmarks"
-TABLES, RUNS = 100, 3
 _MOST_RUNS = 1000
 """Of a table, so that no two runs have one seed."""
-_NOISE = 2
-"""The stream of a seed that a run takes for nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +58,15 @@ def reached(table: int, runs: int) -> Iterator[Reached]:
     case = logistic(f"mixture {table}", rows, bound=1.0)
     epsilons = within_reach(case)
     for epsilon, floor in zip(epsilons, table_floors(case, epsilons) if epsilons else (), strict=True):
-        found = [_run(case, epsilon, table, number) for number in range(runs)]
+        found = [measured_run(case, epsilon, table, number) for number in range(runs)]
         kl, noise_kl = (float(np.median([each[place] for each in found])) for place in (0, 1))
         yield Reached(table, what, epsilon, kl, float(floor), noise_kl, sum(each[2] for each in found))
 
 
-def _run(case: Case, epsilon: float, table: int, number: int) -> tuple[float, float, bool]:
+def measured_run(case: Case, epsilon: float, table: int, number: int) -> tuple[float, float, bool]:
+    """KL and ``noise_kl`` in nats, and whether the release is trusted; ``number`` of the runs of ``table``."""
     assert case.exact is not None
-    job = Job(case, METHOD, SIZE, _MOST_RUNS * table + number, epsilon=epsilon)
-    noise = RoundedNoise(np.random.default_rng((job.seed, _NOISE)))
-    release, _ = carried_out(job, plan_of(job), lambda _: None, noise)
+    release = seeded_release(Job(case, METHOD, SIZE, _MOST_RUNS * table + number, epsilon=epsilon))
     said = release.diagnostics
     return divergence(posterior(case, release), case.exact), said["noise_kl"], said["trusted"]
 
@@ -84,11 +77,11 @@ def main() -> None:
     parser.add_argument("--tables", type=int, help="so many instead of all, one run each; nothing is written")
     few = parser.parse_args().tables
     found = [each for table in range(few or TABLES) for each in reached(table, 1 if few else RUNS)]
-    text = breadth_page.page(found, environment())
+    text = page(found, environment())
     print(text)
     if not few:
-        write_lines(FOLDER / "breadth.csv", found)
-        (FOLDER / "breadth.md").write_text(text)
+        write_lines(PAGES / "breadth.csv", found)
+        (PAGES / "breadth.md").write_text(text)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,20 @@
 """The page of ``benchmarks.breadth``: how many medians are within what is promised, and which are furthest from it."""
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from app.inference.surrogate.schedule import UNRESOLVED
 from benchmarks.environment import described
-from benchmarks.summaries import number
+from benchmarks.experiments.unseen import METHOD, SIZE, promised
+from benchmarks.summaries import in_words, number, paragraph
 
 if TYPE_CHECKING:
     from benchmarks.breadth import Reached
 
+TABLES, RUNS = 100, 3
+"""How many tables the page is of, and how many runs of each."""
 _WORST: Final = 15
 PAGE: Final = """# Random tables
 
@@ -30,12 +33,13 @@ The {worst} furthest from what is promised:
 {worst_lines}
 """
 TEXT: Final = (
-    "Written by `make breadth`. `dp-psvi-surrogate` at its defaults, 100 points, δ = 1/N, on a hundred tables that mix "
-    "columns of every kind at random, at every ε at which σD²/N is at most 1.2; medians of three runs, whose coins are "
-    "the same at every ε. The floor is what one Gaussian release of the whole budget would lose if it knew the mode "
-    "and the information of these rows beforehand, by the best of several bounds; it is no bound, and runs may do "
-    "better. Promised is a KL of at most 5 times it up to ε = 0.2, and 8 times at ε = 1. Flags and levels are columns "
-    "of 0 and 1 that are *not* declared as what they are. Every table: [breadth.csv](breadth.csv)."
+    f"Written by `make breadth`. `{METHOD}` at its defaults, {SIZE} points, δ = 1/N, on {in_words(TABLES)} tables that "
+    f"mix columns of every kind at random, at every ε at which σD²/N is at most {UNRESOLVED:g}; medians of "
+    f"{in_words(RUNS)} runs, whose coins are the same at every ε. The floor is what one Gaussian release of the whole "
+    "budget would lose if it knew the mode and the information of these rows beforehand, by the best of several "
+    f"bounds; it is no bound, and runs may do better. Promised is a KL of at most {promised(0.2)} times it up to "
+    f"ε = 0.2, and {promised(1.0)} times at ε = 1. Flags and levels are columns of 0 and 1 that are *not* declared as "
+    "what they are. Every table: [breadth.csv](breadth.csv)."
 )
 
 
@@ -48,9 +52,12 @@ def page(found: Sequence["Reached"], circumstances: Mapping[str, str]) -> str:
         f"| {each.ratio:.1f} | {number(each.noise_kl)} | {each.trusted} |"
         for each in worst
     ]
-    text, measured = (textwrap.fill(each, 120, break_on_hyphens=False) for each in (TEXT, described(circumstances)))
     return PAGE.format(
-        text=text, circumstances=measured, lines="\n".join(lines), worst=len(worst), worst_lines="\n".join(told)
+        text=paragraph(TEXT),
+        circumstances=paragraph(described(circumstances)),
+        lines="\n".join(lines),
+        worst=len(worst),
+        worst_lines="\n".join(told),
     )
 
 

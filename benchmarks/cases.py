@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.inference.laplace import Laplace, laplace
-from app.inference.problems import Problem, model_for
+from app.inference.problems import Problem, problem_for
 from app.inference.protocol import Array64, Column, DeclaredFacts, ModelSpec, PriorSpec, RowSource
 from benchmarks.designs import Rows
 from benchmarks.sources import TARGET, ArrayRows
@@ -33,7 +33,7 @@ class Case:
     @property
     def problem(self) -> Problem:
         """Model, design and prior."""
-        return model_for(self.spec, self.facts)
+        return problem_for(self.spec, self.facts)
 
     @property
     def public(self) -> DeclaredFacts:

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "benchmarks"
 LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting")
 
 
@@ -32,7 +33,7 @@ def described(circumstances: Mapping[str, str]) -> str:
 
 @cache
 def commit() -> str:
-    """The abbreviated commit that a session started from; "unknown" outside of a repository."""
+    """The abbreviated commit that the run started from; "unknown" outside of a repository."""
     found = subprocess.run(
         ["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -26,7 +26,7 @@ def write_csv(path: Path, figures: Sequence[Figure], load: float) -> None:
         rows = csv.writer(file)
         rows.writerow([*asdict(figures[0]), "load", *environment()])
         for each in figures:
-            figure = asdict(each) | {"value": number(each.value)}
+            figure = asdict(each) | {"value": three_digits(each.value)}
             rows.writerow([*figure.values(), f"{load:.1f}", *environment().values()])
 
 
@@ -38,6 +38,6 @@ def write_lines(path: Path, found: Sequence[Any]) -> None:
         lines.writerows({name: text(value) for name, value in asdict(each).items()} for each in found)
 
 
-def number(value: float) -> str:
-    """Three digits."""
+def three_digits(value: float) -> str:
+    """At least as many, without zeros at the end or commas: to be read by a program, too."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

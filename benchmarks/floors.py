@@ -97,9 +97,14 @@ def _best(case: Case, epsilons: Sequence[float], ways: Sequence[tuple[float, flo
     return np.asarray((np.outer(sigmas**2, noise) + lost).min(axis=1))
 
 
+def _weights(white: Array64, p: Array64, clip: float) -> Array64:
+    """``(n,)``: by which either label's score is at most ``clip`` long."""
+    return np.asarray(np.minimum(1, clip / (np.maximum(p, 1 - p) * np.sqrt(np.vecdot(white, white)))))
+
+
 def _parts(white: Array64, p: Array64, prior: Array64, clip: float) -> tuple[float, float]:
     """The noise's part at a noise multiplier of one, and what the weights lose."""
-    weight = np.minimum(1, clip / (np.maximum(p, 1 - p) * np.sqrt(np.vecdot(white, white))))
+    weight = _weights(white, p, clip)
     full, first, second = ((white * (weight**k * p * (1 - p))[:, None]).T @ white for k in range(3))
     bent = np.linalg.inv(first + prior)
     left = second - first @ np.linalg.pinv(full, hermitian=True) @ first
@@ -109,7 +114,7 @@ def _parts(white: Array64, p: Array64, prior: Array64, clip: float) -> tuple[flo
 def _weighted(at: AtMode, clip: float) -> tuple[float, float]:
     """The noise's part at a noise multiplier of one, and that of the step which bounding alone makes."""
     white, p, y, prior, pull = at
-    weight = np.minimum(1, clip / (np.maximum(p, 1 - p) * np.sqrt(np.vecdot(white, white))))
+    weight = _weights(white, p, clip)
     bent = np.linalg.inv((white * (weight * p * (1 - p))[:, None]).T @ white + prior)
     step = bent @ (white.T @ (weight * (y - p)) + pull)
     return 0.5 * clip**2 * float(np.sum(bent**2)), 0.5 * float(step @ step)

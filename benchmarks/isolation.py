@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from benchmarks.processes import peak_mib, resident_mib
 
 T = TypeVar("T")
 Progress = Callable[[int], None]
 _FORK = multiprocessing.get_context("fork")
-_MIB = 2.0**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +58,11 @@ def _work(work: Callable[[Progress], T], limit_seconds: int | None, steps: Any, 
 
     if limit_seconds is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (limit_seconds, resource.RLIM_INFINITY))
-    before, start = _resident(), time.process_time()
+    before, start = resident_mib(), time.process_time()
     value, fault = None, ""
     try:
         value = work(progress)
     except Exception as error:  # noqa: BLE001  (a run that fails is a result: it goes into the table)
         fault = type(error).__name__
     seconds = time.process_time() - start
-    sending.send((value, seconds, max(_peak() - before, 0.0), fault))
-
-
-def _resident() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / _MIB
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / _MIB
+    sending.send((value, seconds, max(peak_mib() - before, 0.0), fault))

@@ -9,7 +9,6 @@ import os
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import argparse
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,17 +17,16 @@ from typing import Final
 import numpy as np
 
 from app.inference.mechanisms import NoiseSource
-from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import Mechanism
-from app.inference.runner import run, run_public
 from benchmarks.adult import MissingData
 from benchmarks.cases import Case, gaussian_mean
 from benchmarks.environment import described, environment
 from benchmarks.experiments.logistic import large
-from benchmarks.figures import Figure, number, write_csv
+from benchmarks.figures import Figure, three_digits, write_csv
 from benchmarks.questions import DRAWS, ROWS, WIDTH, fastest, generated, potentials
-from benchmarks.runs import Job, Timed, plan_of
+from benchmarks.runs import Job, carried_out, plan_of
 from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
+from benchmarks.summaries import paragraph
 
 REPEATS, FEW = 9, 5
 PAGE: Final = """# Speed
@@ -70,24 +68,17 @@ def least(job: Job, repeats: int) -> float:
 
 def seconds(job: Job, noise: NoiseSource) -> float:
     """Of one run, rows left out."""
-    plan, source = plan_of(job), Timed(job.case.source)
-    rng, sampling = np.random.default_rng(job.seed), np.random.default_rng(job.seed)
+    plan = plan_of(job)
     start = time.process_time()
-    if plan.queries:
-        model, declared = job.case.problem.model, job.case.facts
-        oracle = ClippedGaussianOracle(model, plan, declared, source, noise=noise, sampling=sampling)
-        run(plan, declared, oracle, rng, lambda _: None)
-    else:
-        run_public(plan, job.case.public, source, rng)
-    return time.process_time() - start - source.seconds
+    _, source_seconds = carried_out(job, plan, lambda _: None, noise)
+    return time.process_time() - start - source_seconds
 
 
 def page(found: Sequence[Figure], load: float) -> str:
     """The figures to be read beside the CSV file."""
     lines = ["| what | value | unit | limit |", "| --- | ---: | --- | --- |"]
-    lines += [f"| {each.what} | {number(each.value)} | {each.unit} | {each.target} |" for each in found]
-    circumstances = described({**environment(), "load before": f"{load:.1f}"})
-    text = textwrap.fill(circumstances, 120, break_on_hyphens=False)
+    lines += [f"| {each.what} | {three_digits(each.value)} | {each.unit} | {each.target} |" for each in found]
+    text = paragraph(described({**environment(), "load before": f"{load:.1f}"}))
     return PAGE.format(few=FEW, repeats=REPEATS, table="\n".join(lines) + "\n", environment=text)
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from benchmarks import readme
 from benchmarks.adult import MissingData
-from benchmarks.environment import ROOT, environment
+from benchmarks.environment import PAGES, environment
 from benchmarks.experiment import Experiment
 from benchmarks.experiments import (
     gaussian_mean,
@@ -33,7 +33,6 @@ from benchmarks.plots import draw
 from benchmarks.records import REFERENCE, Record, read, written
 from benchmarks.runs import Job, execute
 
-FOLDER: Final = ROOT / "docs" / "benchmarks"
 EXPERIMENTS: Final = (
     gaussian_mean.EXPERIMENT,
     linear_regression.EXPERIMENT,
@@ -98,7 +97,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if not set(arguments.names) <= set(names) or bool(arguments.names) == arguments.render:
         parser.error(f"name experiments of {', '.join(names)}, or --render alone")
-    folder = Path(tempfile.mkdtemp(prefix="corevault-benchmarks-")) if arguments.quick else FOLDER
+    folder = Path(tempfile.mkdtemp(prefix="corevault-benchmarks-")) if arguments.quick else PAGES
     failed = False
     try:
         for experiment in (each for each in EXPERIMENTS if each.name in arguments.names):

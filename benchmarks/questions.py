@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import Array32, Model, Question
 from app.inference.questions import BoundedScoreSum, ClippedScoreSum, InformationSum, MomentSum, PotentialSum
 from benchmarks.sources import facts, spec
@@ -50,7 +50,7 @@ def generated(rng: np.random.Generator) -> tuple[Model, Array32, NDArray[np.bool
     x = rng.uniform(-1, 1, (ROWS, WIDTH)).astype(np.float32)
     x[:, -1] = 1
     rows = x * rng.choice([-1, 1], (ROWS, 1)).astype(np.float32)
-    return model_for(spec(WIDTH - 1), facts(WIDTH - 1, ROWS)).model, rows, np.ones(ROWS, dtype=bool)
+    return problem_for(spec(WIDTH - 1), facts(WIDTH - 1, ROWS)).model, rows, np.ones(ROWS, dtype=bool)
 
 
 def potentials(rng: np.random.Generator) -> PotentialSum:

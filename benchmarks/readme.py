@@ -1,7 +1,6 @@
 """Writes ``docs/benchmarks/README.md`` from the CSV files beside it."""
 
 import json
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -9,7 +8,7 @@ from typing import Final
 from benchmarks.environment import described
 from benchmarks.experiment import Experiment
 from benchmarks.records import read
-from benchmarks.summaries import markdown
+from benchmarks.summaries import markdown, paragraph
 
 INTRODUCTION: Final = """# Benchmarks
 
@@ -44,6 +43,5 @@ def _other_pages(folder: Path, page: Path) -> list[str]:
 def _section(folder: Path, experiment: Experiment) -> str:
     environment = json.loads((folder / f"{experiment.name}.json").read_text())
     name, tables = experiment.name, markdown(experiment, read(folder / f"{experiment.name}.csv"))
-    text = textwrap.fill(experiment.text, 120, break_on_hyphens=False)
-    head = f"## {experiment.title}\n\n{text}\n\n![{experiment.title}]({name}.png)\n"
+    head = f"## {experiment.title}\n\n{paragraph(experiment.text)}\n\n![{experiment.title}]({name}.png)\n"
     return f"{head}\nEvery run: [{name}.csv]({name}.csv). {described(environment)}\n\n{tables}"

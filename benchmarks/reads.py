@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.environment import environment
+from benchmarks.processes import cpu_seconds
 from demo.server import Server, running_server
 
 RATES = (1_500, 2_500, 3_500)
 CONNECTIONS = 64
 CORES = 2
 ROWS, SIZE = 500, 100
-FIELDS = ("kind", "rate", "answered", "due", "p50_ms", "p99_ms", "largest_ms", "server_us", "generator_us", "load")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ class Measured:
     server_us: float
     generator_us: float
     load: float
+
+
+FIELDS = tuple(field.name for field in fields(Measured))
 
 
 def main() -> None:
@@ -87,9 +90,9 @@ def _measure(server: Server, folder: Path, path: str, seconds: float) -> Iterato
     for kind, header in (("304", f"If-None-Match: {whole.headers['etag']}"), ("200", "Accept: application/json")):
         for rate in RATES:
             time.sleep(1)
-            load, before = os.getloadavg()[0], _cpu_seconds(api)
+            load, before = os.getloadavg()[0], cpu_seconds(api)
             found = _generate(server, path, rate, seconds, ["Accept: application/json", header])
-            spent = _cpu_seconds(api) - before
+            spent = cpu_seconds(api) - before
             assert set(found["statuses"]) == {kind}, found
             yield Measured(
                 kind,
@@ -120,11 +123,6 @@ def _api_process(data_dir: Path) -> int:
             if b"\0api\0" in command and f"COREVAULT_DATA_DIR={data_dir}".encode() in variables.split(b"\0"):
                 return int(folder.name)
     raise LookupError("the API's process was not found")
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _show(measured: Sequence[Measured]) -> None:

@@ -1,23 +1,21 @@
 """One run straight on the core: plan, carry out in a process of its own, measure.
 
-``delta`` is 1 / slots throughout, as in the papers; the service asks for less. Noise is the discrete Gaussian of the
-service, from the operating system: private runs differ from one time to the next, everything else follows the seed.
+``delta`` is what a case declares: 1 / slots as in the papers, unless it says otherwise; the service asks for less.
+Noise is the discrete Gaussian of the service, from the operating system: private runs differ from one time to the next,
+everything else follows the seed.
 """
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.errors import InvalidRequest
 from app.inference.laplace import Laplace
 from app.inference.mechanisms import DiscreteGaussian, NoiseSource
 from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import DeclaredFacts, Mechanism, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
+from app.inference.protocol import Mechanism, MechanismPlan, PlanRequest, Pseudocoreset
 from app.inference.registry import method
 from app.inference.runner import run, run_public
 from app.privacy.calibration import calibrate
@@ -26,12 +24,14 @@ from benchmarks.environment import commit
 from benchmarks.isolation import Ended, Progress, isolated
 from benchmarks.measures import divergence, posterior, prediction, prior_divergence, stated
 from benchmarks.records import FINISHED, Record
-from benchmarks.sources import NoNoise
+from benchmarks.sources import NoNoise, RoundedNoise, Timed
 
 NO_NOISE = 1e-3
 """The noise multiplier that a plan without noise is made for."""
 POSTERIOR_METHODS = frozenset({"dp-vi"})
 """Judged by the posterior that they state; all others by the points that they release."""
+_COINS, _SAMPLING, _NOISE = range(3)
+"""Streams of a seed: the method's own coins, its subsamples, and noise where that has a seed."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,6 @@ class Job:
     mechanism: Mechanism | None = None
     label: str = ""
     limit_seconds: int | None = None
-
-
-def known(method_id: str) -> bool:
-    """Whether this version has the method."""
-    try:
-        method(method_id)
-    except InvalidRequest:
-        return False
-    return True
 
 
 def execute(job: Job) -> Record:
@@ -125,23 +116,10 @@ _FOUND: dict[tuple[object, ...], float] = {}
 def _calibrated(at: Callable[[float], MechanismPlan], job: Job) -> float:
     key = (job.case.name, job.method, job.size, job.epsilon, *sorted(job.parameters.items()))
     if key not in _FOUND:
-        _FOUND[key] = calibrate(lambda noise: at(noise).events, job.epsilon, 1 / job.case.facts.slots)
+        delta = job.case.facts.delta
+        assert delta is not None
+        _FOUND[key] = calibrate(lambda noise: at(noise).events, job.epsilon, delta)
     return _FOUND[key]
-
-
-class Timed:
-    """A source that says how long it has taken to make its rows."""
-
-    def __init__(self, source: RowSource) -> None:
-        self.slots, self.rows_per_slot, self._source = source.slots, source.rows_per_slot, source
-        self.seconds = 0.0
-
-    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """See :class:`app.inference.protocol.RowSource`."""
-        start = time.process_time()
-        table = self._source.gather(indices)
-        self.seconds += time.process_time() - start
-        return table
 
 
 def carried_out(
@@ -149,14 +127,21 @@ def carried_out(
 ) -> tuple[Pseudocoreset, float]:
     """The release, and the seconds in which rows were made; ``noise`` is the service's unless given."""
     source = Timed(job.case.source)
-    rng, sampling = (np.random.default_rng((job.seed, stream)) for stream in (0, 1))
+    rng, sampling = (np.random.default_rng((job.seed, stream)) for stream in (_COINS, _SAMPLING))
     if not plan.queries:
         return run_public(plan, job.case.public, source, rng), source.seconds
     if noise is None:
         noise = NoNoise() if math.isinf(job.epsilon) else DiscreteGaussian()
-    facts: DeclaredFacts = job.case.facts
+    facts = job.case.facts
     oracle = ClippedGaussianOracle(job.case.problem.model, plan, facts, source, noise=noise, sampling=sampling)
     return run(plan, facts, oracle, rng, progress), source.seconds
+
+
+def seeded_release(job: Job) -> Pseudocoreset:
+    """The release in this process, with rounded noise that follows the seed as well."""
+    noise = RoundedNoise(np.random.default_rng((job.seed, _NOISE)))
+    release, _ = carried_out(job, plan_of(job), lambda _: None, noise)
+    return release
 
 
 def _outcome(ended: Ended[Any], plan: MechanismPlan) -> str:

@@ -1,13 +1,14 @@
 """Tables for benchmarks: rows that exist only where they are gathered, and noise without privacy to compare with."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from app.inference.protocol import Array64, Column, DeclaredFacts, Integers, ModelSpec
+from app.inference.protocol import PRESENT, Array64, Column, DeclaredFacts, Integers, ModelSpec, RowSource
 
 TARGET = "label"
 
@@ -49,7 +50,7 @@ class GeneratedRows:
             table[f"x{column}"] = 2 * next(uniforms) - 1
             logit += weight * table[f"x{column}"]
         table[TARGET] = (next(uniforms) < expit(logit)).astype(np.float64)
-        table["_present"] = np.ones(len(indices), dtype=np.uint8)
+        table[PRESENT] = np.ones(len(indices), dtype=np.uint8)
         return table
 
 
@@ -68,7 +69,24 @@ class ArrayRows:
         inside = indices < self._count
         taken = np.where(inside, indices, 0)
         table = {name: np.where(inside, values[taken], 0.0) for name, values in self._table.items()}
-        return table | {"_present": inside.astype(np.uint8)}
+        return table | {PRESENT: inside.astype(np.uint8)}
+
+
+class Timed:
+    """A source that counts the slots it has gathered, and the seconds that took: the processor's unless told others."""
+
+    def __init__(self, source: RowSource, clock: Callable[[], float] | None = None) -> None:
+        self.slots, self.rows_per_slot, self._source = source.slots, source.rows_per_slot, source
+        self._clock = time.process_time if clock is None else clock
+        self.gathered, self.seconds = 0, 0.0
+
+    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        """See :class:`app.inference.protocol.RowSource`."""
+        start = self._clock()
+        table = self._source.gather(indices)
+        self.seconds += self._clock() - start
+        self.gathered += len(indices)
+        return table
 
 
 def facts(features: int, slots: int, delta: float = 1e-6) -> DeclaredFacts:

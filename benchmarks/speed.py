@@ -10,57 +10,40 @@ generating them is not counted. *before* ends with the first question; *bare* ar
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from app.inference.mechanisms import DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import Mechanism, PlanRequest, RowSource
-from app.inference.registry import method, model_for
+from app.inference.problems import problem_for
+from app.inference.protocol import Mechanism, PlanRequest
+from app.inference.registry import method
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run
-from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
+from benchmarks.processes import peak_mib
+from benchmarks.sources import GeneratedRows, NoNoise, Timed, facts, spec
 
 FEATURES, SIZE, DRAWS, ITERATIONS, BATCH = 50, 100, 100, 500, 2_000
 REPEATS = 5
-KIB = 1024
 MIB = 2**20
 
 
 @dataclass(frozen=True)
 class Result:
-    """Seconds of each part, memory in bytes above the imports, and how many rows were gathered."""
+    """Seconds of each part, memory above the imports, and how many rows were gathered."""
 
     setup_seconds: float
     iteration_seconds: float
     product_seconds: float
-    memory: int
+    memory_mib: float
     gathered: int
-
-
-class _Counted:
-    """Times and counts what a source generates, so that it can be left out."""
-
-    def __init__(self, source: RowSource) -> None:
-        self.slots, self.rows_per_slot, self._source = source.slots, source.rows_per_slot, source
-        self.rows, self.seconds = 0, 0.0
-
-    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        start = time.perf_counter()
-        table = self._source.gather(indices)
-        self.seconds += time.perf_counter() - start
-        self.rows += len(indices)
-        return table
 
 
 def measure(slots: int, *, discrete: bool) -> Result:
@@ -69,19 +52,19 @@ def measure(slots: int, *, discrete: bool) -> Result:
     mechanism = Mechanism(5.0, BATCH / slots, ITERATIONS)
     request = PlanRequest("dp-psvi", SIZE, spec(FEATURES), {"posterior_draws": DRAWS}, mechanism)
     plan = method("dp-psvi").plan(request, declared)
-    source = _Counted(GeneratedRows(slots, FEATURES))
+    source = Timed(GeneratedRows(slots, FEATURES), time.perf_counter)
     noise = DiscreteGaussian() if discrete else NoNoise()
     _warm_up()
-    before = _peak()
+    before = peak_mib()
     start = time.perf_counter()
     oracle = ClippedGaussianOracle(
-        model_for(plan.model, declared).model, plan, declared, source, noise=noise, sampling=sampling_generator()
+        problem_for(plan.model, declared).model, plan, declared, source, noise=noise, sampling=sampling_generator()
     )
     ready = time.perf_counter()
     run(plan, declared, oracle, monte_carlo_generator(), lambda _: None)
     done = time.perf_counter()
-    memory = _peak() - before
-    return Result(ready - start - source.seconds, done - ready, _products(), memory, source.rows)
+    memory = peak_mib() - before
+    return Result(ready - start - source.seconds, done - ready, _products(), memory, source.gathered)
 
 
 def _warm_up() -> None:
@@ -89,10 +72,6 @@ def _warm_up() -> None:
     square = np.eye(FEATURES, dtype=np.float32)
     np.linalg.cholesky(square @ square)
     DiscreteGaussian().perturb(np.zeros(1, dtype=np.int64), 1.0)
-
-
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
 
 
 def _products() -> float:
@@ -126,22 +105,19 @@ def _report() -> None:
     results = {}
     for slots, discrete in ((100_000, False), (100_000, True), (1_000_000, False), (100_000_000, False)):
         result = results[slots, discrete] = _child(slots, discrete=discrete)
-        total = result.setup_seconds + result.iteration_seconds
-        bound = 1.2 * 4 * FEATURES * result.gathered / MIB + 50
-        table.add_row(
-            f"{slots:,}",
-            "discrete" if discrete else "none",
-            f"{result.setup_seconds:.2f}",
-            f"{result.iteration_seconds:.2f}",
-            f"{total:.2f}",
-            f"{result.product_seconds:.2f}",
-            f"{total / result.product_seconds:.1f}",
-            f"{result.memory / MIB:.0f}",
-            f"{bound:.0f}",
-        )
+        table.add_row(f"{slots:,}", "discrete" if discrete else "none", *_cells(result))
     console.print(table)
     ratio = results[100_000_000, False].iteration_seconds / results[1_000_000, False].iteration_seconds
     console.print(f"iterations at 100,000,000 slots over those at 1,000,000: {ratio:.2f}")
+
+
+def _cells(result: Result) -> Iterator[str]:
+    total = result.setup_seconds + result.iteration_seconds
+    bound = 1.2 * 4 * FEATURES * result.gathered / MIB + 50
+    for seconds in (result.setup_seconds, result.iteration_seconds, total, result.product_seconds):
+        yield f"{seconds:.2f}"
+    yield f"{total / result.product_seconds:.1f}"
+    yield from (f"{result.memory_mib:.0f}", f"{bound:.0f}")
 
 
 def main() -> None:

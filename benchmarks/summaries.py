@@ -1,6 +1,7 @@
 """Medians and quartiles of runs, as tables in Markdown: no figure in a document is typed by hand."""
 
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +13,8 @@ from benchmarks.records import FINISHED, REFERENCE, Record
 
 NO_NOISE = "no noise"
 NOTHING = "–"
+_WIDTH: Final = 120
+_WORDS: Final = {3: "three", 18: "eighteen", 100: "a hundred"}
 LINES: Final = (
     "dp-psvi-surrogate",
     "PSVI",
@@ -157,8 +160,18 @@ def cell(records: Sequence[Record], quantity: Quantity) -> str:
     return text + (f"; {len(stopped)} of {len(records)} not finished" if stopped else "")
 
 
+def paragraph(text: str) -> str:
+    """``text`` in lines as long as those of our pages."""
+    return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
+
+
+def in_words(count: int) -> str:
+    """As prose says it, where it would not say digits."""
+    return _WORDS.get(count, f"{count:,}")
+
+
 def number(value: float) -> str:
-    """Three digits."""
+    """Three digits, zeros at the end included, and a comma at each thousand: to be read beside others."""
     if value == 0:
         return "0"
     if 0.001 <= abs(value) < 100:

@@ -18,12 +18,11 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks import trust_page
-from benchmarks.environment import ROOT, environment
+from benchmarks.environment import PAGES, environment
 from benchmarks.figures import write_lines
 from benchmarks.sources import RoundedNoise
 from tests.inference.surrogate.tables import DESIGNS, SIGNALS, Case, build, losses
 
-FOLDER: Final = ROOT / "docs" / "benchmarks"
 TABLES: Final = {"labels": 900, "numbers": 400}
 _FAMILIES: Final = {
     "labels": {"logistic-regression": 0.7, "probit-regression": 0.2, "multinomial-logistic": 0.1},
@@ -96,9 +95,9 @@ def main() -> None:
     text = trust_page.page(found, environment())
     print(text)
     if not few:
-        write_lines(FOLDER / "trust.csv", found)
-        trust_page.draw(found, FOLDER / "trust.png")
-        (FOLDER / "trust.md").write_text(text)
+        write_lines(PAGES / "trust.csv", found)
+        trust_page.draw(found, PAGES / "trust.png")
+        (PAGES / "trust.md").write_text(text)
 
 
 if __name__ == "__main__":

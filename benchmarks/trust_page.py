@@ -1,6 +1,5 @@
 """The page of ``benchmarks.trust``: how many releases are trusted, how many of them are far off, and a picture."""
 
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,7 @@ import matplotlib.pyplot as plt
 
 from benchmarks.environment import described
 from benchmarks.plots import COLOURS
-from benchmarks.summaries import distinct, number
+from benchmarks.summaries import distinct, number, paragraph
 
 if TYPE_CHECKING:
     from benchmarks.trust import Outcome
@@ -23,7 +22,6 @@ FAR_NATS, FAR_TIMES = 50.0, 10.0
 """A release is far off if its KL exceeds both so many nats and so many times what it states of noise."""
 LEAST, MOST = 1e-3, 1e6
 """Values beyond are drawn there: rates that were not found may be off by any power."""
-_WIDTH: Final = 120
 PAGE: Final = """# Releases that can be trusted
 
 {text}
@@ -59,8 +57,8 @@ def page(outcomes: Sequence["Outcome"], circumstances: Mapping[str, str]) -> str
         lines.append(_line(f"**{targets}**", of_kind))
         lines += _lines(of_kind, lambda each: each.design)
         lines += _lines(of_kind, lambda each: f"{each.signal}, by signal")
-    wrapped = [textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in (TEXT, described(circumstances))]
-    return PAGE.format(text=wrapped[0], circumstances=wrapped[1], ratios=RATIOS, lines="\n".join(lines))
+    measured = paragraph(described(circumstances))
+    return PAGE.format(text=paragraph(TEXT), circumstances=measured, ratios=RATIOS, lines="\n".join(lines))
 
 
 def _lines(outcomes: Sequence["Outcome"], group: Callable[["Outcome"], str]) -> Iterable[str]:

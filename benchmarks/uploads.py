@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,9 @@ from rich.table import Table
 from app.cli.memory import keep_what_is_freed
 from app.vault.envelope import seal_chunk
 from benchmarks.environment import environment
-from benchmarks.figures import Figure, number, write_csv
+from benchmarks.figures import Figure, three_digits, write_csv
 from benchmarks.ingestion import COLUMNS, ingestion
+from benchmarks.processes import cpu_seconds
 from tests.factories.processes import free_port
 
 MIB = 1 << 20
@@ -78,7 +79,7 @@ def show(figures: Sequence[Figure], circumstances: str) -> None:
     for name in ("what", "value", "unit", "target"):
         table.add_column(name, justify="right" if name == "value" else "left")
     for each in figures:
-        table.add_row(each.what, number(each.value), each.unit, each.target)
+        table.add_row(each.what, three_digits(each.value), each.unit, each.target)
     console = Console(width=120)
     console.print(table)
     console.print(circumstances)
@@ -109,15 +110,11 @@ def seal_rate(chunks: int = 500) -> float:
 def api(data: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
     """An API of its own, and an owner's client."""
     port = free_port()
-    environment = os.environ | {"COREVAULT_DATA_DIR": str(data)}
-    run: Callable[..., object] = lambda *words: subprocess.run(  # noqa: E731
-        [SCRIPTS / "corevaultd", *words], env=environment, check=True, stdout=subprocess.DEVNULL
-    )
-    run("migrate")
-    run("keys")
-    run("admin-key", str(data / "admin.key"))
+    variables = os.environ | {"COREVAULT_DATA_DIR": str(data)}
+    for words in (("migrate",), ("keys",), ("admin-key", str(data / "admin.key"))):
+        subprocess.run([SCRIPTS / "corevaultd", *words], env=variables, check=True, stdout=subprocess.DEVNULL)
     command = [str(SCRIPTS / "corevaultd"), "api", "--port", str(port)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     base = f"http://127.0.0.1:{port}"
     try:
         while not _ready(base):
@@ -156,22 +153,17 @@ def upload(client: httpx.Client, process: subprocess.Popen[bytes], size: int) ->
     declared = client.post("/v1/datasets", json=body | {"slots": 1000, "budget": {"epsilon": 1.0}}).json()
     headers = {"Content-Type": "text/csv", "Content-Length": str(size)}
     pieces = (piece for _ in range(size // MIB))
-    started, api_before, client_before = time.perf_counter(), _cpu_seconds(process.pid), time.process_time()
+    started, api_before, client_before = time.perf_counter(), cpu_seconds(process.pid), time.process_time()
     answer = client.put(f"/v1/datasets/{declared['id']}/content", content=pieces, headers=headers)
     seconds = time.perf_counter() - started
     answer.raise_for_status()
     status = dict(line.split(":", 1) for line in Path(f"/proc/{process.pid}/status").read_text().splitlines())
     return Uploaded(
         seconds,
-        api_cpu=_cpu_seconds(process.pid) - api_before,
+        api_cpu=cpu_seconds(process.pid) - api_before,
         client_cpu=time.process_time() - client_before,
         peak_mib=int(status["VmHWM"].split()[0]) / 1024,
     )
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from corevault import LogisticRegression, Schema, binary, categorical, integer
 
+from benchmarks.adult import TEST, TRAIN
 from demo.table import Tables
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SHARED: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
-FILES: Final = (SHARED / "adult-train.csv", SHARED / "adult-test.csv")
+FILES: Final = (TRAIN, TEST)
 TARGET: Final = "income_gt_50k"
 SLOTS: Final = 33_000
 

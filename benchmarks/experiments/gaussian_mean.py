@@ -40,10 +40,10 @@ def work(quick: bool) -> Iterator[Job | Record]:
 EXPERIMENT = Experiment(
     "gaussian-mean",
     "Gaussian mean",
-    "N = 1,000 rows of a standard normal in d dimensions, unit noise, prior N(0, I), fresh rows for each seed; PSVI "
-    "with T = 500, SparseVI with 100 steps a row, each with the engine's own steps, GIGA with 100 projections. The "
-    "bound is that of Proposition 1 at δ = 0.5: no weighting of M rows does better, on half of all tables. KL is exact "
-    "here; values of the order of 1e-12 are rounding.",
+    f"N = {ROWS:,} rows of a standard normal in d dimensions, unit noise, prior N(0, I), fresh rows for each seed; "
+    "PSVI with T = 500, SparseVI with 100 steps a row, each with the engine's own steps, GIGA with 100 projections. "
+    f"The bound is that of Proposition 1 at δ = {DELTA:g}: no weighting of M rows does better, on half of all tables. "
+    "KL is exact here; values of the order of 1e-12 are rounding.",
     work,
     EVERYTHING,
 )

@@ -12,6 +12,7 @@ from benchmarks.records import Record
 from benchmarks.runs import Job
 
 ROWS, FEATURES, SEEDS = 2_000, 100, 10
+ITERATIONS = 1_000
 SIZES = (25, 50, 100, 150, 200, 250)
 
 
@@ -33,15 +34,15 @@ def work(quick: bool) -> Iterator[Job | Record]:
         case = table(seed, 10 if quick else FEATURES)
         for size in (5, 12) if quick else SIZES:
             for method, parameters, label in METHODS:
-                chosen = {**parameters, "iterations": 1_000} if method == "psvi" else parameters
+                chosen = {**parameters, "iterations": ITERATIONS} if method == "psvi" else parameters
                 yield Job(case, method, size, seed, chosen, label=label)
 
 
 EXPERIMENT = Experiment(
     "linear-regression",
     "Linear regression",
-    "N = 2,000 rows of 100 standard normal features and an intercept, D = 101, truth N(0, I), fresh for each seed. "
-    "Noise variance is the variance of the targets and prior variance their second moment, as in the paper; the "
-    "prior's mean is zero. PSVI with T = 1,000.",
+    f"N = {ROWS:,} rows of {FEATURES} standard normal features and an intercept, D = {FEATURES + 1}, truth N(0, I), "
+    "fresh for each seed. Noise variance is the variance of the targets and prior variance their second moment, as in "
+    f"the paper; the prior's mean is zero. PSVI with T = {ITERATIONS:,}.",
     work,
 )

@@ -11,7 +11,7 @@ from benchmarks.cases import Case, logistic, narrowed
 from benchmarks.designs import Rows, synth100k
 from benchmarks.experiment import Experiment
 from benchmarks.records import Record
-from benchmarks.runs import Job, known
+from benchmarks.runs import Job
 
 SEEDS, NARROW = 10, 2.0
 SMALL_SIZES, LARGE_SIZES = (2, 5, 10, 20, 50, 100), (10, 20, 50, 100, 200)
@@ -38,14 +38,20 @@ LARGE_METHODS: tuple[tuple[str, Mapping[str, Any], str], ...] = (
 _BOUNDS = {"phishing": 1.0, "synth_lr": 4.0}
 
 
-@cache
-def small(name: str) -> Case:
-    """A table of the two small files beside the repository."""
+def small_rows(name: str) -> tuple[Rows, Rows]:
+    """Training and held-out rows of one of the two small files beside the repository."""
     with np.load(required(SHARED / f"{name}.npz")) as arrays:
         rows, held_out = (
             Rows(arrays[x][:, :-1].astype(np.float64), (arrays[y] > 0).astype(np.float64))
             for x, y in (("X", "y"), ("Xt", "yt"))
         )
+    return rows, held_out
+
+
+@cache
+def small(name: str) -> Case:
+    """The table of one of them."""
+    rows, held_out = small_rows(name)
     return logistic(name, rows, bound=_BOUNDS[name], held_out=held_out)
 
 
@@ -74,12 +80,10 @@ def small_work(quick: bool) -> Iterator[Job | Record]:
 
 
 def large_work(quick: bool) -> Iterator[Job | Record]:
-    """Methods that this version has; private ones at one epsilon."""
+    """Every method at every size; private ones at one epsilon."""
     for case in map(large, ("adult10",) if quick else ("synth100k", "adult10")):
         for size in (20,) if quick else LARGE_SIZES:
             for method, parameters, label in LARGE_METHODS:
-                if not known(method):
-                    continue
                 epsilon = 0.2 if method.startswith("dp-") else np.nan
                 for seed in range(1 if quick else SEEDS):
                     table = clamped(case) if method == "dp-psvi" else case
@@ -90,7 +94,8 @@ SMALL_EXPERIMENT = Experiment(
     "logistic-small",
     "Logistic regression, small",
     "phishing: 500 rows, 10 components and an intercept; synth_lr: 500 rows, 2 features and an intercept; 50 held-out "
-    "rows each; prior N(0, I). PSVI with T = 1,500 and B = 400; incremental PSVI and SparseVI with 100 steps a point.",
+    f"rows each; prior N(0, I). PSVI with T = {SMALL['iterations']:,} and B = {SMALL['minibatch']}; incremental PSVI "
+    "and SparseVI with 100 steps a point.",
     small_work,
 )
 LARGE_EXPERIMENT = Experiment(
@@ -98,9 +103,9 @@ LARGE_EXPERIMENT = Experiment(
     "Logistic regression, large",
     "Stand-ins for the paper's tables. synth100k: 100,000 rows, 50 standard normal features and an intercept. adult10: "
     "census income, 30,162 rows, 10 whitened principal components and an intercept. Prior N(0, I) on raw columns. PSVI "
-    "with T = 500 and B = 200, SparseVI with B = 200, 1,000 candidates and 100 steps a row; private methods at "
-    "their defaults, δ = 1/N. dp-psvi starts anywhere within the declared bounds, so its columns are clamped to ±2, "
-    "where the paper's points start; the others see bounds that no value reaches. Below M = D + 1 points "
-    "(52 and 12) no method can represent the posterior.",
+    f"with T = 500 and B = {LARGE['minibatch']}, SparseVI with B = {LARGE['minibatch']}, 1,000 candidates and 100 "
+    "steps a row; private methods at their defaults, δ = 1/N. dp-psvi starts anywhere within the declared bounds, so "
+    f"its columns are clamped to ±{NARROW:g}, where the paper's points start; the others see bounds that no value "
+    "reaches. Below M = D + 1 points (52 and 12) no method can represent the posterior.",
     large_work,
 )

@@ -7,7 +7,7 @@ from app.inference.rows import RESIDENT_BYTES
 from benchmarks.cases import Case
 from benchmarks.experiment import MEMORY, SECONDS, SIZE, Experiment, Quantity
 from benchmarks.records import Record
-from benchmarks.runs import Job, known
+from benchmarks.runs import Job
 from benchmarks.sources import GeneratedRows, facts, spec
 
 ROWS, FEATURES, POINTS = 100_000, 20, 100
@@ -45,8 +45,7 @@ def work(quick: bool) -> Iterator[Job | Record]:
         paper = Mechanism(NOISE, min(1.0, BATCH / rows), ITERATIONS)
         for seed in range(1 if quick or large else SEEDS):
             yield Job(case, "dp-psvi", points, seed, mechanism=paper, limit_seconds=LIMIT_SECONDS)
-            if known("dp-psvi-surrogate"):
-                yield Job(case, "dp-psvi-surrogate", points, seed, epsilon=EPSILON, limit_seconds=LIMIT_SECONDS)
+            yield Job(case, "dp-psvi-surrogate", points, seed, epsilon=EPSILON, limit_seconds=LIMIT_SECONDS)
 
 
 EXPERIMENT = Experiment(

@@ -5,17 +5,17 @@ from functools import cache
 from typing import Final
 
 from app.inference.protocol import Array64
+from app.inference.surrogate.schedule import UNRESOLVED
 from benchmarks.cases import Case, logistic
 from benchmarks.experiment import EPSILON, KL, SECONDS, Experiment
 from benchmarks.floors import EXPECTED, OF_ROWS, noise_floors, one_shot_noise, references, table_floors
 from benchmarks.records import Record
 from benchmarks.runs import Job
+from benchmarks.summaries import in_words
 from benchmarks.unseen import LAWS, unseen
 
 METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 5
 EPSILONS: Final = (0.05, 0.1, 0.2, 1.0)
-MOST_RESOLUTION: Final = 1.2
-"""Of ``sigma D^2 / slots``: beyond it a matrix of the information says nothing, and the quote warns."""
 _QUICK: Final = "three features"
 
 
@@ -31,10 +31,10 @@ def table(name: str) -> Case:
 
 
 def within_reach(case: Case) -> tuple[float, ...]:
-    """The epsilons at which something is promised."""
+    """The epsilons at which something is promised: those at which a quote does not warn of ``sigma D^2 / slots``."""
     slots, dimension = case.facts.slots, case.problem.model.dimension
     return tuple(
-        epsilon for epsilon in EPSILONS if one_shot_noise(epsilon, 1 / slots) * dimension**2 / slots <= MOST_RESOLUTION
+        epsilon for epsilon in EPSILONS if one_shot_noise(epsilon, 1 / slots) * dimension**2 / slots <= UNRESOLVED
     )
 
 
@@ -63,10 +63,11 @@ def work(quick: bool) -> Iterator[Job | Record]:
 EXPERIMENT = Experiment(
     "unseen",
     "Private pseudocoresets on tables of many shapes",
-    "dp-psvi-surrogate at its defaults, M = 100, δ = 1/N, on a table drawn from each of eighteen laws, where σD²/N is "
-    "at most 1.2. The floor of these rows is what one Gaussian release of the whole budget would lose on them if it "
-    "knew their mode and information beforehand, bounding included; promised are medians within 5 times it up to "
-    "ε = 0.2 and 8 times it at ε = 1. The one-shot noise floor expects labels that follow the model.",
+    f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, on a table drawn from each of {in_words(len(LAWS))} laws, where "
+    f"σD²/N is at most {UNRESOLVED:g}. The floor of these rows is what one Gaussian release of the whole budget would "
+    "lose on them if it knew their mode and information beforehand, bounding included; promised are medians within "
+    f"{promised(0.2)} times it up to ε = 0.2 and {promised(1.0)} times it at ε = 1. The one-shot noise floor expects "
+    "labels that follow the model.",
     work,
     (KL, SECONDS),
     {"": EPSILON},

@@ -47,7 +47,7 @@ def test_the_page_counts_what_is_within_what_is_promised() -> None:
 
 def test_figures_are_medians_over_runs_with_coins_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = {0: (7.0, 1.0, True), 1: (5.0, 9.0, False), 2: (50.0, 2.0, True)}
-    monkeypatch.setattr(breadth, "_run", lambda _case, _epsilon, _table, number: runs[number])
+    monkeypatch.setattr(breadth, "measured_run", lambda _case, _epsilon, _table, number: runs[number])
     small = next(seed for seed in range(50) if mixture(seed)[1].x.shape == (5_000, 6))
     found = next(iter(reached(small, 3)))
     assert (found.kl, found.noise_kl, found.trusted) == (7.0, 2.0, 2)
