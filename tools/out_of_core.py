@@ -37,7 +37,7 @@ from rich.table import Table
 from app.inference.mechanisms import DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.partition import folded
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import Mechanism, PlannedQuery, PlanRequest, Question
 from app.inference.questions import BoundedScoreSum, PotentialSum
 from app.inference.registry import method
@@ -124,7 +124,7 @@ def scan(path: Path, *, lean: bool = False) -> Callable[[], object]:
 
 def kernel(kind: str, rows: int) -> Callable[[], object]:
     """The sums over rows in memory; the same rows again and again, noise left out."""
-    problem, question = model_for(spec(FEATURES), facts(FEATURES, BLOCK)), asked(kind)
+    problem, question = problem_for(spec(FEATURES), facts(FEATURES, BLOCK)), asked(kind)
     block, present = folded(problem.model, problem.design, GeneratedRows(BLOCK, FEATURES), range(BLOCK))
 
     def work() -> None:
@@ -141,7 +141,7 @@ def oracle(kind: str, path: Path, rows: int) -> Callable[[], object]:
     request = PlanRequest("dp-psvi", 50, spec(FEATURES), {"posterior_draws": DRAWS}, Mechanism(5.0, 1.0, 1))
     planned = (PlannedQuery(kind, question.length, GaussianEvent(5.0)),)
     plan = replace(method("dp-psvi").plan(request, declared), queries=planned)
-    model = model_for(spec(FEATURES), declared).model
+    model = problem_for(spec(FEATURES), declared).model
 
     def work() -> None:
         with StoredTable(path.open("rb"), KEYS, layout(rows)) as table:

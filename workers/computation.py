@@ -7,6 +7,7 @@ from app.inference import registry
 from app.inference.mechanisms import BadQuestion, DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
 from app.inference.partition import Summation
+from app.inference.problems import problem_for
 from app.inference.protocol import Array64, DeclaredFacts, MechanismPlan, Pseudocoreset, Question, RowSource
 from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run, run_public
@@ -34,6 +35,16 @@ class GuardedOracle:
             raise EnclaveFault from None
 
 
+def rehearse(plan: MechanismPlan, facts: DeclaredFacts) -> None:
+    """Begin a run without its rows: a plan that this version cannot carry out fails here, before anything is charged.
+
+    Raises:
+        Exception: whatever the method makes of a plan of another version.
+    """
+    if registry.method(plan.method).private:
+        registry.private_method(plan.method).init(plan, facts, monte_carlo_generator())
+
+
 def compute(
     plan: MechanismPlan,
     facts: DeclaredFacts,
@@ -59,7 +70,7 @@ def _oracle(
     plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, summation: Summation | None
 ) -> ClippedGaussianOracle:
     """Draws all subsamples and gathers their rows. The store or the process may fail here; nothing else may."""
-    model = registry.model_for(plan.model, facts).model
+    model = problem_for(plan.model, facts).model
     try:
         noise, sampling = DiscreteGaussian(), sampling_generator()
         return ClippedGaussianOracle(model, plan, facts, rows, noise=noise, sampling=sampling, summation=summation)

@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import DeclaredFacts, MechanismPlan
 from app.inference.rows import RESIDENT_BYTES
-from app.privacy.events import PoissonSampledEvent
 
 BASE_SECONDS = 600.0
 BASE_BYTES = 1 << 30
@@ -55,13 +54,13 @@ class RunLimits:
 def run_limits(plan: MechanismPlan, facts: DeclaredFacts, scale: float = 1.0) -> RunLimits:
     """The limits of an attempt at ``plan`` on a table of these facts; ``scale`` suits them to the machine."""
     rows = float(facts.slots * facts.rows_per_unit)
-    width = model_for(plan.model, facts).model.row_width
+    width = problem_for(plan.model, facts).model.row_width
     if not plan.queries:
         operations = (plan.steps + 1.0) * rows * width * _PUBLIC_PROJECTIONS
         held = rows * (64.0 * 8 * width + 8 * _PUBLIC_PROJECTIONS)
         return _limits(operations, rows * width, held + 8.0 * plan.size * width, scale)
     longest = plan.answer_length
-    shares = [(_rate(query.event) * query.count, query.length) for query in plan.queries]
+    shares = [(query.event.sampling_rate * query.count, query.length) for query in plan.queries]
     operations = sum(share * rows * width * (length + width) for share, length in shares)
     operations += (plan.steps + _ENDGAME_STEPS) * float(width * (plan.size * (longest + width) + width**2))
     read = rows * width * sum(share for share, _ in shares)
@@ -72,10 +71,6 @@ def run_limits(plan: MechanismPlan, facts: DeclaredFacts, scale: float = 1.0) ->
 def _limits(operations: float, cells: float, held_bytes: float, scale: float) -> RunLimits:
     seconds = BASE_SECONDS + operations / OPERATIONS_A_SECOND + cells / CELLS_A_SECOND
     return RunLimits(seconds * scale, int((BASE_BYTES + held_bytes) * scale))
-
-
-def _rate(event: object) -> float:
-    return event.sampling_rate if isinstance(event, PoissonSampledEvent) else 1.0
 
 
 @contextmanager

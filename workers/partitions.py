@@ -15,9 +15,8 @@ import numpy as np
 from app.db import Database, ReadSession, now
 from app.errors import CorevaultError
 from app.inference.partition import Slots, Summation, cuts, largest_query
-from app.inference.problems import Problem
+from app.inference.problems import Problem, problem_for
 from app.inference.protocol import Integers, Question, RowSource
-from app.inference.registry import model_for
 from app.jobs import repository as jobs
 from app.jobs.lifecycle import Claim, accounted
 from app.ledger import Ledger
@@ -72,7 +71,7 @@ class Sharing:
             return
         exchange = Exchange(self.store, self.opening_key, claim.job_id, claim.fencing_token)
         try:
-            yield SharedSum(self, claim, exchange, model_for(run.plan.model, run.facts), rows)
+            yield SharedSum(self, claim, exchange, problem_for(run.plan.model, run.facts), rows)
         finally:
             self.clear(claim.job_id, claim.fencing_token)
 
@@ -181,7 +180,7 @@ class Helper:
         run, claim = held.run, held.claim
         parts = self._memory.of(
             (claim.job_id, claim.fencing_token),
-            lambda: Parts(model_for(run.plan.model, run.facts), run.facts.rows_per_unit),
+            lambda: Parts(problem_for(run.plan.model, run.facts), run.facts.rows_per_unit),
         )
         try:
             return parts.sum(task.question, task.units(part), lambda: self._tables(held))

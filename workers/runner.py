@@ -14,9 +14,11 @@ from dataclasses import dataclass
 import structlog
 
 from app import crashpoints
+from app.datasets.facts import declared_facts
 from app.datasets.models import Dataset
 from app.db import Database, WriteSession
 from app.errors import Internal
+from app.inference import plans
 from app.inference.protocol import Pseudocoreset
 from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, accounted
 from app.jobs.models import Job
@@ -29,7 +31,7 @@ from app.tracing import span
 from app.vault.errors import ObjectMissing
 from app.vault.wrapped_keys import WrappedKeys
 from workers.assignments import Assignment, Tables, assignment
-from workers.computation import EnclaveFault, compute
+from workers.computation import EnclaveFault, compute, rehearse
 from workers.heartbeat import Heartbeat, Stopped
 from workers.limits import RunLimits, run_limits
 from workers.partitions import Sharing
@@ -168,6 +170,7 @@ class Runner:
     def _open(self, claim: Claim) -> Assignment:
         """Past this transaction the job is charged, come what may."""
         box = self._dataset_box(claim)
+        self._rehearse(claim)
         with span("job.open"), self._database.write() as tx:
             job = self._lifecycle.open(tx, claim)
             opened = None if job is None else assignment(tx, claim, job, box)
@@ -183,6 +186,14 @@ class Runner:
             return self._keys.box(dataset_id)
         except ObjectMissing:
             raise KeyDestroyed from None
+
+    def _rehearse(self, claim: Claim) -> None:
+        """As far as a run goes without its rows: a plan of another version may not be this one's to carry out."""
+        with self._database.read() as session:
+            job = session.get_one(Job, claim.job_id)
+            facts = declared_facts(session.get_one(Dataset, job.dataset_id), job.cost_delta)
+            plan = plans.from_json(job.plan)
+        rehearse(plan, facts)
 
     def _publish(self, assignment: Assignment, draft: Draft, executed: tuple[PrivacyEvent, ...]) -> None:
         """Settle, publish and finish in one transaction."""

@@ -12,11 +12,12 @@ from typing import Final
 import numpy as np
 
 from app.inference.design import Design
-from app.inference.protocol import Array64, Switch
+from app.inference.knobs import Switch
+from app.inference.protocol import Array64
 
 WITHIN_BOUNDS: Final = Switch(
     "within_bounds",
-    "Keep every point inside the declared bounds; the columns of a categorical one are then shares of its categories.",
+    "Keep every point inside the declared bounds; indicator columns of a categorical feature then hold shares.",
 )
 
 

@@ -11,14 +11,13 @@ import numpy as np
 
 from app.inference.bounds import project
 from app.inference.design import Design
-from app.inference.optimisers import adam_init, adam_step, cosine_decay
+from app.inference.optimisers import adam_init, adam_step, cosine_decay, finite
 from app.inference.protocol import Array64
 from app.inference.public_table import PublicTable
 from app.inference.residuals import Points, Residuals
 
 _MOST = 100.0
 _MOST_LOG = 15.0
-_MOST_GRADIENT = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +98,22 @@ def descend(
     rate: float,
     iterations: int,
 ) -> Points:
-    """``iterations`` steps of all weights, and of the points in ``moving``."""
+    """``iterations`` steps of all weights, and of the points in ``moving``.
+
+    Few points can leave a posterior so narrow that a gradient overflows: its direction still counts.
+    """
     u, y, weights = points.u.copy(), points.y.copy(), points.weights
     of_weights, of_u, of_y = adam_init(weights.shape), adam_init(u[moving].shape), adam_init(y[moving].shape)
     for iteration in range(iterations):
         residual = residuals.at(Points(u, y, weights))
         decayed = rate * cosine_decay(iteration, iterations)
-        of_weights, by_weight = adam_step(of_weights, _finite(scale.gradient(weights, -residual.own)))
+        of_weights, by_weight = adam_step(of_weights, finite(scale.gradient(weights, -residual.own)))
         if len(u[moving]):
             move_u, move_y = residual.moves(u[moving], y[moving])
-            of_u, by_u = adam_step(of_u, _finite(-weights[moving, None] * move_u))
+            of_u, by_u = adam_step(of_u, finite(-weights[moving, None] * move_u))
             u[moving] = terrain.rows(u[moving] - decayed * terrain.unit * by_u)
             if move_y is not None:
-                of_y, by_y = adam_step(of_y, _finite(-weights[moving] * move_y))
+                of_y, by_y = adam_step(of_y, finite(-weights[moving] * move_y))
                 y[moving] = terrain.targets(y[moving] - decayed * terrain.target_unit * by_y)
         weights = scale.step(weights, decayed * by_weight)
     return Points(u, y, weights)
-
-
-def _finite(gradient: Array64) -> Array64:
-    """Few points can leave a posterior so narrow that a gradient overflows: its direction still counts."""
-    return np.clip(np.nan_to_num(gradient), -_MOST_GRADIENT, _MOST_GRADIENT)

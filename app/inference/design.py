@@ -112,7 +112,9 @@ def build(spec: ModelSpec, facts: DeclaredFacts, family: Family) -> Design:
             raise InvalidRequest.at(f"/model/features/{index}", fault)
     features = tuple(declared[name] for name in spec.features)
     if sum(map(_width, features)) + 1 > MAX_COLUMNS:
-        raise InvalidRequest.at("/model/features", f"these make more than {MAX_COLUMNS} design columns")
+        raise InvalidRequest.at(
+            "/model/features", f"these make more than {MAX_COLUMNS} design columns; name fewer features"
+        )
     columns = [column for feature in features for column in _design_columns(feature)]
     if family.intercept:
         columns.append(DesignColumn("intercept", None, {"kind": "constant", "value": 1}))
@@ -122,7 +124,7 @@ def build(spec: ModelSpec, facts: DeclaredFacts, family: Family) -> Design:
 def _target(spec: ModelSpec, declared: Mapping[str, Column], unit: str | None, family: Family) -> Column | None:
     if not family.targets:
         if spec.target is not None:
-            raise InvalidRequest.at("/model/target", "this model has no target")
+            raise InvalidRequest.at("/model/target", "this model has none: leave it out")
         return None
     if spec.target is None or spec.target not in declared:
         raise InvalidRequest.at("/model/target", "name a declared column")
@@ -141,7 +143,7 @@ def _feature_fault(
     if name in RESERVED:
         return "this name is reserved in releases; a column of this name is never a feature"
     if name == spec.target:
-        return "the target is not a feature"
+        return "the target is not a feature: leave the target out of the features"
     if name == unit:
         return "the column of the privacy unit cannot be modelled"
     if declared[name].type not in family.features:

@@ -1,9 +1,32 @@
-"""How figures of a release are stated: no finer than they are known, and never as what JSON cannot hold."""
+"""How figures of a release are stated: no finer than they are known, and never as what JSON cannot hold.
+
+And by which of them several methods judge whether a release can be trusted.
+"""
 
 import math
+from typing import Final
+
+import numpy as np
 
 from app.inference.design import Design
 from app.inference.protocol import Array64, Model
+
+MOST_NOISE: Final = 0.5
+"""Of the nats between the prior's mean and what was found: beyond, noise is most of it."""
+MOST_FIT: Final = 1.0
+"""Nats between what was found and the points' posterior."""
+_TINY = 1e-300
+
+
+def bearable_noise(learned: float) -> float:
+    """Nats by which noise may move what was found, where ``learned`` nats lie between it and the prior's mean."""
+    return MOST_NOISE * max(learned, 1.0)
+
+
+def effective_size(weights: Array64) -> float:
+    """``(sum w)**2 / sum w**2`` of ``weights`` w ``(M,)`` (Kish 1965); zero without any weight."""
+    total = float(weights.sum())
+    return total**2 / max(float(np.square(weights).sum()), _TINY)
 
 
 def stated(value: float) -> float:

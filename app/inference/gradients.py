@@ -15,7 +15,7 @@ from app.inference.protocol import Array64, Model
 
 
 def centred_potentials(model: Model, rows: NDArray[Any], draws: NDArray[Any]) -> Array64:
-    """``G``: log-likelihoods ``(n, S)`` of ``rows`` ``(n, p)`` at ``draws`` ``(S, D)`` less their mean over draws.
+    """``G`` ``(n, S)``: log-likelihoods of ``rows`` ``(n, row_width)`` at ``draws`` ``(S, D)``, centred over draws.
 
     Log-likelihoods are evaluated in the precision of ``rows`` and ``draws``.
     """

@@ -32,13 +32,13 @@ class Likelihood(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Laplace:
-    """``N(mean, (L L')^-1)`` with ``factor`` the lower triangular ``L``, shapes ``(p,)`` and ``(p, p)``."""
+    """``N(mean, (L L')^-1)`` with ``factor`` the lower triangular ``L``, shapes ``(D,)`` and ``(D, D)``."""
 
     mean: Array64
     factor: Array64
 
     def draw(self, rng: np.random.Generator, count: int) -> Array64:
-        """``(count, p)`` draws in antithetic pairs ``mean +- delta`` (an odd one out is unpaired).
+        """``(count, D)`` draws in antithetic pairs ``mean +- delta`` (an odd one out is unpaired).
 
         Pairs keep every draw's distribution; they make odd and even parts of a potential uncorrelated over the
         sample, which is most of the Monte Carlo noise of a covariance. Each coordinate's values lie together in memory

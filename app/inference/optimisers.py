@@ -8,6 +8,13 @@ import numpy as np
 from app.inference.protocol import Array64
 
 _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-12
+_MOST_GRADIENT = 1e100
+"""Its square is a number still."""
+
+
+def finite(gradient: Array64) -> Array64:
+    """A copy of ``gradient`` with finite coordinates: one that overflowed keeps its sign, what is no number is zero."""
+    return np.clip(np.nan_to_num(gradient), -_MOST_GRADIENT, _MOST_GRADIENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.inference.mechanisms import BadQuestion, NoiseSource
 from app.inference.partition import Summation
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import (
     Array64,
     DeclaredFacts,
@@ -23,7 +23,7 @@ from app.inference.protocol import (
 )
 from app.inference.questions import kind
 from app.inference.rows import rows_for
-from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent, PrivacyEvent, encode, flatten
+from app.privacy.events import AtomicEvent, PrivacyEvent, encode, flatten
 
 
 class PlanExhausted(RuntimeError):
@@ -65,9 +65,9 @@ class ClippedGaussianOracle:
             raise ValueError("the table is not what the plan was made for")
         self.__pending = deque(query for query in plan.queries for _ in range(query.count))
         self.__executed: list[tuple[AtomicEvent, int]] = []
-        rates = [(_rate(event), count) for event, count in flatten(plan.events)]
+        rates = [(event.sampling_rate, count) for event, count in flatten(plan.events)]
         self.__model, self.__noise = model, noise
-        self.__design = model_for(plan.model, facts).design
+        self.__design = problem_for(plan.model, facts).design
         self.__rows = rows_for(model, self.__design, source, sampling, rates, summation=summation)
 
     @property
@@ -92,13 +92,5 @@ class ClippedGaussianOracle:
         question.check(self.__model, self.__design)
         self.__pending.popleft()
         self.__executed.append((planned.event, 1))
-        noised = self.__noise.perturb(self.__rows.sum(question), question.scales(_sigma(planned.event)))
+        noised = self.__noise.perturb(self.__rows.sum(question), question.scales(planned.event.noise_multiplier))
         return question.answer(noised)
-
-
-def _sigma(event: AtomicEvent) -> float:
-    return event.event.noise_multiplier if isinstance(event, PoissonSampledEvent) else event.noise_multiplier
-
-
-def _rate(event: AtomicEvent) -> float:
-    return 1.0 if isinstance(event, GaussianEvent) else event.sampling_rate

@@ -15,7 +15,7 @@ from app.inference.ahead import one_ahead
 from app.inference.design import Design
 from app.inference.protocol import Array32, DeclaredFacts, Integers, MechanismPlan, Model, Question, RowSource
 from app.inference.questions.blocks import MOST_ROWS, power_of_two
-from app.privacy.events import PoissonSampledEvent, flatten
+from app.privacy.events import flatten
 
 CHUNK_ROWS = 1 << 16
 """Rows that are read together, at most, unless one unit has more."""
@@ -36,9 +36,7 @@ Summation = Callable[[Question, Slots], Integers]
 
 def largest_query(plan: MechanismPlan, facts: DeclaredFacts) -> float:
     """Rows that the largest query of a plan is expected to read, at most."""
-    rates = [
-        event.sampling_rate if isinstance(event, PoissonSampledEvent) else 1.0 for event, _ in flatten(plan.events)
-    ]
+    rates = (event.sampling_rate for event, _ in flatten(plan.events))
     return max(rates, default=0.0) * facts.slots * facts.rows_per_unit
 
 

@@ -19,7 +19,7 @@ class Problem(NamedTuple):
     prior: Prior
 
 
-def model_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
+def problem_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
     """Model, design and prior of ``spec`` over the declared columns.
 
     Raises:
@@ -30,5 +30,7 @@ def model_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
     design = build(spec, facts, found)
     model = found.bind(spec, design.width, design.target)
     if model.dimension > MAX_PARAMETERS:
-        raise InvalidRequest.at("/model/features", f"these make more than {MAX_PARAMETERS} parameters")
+        raise InvalidRequest.at(
+            "/model/features", f"these make more than {MAX_PARAMETERS} parameters; name fewer features"
+        )
     return Problem(model, design, prior_of(spec.prior, design.columns, model))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeV
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import InvalidRequest
+from app.inference.knobs import Knob
 from app.inference.likelihoods import Array32 as Array32
 from app.inference.likelihoods import Array64 as Array64
 from app.inference.likelihoods import Expansion as Expansion
@@ -37,6 +37,11 @@ class Column:
     upper: float | None = None
     categories: tuple[str, ...] = ()
     impute: float | str | bool | None = None
+
+    @property
+    def discrete(self) -> bool:
+        """Whether values are labels, not numbers."""
+        return self.type in {"binary", "categorical"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,73 +91,6 @@ class Mechanism:
     noise_multiplier: float
     sampling_rate: float
     iterations: int
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A knob of a method, with its public range. ``default`` None: it follows from declared facts."""
-
-    name: str
-    type: Literal["integer", "number"]
-    minimum: float
-    maximum: float
-    description: str
-    default: float | None = None
-    exclusive_minimum: bool = False
-
-    def schema(self) -> dict[str, Any]:
-        """Its JSON Schema."""
-        lower = "exclusiveMinimum" if self.exclusive_minimum else "minimum"
-        schema = {"type": self.type, lower: self.minimum, "maximum": self.maximum, "description": self.description}
-        return schema if self.default is None else {**schema, "default": self.default}
-
-    def check(self, value: object, pointer: str) -> None:
-        """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` has the type and lies in the range."""
-        kinds = (int,) if self.type == "integer" else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            raise InvalidRequest.at(pointer, f"must be of type {self.type}")
-        above = self.minimum < value if self.exclusive_minimum else self.minimum <= value
-        if not (above and value <= self.maximum):
-            relation = "greater than" if self.exclusive_minimum else "at least"
-            raise InvalidRequest.at(pointer, f"must be {relation} {self.minimum:g} and at most {self.maximum:g}")
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A knob of a method that takes one of a few public words."""
-
-    name: str
-    choices: tuple[str, ...]
-    description: str
-    default: str
-
-    def schema(self) -> dict[str, Any]:
-        """Its JSON Schema."""
-        enum = list(self.choices)
-        return {"type": "string", "enum": enum, "description": self.description, "default": self.default}
-
-    def check(self, value: object, pointer: str) -> None:
-        """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` is one of the words."""
-        if value not in self.choices:
-            raise InvalidRequest.at(pointer, f"must be one of {', '.join(self.choices)}")
-
-
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """A knob of a method that is on or off."""
-
-    name: str
-    description: str
-    default: bool = False
-
-    def schema(self) -> dict[str, Any]:
-        """Its JSON Schema."""
-        return {"type": "boolean", "description": self.description, "default": self.default}
-
-    def check(self, value: object, pointer: str) -> None:
-        """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` is true or false."""
-        if not isinstance(value, bool):
-            raise InvalidRequest.at(pointer, "must be true or false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +191,7 @@ class Pseudocoreset:
 
 
 class Question(Protocol):
-    """A sum over units, each clipped and rounded to a grid of ``K`` steps: one file each in :mod:`~.questions`.
+    """A sum over units, each clipped and rounded to a grid of ``K`` steps: those of :mod:`app.inference.questions`.
 
     A question is frozen: arrays and bounds that follow from earlier answers.
     """
@@ -320,7 +258,7 @@ class Method(Protocol):
     private: bool
 
     @property
-    def parameters(self) -> tuple[Parameter | Choice | Switch, ...]:
+    def parameters(self) -> tuple[Knob, ...]:
         """The knobs, each with its public range."""
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
@@ -341,8 +279,8 @@ class PrivateMethod(Method, Protocol[State]):
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
         """The start, from the model and declared facts alone."""
 
-    def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, Mapping[str, float]]:
-        """One planned question and what follows from its answer; the mapping holds diagnostics."""
+    def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
+        """One planned question and what follows from its answer."""
 
     def finish(self, state: State) -> Pseudocoreset:
         """What is released."""

@@ -14,17 +14,15 @@ from app.inference.methods.psvi import Psvi
 from app.inference.methods.sparse_vi import SparseVi
 from app.inference.methods.uniform import Uniform
 from app.inference.models import families, family
-from app.inference.problems import Problem, model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import DeclaredFacts, Method, ModelSpec, PrivateMethod, PublicMethod
 
 __all__ = [
     "DEFAULT",
-    "Problem",
     "families",
     "family",
     "method",
     "methods",
-    "model_for",
     "private_method",
     "public_method",
     "smallest_exact",
@@ -76,4 +74,4 @@ def smallest_exact(spec: ModelSpec, facts: DeclaredFacts) -> int:
     Raises:
         InvalidRequest: pointing into ``/model``.
     """
-    return model_for(spec, facts).model.smallest_exact
+    return problem_for(spec, facts).model.smallest_exact

@@ -22,7 +22,7 @@ def run(
     method = private_method(plan.method)
     state = method.init(plan, facts, rng)
     for done in range(1, plan.steps + 1):
-        state, _ = method.step(rng, state, oracle)
+        state = method.step(rng, state, oracle)
         on_step(done)
     return method.finish(state)
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from app.privacy.accounting import MOST_NOISE
-from app.privacy.events import PoissonSampledEvent, PrivacyEvent, UnknownEvent, flatten
+from app.privacy.events import PrivacyEvent, UnknownEvent, flatten
 
 _DISTANCE_CONSTANT = 0.0203
 _SMALLEST_SCALE = 100.0
@@ -28,8 +28,7 @@ def distance(events: Sequence[PrivacyEvent], answer_length: int, grid_bits: int)
         raise UnknownEvent("an answer has at least one value on a grid that float64 sums hold")
     total = 0.0
     for event, count in flatten(events):
-        gaussian = event.event if isinstance(event, PoissonSampledEvent) else event
-        scale = min(gaussian.noise_multiplier, MOST_NOISE) * 2.0**grid_bits
+        scale = min(event.noise_multiplier, MOST_NOISE) * 2.0**grid_bits
         if scale < _SMALLEST_SCALE:
             raise UnknownEvent("the noise is too small for the grid")
         total += count * answer_length * _DISTANCE_CONSTANT / scale**2

@@ -22,6 +22,11 @@ class GaussianEvent:
         if not (_is_number(self.noise_multiplier) and 0 < self.noise_multiplier <= sys.float_info.max):
             raise UnknownEvent("a noise multiplier is a positive finite number")
 
+    @property
+    def sampling_rate(self) -> float:
+        """One: of every slot."""
+        return 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class PoissonSampledEvent:
@@ -35,6 +40,11 @@ class PoissonSampledEvent:
             raise UnknownEvent("a sampling rate lies in (0, 1]")
         if not isinstance(self.event, GaussianEvent):
             raise UnknownEvent("only a Gaussian event can be sampled")
+
+    @property
+    def noise_multiplier(self) -> float:
+        """That of the event."""
+        return self.event.noise_multiplier
 
 
 @dataclass(frozen=True, slots=True)

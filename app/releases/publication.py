@@ -32,9 +32,6 @@ class Draft:
     representations: Representations
 
 
-_DISCRETE = frozenset({"binary", "categorical"})
-
-
 def discard(store: ObjectStore, job_id: str, token: int) -> None:
     """Destroy what attempt ``token`` of the job stored; harmless if it stored nothing."""
     for name in MEDIA_TYPES:
@@ -50,8 +47,8 @@ class Publisher:
 
     def store(self, run: Run, token: int, points: Pseudocoreset) -> Draft:
         """Render ``points`` and make all representations durable."""
-        target = next((column.type for column in run.facts.columns if column.name == run.plan.model.target), None)
-        rendered = render(points, discrete_target=target in _DISCRETE)
+        discrete = any(column.discrete for column in run.facts.columns if column.name == run.plan.model.target)
+        rendered = render(points, discrete_target=discrete)
         return Draft(run, points, {name: self._write(run.job_id, token, name, each) for name, each in rendered.items()})
 
     def discard(self, job_id: str, token: int) -> None:

@@ -17,7 +17,7 @@ from corevault import (
 from corevault.model import ModelRequest
 
 from app.inference.laplace import laplace
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import Array64, Column, DeclaredFacts
 from app.inference.registry import families
 from app.jobs.schemas import ModelBody
@@ -47,7 +47,7 @@ MODELS: tuple[ModelRequest, ...] = (
 def _release(model: ModelRequest) -> Release:
     """As the vault would publish it."""
     spec = ModelBody.model_validate(model.to_json()).spec()
-    problem = model_for(spec, FACTS)
+    problem = problem_for(spec, FACTS)
     target = problem.design.target
     stated: dict[str, Any] = model_json(spec)
     transform = None if target is None else _family(spec.family).target_transform(target)
@@ -73,7 +73,7 @@ def _family(name: str) -> Any:
 
 def _points(model: ModelRequest) -> tuple[Array64, Array64 | None, Array64]:
     rng = np.random.default_rng(4)
-    design = model_for(ModelBody.model_validate(model.to_json()).spec(), FACTS).design
+    design = problem_for(ModelBody.model_validate(model.to_json()).spec(), FACTS).design
     x, weight = design.sample(rng, 30), rng.uniform(0, 9, 30)
     if design.target is None:
         return x, None, weight
@@ -88,7 +88,7 @@ def _points(model: ModelRequest) -> tuple[Array64, Array64 | None, Array64]:
 def test_the_clients_posterior_is_the_vaults(model: ModelRequest) -> None:
     release, (x, y, weight) = _release(model), _points(model)
     belief = posterior(release, x, y, weight)
-    served, design, prior = model_for(ModelBody.model_validate(model.to_json()).spec(), FACTS)
+    served, design, prior = problem_for(ModelBody.model_validate(model.to_json()).spec(), FACTS)
     rows = np.asarray(served.fold(x, np.zeros(30) if y is None else y))
     exact = laplace(served, rows, weight, prior, np.zeros(served.dimension), tolerance=1e-20)
     assert belief.names == served.parameter_names([column.name for column in design.columns])
@@ -102,7 +102,7 @@ def test_without_weight_the_posterior_is_the_prior(model: ModelRequest) -> None:
     release, (x, y, weight) = _release(model), _points(model)
     belief = posterior(release, x, y, 0 * weight)
     np.testing.assert_allclose(belief.mean, 0, atol=1e-9)
-    prior = model_for(ModelBody.model_validate(model.to_json()).spec(), FACTS).prior
+    prior = problem_for(ModelBody.model_validate(model.to_json()).spec(), FACTS).prior
     np.testing.assert_allclose(belief.covariance, np.linalg.inv(prior.precision(np.zeros(len(belief.mean)))))
 
 

@@ -10,18 +10,16 @@ import pytest
 
 from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
 from app.inference import plans
+from app.inference.knobs import Choice, Parameter, Switch
 from app.inference.mechanisms import GRID, GRID_BITS
 from app.inference.protocol import (
     Array64,
-    Choice,
     Mechanism,
     MechanismPlan,
-    Parameter,
     PlanRequest,
     Pseudocoreset,
     Question,
     RowSource,
-    Switch,
 )
 from app.inference.registry import method, methods, private_method, public_method
 from app.inference.rng import monte_carlo_generator

@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
-from app.inference.laplace import Laplace
 from app.inference.mechanisms import NoiseSource
 from app.inference.oracle import ClippedGaussianOracle
+from app.inference.problems import problem_for
 from app.inference.protocol import (
     Array64,
     Column,
@@ -20,8 +19,9 @@ from app.inference.protocol import (
     ModelSpec,
     PlanRequest,
 )
-from app.inference.registry import method, model_for
+from app.inference.registry import method
 from app.inference.rng import sampling_generator
+from benchmarks.measures import divergence as divergence
 
 COLUMNS = (
     Column("age", "integer", 20, 80),
@@ -92,7 +92,7 @@ def oracle(
     source: Table, planned: MechanismPlan, noise: NoiseSource | None = None, sampling: np.random.Generator | None = None
 ) -> ClippedGaussianOracle:
     return ClippedGaussianOracle(
-        model_for(SPEC, facts(source.slots)).model,
+        problem_for(SPEC, facts(source.slots)).model,
         planned,
         facts(source.slots),
         source,
@@ -101,12 +101,4 @@ def oracle(
     )
 
 
-MODEL, DESIGN = model_for(SPEC, facts(10)).model, model_for(SPEC, facts(10)).design
-
-
-def divergence(approximate: Laplace, exact: Laplace) -> float:
-    """KL between the two normals, in nats."""
-    ratio = solve_triangular(approximate.factor, exact.factor, lower=True)
-    shift = exact.factor.T @ (approximate.mean - exact.mean)
-    logs = np.log(np.diag(approximate.factor)).sum() - np.log(np.diag(exact.factor)).sum()
-    return float(0.5 * (np.sum(ratio**2) - len(shift) + shift @ shift) + logs)
+MODEL, DESIGN = problem_for(SPEC, facts(10)).model, problem_for(SPEC, facts(10)).design

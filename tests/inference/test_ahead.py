@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from app.inference import partition
 from app.inference.ahead import one_ahead
 from app.inference.partition import partial_sum
-from app.inference.questions import CountSum
+from app.inference.questions import MeanSum
 from app.inference.questions.blocks import MOST_ROWS
-from tests.inference.support import DESIGN, MODEL, Table, table
+from tests.inference.support import DESIGN, MODEL, WIDTH, Table, table
 
 WAIT_SECONDS = 10
 
@@ -104,7 +104,7 @@ class Slow(Table):
         return found
 
 
-class Refusing(CountSum):
+class Refusing(MeanSum):
     """A question that fails over the first chunk."""
 
     def sum(self, *_: object) -> Any:
@@ -116,7 +116,7 @@ def test_a_sum_that_fails_leaves_nobody_at_the_table(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(partition, "CHUNK_ROWS", MOST_ROWS)
     source = Slow(table(5 * MOST_ROWS).columns, 1)
     with pytest.raises(ArithmeticError) as kept:
-        partial_sum(Refusing(), MODEL, DESIGN, source, range(source.slots))
+        partial_sum(Refusing(1.0, WIDTH, intercept=True, clip=1.0), MODEL, DESIGN, source, range(source.slots))
     assert kept.tb is not None
     assert not source.reading
     assert len(source.gathered) == 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.inference.arrival import MOST_NATS, arrived, kept, noise_in_sds, noise_nats, step_asked
+from app.inference.pseudopoints.arrival import MOST_NATS, arrived, kept, noise_in_sds, noise_nats, step_asked
 from tests.inference.support import DESIGN, MODEL, WIDTH
 
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from app.inference.bounds import project
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import Array64, Column, ModelSpec
 from tests.inference.support import COLUMNS, SPEC, WIDTH, facts
 
-DESIGN = model_for(SPEC, facts(10)).design
+DESIGN = problem_for(SPEC, facts(10)).design
 POINTS = st.lists(st.lists(st.floats(-5, 5), min_size=WIDTH, max_size=WIDTH), min_size=1, max_size=5)
 
 
@@ -38,7 +38,7 @@ def test_no_row_is_nearer_in_direction(points: list[list[float]]) -> None:
 
 
 def test_shares_are_the_nearest_of_an_independent_optimiser() -> None:
-    colour = model_for(replace(SPEC, features=("colour",)), facts(10)).design
+    colour = problem_for(replace(SPEC, features=("colour",)), facts(10)).design
 
     def distance(v: Array64, point: Array64) -> float:
         return float(np.sum((v - point) ** 2))
@@ -59,5 +59,5 @@ def test_rows_are_their_own_projections_and_constants_are_zero() -> None:
     rows = DESIGN.sample(np.random.default_rng(2), 50)
     np.testing.assert_array_equal(project(DESIGN, rows), rows)
     declared = replace(facts(10), columns=(*COLUMNS, Column("k", "real", 3.0, 3.0)))
-    constant = model_for(ModelSpec(SPEC.family, ("k",), "ill"), declared).design
+    constant = problem_for(ModelSpec(SPEC.family, ("k",), "ill"), declared).design
     np.testing.assert_array_equal(project(constant, np.array([[0.7, 5.0]])), [[0, 1]])

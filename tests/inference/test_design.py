@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from app.errors import InvalidRequest
 from app.inference.design import build
+from app.inference.problems import problem_for
 from app.inference.protocol import Column, DeclaredFacts, ModelSpec
-from app.inference.registry import family, model_for
+from app.inference.registry import family
 from tests.inference.support import COLUMNS, FEATURES, SPEC, facts
 
 LOGISTIC = family("logistic-regression")
@@ -193,9 +194,9 @@ def test_a_model_of_too_many_parameters_is_refused() -> None:
     """900 columns are a design, and with four classes too many coefficients."""
     wide = Column("wide", "categorical", categories=tuple(map(str, range(900))))
     declared = _with(wide, Column("blood", "categorical", categories=("o", "a", "b", "ab")))
-    assert model_for(replace(SPEC, features=("wide",)), declared).model.dimension == 900
+    assert problem_for(replace(SPEC, features=("wide",)), declared).model.dimension == 900
     with pytest.raises(InvalidRequest) as caught:
-        model_for(ModelSpec("multinomial-logistic", ("wide",), "blood"), declared)
+        problem_for(ModelSpec("multinomial-logistic", ("wide",), "blood"), declared)
     assert caught.value.faults[0].pointer == "/model/features"
 
 
@@ -204,5 +205,5 @@ def test_a_model_of_too_many_parameters_is_refused() -> None:
 def test_a_noise_that_no_model_bears_is_refused(family_name: str, noise_scale: float) -> None:
     target = {"linear-regression": "hours", "gaussian-mean": None}.get(family_name, "ill")
     with pytest.raises(InvalidRequest) as caught:
-        model_for(ModelSpec(family_name, ("age",), target, noise_scale=noise_scale), facts(10))
+        problem_for(ModelSpec(family_name, ("age",), target, noise_scale=noise_scale), facts(10))
     assert caught.value.faults[0].pointer == "/model/noise_scale"

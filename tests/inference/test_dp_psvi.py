@@ -9,8 +9,9 @@ from randomgen import ChaCha
 from app.errors import InvalidRequest
 from app.inference.laplace import Laplace, laplace
 from app.inference.oracle import ClippedGaussianOracle
+from app.inference.problems import problem_for
 from app.inference.protocol import Mechanism, PlanRequest
-from app.inference.registry import method, model_for, smallest_exact
+from app.inference.registry import method, smallest_exact
 from app.inference.runner import run
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
 from tests.inference.support import SPEC, WIDTH, NullNoise, Table, divergence, facts, table
@@ -86,7 +87,7 @@ def _full_posterior(source: Table) -> Laplace:
         ],
         axis=1,
     )
-    model, _, prior = model_for(SPEC, facts(source.slots))
+    model, _, prior = problem_for(SPEC, facts(source.slots))
     rows = np.asarray(model.fold(x, columns["ill"]))
     return laplace(model, rows, columns["_present"].astype(float), prior, np.zeros(WIDTH))
 
@@ -119,7 +120,7 @@ def test_a_run_brings_the_posterior_to_the_data(noise: Any, schedule: str, itera
     parameters = {"posterior_draws": 40, "schedule": schedule}
     request = _request(mechanism=Mechanism(0.6 * iterations**0.5, 0.2, iterations), parameters=parameters)
     plan = method("dp-psvi").plan(request, facts(4200))
-    logistic, _, prior_of_it = model_for(SPEC, facts(4200))
+    logistic, _, prior_of_it = problem_for(SPEC, facts(4200))
     asked = ClippedGaussianOracle(logistic, plan, facts(4200), source, noise=noise, sampling=sampling)
     points = run(plan, facts(4200), asked, np.random.default_rng(2), lambda _: None)
     assert points.y is not None

@@ -9,9 +9,9 @@ from randomgen import ChaCha
 
 from app.errors import InvalidRequest
 from app.inference.laplace import Laplace
-from app.inference.methods.dp_vi import MOST_FISHER, DpVi
+from app.inference.methods.dp_vi import DpVi
 from app.inference.oracle import ClippedGaussianOracle
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import (
     Array64,
     Column,
@@ -25,6 +25,7 @@ from app.inference.protocol import (
     Question,
 )
 from app.inference.runner import run
+from app.inference.variational.knobs import MOST_FISHER
 from app.inference.variational.laplace_step import denoised
 from app.inference.variational.mean_field import Box, ascend, averaged, begin, draw, record, unrest
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
@@ -51,14 +52,14 @@ def _plan(spec: ModelSpec = SPEC, declared: DeclaredFacts | None = None, **field
 
 
 def _run(plan: MechanismPlan, declared: DeclaredFacts, source: Table, noise: Any, seed: int = 2) -> Pseudocoreset:
-    model = model_for(plan.model, declared).model
+    model = problem_for(plan.model, declared).model
     sampling = np.random.Generator(ChaCha(key=seed))
     asked = ClippedGaussianOracle(model, plan, declared, source, noise=noise, sampling=sampling)
     return run(plan, declared, asked, np.random.default_rng(seed), lambda _: None)
 
 
 def _exact(spec: ModelSpec) -> Laplace:
-    problem, source = model_for(spec, DECLARED), population()
+    problem, source = problem_for(spec, DECLARED), population()
     x, y, present = problem.design.encode(source.gather(np.arange(SLOTS)))
     return posterior(problem, x.astype(float), y.astype(float), present.astype(float))
 
@@ -220,7 +221,7 @@ class TestEveryModel:
         plan = _plan(spec, DECLARED, mechanism=Mechanism(0.05, 1.0, 500))
         found, exact = _run(plan, DECLARED, population(), NullNoise()), _exact(spec)
         assert divergence(_normal(found.posterior), exact) < 1.0
-        problem = model_for(spec, DECLARED)
+        problem = problem_for(spec, DECLARED)
         points = posterior(problem, found.u, np.zeros(20) if found.y is None else found.y, found.weight)
         assert divergence(points, _normal(found.posterior)) == pytest.approx(found.diagnostics["fit_kl"], abs=0.01)
         assert divergence(points, exact) < 1.5

@@ -7,7 +7,7 @@ import pytest
 
 from app.inference.bounds import project
 from app.inference.oracle import ClippedGaussianOracle
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import Mechanism, ModelSpec, PlanRequest, Pseudocoreset
 from app.inference.registry import families, method
 from app.inference.runner import run
@@ -18,7 +18,7 @@ from tests.inference.support import NullNoise, divergence
 def _run(spec: ModelSpec, **parameters: bool) -> Pseudocoreset:
     request = PlanRequest("dp-psvi", 20, spec, {"posterior_draws": 40, **parameters}, Mechanism(0.05, 0.2, 400))
     plan = method("dp-psvi").plan(request, DECLARED)
-    problem = model_for(spec, DECLARED)
+    problem = problem_for(spec, DECLARED)
     sampling, monte_carlo = np.random.default_rng(0).spawn(2)  # fixed: some three runs in a hundred end further away
     asked = ClippedGaussianOracle(problem.model, plan, DECLARED, population(), noise=NullNoise(), sampling=sampling)
     return run(plan, DECLARED, asked, monte_carlo, lambda _: None)
@@ -27,7 +27,7 @@ def _run(spec: ModelSpec, **parameters: bool) -> Pseudocoreset:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 def test_a_run_brings_the_posterior_to_the_tables(spec: ModelSpec) -> None:
     """KL to the full posterior, without noise, against the prior's."""
-    points, problem = _run(spec), model_for(spec, DECLARED)
+    points, problem = _run(spec), problem_for(spec, DECLARED)
     assert (points.y is None) is (spec.target is None)
     assert points.u.shape == (20, problem.design.width)
     source = population()
@@ -41,7 +41,7 @@ def test_a_run_brings_the_posterior_to_the_tables(spec: ModelSpec) -> None:
 
 def test_points_stay_within_bounds_where_the_analyst_asks_for_it() -> None:
     spec = replace(SPECS[0], features=("age", "hours", "colour", "smoker"))
-    design = model_for(spec, DECLARED).design
+    design = problem_for(spec, DECLARED).design
     free, kept = _run(spec).u, _run(spec, within_bounds=True).u
     np.testing.assert_allclose(project(design, kept), kept, atol=1e-12)
     assert np.abs(project(design, free) - free).max() > 0.1
@@ -53,7 +53,7 @@ def test_every_model_is_here() -> None:
 
 @pytest.mark.parametrize("spec", SPECS[2:5], ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 def test_targets_that_are_numbers_move_within_their_bounds(spec: ModelSpec) -> None:
-    points, problem = _run(spec), model_for(spec, DECLARED)
+    points, problem = _run(spec), problem_for(spec, DECLARED)
     target = problem.design.target
     assert points.y is not None
     assert target is not None

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from app.errors import InvalidRequest
 from app.inference.gradients import centred_potentials
-from app.inference.growth import INCREMENTAL, JOINT, newcomer, points_in_play
 from app.inference.methods.dp_psvi import DpPsvi
 from app.inference.protocol import Mechanism, MechanismPlan, PlanRequest
+from app.inference.pseudopoints.growth import INCREMENTAL, JOINT, newcomer, points_in_play
 from app.inference.pseudopoints.state import State
 from app.inference.registry import method
 from app.inference.rng import monte_carlo_generator
@@ -79,7 +79,7 @@ def _run(planned: MechanismPlan) -> list[State]:
     asked, psvi, rng = oracle(table(480, slots=500), planned), DpPsvi(), monte_carlo_generator()
     states = [psvi.init(planned, facts(500), rng)]
     for _ in range(planned.steps):
-        states.append(psvi.step(rng, states[-1], asked)[0])
+        states.append(psvi.step(rng, states[-1], asked))
     assert asked.executed == planned.events
     assert psvi.finish(states[-1]).u.shape == (planned.size, WIDTH)
     return states

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.inference.optimisers import adagrad_init, adagrad_step, adam_init, adam_step, cosine_decay
+from app.inference.optimisers import adagrad_init, adagrad_step, adam_init, adam_step, cosine_decay, finite
 
 
 def test_steps_follow_the_recurrences() -> None:
@@ -35,3 +35,13 @@ def test_adagrad_divides_by_the_length_of_all_gradients_so_far() -> None:
     for count, gradient in enumerate(gradients, start=1):
         state, move = adagrad_step(state, gradient)
         np.testing.assert_allclose(move, gradient / np.linalg.norm(gradients[:count], axis=0), rtol=1e-9)
+
+
+def test_a_gradient_that_overflowed_keeps_its_direction() -> None:
+    """And a step can square it; what is finite already is left alone, in an array that may be written over."""
+    given = np.array([np.nan, np.inf, -np.inf, 1e200, -3.5, 0.0])
+    found = finite(given)
+    np.testing.assert_array_equal(np.sign(found), [0, 1, -1, 1, -1, 0])
+    assert np.all(np.isfinite(np.square(found)))
+    assert found[4] == given[4]
+    assert not np.shares_memory(found, given)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from app.inference.mechanisms import GRID, BadQuestion, DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
+from app.inference.problems import problem_for
 from app.inference.protocol import Array64, Integers, PlannedQuery
-from app.inference.questions import CountSum, PotentialSum
-from app.inference.registry import model_for
+from app.inference.questions import LengthHistogram, MeanSum, PotentialSum
 from app.inference.rng import sampling_generator
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent, UnknownEvent
 from tests.inference.support import SPEC, WIDTH, NullNoise, Table, facts, oracle, plan, table
@@ -117,15 +117,16 @@ def test_an_event_without_a_price_is_refused() -> None:
 
 def test_another_kind_or_length_than_the_planned_one_is_refused_unasked() -> None:
     """W4: the price of the next query was that of its kind and length."""
-    count = PlannedQuery("count_sum", 1, GaussianEvent(1.0))
-    planned = replace(plan(30), queries=(count, *plan(30).queries))
+    lengths = LengthHistogram(1.0, WIDTH, intercept=True, largest=WIDTH, squares=False)
+    first = PlannedQuery(lengths.kind, lengths.length, GaussianEvent(1.0))
+    planned = replace(plan(30), queries=(first, *plan(30).queries))
     asked = oracle(table(20, slots=30), planned)
-    for question in (PotentialSum(DRAWS, 1.0), PotentialSum(DRAWS[:1], 1.0)):
+    for question in (PotentialSum(DRAWS, 1.0), PotentialSum(np.resize(DRAWS, (lengths.length, WIDTH)), 1.0)):
         with pytest.raises(BadQuestion):
             asked.ask(question)
     assert not asked.executed
-    assert asked.ask(CountSum()) == 20
-    for other in (CountSum(), PotentialSum(DRAWS[:3], 1.0)):
+    assert asked.ask(lengths).sum() == 20
+    for other in (lengths, PotentialSum(DRAWS[:3], 1.0)):
         with pytest.raises(BadQuestion):
             asked.ask(other)
     asked.ask(PotentialSum(DRAWS, 1.0))
@@ -135,13 +136,15 @@ def test_another_kind_or_length_than_the_planned_one_is_refused_unasked() -> Non
 def test_a_question_of_ones_own_is_refused() -> None:
     """W5: only the kinds of the house bound what a unit moves, whatever another one calls itself."""
 
-    class Unbounded(CountSum):
+    class Unbounded(MeanSum):
         def answer(self, noised: Integers) -> Array64:
             return noised.astype(np.float64)
 
-    asked = oracle(table(30), replace(plan(30), queries=(PlannedQuery("count_sum", 1, GaussianEvent(1.0)),)))
+    question = Unbounded(1.0, WIDTH, intercept=True, clip=1.0)
+    planned = PlannedQuery(question.kind, question.length, GaussianEvent(1.0))
+    asked = oracle(table(30), replace(plan(30), queries=(planned,)))
     with pytest.raises(BadQuestion):
-        asked.ask(Unbounded())
+        asked.ask(question)
     assert asked.executed == ()
 
 
@@ -240,7 +243,7 @@ def test_a_faulty_question_is_refused_unasked(draws: Any, clip: float) -> None:
 
 
 def test_another_table_or_unit_is_refused() -> None:
-    logistic, source = model_for(SPEC, facts(10)).model, table(10)
+    logistic, source = problem_for(SPEC, facts(10)).model, table(10)
     people = replace(facts(10), unit={"kind": "column", "column": "age", "max_rows": 2})
     for planned, declared in ((plan(11), facts(11)), (plan(10), people)):
         with pytest.raises(ValueError, match="not what the plan was made for"):

@@ -14,9 +14,9 @@ from randomgen import ChaCha
 from app.inference import partition
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.partition import Slots, chunk_units, cuts, partial_sum
+from app.inference.problems import problem_for
 from app.inference.protocol import DeclaredFacts, Integers, PlannedQuery, Question
 from app.inference.questions.blocks import MOST_ROWS, power_of_two
-from app.inference.registry import model_for
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 from tests.inference.support import SPEC, NullNoise, Table, facts, plan, table
 from tests.inference.test_people import QUESTIONS, Exact
@@ -47,7 +47,7 @@ def people(each: int) -> tuple[Table, DeclaredFacts]:
 def exact_sums(question: Question, each: int, event: AtomicEvent, parts: int | None) -> list[Integers]:
     """What two questions in a row perturb: in one piece (None), or summed over so many parts in any order."""
     source, declared = people(each)
-    problem, noise, sums = model_for(SPEC, declared), Exact(), []
+    problem, noise, sums = problem_for(SPEC, declared), Exact(), []
 
     def in_parts(asked: Question, slots: Slots) -> Integers:
         assert parts is not None
@@ -89,7 +89,7 @@ def test_w5_the_sum_is_bit_identical_however_it_is_split(
 def test_a_query_in_parts_gathers_nothing_beforehand() -> None:
     """Memory does not follow the table: rows are read in chunks, when they are asked for."""
     source, declared = people(1)
-    model = model_for(SPEC, declared).model
+    model = problem_for(SPEC, declared).model
     sampling = np.random.Generator(ChaCha(key=7))
     ClippedGaussianOracle(
         model,
@@ -108,7 +108,7 @@ def test_rows_are_the_folded_ones_whatever_is_copied_together(
     monkeypatch: pytest.MonkeyPatch, rows: int, columns: int
 ) -> None:
     source, declared = people(1)
-    problem = model_for(SPEC, declared)
+    problem = problem_for(SPEC, declared)
     x, y, present = problem.design.encode(source.gather(np.arange(SLOTS)))
     monkeypatch.setattr(partition, "_COPIED_ROWS", rows)
     monkeypatch.setattr(partition, "_COPIED_COLUMNS", columns)

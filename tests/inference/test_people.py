@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from app.inference.mechanisms import GRID
 from app.inference.oracle import ClippedGaussianOracle
+from app.inference.problems import problem_for
 from app.inference.protocol import Array64, Integers, PlannedQuery, Question
 from app.inference.questions import (
     BoundedScoreSum,
     ClippedScoreSum,
-    CountSum,
     InformationSum,
+    LengthHistogram,
     MeanSum,
     MomentSum,
     PotentialSum,
     TailSum,
 )
-from app.inference.registry import model_for
 from app.inference.rng import sampling_generator
 from app.privacy.events import GaussianEvent
 from tests.inference.support import SPEC, WIDTH, Table, facts, plan, table
@@ -38,7 +38,7 @@ QUESTIONS: list[Question] = [
     MomentSum(1.0, WIDTH, intercept=True, clip=SMALL, centre=np.full(WIDTH - 1, 0.25)),
     MeanSum(1.0, WIDTH, intercept=True, clip=SMALL),
     TailSum(1.0, WIDTH, intercept=True, deviation=np.full(WIDTH - 1, 0.5), clip=SMALL),
-    CountSum(),
+    LengthHistogram(1.0, WIDTH, intercept=True, largest=MOST**2 * WIDTH, squares=False),
 ]
 
 
@@ -58,7 +58,7 @@ def asked(source: Table, question: Question) -> Exact:
     """What the oracle perturbs for ``question`` on a table of people."""
     noise = Exact()
     planned = replace(plan(SLOTS), queries=(PlannedQuery(question.kind, question.length, GaussianEvent(1.0)),))
-    model = model_for(SPEC, PEOPLE).model
+    model = problem_for(SPEC, PEOPLE).model
     ClippedGaussianOracle(model, planned, PEOPLE, source, noise=noise, sampling=sampling_generator()).ask(question)
     return noise
 

@@ -13,8 +13,8 @@ from app.errors import InvalidRequest
 from app.inference.laplace import laplace
 from app.inference.models.logistic import LogisticRegression
 from app.inference.priors import HierarchicalPrior, NormalPrior, Prior
+from app.inference.problems import problem_for
 from app.inference.protocol import Array64, PriorSpec
-from app.inference.registry import model_for
 from tests.inference.support import SPEC, facts
 
 SCALES = np.array([0.5, 2.0, 1.0])
@@ -27,7 +27,7 @@ PRIORS = (
 
 
 def _prior(**fields: Any) -> Prior:
-    return model_for(replace(SPEC, prior=PriorSpec(**fields)), facts(10)).prior
+    return problem_for(replace(SPEC, prior=PriorSpec(**fields)), facts(10)).prior
 
 
 def _gradients(prior: Prior, theta: Array64, step: float = 1e-6) -> Array64:

@@ -1,13 +1,13 @@
 """Methods for public tables: the orderings of the papers, on tables small enough for a test."""
 
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from app.errors import InvalidRequest
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import Array64, Column, DeclaredFacts, ModelSpec, PlanRequest, PriorSpec, Pseudocoreset
 from app.inference.public_table import PublicTable
 from app.inference.registry import method
@@ -39,7 +39,7 @@ def _run(
 
 def _divergence(source: Table, declared: DeclaredFacts, spec: ModelSpec, points: Pseudocoreset) -> tuple[float, float]:
     """KL to the full posterior of the points', and of the prior."""
-    problem = model_for(spec, declared)
+    problem = problem_for(spec, declared)
     table = PublicTable(source, problem.design)
     x, y = (values.astype(float) for values in table.read(np.arange(table.count)))
     exact = posterior(problem, x, y, np.ones(table.count))
@@ -94,7 +94,7 @@ def test_hilbert_coresets_of_many_rows_beat_a_uniform_one(method_id: str) -> Non
 @pytest.mark.parametrize("method_id", ["sparse-vi", "giga", "frank-wolfe", "omp", "uniform"])
 def test_selections_release_rows_of_the_table(method_id: str) -> None:
     points = _run(population(), PUBLIC, SPECS[0], method_id, 12)
-    x, y = PublicTable(population(), model_for(SPECS[0], PUBLIC).design).read(np.arange(4000))
+    x, y = PublicTable(population(), problem_for(SPECS[0], PUBLIC).design).read(np.arange(4000))
     rows = {(*row, target) for row, target in zip(x.tolist(), y.tolist(), strict=True)}
     assert points.y is not None
     weighted = points.weight > 0
@@ -105,7 +105,7 @@ def test_selections_release_rows_of_the_table(method_id: str) -> None:
 
 
 def test_an_optimal_weighting_is_the_full_posterior_and_a_realistic_one_is_not() -> None:
-    problem = model_for(SPECS[2], PUBLIC)
+    problem = problem_for(SPECS[2], PUBLIC)
     table = PublicTable(population(), problem.design)
     x, y = (values.astype(float) for values in table.read(np.arange(table.count)))
     exact = posterior(problem, x, y, np.ones(table.count))
@@ -125,6 +125,14 @@ def test_vectors_that_memory_cannot_hold_are_refused() -> None:
     with pytest.raises(InvalidRequest) as caught:
         method("giga").plan(PlanRequest("giga", 5, SPECS[0], {"projections": 3}), declared)
     assert caught.value.faults[0].pointer == "/parameters/projections"
+
+
+def test_a_size_is_a_whole_number() -> None:
+    """Also one that has the value of a whole number: a plan's size is counted with."""
+    for size in (5.0, 5.5, float("nan")):
+        with pytest.raises(InvalidRequest) as caught:
+            method("uniform").plan(PlanRequest("uniform", cast("int", size), SPECS[0]), PUBLIC)
+        assert caught.value.faults[0].pointer == "/size"
 
 
 @pytest.mark.parametrize("method_id", ["psvi", "incremental-psvi"])

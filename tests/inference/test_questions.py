@@ -16,7 +16,6 @@ from app.inference.protocol import Array32, Array64, Integers, Question
 from app.inference.questions import (
     BoundedScoreSum,
     ClippedScoreSum,
-    CountSum,
     InformationMomentSum,
     InformationSum,
     LengthHistogram,
@@ -27,7 +26,8 @@ from app.inference.questions import (
     kind,
 )
 from app.inference.questions.blocks import MOST_ROWS, power_of_two
-from app.inference.questions.moments import BINS, CENTRE_GRID
+from app.inference.questions.lengths import BINS
+from app.inference.questions.moments import CENTRE_GRID
 from tests.inference.support import DESIGN, MODEL, WIDTH
 
 Make = Callable[[np.random.Generator, float, float], Question]
@@ -53,7 +53,6 @@ KINDS: dict[str, Make] = {
     "length_histogram, centred": lambda rng, clip, spread: LengthHistogram(
         0.5, WIDTH, intercept=True, largest=9, squares=False, centre=_centre(rng)
     ),
-    "count_sum": lambda rng, clip, spread: CountSum(),
 }
 EVERY = pytest.mark.parametrize("name", KINDS)
 HOSTILE = (np.nan, np.inf, -np.inf, 3e38, -3e38, 1e30, 1e-45, 0.0)
@@ -196,8 +195,6 @@ def _by_hand(name: str, question: Any, z: Array64) -> Array64:
     elif name.startswith("potential_sum"):
         values = -np.log1p(np.exp(-z @ question.draws.T))
         values -= values.mean(axis=1, keepdims=True)
-    elif name == "count_sum":
-        return np.array([float(len(z))])
     else:
         failure, transformed = expit(-z @ question.theta), z @ question.transform.T
         if name == "information_sum":
@@ -301,6 +298,17 @@ def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
 def test_what_is_not_finite_or_of_another_shape_is_no_question(question: Question) -> None:
     with pytest.raises(BadQuestion):
         question.check(MODEL, DESIGN)
+
+
+@EVERY
+@pytest.mark.parametrize("clip", [1e-9, 1e155, 1e307])
+def test_w14_what_passes_for_a_question_has_a_sum_whatever_its_bound(name: str, clip: float) -> None:
+    """A fault after the check would freeze the account, as if a row had made it."""
+    rng = np.random.default_rng(0)
+    question = KINDS[name](rng, clip, 1.0)
+    question.check(MODEL, DESIGN)
+    found = question.sum(MODEL, _rows(rng, 20), np.ones(20, dtype=bool), 1)
+    assert np.all(np.abs(found) <= 20 * GRID)
 
 
 @pytest.mark.parametrize("antithetic", [True, False])

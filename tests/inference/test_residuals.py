@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.inference.priors import HierarchicalPrior
-from app.inference.problems import Problem, model_for
+from app.inference.problems import Problem, problem_for
 from app.inference.protocol import Array64, ModelSpec, PriorSpec
 from app.inference.public_table import Minibatches, PublicTable
 from app.inference.residuals import Points, Residuals
@@ -22,7 +22,7 @@ EXACT = (LINEAR, replace(GAUSSIAN, noise_scale=0.7, prior=PriorSpec(0.4, {"age":
 
 
 def _problem(spec: ModelSpec) -> tuple[Problem, PublicTable, Residuals]:
-    problem = model_for(spec, DECLARED)
+    problem = problem_for(spec, DECLARED)
     table = PublicTable(population(), problem.design)
     return problem, table, residuals_of(problem, table, np.random.default_rng(0), draws=100, minibatch=100)
 

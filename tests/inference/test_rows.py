@@ -12,7 +12,7 @@ from randomgen import ChaCha
 from app.inference import partition, rows, sampling
 from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import Integers, PlannedQuery, Question
-from app.inference.questions import BoundedScoreSum, CountSum, InformationSum, PotentialSum
+from app.inference.questions import BoundedScoreSum, InformationSum, MeanSum, PotentialSum
 from app.inference.questions.blocks import MOST_ROWS
 from app.inference.rng import sampling_generator
 from app.inference.rows import Held, Streamed, rows_for
@@ -24,7 +24,7 @@ QUESTIONS: tuple[Question, ...] = (
     PotentialSum(RNG.standard_normal((4, WIDTH)), 0.8),
     BoundedScoreSum(RNG.standard_normal(WIDTH), np.eye(WIDTH), 0.5),
     InformationSum(RNG.standard_normal(WIDTH), np.eye(WIDTH), 0.5),
-    CountSum(),
+    MeanSum(1.0, WIDTH, intercept=True, clip=0.8),
 )
 RATES = (1.0, 0.4, 0.01, 1e-5)
 
@@ -102,7 +102,7 @@ def test_a_table_beyond_the_bound_is_streamed_in_bounded_memory(rate: float) -> 
     found = rows_for(MODEL, DESIGN, source, sampling_generator(), [(rate, 5)], summation=None)
     assert isinstance(found, Streamed)
     with pytest.raises(StopAsyncIteration):
-        found.sum(CountSum())
+        found.sum(QUESTIONS[-1])
     assert 0 < source.most <= 65_536
 
 

@@ -8,8 +8,7 @@ import pytest
 from app.inference.models import logistic
 from app.inference.models.logistic import LogisticRegression
 from app.inference.models.poisson_law import clipped_mean
-from app.inference.questions import moments, tails
-from app.inference.questions.moments import LengthHistogram, MomentSum
+from app.inference.questions import LengthHistogram, MomentSum, lengths, moments, tails
 from app.inference.questions.tails import LEAST_DEVIATION, MOST_DEVIATION, TailSum
 
 
@@ -68,15 +67,15 @@ def _recorded(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) ->
 
 def test_squares_of_small_coordinates_have_normal_squares(monkeypatch: pytest.MonkeyPatch) -> None:
     """W14: the coordinates of a design are multiples of about 2^-40, and moments are clipped by their fourth powers."""
-    made = _recorded(monkeypatch, moments, "_with_squares")
+    recorded = [_recorded(monkeypatch, module, "with_squares") for module in (moments, lengths)]
     rows = np.ones((41, 2), dtype=np.float32)
     rows[:, 0] = 2.0 ** -np.arange(41)
     present = np.ones(41, dtype=bool)
     MomentSum(1.0, 2, intercept=True, clip=3.0).sum(LogisticRegression(2), rows, present, 1)
     LengthHistogram(1.0, 2, intercept=True, largest=9.0, squares=True).sum(LogisticRegression(2), rows, present, 1)
-    assert len(made) == 2
+    assert [len(made) for made in recorded] == [1, 1]
     with np.errstate(under="raise"):
-        assert all(np.all(np.square(values[:41]) >= np.finfo(np.float32).tiny) for values in made)
+        assert all(np.all(np.square(values[:41]) >= np.finfo(np.float32).tiny) for (values,) in recorded)
 
 
 @pytest.mark.parametrize("centre", [2.0**-20, -(2.0**-20), 0.25, 1.0])

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.datasets.facts import declared_facts
-from app.inference.problems import Problem
+from app.inference.problems import Problem, problem_for
 from app.inference.protocol import ModelSpec
 from app.inference.questions import PotentialSum
-from app.inference.registry import model_for
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
 from tests.factories.worker import SLOTS, House, MemoryRows
@@ -58,4 +57,4 @@ def watched(seen: list[NDArray[np.int64]]) -> Any:
 def problem_of(house: House, owner: rows.Key) -> Problem:
     with house.database.write() as tx:
         facts = declared_facts(rows.dataset(tx, owner.id, slots=SLOTS))
-    return model_for(ModelSpec("logistic-regression", ("age", "hours", "sex"), "income_gt_50k"), facts)
+    return problem_for(ModelSpec("logistic-regression", ("age", "hours", "sex"), "income_gt_50k"), facts)

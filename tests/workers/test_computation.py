@@ -17,7 +17,7 @@ from app.inference.protocol import (
     PlanRequest,
     Question,
 )
-from app.inference.questions import CountSum
+from app.inference.questions import PotentialSum
 from app.inference.registry import method
 from tests.inference.support import Table
 from workers.computation import EnclaveFault, GuardedOracle, compute
@@ -36,7 +36,7 @@ class Failing:
 
 
 def _ask(error: Exception) -> None:
-    GuardedOracle(cast("ClippedGaussianOracle", Failing(error))).ask(CountSum())
+    GuardedOracle(cast("ClippedGaussianOracle", Failing(error))).ask(PotentialSum(np.zeros((2, 2)), 1.0))
 
 
 @pytest.mark.parametrize("error", [ValueError("a row"), ZeroDivisionError(), IndexError(), FloatingPointError()])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.inference.partition import Summation, partial_sum
 from app.inference.problems import Problem
 from app.inference.protocol import Integers
-from app.inference.questions import CountSum
+from app.inference.questions import MeanSum
 from app.jobs.lifecycle import Claim
 from tests.factories import rows
 from tests.factories.worker import SLOTS, House, MemoryRows
@@ -101,7 +101,7 @@ def test_w5_each_part_is_added_exactly_once(house: House, owner: rows.Key, behav
     """W5: bit for bit the sum of the whole: full, sampled and small, whoever hands in what."""
     problem = problem_of(house, owner)
     mine = shared_sum(house, problem, behave, MemoryRows())
-    for question in (QUESTION, CountSum()):
+    for question in (QUESTION, MeanSum(1.0, problem.design.width, intercept=True, clip=1.0)):
         for slots in (range(SLOTS), np.arange(0, SLOTS, 2), np.arange(5), np.arange(0)):
             whole = partial_sum(question, problem.model, problem.design, MemoryRows(), slots)
             assert mine(question, slots).tolist() == whole.tolist()

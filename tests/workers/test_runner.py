@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from app.datasets.models import Content, Dataset
 from app.db import now
 from app.inference import plans
+from app.inference.surrogate import contribution_bounds
 from app.jobs.models import Job
 from app.privacy.events import GaussianEvent, SelfComposedEvent
 from app.vault.signing import verify
@@ -21,6 +22,11 @@ from workers import runner as runner_module
 from workers.computation import compute
 
 CANARY = "canary-8417.25"
+SURROGATE = {
+    "method": "dp-psvi-surrogate",
+    "privacy": {"noise_multiplier": 30.0, "sampling_rate": 1.0, "iterations": 9},
+    "parameters": {},
+}
 
 
 class ProcessLost(BaseException):
@@ -93,6 +99,20 @@ def test_every_further_delivery_does_nothing(house: House, owner: rows.Key, deli
         house.run(job_id)
     assert len(releases(house)) == 1
     assert kinds(house, dataset_id).count("settled") == 1
+
+
+def test_a_plan_that_this_version_does_not_make_is_refused_before_its_data_is_opened(
+    house: House, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W4, W8: its certificate would state what was not done; nothing was asked, so nothing is charged."""
+    dataset_id = house.ready_dataset(owner)
+    with monkeypatch.context() as then:
+        then.setattr(contribution_bounds, "_LEAST_SCORE", 2.0)
+        job_id = house.job(dataset_id, owner, **SURROGATE)
+    house.run(job_id)
+    assert (house.read(job_id).status, house.read(job_id).error_code) == ("failed", "run_failed")
+    assert kinds(house, dataset_id) == ["account_opened", "reserved", "voided"]
+    assert releases(house) == []
 
 
 def test_a_message_for_nobody_does_nothing(house: House) -> None:

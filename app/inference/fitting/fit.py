@@ -61,9 +61,9 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
     """``size`` points whose posterior's Laplace approximation is close to ``N(mean, precision^-1)``.
 
     ``mean`` is ``(D,)``, ``precision`` ``(D, D)``. With one linear predictor a row, exact in closed form where ``size``
-    allows it (see :func:`app.inference.registry.smallest_exact`), else exact in the directions that matter most, and
-    improved by descent; with several, by descent alone. ``within_bounds`` keeps points inside the declared bounds, at
-    a price in divergence; ``total``, the number of units, keeps weights from exceeding it tenfold. Total: a target
+    allows it (see :attr:`app.inference.protocol.Model.smallest_exact`), else exact in the directions that matter most,
+    and improved by descent; with several, by descent alone. ``within_bounds`` keeps points inside the declared bounds,
+    at a price in divergence; ``total``, the number of units, keeps weights from exceeding it tenfold. Total: a target
     that is no posterior gives points as near to one as there are.
 
     The closed form costs ``O(M D^2 + D^3)``; each of at most a few hundred steps of descent costs about as much, and

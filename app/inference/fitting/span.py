@@ -67,7 +67,6 @@ def spanned(target: Target, prior: Curved, most: int) -> Span:
     frame = _frame(view, most)
     for _ in range(2):  # what is left to the prior moves the mode, and a mode may move the prior's precision
         information, rotation, mean = _restricted(view, frame)
-        basis = view.root @ frame @ rotation
         theta, _ = scipy.linalg.lapack.dtrtrs(view.root, frame @ rotation @ mean, lower=1, trans=1)
         view = whitened(target, prior.precision(theta))
     pull, _ = scipy.linalg.lapack.dtrtrs(view.root, -prior.gradient(theta), lower=1)

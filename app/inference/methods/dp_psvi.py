@@ -14,7 +14,7 @@ the rows, points leave for places where likelihoods are flat, and a median would
 from the model, at design rows that know the declarations only. Classes stay as they start; the intercept coordinate
 stays 1; the other coordinates move, and may leave the declared bounds unless the analyst asks that they do not. Weights
 move on the log scale, so they stay positive. A target of numbers moves, too, within its bounds. With the schedule
-``incremental`` points enter one by one (:mod:`app.inference.growth`); questions and price are the same.
+``incremental`` points enter one by one (:mod:`app.inference.pseudopoints.growth`); questions and price are the same.
 
 Defaults were chosen by measurement, once, at epsilon 0.1 to 2 on six designs of 6 to 51 coordinates and 20,000 to
 100,000 rows (bounded, heavy-tailed, with rare levels; health insurance, census income, synthetic), with 50 points. They
@@ -36,15 +36,13 @@ from typing import Any
 import numpy as np
 
 from app.errors import InvalidRequest
-from app.inference.arrival import step_asked
 from app.inference.bounds import WITHIN_BOUNDS
 from app.inference.gradients import centred, psvi_gradients
-from app.inference.growth import INCREMENTAL, SCHEDULE
+from app.inference.knobs import Knob, Parameter
 from app.inference.laplace import laplace
 from app.inference.mechanisms import CLIP_FLOOR, GRID_BITS
 from app.inference.methods.private import (
     check_parameters,
-    check_size,
     event_of,
     iterations,
     mechanism_of,
@@ -52,21 +50,21 @@ from app.inference.methods.private import (
     size_warnings,
     usual_rate,
 )
+from app.inference.methods.requests import check_size
 from app.inference.optimisers import adam_init
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import (
     Array32,
-    Choice,
     DeclaredFacts,
     MechanismPlan,
     Oracle,
-    Parameter,
     PlannedQuery,
     PlanRequest,
     Pseudocoreset,
-    Switch,
 )
+from app.inference.pseudopoints.arrival import step_asked
 from app.inference.pseudopoints.closing import MODE_TOLERANCE, at_the_end, diagnostics
+from app.inference.pseudopoints.growth import INCREMENTAL, SCHEDULE
 from app.inference.pseudopoints.moves import grown, moved_points, moved_targets, moved_weights
 from app.inference.pseudopoints.state import LEAST_CLIP, Setup, State, points
 from app.inference.questions import PotentialSum
@@ -88,7 +86,7 @@ class DpPsvi:
     id = "dp-psvi"
     description = "Private pseudocoreset variational inference (Bayesian Pseudocoresets, 2020, Algorithm 1 and Eq. 6)."
     private = True
-    parameters: tuple[Parameter | Choice | Switch, ...] = (DRAWS, ITERATIONS, RATE, SCHEDULE, WITHIN_BOUNDS)
+    parameters: tuple[Knob, ...] = (DRAWS, ITERATIONS, RATE, SCHEDULE, WITHIN_BOUNDS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """T identical questions of S values each on Poisson subsamples of rate q.
@@ -97,13 +95,16 @@ class DpPsvi:
             InvalidRequest: pointing at the member of the request that is at fault.
         """
         check_size(request.size)
-        model = model_for(request.model, facts).model
+        model = problem_for(request.model, facts).model
         check_parameters(request, self.parameters)
         draws, chosen = _chosen(request)
         usual = usual_rate(facts.slots, _BATCH, _LEAST_RATE)
         mechanism = mechanism_of(request, rate=RATE, count=ITERATIONS, usual=usual)
         if chosen.get(SCHEDULE.name) == INCREMENTAL and mechanism.iterations < request.size:
-            raise InvalidRequest.at("/parameters/schedule", "there is at least one iteration for each point")
+            raise InvalidRequest.at(
+                "/parameters/schedule",
+                "incremental needs at least one iteration a point: raise iterations or lower size",
+            )
         least = max(CLIP_FLOOR, _CLIP_LENGTHS * math.sqrt(draws * model.dimension / facts.slots))
         return MechanismPlan(
             method=self.id,
@@ -127,7 +128,7 @@ class DpPsvi:
         """Design rows that know the declarations only, targets from the model, weights near nothing."""
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
-        model, design, prior = model_for(plan.model, facts)
+        model, design, prior = problem_for(plan.model, facts)
         begun = points(plan, 0)
         u = design.sample(rng, begun)
         y = model.starting_targets(rng, u)
@@ -152,7 +153,7 @@ class DpPsvi:
             asked=np.zeros(model.dimension),
         )
 
-    def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, dict[str, float]]:
+    def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         """One iteration of Algorithm 1."""
         state = grown(rng, state)
         setup, weights = state.setup, np.exp(state.log_weights)
@@ -169,7 +170,7 @@ class DpPsvi:
         u, point_moments = moved_points(state, by_point)
         log_weights, weight_moments = moved_weights(state, weights * by_weight)
         y, target_moments = moved_targets(state, by_target)
-        moved = State(
+        return State(
             setup=setup,
             done=state.done + 1,
             u=u,
@@ -185,7 +186,6 @@ class DpPsvi:
             residual=residual,
             asked=state.asked + step_asked(draws, posterior.mean, residual) if at_the_end(state) else state.asked,
         )
-        return moved, {"clip": clip}
 
     def finish(self, state: State) -> Pseudocoreset:
         """The last iterate."""

@@ -15,28 +15,27 @@ from dataclasses import replace
 import numpy as np
 
 from app.inference.bounds import WITHIN_BOUNDS
+from app.inference.knobs import Choice, Parameter, Switch
 from app.inference.mechanisms import GRID_BITS
-from app.inference.methods.private import check_parameters, check_size
-from app.inference.problems import model_for
+from app.inference.methods.private import check_parameters
+from app.inference.methods.requests import check_size
+from app.inference.problems import problem_for
 from app.inference.protocol import (
-    Choice,
     DeclaredFacts,
     Mechanism,
     MechanismPlan,
     Oracle,
-    Parameter,
     PlanRequest,
     Pseudocoreset,
-    Switch,
 )
 from app.inference.surrogate import planning
-from app.inference.surrogate.beginning import nothing_known, opened
-from app.inference.surrogate.guard import steadied
+from app.inference.surrogate.bearing_rounds import follows, headed
+from app.inference.surrogate.mending import steadied
+from app.inference.surrogate.opening import nothing_known, opened
 from app.inference.surrogate.release import ended, released
 from app.inference.surrogate.rounds import informed, scored
 from app.inference.surrogate.setting import RATE, ROUNDS, planned, set_up
 from app.inference.surrogate.state import State
-from app.inference.surrogate.toward import follows, headed
 
 
 class DpPsviSurrogate:
@@ -55,7 +54,7 @@ class DpPsviSurrogate:
         """
         check_size(request.size)
         check_parameters(request, self.parameters)
-        problem = model_for(request.model, facts)
+        problem = problem_for(request.model, facts)
         within = request.parameters.get(WITHIN_BOUNDS.name, WITHIN_BOUNDS.default)
         chosen = {} if within == WITHIN_BOUNDS.default else {WITHIN_BOUNDS.name: within}
         schedule = planning.schedule_for(request, facts, problem)
@@ -75,27 +74,30 @@ class DpPsviSurrogate:
         )
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
-        """Nothing known: the parameter at zero, and the prior's information."""
+        """Nothing known: the parameter at zero, and the prior's information.
+
+        Raises:
+            OtherVersion: for a plan that this version would not make.
+        """
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
-        problem = model_for(plan.model, facts)
+        problem = problem_for(plan.model, facts)
         theta = np.zeros(problem.model.dimension)
         within = bool(plan.parameters.get(WITHIN_BOUNDS.name, False))
-        schedule = planned(plan, facts, problem)
-        schedule = replace(schedule, wider_scores=planning.allows_wider_scores(plan, schedule))
-        setup = set_up(problem, schedule, facts, plan.size, within_bounds=within)
-        setup = replace(
+        setup = set_up(problem, planned(plan, facts, problem), facts, plan.size, within_bounds=within)
+        planning.check(plan, setup)
+        return State(
             setup,
-            bearings=planning.allows_bearings(plan),
-            room=planning.allows_room(plan),
-            room_for_unseen=planning.allows_room_for_unseen(plan),
-            room_in_scores=planning.allows_room_in_scores(plan),
-            room_for_disputed=planning.allows_room_for_disputed(plan),
-            slope_apart=planning.allows_slope_apart(plan),
+            done=0,
+            scale=1.0,
+            clip=1.0,
+            population=nothing_known(setup),
+            theta=theta,
+            information=problem.prior.precision(theta),
+            step=theta,
         )
-        return State(setup, 0, 1.0, 1.0, nothing_known(setup), theta, problem.prior.precision(theta), theta)
 
-    def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, dict[str, float]]:
+    def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         """The next question and what follows from its answer; after the last one, the points."""
         schedule = state.setup.schedule
         asked = state.done - schedule.openings
@@ -108,7 +110,7 @@ class DpPsviSurrogate:
             else:
                 moved = informed(rng, state, oracle, turn)
             moved = steadied(replace(moved, done=state.done + 1), state)
-        return (ended(rng, moved) if second and turn == schedule.rounds - 1 else moved), {}
+        return ended(rng, moved) if second and turn == schedule.rounds - 1 else moved
 
     def finish(self, state: State) -> Pseudocoreset:
         """The points, with what may be said of them."""

@@ -33,16 +33,16 @@ standard deviations; published settings with C = 5 leave thousands on both at ep
 """
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from app.errors import InvalidRequest
 from app.inference.bounds import WITHIN_BOUNDS
+from app.inference.knobs import Knob
 from app.inference.mechanisms import CLIP_FLOOR, GRID_BITS
 from app.inference.methods.private import (
     check_parameters,
-    check_size,
     event_of,
     iterations,
     mechanism_of,
@@ -50,64 +50,32 @@ from app.inference.methods.private import (
     size_warnings,
     usual_rate,
 )
-from app.inference.problems import model_for
+from app.inference.methods.requests import check_size
+from app.inference.problems import problem_for
 from app.inference.protocol import (
-    Choice,
     DeclaredFacts,
     Mechanism,
     MechanismPlan,
     Oracle,
-    Parameter,
     PlannedQuery,
     PlanRequest,
     Pseudocoreset,
-    Switch,
 )
 from app.inference.questions import ClippedScoreSum, InformationSum
 from app.inference.variational.closing import closed, diagnostics
+from app.inference.variational.knobs import AVERAGE, CLIP, COVARIANCE, FISHER, MEAN_FIELD, MOST_FISHER, STEP, UNITS
 from app.inference.variational.mean_field import Box, begin
 from app.inference.variational.population import CLIP_FACTOR, CLIP_QUANTILE, mean_information, typical_clip
 from app.inference.variational.rounds import BOUND, ascended, informed
 from app.inference.variational.state import Setup, State
 
 _BATCH, _LEAST_RATE = 5_000, 0.02
-MOST_FISHER: Final = 100
-"""Parameters with a full covariance: a matrix of more is lost in its noise, and fills a release."""
-FISHER, MEAN_FIELD = "fisher", "mean-field"
 ITERATIONS = iterations(500)
 RATE = sampling_rate(_BATCH, _LEAST_RATE)
-CLIP = Parameter(
-    "clip", "number", CLIP_FLOOR, 1e6, "L2 norm C that a unit's score is clipped to; without it, C follows the model."
-)
-STEP = Parameter(
-    "learning_rate",
-    "number",
-    0,
-    10,
-    "AdaGrad's rate, in standard deviations of the prior between 1 and 3.",
-    default=0.5,
-    exclusive_minimum=True,
-)
-AVERAGE = Parameter(
-    "average",
-    "number",
-    0,
-    1,
-    "Share of the iterates, the last ones, that are averaged; 0: the last alone.",
-    default=0.5,
-)
-COVARIANCE = Choice(
-    "covariance",
-    (FISHER, MEAN_FIELD),
-    "Spend the last tenth of the questions on an information matrix, or release the diagonal of the belief; more than "
-    f"{MOST_FISHER} parameters get the latter.",
-    FISHER,
-)
 
 _FISHER_SHARE = 0.1
 _POPULATION = 256
 _CLIP_SHRINKS, _CLIP_GROWS = 2.0, 10.0  # how far C may leave where it started
-_UNITS = 1.0, 3.0  # of a coefficient, in which it moves
 _NARROWING = 7.0  # of log standard deviations, from where they start
 
 
@@ -117,7 +85,7 @@ class DpVi:
     id = "dp-vi"
     description = "Private mean-field variational inference (Jalko et al., 2017), the baseline; states its posterior."
     private = True
-    parameters: tuple[Parameter | Choice | Switch, ...] = (
+    parameters: tuple[Knob, ...] = (
         ITERATIONS,
         RATE,
         CLIP,
@@ -134,7 +102,7 @@ class DpVi:
             InvalidRequest: pointing at the member of the request that is at fault.
         """
         check_size(request.size)
-        model = model_for(request.model, facts).model
+        model = problem_for(request.model, facts).model
         check_parameters(request, self.parameters)
         usual = usual_rate(facts.slots, _BATCH, _LEAST_RATE)
         mechanism = mechanism_of(request, rate=RATE, count=ITERATIONS, usual=usual)
@@ -157,7 +125,7 @@ class DpVi:
         """Centred on zero, as wide as a table of the declared population would leave it."""
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
-        model, design, prior = model_for(plan.model, facts)
+        model, design, prior = problem_for(plan.model, facts)
         population, zero = design.sample(rng, _POPULATION), np.zeros(model.dimension)
         clip = plan.parameters.get(CLIP.name) or typical_clip(model, rng, population, zero, facts.rows_per_unit)
         information = mean_information(model, rng, population)
@@ -174,18 +142,18 @@ class DpVi:
             scores=sum(query.count for query in plan.queries if query.kind == ClippedScoreSum.kind),
             population=population,
             clips=(clip / _CLIP_SHRINKS, clip * _CLIP_GROWS),
-            box=Box(np.clip(np.exp(most), *_UNITS), log_sd - _NARROWING, most),
+            box=Box(np.clip(np.exp(most), *UNITS), log_sd - _NARROWING, most),
         )
         return State(setup, 0, begin(log_sd), clip, np.zeros((model.dimension,) * 2))
 
-    def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> tuple[State, dict[str, float]]:
+    def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         """One question; after the last, the posterior and its points."""
         climbing = state.done < state.setup.scores
         moved = ascended(rng, state, oracle) if climbing else informed(state, oracle)
         moved = replace(moved, done=moved.done + 1)
         if moved.done == state.setup.plan.steps:
             moved = closed(rng, moved)
-        return moved, {"clip": moved.clip}
+        return moved
 
     def finish(self, state: State) -> Pseudocoreset:
         """The posterior, and the points that stand for it.

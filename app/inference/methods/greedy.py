@@ -11,17 +11,24 @@ from numpy.typing import NDArray
 
 from app.inference.bounds import WITHIN_BOUNDS
 from app.inference.descent import Linear, descend, terrain_of
+from app.inference.knobs import Parameter
 from app.inference.methods.public import DRAWS, MINIBATCH, open_table
 from app.inference.problems import Problem
-from app.inference.protocol import Array64, DeclaredFacts, MechanismPlan, Parameter, RowSource
+from app.inference.protocol import Array64, DeclaredFacts, MechanismPlan, RowSource
 from app.inference.public_table import Minibatches, PublicTable
 from app.inference.residuals import Points, Residuals
 from app.inference.residuals.choice import residuals_of
 
-MAX_SIZE = 2_000
+MAX_SIZE = 2_000  # each point takes a descent of its own
 ITERATIONS = Parameter("iterations", "integer", 1, 10_000, "Gradient steps T after each choice of a row.", 100)
 RATE = Parameter(
-    "learning_rate", "number", 0, 10, "First step: spreads of a column, weights N/M.", 0.02, exclusive_minimum=True
+    "learning_rate",
+    "number",
+    0,
+    10,
+    "Length of the first step, in standard deviations of a column (weights: in N/M).",
+    0.02,
+    exclusive_minimum=True,
 )
 CANDIDATES = Parameter("candidates", "integer", 1, 10_000, "Rows that each choice is among.", 1000)
 PARAMETERS: tuple[Parameter, ...] = (ITERATIONS, RATE, CANDIDATES, DRAWS, MINIBATCH)

@@ -13,15 +13,14 @@ import numpy as np
 from app.errors import InvalidRequest
 from app.inference.gradients import centred_potentials
 from app.inference.hilbert import Selection, VectorSum, vector_sum
+from app.inference.knobs import Choice, Knob, Parameter
 from app.inference.methods.public import open_table, plan_public, release_rows
 from app.inference.protocol import (
     Array32,
     Array64,
-    Choice,
     DeclaredFacts,
     MechanismPlan,
     Model,
-    Parameter,
     PlanRequest,
     Pseudocoreset,
     RowSource,
@@ -29,7 +28,6 @@ from app.inference.protocol import (
 from app.inference.public_table import PublicTable
 from app.inference.weighting import KINDS, weighting_draws
 
-MAX_SIZE = 10_000
 MAX_VALUES = 2**28
 """One gibibyte."""
 PROJECTIONS = Parameter("projections", "integer", 2, 1000, "Draws J that log-likelihoods are compared at.", 100)
@@ -52,16 +50,17 @@ class HilbertMethod:
     private: bool = False
 
     @property
-    def parameters(self) -> tuple[Parameter | Choice, ...]:
+    def parameters(self) -> tuple[Knob, ...]:
         """The knobs that all solvers share."""
         return (WEIGHTING, PROJECTIONS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """See :func:`app.inference.methods.public.plan_public`; refuses vectors that memory cannot hold, too."""
-        plan = plan_public(self, request, facts, largest=MAX_SIZE)
+        plan = plan_public(self, request, facts)
         if facts.slots * facts.rows_per_unit * plan.parameters[PROJECTIONS.name] > MAX_VALUES:
             raise InvalidRequest.at(
-                f"/parameters/{PROJECTIONS.name}", f"times the rows that there is room for: at most {MAX_VALUES}"
+                f"/parameters/{PROJECTIONS.name}",
+                f"projections times rows must be at most {MAX_VALUES:,}: ask for fewer projections",
             )
         return plan
 

@@ -7,17 +7,10 @@ weights, for T steps. See :mod:`app.inference.methods.greedy`.
 import numpy as np
 
 from app.inference.bounds import WITHIN_BOUNDS
+from app.inference.knobs import Knob
 from app.inference.methods.greedy import MAX_SIZE, PARAMETERS, grow
 from app.inference.methods.public import plan_public, release
-from app.inference.protocol import (
-    DeclaredFacts,
-    MechanismPlan,
-    Parameter,
-    PlanRequest,
-    Pseudocoreset,
-    RowSource,
-    Switch,
-)
+from app.inference.protocol import DeclaredFacts, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
 
 
 class IncrementalPsvi:
@@ -26,7 +19,7 @@ class IncrementalPsvi:
     id = "incremental-psvi"
     description = "Pseudopoints added and moved one by one (Bayesian Pseudocoresets, 2020, C.3.5). Not private."
     private = False
-    parameters: tuple[Parameter | Switch, ...] = (*PARAMETERS, WITHIN_BOUNDS)
+    parameters: tuple[Knob, ...] = (*PARAMETERS, WITHIN_BOUNDS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """See :func:`app.inference.methods.public.plan_public`."""

@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.errors import InvalidRequest
+from app.inference.knobs import Knob, Parameter
 from app.inference.mechanisms import MAX_SCALE
-from app.inference.protocol import Choice, Mechanism, Model, Parameter, PlanRequest, Switch
+from app.inference.methods.requests import check_values
+from app.inference.protocol import Mechanism, Model, PlanRequest
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 
-MAX_SIZE = 10_000
 MAX_ITERATIONS = 100_000
 NOISE = Parameter("noise_multiplier", "number", 0.05, 1e6, "Noise standard deviation over the clip.")
-
-Knob = Parameter | Choice | Switch
+_STATED = frozenset({"iterations", "rounds", "sampling_rate"})
 
 
 def iterations(default: int) -> Parameter:
@@ -26,21 +26,9 @@ def sampling_rate(batch: int, least: float) -> Parameter:
     return Parameter("sampling_rate", "number", 0, 1, description, exclusive_minimum=True)
 
 
-def check_size(size: object) -> None:
-    """Raise :class:`InvalidRequest` unless so many points can be asked for."""
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_SIZE:
-        raise InvalidRequest.at("/size", f"must be at least 1 and at most {MAX_SIZE}")
-
-
 def check_parameters(request: PlanRequest, knobs: Iterable[Knob]) -> None:
     """Raise :class:`InvalidRequest` for an unknown parameter, one out of range, or one that the mechanism states."""
-    known = {knob.name: knob for knob in knobs}
-    for name, value in request.parameters.items():
-        if name not in known:
-            raise InvalidRequest.at("/parameters", "unknown parameter; GET /v1/methods lists what this method takes")
-        if request.mechanism is not None and name in {"iterations", "rounds", "sampling_rate"}:
-            raise InvalidRequest.at(f"/parameters/{name}", "belongs into the mechanism under /privacy")
-        known[name].check(value, f"/parameters/{name}")
+    check_values(request.parameters, knobs, stated=() if request.mechanism is None else _STATED)
 
 
 def usual_rate(slots: int, batch: int, least: float) -> float:

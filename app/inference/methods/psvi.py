@@ -10,23 +10,21 @@ import numpy as np
 
 from app.inference.bounds import WITHIN_BOUNDS
 from app.inference.descent import Logarithmic, descend, terrain_of
+from app.inference.knobs import Knob, Parameter
 from app.inference.methods.public import DRAWS, MINIBATCH, choose_rows, open_table, plan_public, release
-from app.inference.protocol import (
-    DeclaredFacts,
-    MechanismPlan,
-    Parameter,
-    PlanRequest,
-    Pseudocoreset,
-    RowSource,
-    Switch,
-)
+from app.inference.protocol import DeclaredFacts, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
 from app.inference.residuals import Points
 from app.inference.residuals.choice import residuals_of
 
-MAX_SIZE = 10_000
 ITERATIONS = Parameter("iterations", "integer", 1, 100_000, "Gradient steps T.", 500)
 RATE = Parameter(
-    "learning_rate", "number", 0, 10, "First step: spreads of a column, log weights.", 0.1, exclusive_minimum=True
+    "learning_rate",
+    "number",
+    0,
+    10,
+    "Length of the first step, in standard deviations of a column (weights: on the log scale).",
+    0.1,
+    exclusive_minimum=True,
 )
 
 
@@ -36,11 +34,11 @@ class Psvi:
     id = "psvi"
     description = "Pseudocoreset variational inference (Bayesian Pseudocoresets, 2020, Algorithm 1). Not private."
     private = False
-    parameters: tuple[Parameter | Switch, ...] = (ITERATIONS, RATE, DRAWS, MINIBATCH, WITHIN_BOUNDS)
+    parameters: tuple[Knob, ...] = (ITERATIONS, RATE, DRAWS, MINIBATCH, WITHIN_BOUNDS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """See :func:`app.inference.methods.public.plan_public`."""
-        return plan_public(self, request, facts, largest=MAX_SIZE)
+        return plan_public(self, request, facts)
 
     def build(
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator

@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
+from app.errors import MethodNotAllowedOnPrivateData
 from app.inference.hilbert import Selection
-from app.inference.problems import Problem, model_for
+from app.inference.knobs import Parameter
+from app.inference.methods.requests import MAX_SIZE, check_size, check_values
+from app.inference.problems import Problem, problem_for
 from app.inference.protocol import (
     DeclaredFacts,
     MechanismPlan,
     Method,
-    Parameter,
     PlanRequest,
     Pseudocoreset,
     RowSource,
@@ -25,7 +26,9 @@ DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Posterior draws S a gr
 MINIBATCH = Parameter("minibatch", "integer", 1, 10_000, "Rows a gradient sees, if it is not exact.", 1000)
 
 
-def plan_public(method: Method, request: PlanRequest, facts: DeclaredFacts, *, largest: int) -> MechanismPlan:
+def plan_public(
+    method: Method, request: PlanRequest, facts: DeclaredFacts, *, largest: int = MAX_SIZE
+) -> MechanismPlan:
     """One step without a mechanism, every parameter filled in. What the request says of privacy does not concern it.
 
     Raises:
@@ -34,10 +37,9 @@ def plan_public(method: Method, request: PlanRequest, facts: DeclaredFacts, *, l
     """
     if facts.sensitivity != "public":
         raise MethodNotAllowedOnPrivateData
-    if isinstance(request.size, bool) or not 1 <= request.size <= largest:
-        raise InvalidRequest.at("/size", f"must be at least 1 and at most {largest}")
-    parameters = _fill(method, request.parameters)
-    model_for(request.model, facts)
+    check_size(request.size, largest)
+    parameters = _filled(method, request.parameters)
+    problem_for(request.model, facts)
     return MechanismPlan(
         method=method.id,
         size=request.size,
@@ -51,18 +53,14 @@ def plan_public(method: Method, request: PlanRequest, facts: DeclaredFacts, *, l
     )
 
 
-def _fill(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
-    names = {parameter.name: parameter for parameter in method.parameters}
-    for name, value in given.items():
-        if name not in names:
-            raise InvalidRequest.at("/parameters", "unknown parameter; GET /v1/methods lists what this method takes")
-        names[name].check(value, f"/parameters/{name}")
-    return {parameter.name: given.get(parameter.name, parameter.default) for parameter in method.parameters}
+def _filled(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
+    check_values(given, method.parameters)
+    return {knob.name: given.get(knob.name, knob.default) for knob in method.parameters}
 
 
 def open_table(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> tuple[Problem, PublicTable]:
     """The problem of ``plan``, and its rows."""
-    problem = model_for(plan.model, facts)
+    problem = problem_for(plan.model, facts)
     return problem, PublicTable(rows, problem.design)
 
 

@@ -7,9 +7,10 @@ rows of the table.
 import numpy as np
 
 from app.inference.hilbert import Selection
+from app.inference.knobs import Knob
 from app.inference.methods.greedy import MAX_SIZE, PARAMETERS, grow
 from app.inference.methods.public import plan_public, release_rows
-from app.inference.protocol import DeclaredFacts, MechanismPlan, Parameter, PlanRequest, Pseudocoreset, RowSource
+from app.inference.protocol import DeclaredFacts, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
 
 
 class SparseVi:
@@ -18,7 +19,7 @@ class SparseVi:
     id = "sparse-vi"
     description = "Rows chosen one by one to reduce the KL, with optimised weights (SparseVI, 2019). Not private."
     private = False
-    parameters: tuple[Parameter, ...] = PARAMETERS
+    parameters: tuple[Knob, ...] = PARAMETERS
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """See :func:`app.inference.methods.public.plan_public`."""

@@ -2,11 +2,10 @@
 
 import numpy as np
 
+from app.inference.knobs import Knob
 from app.inference.methods.public import choose_rows, open_table, plan_public, release
-from app.inference.protocol import DeclaredFacts, MechanismPlan, Parameter, PlanRequest, Pseudocoreset, RowSource
+from app.inference.protocol import DeclaredFacts, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
 from app.inference.residuals import Points
-
-MAX_SIZE = 10_000
 
 
 class Uniform:
@@ -15,11 +14,11 @@ class Uniform:
     id = "uniform"
     description = "Rows chosen uniformly, with equal weights. Not private."
     private = False
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[Knob, ...] = ()
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
         """See :func:`app.inference.methods.public.plan_public`."""
-        return plan_public(self, request, facts, largest=MAX_SIZE)
+        return plan_public(self, request, facts)
 
     def build(
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator

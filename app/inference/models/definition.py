@@ -45,7 +45,7 @@ class Family:
             )
 
     def target_transform(self, column: Column) -> dict[str, Any] | None:
-        """How the model sees a target that is released in the table's units, in the words of a release; None: so."""
+        """How the model sees a target, which a release states in the table's units; None: as it is stated."""
         if column.type == "categorical":
             return {"kind": "index", "categories": list(column.categories)}
         if not self.scales_target:
@@ -58,7 +58,7 @@ class Family:
         if noise_scale is None:
             return
         if not self.noise_scale:
-            raise InvalidRequest.at("/model/noise_scale", "this model has no noise scale")
+            raise InvalidRequest.at("/model/noise_scale", "this model has none: leave it out")
 
 
 def admissible_noise(noise: float) -> float:

@@ -190,8 +190,9 @@ def _bind(spec: ModelSpec, width: int, target: Column | None) -> Model:
 FAMILY = Family(
     name="linear-regression",
     description=(
-        "Bayesian linear regression of a real or integer column, scaled by its bounds to -1 and 1. noise_scale is that "
-        "of the noise, in the target's own units; without it the noise is unknown, and log_noise_scale a parameter."
+        "Bayesian linear regression of a real or integer column, scaled by its bounds to -1 and 1. noise_scale is the "
+        "noise standard deviation, in the target's own units; without it the noise is unknown, and log_noise_scale a "
+        "parameter."
     ),
     bind=_bind,
     targets=("real", "integer"),

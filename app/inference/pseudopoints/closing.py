@@ -3,12 +3,10 @@
 import math
 from typing import Any, Final
 
-import numpy as np
-
-from app.inference.arrival import LEAST_KEPT, arrived, kept, noise_in_sds, noise_nats, tellable
-from app.inference.diagnostics import stated, stated_by_parameter
+from app.inference.diagnostics import effective_size, stated, stated_by_parameter
 from app.inference.laplace import laplace
 from app.inference.protocol import Array64, MechanismPlan
+from app.inference.pseudopoints.arrival import LEAST_KEPT, arrived, kept, noise_in_sds, noise_nats, tellable
 from app.inference.pseudopoints.state import State
 
 MODE_TOLERANCE: Final = 4.0
@@ -40,9 +38,9 @@ def diagnostics(state: State, weights: Array64) -> dict[str, Any]:
         "noise_in_posterior_sds": stated_by_parameter(setup.model, setup.design, off),
         "represents_every_direction": plan.size >= setup.model.smallest_exact,
         "iterations": state.done,
-        "total_weight": float(weights.sum()),
-        "effective_size": float(weights.sum() ** 2 / np.square(weights).sum()),
-        "final_clip": state.clip,
+        "total_weight": stated(float(weights.sum())),
+        "effective_size": stated(effective_size(weights)),
+        "final_clip": stated(state.clip),
     }
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from app.inference.bounds import WITHIN_BOUNDS, project
-from app.inference.growth import newcomer
 from app.inference.optimisers import Adam, adam_init, adam_step, adam_widen, cosine_decay
 from app.inference.protocol import Array64
+from app.inference.pseudopoints.growth import newcomer
 from app.inference.pseudopoints.state import Setup, State, points, settled
 
 _STEP = 0.07

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.inference.design import Design
-from app.inference.growth import INCREMENTAL, JOINT, SCHEDULE, points_in_play
 from app.inference.mechanisms import CLIP_FLOOR
 from app.inference.optimisers import Adam
 from app.inference.priors import Prior
 from app.inference.protocol import Array64, MechanismPlan, Model
+from app.inference.pseudopoints.growth import INCREMENTAL, JOINT, SCHEDULE, points_in_play
 
 LEAST_CLIP: Final = "least_clip"
 """The plan's parameter of that name."""

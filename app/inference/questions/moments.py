@@ -1,4 +1,4 @@
-"""First and second moments of single design columns, and how long the rows are that they sum."""
+"""First and second moments of single design columns."""
 
 import math
 from dataclasses import dataclass, field
@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 from app.inference.design import Design
 from app.inference.mechanisms import GRID, BadQuestion, admissible_clip
 from app.inference.protocol import Array32, Array64, Integers, Model
-from app.inference.questions.blocks import check_array, clipped_sum, over_units, unit_blocks
-
-BINS = 48
-"""Halvings of a squared length that the lengths' histogram tells apart."""
+from app.inference.questions.blocks import check_array, clipped_sum
 
 CENTRE_GRID = 2.0**20
 """Centres are multiples of its inverse: what is left of a coordinate is nothing, or at least 2^-44 (W14)."""
@@ -83,7 +80,7 @@ class MomentSum(Coordinates):
 
     def moments(self, model: Model, rows: Array32) -> Array32:
         """What each row adds, ``(n, 1 + 2 k)``. Row zone."""
-        return _with_squares(self.coordinates(model, rows))
+        return with_squares(self.coordinates(model, rows))
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every value."""
@@ -136,51 +133,7 @@ class InformationMomentSum(MomentSum):
         return weighted
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LengthHistogram(Coordinates):
-    """How many units have a squared length in ``[2**-(b + 1), 2**-b) * largest``, for b below :data:`BINS`.
-
-    The length is that of ``z``, or with ``squares`` that of ``(1, z, z * z)``, summed over the unit's rows. Longer
-    ones count as the first bin, shorter ones as the last.
-    """
-
-    largest: float
-    squares: bool
-    kind: ClassVar[str] = "length_histogram"
-
-    def check(self, model: Model, design: Design) -> None:
-        """As that of the base, and the largest squared length is finite."""
-        Coordinates.check(self, model, design)
-        admissible_clip(self.largest)
-
-    @property
-    def length(self) -> int:
-        """One count for each bin."""
-        return BINS
-
-    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """K in one bin for every unit: see :meth:`app.inference.protocol.Question.sum`."""
-        counts = np.zeros(BINS + 1, dtype=np.int64)
-        edges = admissible_clip(self.largest) * 2.0 ** -np.arange(BINS - 1, 0, -1)
-        with np.errstate(all="ignore"):
-            for block, there in unit_blocks(rows, present, rows_per_unit, self.width):
-                values = self.coordinates(model, block)[: len(there)]
-                sums, units = over_units(_with_squares(values) if self.squares else values, there, rows_per_unit)
-                squared = np.vecdot(sums, sums).astype(np.float64)
-                place = BINS - 1 - np.searchsorted(edges, squared, side="right")
-                place[~(units & np.isfinite(squared))] = BINS
-                counts += np.bincount(place, minlength=BINS + 1)
-        return counts[:BINS] * GRID
-
-    def scales(self, sigma: float) -> float:
-        """``sigma K`` for every count."""
-        return sigma * GRID
-
-    def answer(self, noised: Integers) -> Array64:
-        """``(BINS,)``, in units."""
-        return noised.astype(np.float64) / GRID
-
-
-def _with_squares(values: Array32) -> Array32:
+def with_squares(values: Array32) -> Array32:
+    """``(1, z, z * z)`` ``(n, 1 + 2 k)`` of ``values`` z ``(n, k)``. Row zone."""
     squares = np.maximum(np.square(values), LEAST_SQUARE)
     return np.concatenate([np.ones((len(values), 1), np.float32), values, squares], axis=1)

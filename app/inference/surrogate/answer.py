@@ -15,7 +15,7 @@ class Answer:
 
     ``prior`` ``(D, D)`` is the prior's part of beliefs, which answers lack; ``changing`` ``(D, k)`` are directions
     along which the information is expected to change; no eigenvalue is above ``most``. The metric may be ``wider``
-    ``(D, D)`` than that of a belief (:mod:`app.inference.surrogate.room`).
+    ``(D, D)`` than that of a belief (:mod:`app.inference.surrogate.matrix_metric`).
     """
 
     matrix: Array64

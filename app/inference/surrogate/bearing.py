@@ -18,13 +18,13 @@ from app.inference.protocol import Array64
 from app.inference.questions import BoundedScoreSum
 from app.inference.surrogate.isotropy import Isotropic
 from app.inference.surrogate.scores import Score, mode_of
-from app.inference.surrogate.single_index import Labels, SingleIndex
+from app.inference.surrogate.single_index import BinaryResponse, SingleIndex
 
 MOST_UNEVEN = 0.7
 """The share of the commoner label: where one is rare, scores at the mode lose as little to their bound."""
 
 STEEP = 3.0
-"""Labels of steeper slopes are nearly certain, and hardly tell how steep."""
+"""BinaryResponse of steeper slopes are nearly certain, and hardly tell how steep."""
 
 _CLIP = 0.25
 """Of the root mean square length: hardly a row is shorter, so that all have length C."""
@@ -50,7 +50,7 @@ class Bearing:
     """
 
     rows: Isotropic
-    labels: Labels
+    labels: BinaryResponse
     total: Array64
     weight: float = 0.0
     squared_weight: float = 0.0

@@ -32,11 +32,11 @@ class Columns:
             _MEMORY * self.total + answer, _MEMORY * self.weight + 1, _MEMORY**2 * self.squared_noise + noise**2
         )
 
-    def information(self, scale: float, slots: int, known: Declared) -> Array64:
+    def information(self, scale: float, places: int, known: Declared) -> Array64:
         """``(D, D)``, without the prior."""
         noise = float(np.sqrt(self.squared_noise)) / self.weight
         moments = Moments(self.total / self.weight, scale, noise, known)
-        found = moments.population(slots, intercept=True, least=0.0)
+        found = moments.population(places, intercept=True, least=0.0)
         return np.asarray(found.count * found.second_moments)
 
 

@@ -16,7 +16,9 @@ from app.inference.surrogate.population import Population
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _LEAST_CHANGE, _MOST_CHANGE = 0.1, 4.0
+"""Of the information in any direction, by one step: a population's law says no more of rows far out."""
 _MOST_STRETCH = 2.0
+"""Times a Newton step that a step may go."""
 _EVERY = 16
 """Of sorted predictors, one of so many stands for its neighbours in a mean."""
 _TINY = 1e-9
@@ -87,14 +89,14 @@ class Curvature:
         The least a with ``int_0^a step' F(theta + s step) step ds = step' F(theta) step``.
         """
         goal = self._along(population, theta, step)
-        done, length, points = 0.0, 0.0, np.linspace(0.0, _MOST_STRETCH, 9)
+        done, points = 0.0, np.linspace(0.0, _MOST_STRETCH, 9)
         slopes = [self._along(population, theta + s * step, step) for s in points]
         for left, right, a, b in zip(slopes[:-1], slopes[1:], points[:-1], points[1:], strict=True):
             area = 0.5 * (left + right) * (b - a)
             if done + area >= goal:
                 return float(max(1.0, a + (b - a) * (goal - done) / max(area, _TINY)))
-            done, length = done + area, b
-        return float(length)
+            done += area
+        return _MOST_STRETCH
 
     def _along(self, population: Population, theta: Array64, step: Array64) -> float:
         """``step' F(theta) step``."""

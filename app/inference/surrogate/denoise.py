@@ -15,6 +15,11 @@ from app.inference.protocol import Array64
 from app.inference.surrogate.matrices import symmetric
 
 _LEAST_LEVEL = 0.3
+"""Of what is expected, that an answer is at least, whatever noise makes of it."""
+_OF_EDGE = 0.25
+"""The share of the bulk's edge that an eigenvalue keeps at least, where the bulk's deviation is kept."""
+_OF_NOISE, _LEAST_FLOOR, _MOST_FLOOR = 1.5, 0.1, 0.5
+"""Times its noise that no eigenvalue is lowered below, within limits."""
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -46,7 +51,8 @@ def denoised(
     back = np.eye(len(answer)) if wider is None else wider
     values, vectors = np.linalg.eigh(symmetric(back @ (level * centre + deviation) @ back.T))
     edge = noise * np.sqrt(2.0 * len(answer))
-    floor = np.clip(max(0.25 * kept * edge, known * noise), np.clip(1.5 * noise, 0.1, 0.5), 1.0)
+    least = np.clip(_OF_NOISE * noise, _LEAST_FLOOR, _MOST_FLOOR)
+    floor = np.clip(max(_OF_EDGE * kept * edge, known * noise), least, 1.0)
     narrow = np.linalg.solve(back, vectors)
     bounded = np.clip(values, floor, max(most * np.linalg.norm(back, 2) ** 2, floor))
     return Denoised((narrow * bounded) @ narrow.T, kept)

@@ -13,7 +13,7 @@ import numpy as np
 
 from app.inference.protocol import Array64
 from app.inference.questions.tails import NEAR
-from app.inference.surrogate.bounds import information_noise
+from app.inference.surrogate.contribution_bounds import information_noise
 from app.inference.surrogate.efficiency import concentration
 from app.inference.surrogate.matrices import sound
 from app.inference.surrogate.state import State

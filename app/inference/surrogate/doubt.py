@@ -13,8 +13,8 @@ import numpy as np
 import scipy
 
 from app.inference.protocol import Array64
-from app.inference.surrogate.beginning import information_of_population
 from app.inference.surrogate.matrices import metric, sound
+from app.inference.surrogate.population_information import information_of_population
 from app.inference.surrogate.state import State
 
 _MOST_LARGER = 5.0

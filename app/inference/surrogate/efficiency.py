@@ -13,11 +13,11 @@ are as long as in the metric that they are asked in (:mod:`app.inference.surroga
 import numpy as np
 
 from app.inference.protocol import Array32, Array64, Model
-from app.inference.surrogate.beginning import information_of
-from app.inference.surrogate.bounds import information_noise, score_bound, score_noise
+from app.inference.surrogate.contribution_bounds import information_noise, score_bound, score_noise
 from app.inference.surrogate.directions import LEAST, Kept, informations
 from app.inference.surrogate.elongation import believed_lengths, shortening
 from app.inference.surrogate.matrices import Metric, metric, sound
+from app.inference.surrogate.population_information import information_of
 from app.inference.surrogate.slope import Parts, turned
 from app.inference.surrogate.state import State
 

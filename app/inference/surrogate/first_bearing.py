@@ -3,12 +3,12 @@
 import numpy as np
 
 from app.inference.surrogate.bearing import Bearing
+from app.inference.surrogate.bearing_rounds import TESTS
 from app.inference.surrogate.isotropy import Isotropic, isotropic
 from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Lengths, Population
-from app.inference.surrogate.single_index import Labels
+from app.inference.surrogate.single_index import BinaryResponse
 from app.inference.surrogate.state import Setup
-from app.inference.surrogate.toward import TESTS
 
 LEAST_NOISE = 15.0
 """Nats that one score of the whole budget would lose: below, believing in isotropic rows costs more than it saves."""
@@ -18,14 +18,14 @@ STEEPEST, MOST_PULLED = 3.0, 1.0
 
 
 def first_bearing(setup: Setup, population: Population, found: Moments, lengths: Lengths | None) -> Bearing | None:
-    """Before any score; None where rows do not seem isotropic, or the plan does not allow for it."""
-    if lengths is None or not setup.bearings:
+    """Before any score; None where rows do not seem isotropic."""
+    if lengths is None or not conceivable(setup):
         return None
     rows = isotropic(population, found, lengths, setup.schedule.slots)
     width = setup.design.width
     if rows is None or _pulled(setup, rows) > MOST_PULLED:
         return None
-    return Bearing(rows, Labels(setup.model, width), np.zeros(width))
+    return Bearing(rows, BinaryResponse(setup.model, width), np.zeros(width))
 
 
 def conceivable(setup: Setup) -> bool:
@@ -33,7 +33,7 @@ def conceivable(setup: Setup) -> bool:
     known = setup.known
     numbers = not np.any(known.indicators | known.signs) and len(known.group) >= LEAST_COLUMNS
     labels = setup.schedule.labels and setup.curvature is not None
-    noisy = setup.schedule.crowded and setup.schedule.noise >= LEAST_NOISE
+    noisy = setup.schedule.crowded and setup.schedule.declared_noise >= LEAST_NOISE
     tested = setup.schedule.rounds > max(TESTS)
     return bool(labels and numbers and noisy and tested and setup.rows_per_unit == 1)
 

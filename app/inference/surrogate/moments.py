@@ -56,14 +56,14 @@ class Moments:
     known: Declared
     centre: Array64 | float = 0.0
 
-    def population(self, slots: int, *, intercept: bool, least: float = LEAST_COUNT) -> Population:
-        """At least ``least * slots`` rows, and at most the slots: room for so many.
+    def population(self, places: int, *, intercept: bool, least: float = LEAST_COUNT) -> Population:
+        """At least ``least * places`` rows, and at most the places: room for so many.
 
         Means shrink towards the centre, and indicators' shares towards zero, where noise is about as much. Variances
         are raised to it: a metric that is too coarse in a direction loses noise there, one that is too fine clips what
         it is to measure. Columns are uncorrelated, but for indicators that exclude each other.
         """
-        count = float(np.clip(self.answer[0], min(max(2 * self.noise, least * slots), slots), slots))
+        count = float(np.clip(self.answer[0], min(max(2 * self.noise, least * places), places), places))
         mean, variance, error = self._columns(count)
         covariance = np.diag(np.maximum(variance, error))
         covariance -= np.where(self.known.exclusive, np.outer(mean, mean), 0.0)

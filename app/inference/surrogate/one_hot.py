@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from app.inference.protocol import Array64
 from app.inference.surrogate.answer import Answer
-from app.inference.surrogate.beginning import information_of_population, with_tails
 from app.inference.surrogate.memory import begun
 from app.inference.surrogate.moments import Indicators
+from app.inference.surrogate.opening import with_tails
 from app.inference.surrogate.population import Population
+from app.inference.surrogate.population_information import information_of_population
 from app.inference.surrogate.state import State
 
 _ODDS: Final = 0.02

@@ -1,5 +1,6 @@
 """Plans of a surrogate: from a request and declared facts to the questions, their noise and what is said of them."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,21 +11,22 @@ from app.inference.methods.private import NOISE, sampled_event, size_warnings
 from app.inference.problems import Problem
 from app.inference.protocol import DeclaredFacts, MechanismPlan, PlannedQuery, PlanRequest
 from app.inference.questions import BoundedScoreSum, InformationSum
+from app.inference.surrogate.asking import columns, features, lengths, means, moments, tails
 from app.inference.surrogate.bearing import bound_of
-from app.inference.surrogate.beginning import columns, features, lengths, means, moments, tails
-from app.inference.surrogate.bounds import information_bound, score_bound
+from app.inference.surrogate.contribution_bounds import information_bound, score_bound
 from app.inference.surrogate.first_bearing import conceivable
 from app.inference.surrogate.schedule import FEWEST_OPENINGS, UNRESOLVED, Schedule
-from app.inference.surrogate.setting import RATE, ROUNDS, labels, one_predictor
+from app.inference.surrogate.setting import RATE, ROUNDS, schedule_at
 from app.inference.surrogate.state import Setup
 from app.inference.surrogate.winsorised import clip_of_tails
 
-_ROOM = "that of matrices wider along known rare levels"
-_ROOM_FOR_UNSEEN = f"{_ROOM} and where noise may hide one"
-_ROOM_IN_SCORES = "that of scores wider along rarer values that the prior pulls at"
-_ROOM_FOR_DISPUTED = f"{_ROOM_IN_SCORES}, of columns too that matrices know far less of than rows seem to tell"
-_SLOPE_APART = "; where labels are steep, the part of a score along the parameter is bounded by itself, within C in all"
-_WITHOUT_SLOPES = "; scores of rows that seem isotropic by noised answers"
+_ROOM = (
+    "that of matrices wider along known rare levels and where noise may hide one, that of scores wider along rarer "
+    "values that the prior pulls at, and of columns that matrices know far less of than rows seem to tell"
+)
+_SLOPE_APART = "where labels are steep, the part of a score along the parameter is bounded by itself, within C in all"
+_ROUNDING = 1e-9
+"""Of a noise multiplier, relative: another machine may round a share otherwise."""
 
 
 def schedule_for(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -> Schedule:
@@ -38,32 +40,22 @@ def schedule_for(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -
         NOISE.check(mechanism.noise_multiplier, "/privacy/noise_multiplier")
         RATE.check(mechanism.sampling_rate, "/privacy/sampling_rate")
         sigma, rate = mechanism.noise_multiplier, mechanism.sampling_rate
-    found = Schedule(
-        sigma,
-        rate,
-        facts.slots,
-        problem.model.dimension,
-        informed=problem.design.intercept,
-        asked_rounds=request.parameters.get(ROUNDS.name),
-        one_predictor=one_predictor(problem),
-        asked_means=None if facts.rows_per_unit == 1 else 0.0,
-        labels=labels(problem),
-    )
+    found = schedule_at(sigma, rate, facts, problem, request.parameters.get(ROUNDS.name))
     return found if mechanism is None else _of_questions(mechanism.iterations, found)
 
 
-def _of_questions(iterations: int, schedule: Schedule) -> Schedule:
+def _of_questions(iterations: int, found: Schedule) -> Schedule:
     """With so many questions: where they would not make whole rounds, the last kind of opening is left out."""
-    each, openings = 2 if schedule.informed else 1, schedule.openings
-    if (iterations - openings) % each:
-        schedule = replace(schedule, asked_tails=0.0) if schedule.tails_share else replace(schedule, asked_means=0.0)
-    rounds, rest = divmod(iterations - schedule.openings, each)
+    each, openings = 2 if found.informed else 1, found.openings
+    if (iterations - found.openings) % each:
+        found = replace(found, tails=False) if found.tails_share else replace(found, means=False)
+    rounds, rest = divmod(iterations - found.openings, each)
     if rest or not ROUNDS.minimum <= rounds <= ROUNDS.maximum:
         least, most = int(ROUNDS.minimum), int(ROUNDS.maximum)
         few = f"{openings - 1} or {openings}" if openings > FEWEST_OPENINGS else str(openings)
         asked = f"must be {few} questions, and {each} for each of {least} to {most} rounds"
         raise InvalidRequest.at("/privacy/iterations", asked)
-    return replace(schedule, asked_rounds=rounds)
+    return replace(found, asked_rounds=rounds)
 
 
 def queries(setup: Setup) -> tuple[PlannedQuery, ...]:
@@ -96,62 +88,50 @@ def clipping(setup: Setup) -> str:
     """What a certificate says of how contributions are bounded."""
     schedule = setup.schedule
     sums = "Means and moments" if schedule.means_share else "Moments"
-    further = f"Tails: C = {clip_of_tails(features(setup)):.4g}. " if schedule.tails_share else ""
-    wide, narrow = (f"{information_bound(schedule, 0, concentrated):.4g}" for concentrated in (np.inf, 1.0))
-    asks = schedule.tails_share and narrow != wide
-    narrower = f", down to {narrow} where no column stands out as a rare level that is not known well" if asks else ""
-    at_zero = (
-        f"{_WITHOUT_SLOPES} may be asked at a parameter without slopes, by the same kind of weights, "
-        f"with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"
-    )
+    tails = f" Tails: C = {clip_of_tails(features(setup)):.4g}." if schedule.tails_share else ""
     return (
         f"each unit's contribution to a question is bounded in L2 norm (matrices: Frobenius) by C, divided by "
         f"C/2^{GRID_BITS} and rounded so that its squared norm is at most 2^{2 * GRID_BITS}. Lengths: C = 1. {sums}: "
-        f"about twice a noised root mean square length. {further}Information matrices: C = "
-        f"{wide} ({information_bound(schedule, schedule.rounds - 1):.4g} in the last "
-        f"round){narrower}; scores, by weights that know nothing of targets: {_stated(schedule)}; both in "
-        f"the metric of the information so far, {_ROOM_FOR_UNSEEN}, {_ROOM_FOR_DISPUTED}, and as if every slot "
-        f"held a unit: they grow as the noised count of units shrinks{_SLOPE_APART}"
-    ) + (at_zero if conceivable(setup) else "")
+        f"about twice a noised root mean square length.{tails} Information matrices: {_of_matrices(schedule)}; scores, "
+        f"by weights that know nothing of targets: C = {score_bound(schedule):.4g}; both in the metric of the "
+        f"information so far, {_ROOM}, and as if every slot held a unit: they grow as the noised count of units "
+        f"shrinks; {_SLOPE_APART}{_at_zero(setup)}"
+    )
 
 
-def _stated(schedule: Schedule) -> str:
-    return f"C = {score_bound(schedule):.4g}"
+def _of_matrices(schedule: Schedule) -> str:
+    wide, last = information_bound(schedule, 0), information_bound(schedule, schedule.rounds - 1)
+    narrow, stated = information_bound(schedule, 0, 1.0), f"C = {wide:.4g} ({last:.4g} in the last round)"
+    if not schedule.tails_share or f"{narrow:.4g}" == f"{wide:.4g}":
+        return stated
+    return f"{stated}, down to {narrow:.4g} where no column stands out as a rare level that is not known well"
 
 
-def allows_wider_scores(plan: MechanismPlan, schedule: Schedule) -> bool:
-    """Whether its words on clipping state the bound of scores as it is now; others are carried out as they say."""
-    return f"targets: {_stated(schedule)};" in plan.clipping
+def _at_zero(setup: Setup) -> str:
+    if not conceivable(setup):
+        return ""
+    return (
+        "; scores of rows that seem isotropic by noised answers may be asked at a parameter without slopes, by the "
+        f"same kind of weights, with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"
+    )
 
 
-def allows_bearings(plan: MechanismPlan) -> bool:
-    """Whether its words on clipping state scores without slopes; a plan that does not is carried out without."""
-    return _WITHOUT_SLOPES in plan.clipping
+class OtherVersion(Exception):
+    """A plan whose bounds or questions are not what this version states and asks: it is not to be carried out."""
 
 
-def allows_room(plan: MechanismPlan) -> bool:
-    """Whether its words on clipping state a metric of their own for rare levels, and narrow bounds beside them."""
-    return _ROOM in plan.clipping
+def check(plan: MechanismPlan, setup: Setup) -> None:
+    """Raise :class:`OtherVersion` unless ``plan`` is the one that ``setup`` makes, noise up to rounding."""
+    made = queries(setup)
+    alike = len(plan.queries) == len(made) and all(map(_alike, plan.queries, made))
+    if plan.clipping != clipping(setup) or not alike:
+        raise OtherVersion
 
 
-def allows_room_for_unseen(plan: MechanismPlan) -> bool:
-    """Whether its words on clipping state that metric for levels that noise may hide, too."""
-    return _ROOM_FOR_UNSEEN in plan.clipping
-
-
-def allows_room_in_scores(plan: MechanismPlan) -> bool:
-    """Whether its words on clipping state a wider metric for scores."""
-    return _ROOM_IN_SCORES in plan.clipping
-
-
-def allows_room_for_disputed(plan: MechanismPlan) -> bool:
-    """Whether its words on clipping state that metric for columns that matrices know little of, too."""
-    return _ROOM_FOR_DISPUTED in plan.clipping
-
-
-def allows_slope_apart(plan: MechanismPlan) -> bool:
-    """Whether its words on clipping state that a part of scores may be bounded by itself."""
-    return _SLOPE_APART in plan.clipping
+def _alike(one: PlannedQuery, other: PlannedQuery) -> bool:
+    shapes = [(each.kind, each.length, each.count, each.event.sampling_rate) for each in (one, other)]
+    noises = (each.event.noise_multiplier for each in (one, other))
+    return shapes[0] == shapes[1] and math.isclose(*noises, rel_tol=_ROUNDING)
 
 
 def warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:

@@ -12,19 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.protocol import Array64
-from app.inference.questions.moments import BINS
+from app.inference.questions.lengths import BINS
 from app.inference.surrogate.tails import Tails
 
 _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
-_SCALE_LENGTHS = 2.0
-_CLIP_LENGTHS = 2.0
+_SCALE_LENGTHS, _CLIP_LENGTHS = 2.0, 2.0
+"""Times a root mean square: a column's scale, and the bound of contributions, so that few rows are clipped."""
 _LEAST_VARIANCE = 1e-30
 LEAST_COUNT = 0.01
+"""Of the places for rows: fewer are never believed, so that nothing is divided by a count that is noise."""
 
 
 @dataclass(frozen=True)
 class Population:
-    """``count`` units with design rows of mean ``mean`` ``(p,)`` and covariance ``covariance`` ``(p, p)``.
+    """``count`` design rows of mean ``mean`` ``(p,)`` and covariance ``covariance`` ``(p, p)``.
 
     The last coordinate is the intercept where there is one, of mean 1 and variance 0. Rows are normal, or have
     ``tails``; ``unknown_levels``: whether a column may be a rare level that is not known well, or nobody asked;
@@ -99,9 +100,9 @@ class Population:
         values, vectors = np.linalg.eigh(self.covariance)
         return np.asarray(self.mean + (normal * np.sqrt(np.maximum(values, 0))) @ vectors.T)
 
-    def with_tails(self, tails: Tails | None, *, known: bool = True) -> "Population":
-        """Units of which columns' tails are as these say; levels are ``known`` at all, or not to be relied on."""
-        unknown = tails is not None and bool(np.any(tails.levels)) and not (known and tails.clear)
+    def with_tails(self, tails: Tails | None) -> "Population":
+        """The rows of which columns' tails are as these say."""
+        unknown = tails is not None and bool(np.any(tails.levels)) and not tails.clear
         return replace(self, tails=tails, unknown_levels=unknown)
 
     def with_second_moments(self, moments: Array64) -> "Population":

@@ -3,8 +3,8 @@
 ``trusted`` is false where the result should not be used as a posterior: the last move, or the one that the last score
 alone would make, is much longer than noise explains (the search had not arrived), noise is most of what was found,
 correlations between features were never asked for, the points do not represent the surrogate, or what is said of noise
-cannot be believed (:mod:`app.inference.surrogate.belief`) or may be little beside what noise hides
-(:mod:`app.inference.surrogate.hidden`).
+cannot be believed (:mod:`app.inference.surrogate.credibility`) or may be little beside what noise hides
+(:mod:`app.inference.surrogate.hidden_rows`).
 """
 
 from dataclasses import replace
@@ -15,9 +15,9 @@ import numpy as np
 from app.inference.diagnostics import stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Pseudocoreset
-from app.inference.surrogate.belief import believable
+from app.inference.surrogate.credibility import believable
 from app.inference.surrogate.doubt import doubted_noise, population_information
-from app.inference.surrogate.hidden import shows_enough
+from app.inference.surrogate.hidden_rows import shows_enough
 from app.inference.surrogate.state import State
 from app.inference.surrogate.told_by_moments import lacking
 

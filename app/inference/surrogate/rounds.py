@@ -7,22 +7,22 @@ import numpy as np
 from app.inference.protocol import Array64, Oracle
 from app.inference.questions import BoundedScoreSum, InformationSum
 from app.inference.surrogate.answer import Answer
-from app.inference.surrogate.beginning import columns
-from app.inference.surrogate.bounds import information_bound, information_noise, score_bound, score_noise
+from app.inference.surrogate.asking import columns
+from app.inference.surrogate.bearing_rounds import tested
 from app.inference.surrogate.carrying import carried
 from app.inference.surrogate.columns import clip_of_columns, no_columns
+from app.inference.surrogate.contribution_bounds import information_bound, information_noise, score_bound, score_noise
 from app.inference.surrogate.directions import growth
 from app.inference.surrogate.efficiency import concentration, efficiency
-from app.inference.surrogate.guard import asked
 from app.inference.surrogate.matrices import metric
+from app.inference.surrogate.matrix_metric import roomy
+from app.inference.surrogate.mending import asked
 from app.inference.surrogate.one_hot import seen_as_one_hot
 from app.inference.surrogate.reach import believed, within_reach
-from app.inference.surrogate.room import roomy
-from app.inference.surrogate.room_in_scores import roomy_for_scores
+from app.inference.surrogate.score_metric import roomy_for_scores
 from app.inference.surrogate.scores import Score, combined, newton
 from app.inference.surrogate.slope import in_parts
 from app.inference.surrogate.state import State
-from app.inference.surrogate.toward import tested
 
 
 def informed(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) -> State:

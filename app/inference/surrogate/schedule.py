@@ -48,10 +48,8 @@ class Schedule:
     ``informed``: whether information matrices are asked for, or known up to the number of units. ``units``: their
     noised number, once it is known; what is planned, rounds and shares, does not depend on it. ``one_predictor``:
     whether the information follows from one linear predictor, so that matrices of several rounds can be averaged.
-    ``labels``: whether targets are 0 or 1. ``asked_information``, ``asked_moments``, ``asked_means``,
-    ``asked_lengths``, ``asked_tails`` and ``asked_scores``: the shares of each such question, where a plan fixed them
-    already; without a share of means or tails there is no question for them. ``wider_scores``: whether scores may have
-    more room than where every label follows the model.
+    ``labels``: whether targets are 0 or 1. ``asked_rounds``: their number, where a request or a plan fixed it already;
+    ``means`` and ``tails``: whether these may be asked for, where something follows from them.
     """
 
     sigma: float
@@ -62,14 +60,9 @@ class Schedule:
     asked_rounds: int | None = None
     units: float | None = None
     one_predictor: bool = False
-    asked_information: float | None = None
-    asked_moments: float | None = None
-    asked_means: float | None = None
-    asked_lengths: float | None = None
-    asked_tails: float | None = None
     labels: bool = False
-    asked_scores: tuple[float, ...] | None = None
-    wider_scores: bool = True
+    means: bool = True
+    tails: bool = True
 
     @property
     def effective_sigma(self) -> float:
@@ -143,8 +136,6 @@ class Schedule:
     @property
     def score_shares(self) -> Array64:
         """``(rounds,)``: what is left, growing."""
-        if self.asked_scores is not None:
-            return np.array(self.asked_scores)
         noisy = self.crowded or self.columnwise
         rate = CROWDED_GROWTH if noisy else GROWTH if self.informed else DIRECT_GROWTH
         growth = rate ** np.arange(float(self.rounds))
@@ -156,8 +147,6 @@ class Schedule:
     @property
     def lengths_share(self) -> float:
         """Of each histogram of lengths; more than the least only where a search depends on columns' scales."""
-        if self.asked_lengths is not None:
-            return self.asked_lengths
         if not (self.informed and self.one_predictor):
             return LENGTHS_SHARE
         share = (self.effective_sigma / (LENGTHS_NOISE * self.slots)) ** 2
@@ -166,17 +155,13 @@ class Schedule:
     @property
     def means_share(self) -> float:
         """Of the sum of means that squares are centred by; 0 where they are not."""
-        if self.asked_means is not None:
-            return self.asked_means
-        asks = self.informed and self.one_predictor and not self.columnwise
+        asks = self.means and self.informed and self.one_predictor and not self.columnwise
         return MEANS_SHARE if asks else 0.0
 
     @property
     def tails_share(self) -> float:
         """Of the sum that tells columns' tails; 0 where targets tell without a bound, or matrices are mostly noise."""
-        if self.asked_tails is not None:
-            return self.asked_tails
-        asks = self.labels and self.means_share > 0 and not self.crowded
+        asks = self.tails and self.labels and self.means_share > 0 and not self.crowded
         return TAILS_SHARE if asks else 0.0
 
     @property
@@ -187,15 +172,11 @@ class Schedule:
     @property
     def moments_share(self) -> float:
         """Of the sum of means and squares."""
-        if self.asked_moments is not None:
-            return self.asked_moments
         return SEARCHING_MOMENTS_SHARE if self.searching else MOMENTS_SHARE
 
     @property
     def information_share(self) -> float:
         """Of each round's information matrix."""
-        if self.asked_information is not None:
-            return self.asked_information
         if self.quiet:
             return QUIET_INFORMATION_SHARE / self.rounds
         return (AVERAGED_INFORMATION_SHARE if self.averages else INFORMATION_SHARE) / self.rounds

@@ -22,7 +22,7 @@ _LEAST_SLOPE, _MOST_SLOPE, _MOST_OFFSET = 0.02, 12.0, 8.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labels:
+class BinaryResponse:
     """Those of a model whose likelihood follows from one linear predictor, in a design of ``width`` columns."""
 
     model: Model
@@ -77,7 +77,7 @@ class SingleIndex:
     ``centre`` is p.
     """
 
-    labels: Labels
+    labels: BinaryResponse
     columns: int
     centre: float
 

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from app.inference.protocol import Array64
-from app.inference.surrogate.bounds import score_bound
+from app.inference.surrogate.contribution_bounds import score_bound
 from app.inference.surrogate.elongation import longest
 from app.inference.surrogate.matrices import Metric, metric
 from app.inference.surrogate.state import State
@@ -55,7 +55,7 @@ class Parts(NamedTuple):
 def in_parts(state: State, within: Metric) -> Parts:
     """How a score is asked, whose metric was to be ``within``."""
     setup, theta, size = state.setup, state.theta, len(state.theta)
-    steep = setup.slope_apart and setup.schedule.labels and setup.curvature is not None and not setup.columnwise
+    steep = setup.schedule.labels and setup.curvature is not None and not setup.columnwise
     if not (steep and STEEP <= _steepness(state) < _STEEPEST):
         return Parts(within)
     basis, length = turned(within, theta)

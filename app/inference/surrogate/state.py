@@ -24,12 +24,6 @@ class Setup:
 
     ``known`` is what is declared of the design's columns. ``curvature`` is that of models whose information follows
     from one linear predictor; ``bends``: whether it changes along it, so that a step may be too long to be believed.
-    ``columnwise``: whether information is asked for single columns only, since whole matrices would drown in their
-    noise. ``bearings``: whether rows that seem isotropic may be asked without slopes, ``room``: whether matrices may be
-    asked in a metric that is wider along rare levels, ``room_for_unseen``: along what may be some as well,
-    ``room_in_scores``: whether scores may be in one that is wider along rarer values, ``room_for_disputed``: along what
-    matrices know little of as well, and ``slope_apart``: whether their part along a steep parameter may be bounded by
-    itself, as the plan then says.
     """
 
     model: Model
@@ -41,14 +35,12 @@ class Setup:
     schedule: Schedule
     curvature: Curvature | None
     bends: bool
-    columnwise: bool = False
     rows_per_unit: int = 1
-    bearings: bool = False
-    room: bool = True
-    room_for_unseen: bool = True
-    room_in_scores: bool = True
-    room_for_disputed: bool = True
-    slope_apart: bool = True
+
+    @property
+    def columnwise(self) -> bool:
+        """As the schedule says: information is asked for single columns only."""
+        return self.schedule.columnwise
 
     @property
     def places(self) -> int:

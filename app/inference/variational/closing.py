@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from app.inference.diagnostics import stated, stated_by_parameter
+from app.inference.bounds import WITHIN_BOUNDS
+from app.inference.diagnostics import MOST_FIT, bearable_noise, effective_size, stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Posterior
 from app.inference.variational.laplace_step import denoised
@@ -18,10 +19,6 @@ from app.inference.variational.mean_field import averaged, unrest
 from app.inference.variational.rounds import bound
 from app.inference.variational.state import State
 
-MOST_NOISE: Final = 0.5
-"""Of the nats between the prior's mean and what was found."""
-MOST_FIT: Final = 1.0
-"""Nats between the posterior and the points'."""
 WRONG: Final = 0.3
 """Of the nats of a last step, that what is not known of the information leaves."""
 
@@ -48,7 +45,7 @@ def closed(rng: np.random.Generator, state: State) -> State:
             precision,
             setup.plan.size,
             rng,
-            within_bounds=setup.plan.parameters["within_bounds"],
+            within_bounds=setup.plan.parameters[WITHIN_BOUNDS.name],
             total=setup.slots,
         ),
         noise_kl=_noise_kl(state, precision, covariance, share),
@@ -109,17 +106,17 @@ def _left(state: State, covariance: Array64, share: float) -> Array64:
 
 
 def diagnostics(state: State, points: Fitted) -> dict[str, Any]:
-    total = float(points.weight.sum())
+    """What is stated of the posterior, and of the ``points`` that stand for it."""
     finite = bool(np.isfinite([points.kl, state.noise_kl, state.learned]).all())
-    little = state.noise_kl <= MOST_NOISE * max(state.learned, 1.0) and points.kl <= MOST_FIT
+    little = state.noise_kl <= bearable_noise(state.learned) and points.kl <= MOST_FIT
     return {
         "trusted": finite and bool(little),
         "fit_kl": stated(points.kl),
         "noise_kl": stated(state.noise_kl),
         "noise_in_posterior_sds": stated_by_parameter(state.setup.model, state.setup.design, state.noise_in_sds),
         "represents_every_direction": state.setup.plan.size >= state.setup.model.smallest_exact,
-        "effective_size": stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
-        "total_weight": stated(total),
+        "effective_size": stated(effective_size(points.weight)),
+        "total_weight": stated(float(points.weight.sum())),
         "iterations": state.done,
         "final_clip": stated(state.clip),
     }

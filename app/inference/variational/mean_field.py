@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.inference.optimisers import AdaGrad, adagrad_init, adagrad_step
+from app.inference.optimisers import AdaGrad, adagrad_init, adagrad_step, finite
 from app.inference.protocol import Array64
 
-_MOST_GRADIENT = 1e100
 _REACH = 100.0
 
 
@@ -59,7 +58,7 @@ def ascend(belief: MeanField, gradient: Array64, deviation: Array64, rate: float
 
     AdaGrad itself knows no scale of a parameter: steps of the mean are in the box's units.
     """
-    bounded = np.clip(np.nan_to_num(gradient), -_MOST_GRADIENT, _MOST_GRADIENT)
+    bounded = finite(gradient)
     optimiser, move = adagrad_step(belief.optimiser, np.concatenate((bounded, bounded * deviation + 1)))
     size = len(belief.mean)
     reach = _REACH * box.unit

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.inference.protocol import Oracle
 from app.inference.questions import ClippedScoreSum, InformationSum
+from app.inference.variational.knobs import AVERAGE, CLIP, STEP
 from app.inference.variational.mean_field import ascend, averaged, draw, record
 from app.inference.variational.population import typical_clip
 from app.inference.variational.state import Setup, State
@@ -18,15 +19,15 @@ BOUND: Final = 2.0
 def ascended(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     """One iteration of variational inference."""
     setup, belief = state.setup, state.belief
-    clip = setup.plan.parameters.get("clip")
+    clip = setup.plan.parameters.get(CLIP.name)
     if clip is None:
         found = typical_clip(setup.model, rng, setup.population, belief.mean, setup.rows_per_unit)
         clip = float(np.clip(found, *setup.clips)) if np.isfinite(found) else state.clip
     theta, deviation = draw(rng, belief)
     answer = oracle.ask(ClippedScoreSum(theta, np.eye(len(theta)), clip))
     gradient = answer / setup.mechanism.sampling_rate + setup.prior.gradient(theta)
-    belief = ascend(belief, gradient, deviation, setup.plan.parameters["learning_rate"], setup.box)
-    tail = max(1, round(setup.plan.parameters["average"] * setup.scores))
+    belief = ascend(belief, gradient, deviation, setup.plan.parameters[STEP.name], setup.box)
+    tail = max(1, round(setup.plan.parameters[AVERAGE.name] * setup.scores))
     place = state.done - (setup.scores - tail)
     if place >= 0:
         belief = record(belief, gradient, int(2 * place >= tail - 1))

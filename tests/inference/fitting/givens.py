@@ -8,7 +8,7 @@ from app.inference.design import Design
 from app.inference.laplace import laplace
 from app.inference.models.logistic import LogisticRegression
 from app.inference.priors import NormalPrior, Prior
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import Array64, Column, DeclaredFacts, DesignColumn, Model, ModelSpec, PriorSpec
 
 COLUMNS = (
@@ -44,7 +44,7 @@ def posterior(family: str, *, prior: PriorSpec = NORMAL, noise_scale: float | No
     target = TARGETS.get(family)
     features = tuple(name for name in FEATURES if target or name != "group")
     spec = ModelSpec(family, features, target, prior, noise_scale)
-    model, design, found = model_for(spec, DeclaredFacts(COLUMNS, rows, {"kind": "row"}, "public"))
+    model, design, found = problem_for(spec, DeclaredFacts(COLUMNS, rows, {"kind": "row"}, "public"))
     rng = np.random.default_rng(7)
     x, theta = design.sample(rng, rows), 0.7 * rng.standard_normal(model.dimension)
     return _of(model, design, found, x, model.sample_targets(rng, x, theta))

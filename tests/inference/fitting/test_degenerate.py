@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.inference.design import Design
-from app.inference.fitting import fit_points
+from app.inference.fitting.fit import fit_points
 from app.inference.models.logistic import LogisticRegression
 from app.inference.models.poisson import PoissonRegression
 from app.inference.models.probit import ProbitRegression

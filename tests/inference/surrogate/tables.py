@@ -13,7 +13,7 @@ from app.inference.laplace import Laplace, laplace
 from app.inference.mechanisms import GRID, NoiseSource
 from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
 from app.inference.oracle import ClippedGaussianOracle
-from app.inference.problems import Problem, model_for
+from app.inference.problems import Problem, problem_for
 from app.inference.protocol import (
     Array64,
     Column,
@@ -94,7 +94,7 @@ class Case:
     @property
     def problem(self) -> Problem:
         """What the posterior needs besides the table."""
-        return model_for(self.spec, self.facts)
+        return problem_for(self.spec, self.facts)
 
     def plan(self, sigma: float, size: int = 12, **parameters: Any) -> MechanismPlan:
         """For a target that asks for this noise multiplier."""
@@ -203,7 +203,7 @@ def after(case: Case, plan: MechanismPlan, steps: int, seed: int = 0) -> State:
     )
     state = chosen.init(plan, case.facts, rng)
     for _ in range(steps):
-        state, _ = chosen.step(rng, state, asked)
+        state = chosen.step(rng, state, asked)
     return state
 
 

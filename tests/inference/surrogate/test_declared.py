@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.problems import model_for
+from app.inference.problems import problem_for
 from app.inference.protocol import PRESENT, Column, DeclaredFacts, ModelSpec
 from app.inference.surrogate.declared import Declared, declared
 
@@ -20,7 +20,7 @@ COLUMNS = (
 
 def _declared(*features: str) -> tuple[Declared, np.ndarray]:
     facts = DeclaredFacts(COLUMNS, 50, {"kind": "row"}, "private", 1e-3)
-    design = model_for(ModelSpec("logistic-regression", features, "y"), facts).design
+    design = problem_for(ModelSpec("logistic-regression", features, "y"), facts).design
     rng = np.random.default_rng(0)
     table: dict[str, NDArray[Any]] = {
         "age": rng.uniform(18, 90, 50),

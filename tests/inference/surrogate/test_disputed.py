@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.inference.surrogate.bounds import information_noise
+from app.inference.surrogate.contribution_bounds import information_noise
 from app.inference.surrogate.disputed import disputed
 from app.inference.surrogate.efficiency import concentration
 from app.inference.surrogate.population import Population

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.inference.protocol import Array64
-from app.inference.surrogate.belief import believable
+from app.inference.surrogate.credibility import believable
 from app.inference.surrogate.doubt import doubted_noise, population_information
 from app.inference.surrogate.release import released
 from app.inference.surrogate.state import State

@@ -11,10 +11,12 @@ from app.errors import InvalidRequest
 from app.inference.bounds import project
 from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
 from app.inference.oracle import ClippedGaussianOracle
+from app.inference.problems import problem_for
 from app.inference.protocol import Mechanism, PlanRequest, PriorSpec, Pseudocoreset
-from app.inference.registry import method, model_for
+from app.inference.registry import method
 from app.inference.runner import run
 from app.inference.surrogate import schedule as schedule_of
+from app.inference.surrogate.planning import OtherVersion
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, flatten
 from tests.inference.populations import DECLARED, SLOTS, SPECS, population, posterior
 from tests.inference.support import SPEC, Table, divergence, facts
@@ -38,39 +40,56 @@ def test_a_quote_and_a_mechanism_make_the_same_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("default", "earlier", "sigma"),
+    ("default", "sigma"),
     [
-        ("QUIET_INFORMATION_SHARE", 0.5, 1.0),
-        ("SEARCHING_MOMENTS_SHARE", 0.01, 20.0),
-        ("MEANS_SHARE", 0.05, 20.0),
-        ("TAILS_SHARE", 0.05, 20.0),
-        ("LENGTHS_SHARE", 0.01, 1.0),
-        ("GROWTH", 1.9, 20.0),
+        ("QUIET_INFORMATION_SHARE", 1.0),
+        ("SEARCHING_MOMENTS_SHARE", 20.0),
+        ("MEANS_SHARE", 20.0),
+        ("TAILS_SHARE", 20.0),
+        ("LENGTHS_SHARE", 1.0),
+        ("GROWTH", 20.0),
     ],
 )
-def test_w4_a_plan_of_earlier_shares_is_carried_out_as_it_was_priced(
-    default: str, earlier: float, sigma: float, monkeypatch: pytest.MonkeyPatch
+def test_w4_a_plan_of_other_shares_is_not_carried_out(
+    default: str, sigma: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Noise is the plan's own, whatever defaults have become since."""
+    """Beliefs would count with another noise than the answers have."""
     case = Case(features=3)
     with monkeypatch.context() as then:
-        then.setattr(schedule_of, default, earlier)
+        then.setattr(schedule_of, default, 1.1 * getattr(schedule_of, default))
         plan = case.plan(sigma)
-    assert plan.events != case.plan(sigma).events
-    schedule = DpPsviSurrogate().init(plan, case.facts, np.random.default_rng(0)).setup.schedule
-    asked = {
-        "QUIET_INFORMATION_SHARE": schedule.information_share * schedule.rounds,
-        "SEARCHING_MOMENTS_SHARE": schedule.moments_share,
-        "MEANS_SHARE": schedule.means_share,
-        "TAILS_SHARE": schedule.tails_share,
-        "LENGTHS_SHARE": schedule.lengths_share,
-        "GROWTH": schedule.score_shares[1] / schedule.score_shares[0],
-    }
-    assert asked[default] == pytest.approx(earlier)
-    planned = [query.event for query in plan.queries if query.kind in {"moment_sum", "bounded_score_sum"}]
-    for event, share in zip(planned, (schedule.moments_share, *schedule.score_shares), strict=True):
-        assert isinstance(event, GaussianEvent)
-        assert schedule.multiplier(share) == pytest.approx(event.noise_multiplier)
+    DpPsviSurrogate().init(case.plan(sigma), case.facts, np.random.default_rng(0))
+    with pytest.raises(OtherVersion):
+        DpPsviSurrogate().init(plan, case.facts, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("words", "others"), [("C = 1.", "C = 2."), (" and where noise may hide one", "")])
+def test_w4_a_plan_that_states_other_bounds_is_not_carried_out(words: str, others: str) -> None:
+    """Its certificate would state what was not done."""
+    case = Case(features=3)
+    plan = case.plan(20.0)
+    assert words in plan.clipping
+    with pytest.raises(OtherVersion):
+        DpPsviSurrogate().init(
+            replace(plan, clipping=plan.clipping.replace(words, others)), case.facts, np.random.default_rng(0)
+        )
+
+
+def test_w4_a_plan_with_another_question_is_not_carried_out() -> None:
+    plan = Case(features=3).plan(20.0)
+    longer = replace(plan.queries[-1], length=plan.queries[-1].length + 1)
+    for queries in (plan.queries[:-1], (*plan.queries, plan.queries[-1]), (*plan.queries[:-1], longer)):
+        with pytest.raises(OtherVersion):
+            DpPsviSurrogate().init(replace(plan, queries=queries), Case(features=3).facts, np.random.default_rng(0))
+
+
+def test_noise_that_another_machine_rounded_otherwise_is_the_same() -> None:
+    """A share is a power, which processors round apart."""
+    case = Case(features=3)
+    plan = case.plan(20.0)
+    event = GaussianEvent(np.nextafter(plan.queries[-1].event.noise_multiplier, np.inf))
+    nearly = (*plan.queries[:-1], replace(plan.queries[-1], event=event))
+    DpPsviSurrogate().init(replace(plan, queries=nearly), case.facts, np.random.default_rng(0))
 
 
 def test_queries_come_in_the_order_of_the_questions() -> None:
@@ -151,7 +170,7 @@ def test_a_faulty_request_is_pointed_at(fields: dict[str, Any], pointer: str) ->
 
 
 def test_too_small_a_size_and_too_much_noise_are_warned_of() -> None:
-    exact = model_for(SPEC, facts(1000)).model.smallest_exact
+    exact = problem_for(SPEC, facts(1000)).model.smallest_exact
     assert not _plan(noise_multiplier=3.0, size=exact).warnings
     (warning,) = _plan(noise_multiplier=3.0, size=exact - 1).warnings
     assert "fewer" in warning
@@ -162,7 +181,7 @@ def _run(spec: Any, declared: Any, table: Table, sigma: float, **parameters: Any
     plan = method(METHOD).plan(PlanRequest(METHOD, 20, spec, parameters, None, sigma), declared)
     sampling = np.random.Generator(ChaCha(key=1))
     asked = ClippedGaussianOracle(
-        model_for(spec, declared).model, plan, declared, table, noise=Drawn(1), sampling=sampling
+        problem_for(spec, declared).model, plan, declared, table, noise=Drawn(1), sampling=sampling
     )
     points = run(plan, declared, asked, np.random.default_rng(1), lambda _: None)
     assert asked.executed == plan.events
@@ -171,7 +190,7 @@ def _run(spec: Any, declared: Any, table: Table, sigma: float, **parameters: Any
 
 def _gained(spec: Any, points: Pseudocoreset) -> float:
     """KL to the full posterior, relative to the prior's."""
-    problem = model_for(spec, DECLARED)
+    problem = problem_for(spec, DECLARED)
     x, y, present = problem.design.encode(population().gather(np.arange(SLOTS)))
     exact = posterior(problem, x.astype(float), y.astype(float), present.astype(float))
     targets = np.zeros(20) if points.y is None else points.y
@@ -200,7 +219,7 @@ def test_priors_of_every_kind_are_followed(prior: PriorSpec) -> None:
 
 def test_points_stay_within_bounds_where_the_analyst_asks_for_it() -> None:
     spec = replace(SPECS[0], features=WIDE)
-    design = model_for(spec, DECLARED).design
+    design = problem_for(spec, DECLARED).design
     free, kept = (_run(spec, DECLARED, population(), 1.0, within_bounds=within).u for within in (False, True))
     np.testing.assert_allclose(project(design, kept), kept, atol=1e-12)
     assert np.abs(project(design, free) - free).max() > 0.1

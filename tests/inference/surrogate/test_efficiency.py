@@ -12,11 +12,11 @@ from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import Array64, MechanismPlan
 from app.inference.rng import sampling_generator
 from app.inference.runner import run
-from app.inference.surrogate.bounds import score_bound
+from app.inference.surrogate.contribution_bounds import score_bound
 from app.inference.surrogate.efficiency import efficiency, steepness
 from app.inference.surrogate.matrices import Metric, metric
+from app.inference.surrogate.matrix_metric import widened
 from app.inference.surrogate.population import Population
-from app.inference.surrogate.room import widened
 from app.inference.surrogate.state import State
 from app.inference.surrogate.winsorised import Winsorised
 from benchmarks.cases import Case as BenchmarkCase
@@ -188,7 +188,7 @@ def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     case = logistic("wide", unseen("bounds far wider than data", seed=5), bound=1.0)
     monkeypatch.setattr("app.inference.surrogate.schedule.MEANS_SHARE", 0.0)
-    monkeypatch.setattr("app.inference.surrogate.planning.allows_slope_apart", lambda plan: False)
+    monkeypatch.setattr("app.inference.surrogate.slope.STEEP", np.inf)
     plan = plan_of(Job(case, "dp-psvi-surrogate", 50, 0, epsilon=0.1))
     assert "mean_sum" not in {query.kind for query in plan.queries}
     scaled = _nats(case, plan, 5)

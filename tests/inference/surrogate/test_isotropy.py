@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.inference.protocol import Array64
-from app.inference.questions.moments import BINS
+from app.inference.questions.lengths import BINS
 from app.inference.surrogate.isotropy import Isotropic, isotropic
 from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Lengths

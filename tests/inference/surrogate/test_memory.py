@@ -10,9 +10,9 @@ from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
 from app.inference.protocol import Array64
 from app.inference.surrogate.answer import Answer
 from app.inference.surrogate.carrying import carried
-from app.inference.surrogate.guard import steadied
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.memory import Memory, begun
+from app.inference.surrogate.mending import steadied
 from app.inference.surrogate.schedule import Schedule
 from app.inference.surrogate.state import State
 from tests.inference.surrogate.tables import Case, Drawn, build, losses
@@ -186,7 +186,7 @@ def test_the_average_is_worth_having(monkeypatch: pytest.MonkeyPatch) -> None:
     Of scores that are bounded as one, whose noise is smaller.
     """
     case = Case(design="normal", features=19, rows=20_000, slots=20_000)
-    monkeypatch.setattr("app.inference.surrogate.planning.allows_slope_apart", lambda plan: False)
+    monkeypatch.setattr("app.inference.surrogate.slope.STEEP", np.inf)
 
     def found() -> Array64:
         plan = case.plan(18.0, 24)

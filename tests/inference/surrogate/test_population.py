@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.inference.questions.moments import BINS
+from app.inference.questions.lengths import BINS
 from app.inference.surrogate.population import (
     Lengths,
     Population,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.inference.surrogate.bounds import information_bound, information_noise, score_bound, score_noise
+from app.inference.surrogate.contribution_bounds import information_bound, information_noise, score_bound, score_noise
 from app.inference.surrogate.schedule import LENGTHS_NOISE, LENGTHS_SHARE, MOST_LENGTHS_SHARE, Schedule
 from app.privacy.accounting import cost
 from app.privacy.events import GaussianEvent

@@ -6,15 +6,15 @@ from scipy.special import expit, ndtr
 
 from app.inference.protocol import Array64
 from app.inference.surrogate.isotropy import Isotropic
-from app.inference.surrogate.single_index import Labels, SingleIndex
+from app.inference.surrogate.single_index import BinaryResponse, SingleIndex
 from tests.inference.surrogate.tables import Case
 
 COLUMNS, CENTRE = 12, 0.4
 SLOPE, OFFSET = 1.7, -0.3
 
 
-def labels(family: str = "logistic-regression") -> Labels:
-    return Labels(Case(family=family, features=COLUMNS).problem.model, COLUMNS + 1)
+def labels(family: str = "logistic-regression") -> BinaryResponse:
+    return BinaryResponse(Case(family=family, features=COLUMNS).problem.model, COLUMNS + 1)
 
 
 def _law(family: str = "logistic-regression") -> SingleIndex:

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.inference.protocol import MechanismPlan
-from app.inference.surrogate.bounds import score_bound
+from app.inference.surrogate.contribution_bounds import score_bound
 from app.inference.surrogate.directions import Kept
 from app.inference.surrogate.efficiency import _apart, efficiency
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.slope import STEEP, in_parts, turned
 from app.inference.surrogate.state import State
-from benchmarks.breadth import _run
+from benchmarks.breadth import measured_run
 from benchmarks.cases import Case as BenchmarkCase
 from benchmarks.cases import logistic
 from benchmarks.designs import Rows
@@ -68,11 +67,6 @@ def test_whatever_is_believed_there_is_a_question(state: State, scale: float) ->
     assert 0 <= apart < score_bound(state.setup.schedule)
 
 
-def test_plans_without_its_words_ask_as_one(state: State) -> None:
-    setup = replace(state.setup, slope_apart=False)
-    assert not in_parts(replace(state, setup=setup), metric(state.information)).apart
-
-
 def test_what_is_kept_along_the_parameter_is_restored_by_itself(state: State) -> None:
     """By the rows themselves: the derivative of the part's sum over the information along the parameter."""
     parts = in_parts(state, metric(state.information))
@@ -98,12 +92,8 @@ def _wrong_labels() -> BenchmarkCase:
 
 
 def test_labels_of_which_few_are_wrong_do_not_bend_the_slope(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table that it is for, against the same plan without its words."""
+    """The table that it is for, against scores that are bounded as one."""
     case = _wrong_labels()
-    nats = _run(case, 1.0, 0, 0)[0]
-
-    def without(plan: MechanismPlan) -> bool:
-        return False
-
-    monkeypatch.setattr("app.inference.surrogate.planning.allows_slope_apart", without)
-    assert nats < 5 < _run(case, 1.0, 0, 0)[0] / 5
+    nats = measured_run(case, 1.0, 0, 0)[0]
+    monkeypatch.setattr("app.inference.surrogate.slope.STEEP", np.inf)
+    assert nats < 5 < measured_run(case, 1.0, 0, 0)[0] / 5

@@ -1,8 +1,4 @@
-"""The first questions of a surrogate: how long rows are, then means, squares and tails; a first belief follows.
-
-Columns in wide bounds often lie far from zero for how much they vary, and then the noise in their squares hides their
-variance. So means are asked first, squares around them, and the scale is that of what is left.
-"""
+"""The first questions of a surrogate: how long rows are, then means, squares and tails; a first belief follows."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,57 +6,21 @@ from typing import Final
 
 import numpy as np
 
-from app.inference.protocol import Array32, Array64, Oracle
-from app.inference.questions import InformationMomentSum, LengthHistogram, MeanSum, MomentSum, TailSum
-from app.inference.questions.tails import LEAST_DEVIATION, MOST_DEVIATION
+from app.inference.protocol import Oracle
+from app.inference.questions import LengthHistogram
+from app.inference.surrogate.asking import features, lengths, means, moments, tails
 from app.inference.surrogate.first_bearing import first_bearing
 from app.inference.surrogate.flags import flags
-from app.inference.surrogate.guard import asked
 from app.inference.surrogate.memory import begun
-from app.inference.surrogate.moments import Moments, centre_of, on_grid
+from app.inference.surrogate.mending import asked
+from app.inference.surrogate.moments import Moments, centre_of
 from app.inference.surrogate.population import Lengths, Population, clip_of, mean_power, root_mean_square, scale_of
+from app.inference.surrogate.population_information import information_of_population
 from app.inference.surrogate.state import Setup, State
-from app.inference.surrogate.winsorised import Winsorised, clip_of_tails
+from app.inference.surrogate.winsorised import Winsorised
 
-_MOST_OF_MOMENTS = 4.0
-_ROWS = 512
 _OF_NORMAL = 3.0
 """The mean fourth power of a normal coordinate over the square of its variance."""
-
-
-def features(setup: Setup) -> int:
-    """Design columns but for the intercept."""
-    return setup.design.width - int(setup.design.intercept)
-
-
-def lengths(setup: Setup, scale: float, *, squares: bool = False, centre: Array64 | float = 0.0) -> LengthHistogram:
-    """Of units, or with ``squares`` of what the moments sum; a row's bounded coordinates bound the first."""
-    most = (2.0 if np.ndim(centre) else 1.0) ** 2 * features(setup)
-    if squares:
-        most = _MOST_OF_MOMENTS * (features(setup) + 1) * setup.rows_per_unit**2
-    width, intercept = setup.design.width, setup.design.intercept
-    return LengthHistogram(scale, width, intercept=intercept, largest=most, squares=squares, centre=centre)
-
-
-def means(setup: Setup, scale: float, clip: float) -> MeanSum:
-    """The question for means alone."""
-    return MeanSum(scale, setup.design.width, intercept=setup.design.intercept, clip=clip)
-
-
-def moments(setup: Setup, scale: float, clip: float, centre: Array64 | float = 0.0) -> MomentSum:
-    """The question for means and squares."""
-    return MomentSum(scale, setup.design.width, intercept=setup.design.intercept, clip=clip, centre=centre)
-
-
-def columns(setup: Setup, scale: float, theta: Array64, clip: float) -> InformationMomentSum:
-    """The question for the information of single columns at ``theta``."""
-    return InformationMomentSum(scale, setup.design.width, intercept=setup.design.intercept, theta=theta, clip=clip)
-
-
-def tails(setup: Setup, centre: Array64, deviation: Array64) -> TailSum:
-    """The question for columns' tails."""
-    clip, within = clip_of_tails(features(setup)), np.clip(deviation, LEAST_DEVIATION, MOST_DEVIATION)
-    return TailSum(1.0, setup.design.width, intercept=True, deviation=within, clip=clip, centre=on_grid(centre))
 
 
 def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
@@ -150,30 +110,12 @@ def with_tails(rng: np.random.Generator, state: State) -> State:
         return state
     told = flags(setup.known, population.mean[:-1], population.covariance.diagonal()[:-1], said.uncertain)
     said = replace(said, flags=told)
-    unseen = said.unseen & (setup.room_for_unseen and setup.schedule.hides_levels)
+    unseen = said.unseen & setup.schedule.hides_levels
     population = replace(population, hiding=said.unseen, unseen=unseen)
-    return replace(state, population=population.with_tails(said.tails(rng), known=setup.room))
+    return replace(state, population=population.with_tails(said.tails(rng)))
 
 
 def nothing_known(setup: Setup) -> Population:
     """Before any answer."""
     width = setup.design.width
     return Population(float(setup.schedule.slots), np.zeros(width), np.eye(width))
-
-
-def information_of(setup: Setup, population: Population, rows: Array32, theta: Array64) -> Array64:
-    """The population's ``(D, D)``, from its law where the model allows, else from a sample of its folded ``rows``."""
-    if setup.curvature is not None:
-        return setup.curvature.information(population, theta)
-    each = rows if setup.design.intercept else rows[:1]  # without an intercept, rows have no part in it
-    factors = setup.model.information_factors(each, theta).astype(np.float64).reshape(-1, len(theta))
-    return np.asarray(population.count * (factors.T @ factors) / len(each))
-
-
-def information_of_population(
-    rng: np.random.Generator, setup: Setup, population: Population, theta: Array64
-) -> Array64:
-    """The population's ``(D, D)``, prior included; of rows drawn, where the model needs them."""
-    x = population.rows(rng, max(_ROWS, 4 * setup.design.width))
-    rows = setup.model.fold(x, np.zeros(len(x))).astype(np.float32)
-    return information_of(setup, population, rows, theta) + setup.prior.precision(theta)

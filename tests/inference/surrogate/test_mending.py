@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
-from app.inference.questions import CountSum
-from app.inference.surrogate.guard import LARGEST_PARAMETER, asked, steadied
+from app.inference.questions import PotentialSum
+from app.inference.surrogate.mending import LARGEST_PARAMETER, asked, steadied
 from app.inference.surrogate.schedule import Schedule
 from app.inference.surrogate.state import State
 from tests.inference.surrogate.tables import Case, Script
@@ -22,7 +22,9 @@ def _state() -> State:
 def test_an_answer_is_within_what_a_table_and_noise_could_say(said: float) -> None:
     """Up to 100 slots at 1 each, and 50 deviations of 2 / sqrt(1/4) = 4; over q."""
     schedule = Schedule(2.0, 0.5, 100, 3)
-    answer = float(asked(Script(lambda length: np.full(length, said)), CountSum(), schedule, 0.25, 1.0)[0])
+    answer = float(
+        asked(Script(lambda length: np.full(length, said)), PotentialSum(np.zeros((1, 3)), 1.0), schedule, 0.25, 1.0)[0]
+    )
     assert abs(answer) <= (100 + 50 * 4) / 0.5
     if abs(said) < 100:
         assert answer == said / 0.5

@@ -1,6 +1,5 @@
 """The room that units have in scores and matrices, and the noise that is believed of them."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
 from app.inference.protocol import Array64
 from app.inference.questions import InformationSum
 from app.inference.surrogate.answer import Answer
-from app.inference.surrogate.bounds import information_bound, score_bound
+from app.inference.surrogate.contribution_bounds import information_bound
 from app.privacy.events import GaussianEvent
 from tests.inference.surrogate.tables import Case, Drawn, build, losses
 
@@ -50,20 +49,6 @@ def test_w5_a_matrix_is_asked_within_the_bound_that_its_noise_is_believed_by(
     narrow, wide = information_bound(schedule, 0, 1.0), information_bound(schedule, 0)
     assert bounds[0] == pytest.approx(wide if unknown else narrow, rel=0.05)
     assert wide > 1.3 * narrow
-
-
-def test_scores_have_no_more_room_than_a_plan_states() -> None:
-    """Words of an earlier version state less; what they say is on the certificate."""
-    case = Case(features=4, rows=20_000, slots=20_000)
-    plan = case.plan(40.0)
-
-    def bound(words: str) -> float:
-        state = DpPsviSurrogate().init(replace(plan, clipping=words), case.facts, np.random.default_rng(0))
-        return score_bound(state.setup.schedule)
-
-    stated = f"{bound(plan.clipping):.4g}"
-    assert f"targets: C = {stated};" in plan.clipping
-    assert bound(plan.clipping) ** 2 == pytest.approx(1.25 * bound("in words of another version") ** 2)
 
 
 @pytest.mark.parametrize("family", ["logistic-regression", "gaussian-mean"])

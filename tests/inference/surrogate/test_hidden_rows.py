@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.inference.protocol import PriorSpec
-from app.inference.surrogate.hidden import MOST_HIDDEN, hidden_nats, shows_enough
+from app.inference.surrogate.hidden_rows import MOST_HIDDEN, hidden_nats, shows_enough
 from app.inference.surrogate.population import Lengths, Population
 from app.inference.surrogate.release import released
 from app.inference.surrogate.state import State

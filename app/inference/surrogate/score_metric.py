@@ -20,7 +20,7 @@ from app.inference.protocol import Array64
 from app.inference.surrogate.disputed import Places, disputed
 from app.inference.surrogate.elongation import longest
 from app.inference.surrogate.matrices import Metric
-from app.inference.surrogate.room import widened
+from app.inference.surrogate.matrix_metric import widened
 from app.inference.surrogate.state import State
 
 _WRONG_OF_KNOWN, _WRONG = 0.2, 1.0
@@ -37,7 +37,7 @@ _TINY = 1e-30
 def roomy_for_scores(state: State, within: Metric, bound: float) -> Metric:
     """``within``, or one as much wider along columns' rarer values as that is worth, for scores of that ``bound``."""
     setup, variance = state.setup, (state.setup.schedule.effective_sigma * bound) ** 2
-    if not setup.room_in_scores or setup.curvature is None:
+    if setup.curvature is None:
         return within
     pull = within.whitening @ setup.prior.gradient(state.theta)
     if pull @ pull <= _WORTHWHILE * variance:
@@ -55,8 +55,6 @@ def _places(state: State) -> Places:
     """Rarer values that are known, or seem to be amounts; and those of columns that are disputed."""
     rows, known = state.population.rarer_values
     told = Places(rows, np.where(known, _WRONG_OF_KNOWN, _WRONG), np.ones((len(rows), 1)))
-    if not state.setup.room_for_disputed:
-        return told
     also = disputed(state)
     nearer = np.broadcast_to(told.nearer, (len(rows), also.nearer.shape[1]))
     both = Places(rows, told.wrong, nearer), also

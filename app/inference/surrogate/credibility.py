@@ -20,7 +20,6 @@ import numpy as np
 from app.inference.protocol import Array64
 from app.inference.surrogate.state import State
 
-LABELS: Final = frozenset({"binary", "categorical"})
 MOST_UNCOUNTED: Final = 0.4
 """Deviations of noise in the number of units, relative to it."""
 MOST_UNCOUNTED_ALONE: Final = 1.0
@@ -29,7 +28,7 @@ MOST_BLURRED: Final = 0.3
 """Of the log of a row's information, by noise."""
 MOST_CHANGED: Final = 0.4
 """The same, by each of the last steps together."""
-MOST_SURPRISE: Final = 3.0
+MOST_SURPRISE_OF_NUMBERS: Final = 3.0
 LEAST_KEPT: Final = 0.67
 """Of the information, by one of the last bounded scores at least; a share is never said to be below 0.6."""
 MOST_APART: Final = 2.0
@@ -50,7 +49,7 @@ def believable(state: State) -> bool:
         _uncounted(state) <= (MOST_UNCOUNTED if state.setup.schedule.informed else MOST_UNCOUNTED_ALONE)
         and _blurred(state, state.mode.variance) <= MOST_BLURRED
         and max(lately) <= MOST_CHANGED
-        and state.surprise <= MOST_SURPRISE
+        and state.surprise <= MOST_SURPRISE_OF_NUMBERS
         and _kept(state) >= LEAST_KEPT
         and _apart(state) <= MOST_APART
     )
@@ -59,7 +58,7 @@ def believable(state: State) -> bool:
 def _of_labels(state: State) -> bool:
     """Whether targets are."""
     target = state.setup.design.target
-    return target is not None and target.type in LABELS
+    return target is not None and target.discrete
 
 
 def _uncounted(state: State) -> float:

@@ -13,12 +13,11 @@ from typing import Final
 import numpy as np
 
 from app.inference.design import Design
+from app.inference.diagnostics import bearable_noise
 from app.inference.gradients import centred_potentials
 from app.inference.laplace import solve_transposed
 from app.inference.protocol import Array64, Model
 
-MOST_NOISE: Final = 0.5
-"""Of the nats between the prior's mean and what was found."""
 MOST_NATS: Final = 10.0
 """Beyond, the step is so long that nobody knows what the posterior is there."""
 LEAST_KEPT: Final = 0.5
@@ -67,7 +66,7 @@ def tellable(model: Model, design: Design, u: Array64, theta: Array64) -> bool:
     A label tells little, whatever the row. What a number tells has no bound: where it depends on the parameter, as that
     of a rate or under an unknown noise scale does, rows are clipped by a part that no answer shows.
     """
-    if design.target is not None and design.target.type in {"binary", "categorical"}:
+    if design.target is not None and design.target.discrete:
         return True
     rows = model.fold(u, np.zeros(len(u))).astype(np.float32)
     flat, found = (model.information_factors(rows, each) for each in (np.zeros_like(theta), theta))
@@ -76,4 +75,4 @@ def tellable(model: Model, design: Design, u: Array64, theta: Array64) -> bool:
 
 def arrived(nats: float, learned: float) -> bool:
     """Whether ``nats`` are few, and few of those ``learned`` between the prior's mean and what was found."""
-    return bool(nats <= min(MOST_NATS, MOST_NOISE * max(learned, 1.0)))
+    return bool(nats <= min(MOST_NATS, bearable_noise(learned)))

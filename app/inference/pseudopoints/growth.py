@@ -16,7 +16,8 @@ import numpy as np
 
 from app.inference.design import Design
 from app.inference.gradients import centred_potentials
-from app.inference.protocol import Array64, Choice, Model
+from app.inference.knobs import Choice
+from app.inference.protocol import Array64, Model
 
 JOINT, INCREMENTAL = "joint", "incremental"
 SCHEDULE: Final = Choice(

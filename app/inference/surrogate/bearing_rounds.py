@@ -7,7 +7,7 @@ import numpy as np
 from app.inference.protocol import Array64, Oracle
 from app.inference.surrogate.bearing import Found
 from app.inference.surrogate.carrying import carried
-from app.inference.surrogate.guard import asked
+from app.inference.surrogate.mending import asked
 from app.inference.surrogate.scores import Score, combined
 from app.inference.surrogate.state import State
 

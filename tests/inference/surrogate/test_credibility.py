@@ -7,12 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from app.inference.surrogate import belief
-from app.inference.surrogate.belief import believable
+from app.inference.surrogate import credibility
+from app.inference.surrogate.credibility import believable
 from app.inference.surrogate.state import State
 from tests.inference.surrogate.tables import Case, Drawn, build, ended
 
 FAMILIES = ("linear-regression", "poisson-regression", "gaussian-mean", "logistic-regression")
+SURPRISING = 1.01 * credibility.MOST_SURPRISE_OF_NUMBERS
 
 
 @cache
@@ -55,7 +56,7 @@ def _told(state: State, times: float) -> State:
         *((family, lambda state: replace(state, rows=1e-3 * state.rows)) for family in FAMILIES[:3]),
         *((family, lambda state: _noisier(state, 2e4)) for family in FAMILIES[:2]),
         *((family, lambda state: _moved(state, 0.5)) for family in FAMILIES[:2]),
-        *((family, lambda state: replace(state, surprise=1.01 * belief.MOST_SURPRISE)) for family in FAMILIES[:3]),
+        *((family, lambda state: replace(state, surprise=SURPRISING)) for family in FAMILIES[:3]),
         *((family, lambda state: replace(state, surprise=np.nan)) for family in FAMILIES[:3]),
         *((family, lambda state: replace(state, mode=None)) for family in FAMILIES[:3]),
         *((family, _bounded) for family in FAMILIES[:3]),

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from app.inference.protocol import Array64
-from app.inference.questions.moments import BINS
+from app.inference.questions.lengths import BINS
 from app.inference.surrogate.state import State
 
 MOST_HIDDEN: Final = 60.0

@@ -3,9 +3,9 @@
 Bounds grow as the noise shrinks: C^2 and R are ``kappa D / slots``, with the kappa that balances noise (which grows
 with it) against what clipping takes (which falls about as 1/kappa^2). Rows of a rare level are long in every metric
 that knows the level, and a matrix of which they are clipped takes the level for less known than it is, round after
-round; where no column is such a level, or all of them are known (:mod:`app.inference.surrogate.room`), matrices need
-down to a third of that room, and have as much less noise. Where labels are nearly certain, the few rows that still tell
-something tell so much more than the mean, and need more again.
+round; where no column is such a level, or all of them are known (:mod:`app.inference.surrogate.matrix_metric`),
+matrices need down to a third of that room, and have as much less noise. Where labels are nearly certain, the few rows
+that still tell something tell so much more than the mean, and need more again.
 """
 
 import numpy as np
@@ -13,6 +13,9 @@ import numpy as np
 from app.inference.surrogate.schedule import Schedule
 
 _LEAST_SCORE, _MOST_SCORE = 1.5, 12.0
+"""Kappa of scores: what clipping takes is worth more noise where there is less of it."""
+_MODERATE, _MODERATE_OF_MATRICES = 5.0, 8.0
+"""Nats that a single score of the whole budget loses, and a matrix's squared noise, below which kappa grows."""
 _WIDER, _LOUD = 1.25, 0.25
 """Times a score's kappa where matrices are clear, and a single score of the whole budget loses so many nats: labels
 that follow no model lose more by bounds than by noise."""
@@ -28,7 +31,7 @@ _RELIEF, _RELIEF_OF_AVERAGES = 1 / 3, 0.426
 
 def score_bound(schedule: Schedule) -> float:
     """C, in the metric of the information matrix."""
-    kappa = np.clip(1.5 * (5 / schedule.noise) ** (1 / 3), _LEAST_SCORE, _MOST_SCORE)
+    kappa = np.clip(_LEAST_SCORE * (_MODERATE / schedule.noise) ** (1 / 3), _LEAST_SCORE, _MOST_SCORE)
     wider = _WIDER if _wider(schedule) else 1.0
     return float(np.sqrt(wider * kappa * schedule.dimension / schedule.counted))
 
@@ -62,9 +65,8 @@ def information_noise(schedule: Schedule, turn: int, concentration: float = np.i
 
 
 def _wider(schedule: Schedule) -> bool:
-    of_labels = schedule.wider_scores and schedule.labels
-    return of_labels and schedule.averages and not schedule.crowded and schedule.noise > _LOUD
+    return schedule.labels and schedule.averages and not schedule.crowded and schedule.noise > _LOUD
 
 
 def _kappa(balance: float, relief: float, least: float, relative: float) -> float:
-    return float(np.clip(balance * least * (8 / relative**2) ** relief, least, _MOST_INFORMATION))
+    return float(np.clip(balance * least * (_MODERATE_OF_MATRICES / relative**2) ** relief, least, _MOST_INFORMATION))
