@@ -6,7 +6,6 @@ negative, and at most 1 together, where what is left is the share of the first c
 between 0 and 1 is no category: a point says how much of its weight has which.
 """
 
-from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -24,17 +23,13 @@ WITHIN_BOUNDS: Final = Switch(
 def project(design: Design, u: Array64) -> Array64:
     """The nearest points ``(M, p)``, in Euclidean distance, to ``u`` ``(M, p)`` within the declared bounds."""
     inside = np.clip(u, -1, 1)
-    constant = {column.name for column in design.features if column.lower is not None and column.lower == column.upper}
-    position = 0
-    for (source, kind), columns in groupby(design.columns, lambda each: (each.source, each.transform["kind"])):
-        block = slice(position, position + len(list(columns)))
-        position = block.stop
-        if kind == "indicator":
+    for feature, block in zip(design.features, design.blocks, strict=True):
+        if feature.type == "categorical" and block.start < block.stop:
             inside[:, block] = _shares(u[:, block])
-        elif kind == "constant":
-            inside[:, block] = 1
-        elif source in constant:
+        elif feature.constant:
             inside[:, block] = 0
+    if design.intercept:
+        inside[:, -1] = 1
     return inside
 
 

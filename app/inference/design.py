@@ -41,6 +41,16 @@ class Design:
         """Whether the last coordinate is the constant 1."""
         return bool(self.columns) and self.columns[-1].source is None
 
+    @property
+    def blocks(self) -> tuple[slice, ...]:
+        """The coordinates of each feature, in order: indicators of a categorical one, or a single coordinate."""
+        found, position = list[slice](), 0
+        for column in self.features:
+            length = len(column.categories) - 1 if column.type == "categorical" else 1
+            found.append(slice(position, position + length))
+            position += length
+        return tuple(found)
+
     def encode(self, table: Mapping[str, NDArray[Any]]) -> tuple[Array32, Array32, NDArray[np.bool_]]:
         """Design rows ``(n, p)``, targets ``(n,)`` and presence ``(n,)`` of a gathered table.
 

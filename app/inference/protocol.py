@@ -43,6 +43,11 @@ class Column:
         """Whether values are labels, not numbers."""
         return self.type in {"binary", "categorical"}
 
+    @property
+    def constant(self) -> bool:
+        """Whether its bounds coincide: whatever a row holds, its coordinate is 0."""
+        return self.lower is not None and self.lower == self.upper
+
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFacts:

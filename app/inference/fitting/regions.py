@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Protocol
 
 import numpy as np
 
 from app.inference.design import Design
-from app.inference.protocol import Array64, DesignColumn
+from app.inference.protocol import Array64
 
 _LEAST_SHARE = 1e-5
 _MOST_LOG_ODDS = 12.0
@@ -107,19 +106,9 @@ class Declared:
 
 def declared(design: Design) -> Declared:
     """The region of a design with an intercept."""
-    fixed = {column.name for column in design.features if column.lower is not None and column.lower == column.upper}
-    blocks, position = list[slice](), 0
-    for (_, kind), columns in groupby(design.columns[:-1], key=_block):
-        length = len(list(columns))
-        if kind == "indicator":
-            blocks.append(slice(position, position + length))
-        position += length
-    constants = [index for index, column in enumerate(design.columns[:-1]) if column.source in fixed]
-    return Declared(design.width, tuple(blocks), tuple(constants))
-
-
-def _block(column: DesignColumn) -> tuple[str | None, object]:
-    return column.source, column.transform["kind"]
+    each = list(zip(design.features, design.blocks, strict=True))
+    indicators = tuple(block for feature, block in each if feature.type == "categorical" and block.start < block.stop)
+    return Declared(design.width, indicators, tuple(block.start for feature, block in each if feature.constant))
 
 
 def _shares(log_odds: Array64) -> Array64:

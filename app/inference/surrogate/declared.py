@@ -44,11 +44,7 @@ class Declared:
 
 def declared(design: Design) -> Declared:
     """What ``design`` says of its columns."""
-    group: list[int] = []
-    signs: list[bool] = []
-    for number, column in enumerate(design.features):
-        categorical = column.type == "categorical"
-        width = len(column.categories) - 1 if categorical else 1
-        group += [number if categorical else _NONE] * width
-        signs += [column.type == "binary"] * width
-    return Declared(np.array(group, dtype=np.int64), np.array(signs, dtype=np.bool_))
+    widths = [block.stop - block.start for block in design.blocks]
+    numbers = [number if column.type == "categorical" else _NONE for number, column in enumerate(design.features)]
+    signs = [column.type == "binary" for column in design.features]
+    return Declared(np.repeat(np.array(numbers, dtype=np.int64), widths), np.repeat(np.array(signs, np.bool_), widths))
