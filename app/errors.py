@@ -87,7 +87,7 @@ class BudgetExceeded(CorevaultError):
     code = "budget_exceeded"
     default = (
         "The budget does not cover this job; ask for what remains at most, or ask the owner for more budget. What "
-        "remains is the largest single job that fits, a little less than what is not spent."
+        "remains is the largest single job that fits: together jobs cost less than their sum, so it is no difference."
     )
 
 

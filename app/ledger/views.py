@@ -175,10 +175,14 @@ def _event(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _used_share(balance: Balance) -> float:
-    """R/B at the main order, over all tranches; a lowered limit lowers B by as much."""
-    used = sum(pot.meter.used[pot.main] for pot in balance.tranches)
-    lowered = (balance.guaranteed_epsilon - balance.total.epsilon) * 2.0**UNIT_BITS
-    bound = sum(pot.meter.bounds[pot.main] for pot in balance.tranches) - lowered
+    """R/B at the main order, over all tranches, or at the best order of the limit in force where that is closer."""
+    mains = [(pot.meter.used[pot.main], pot.meter.bounds[pot.main]) for pot in balance.tranches]
+    of_tranches = _part(sum(used for used, _ in mains), sum(bound for _, bound in mains))
+    in_force = zip(balance.total.meter.used, balance.total.meter.bounds, strict=True)
+    return max(of_tranches, min(_part(used, bound) for used, bound in in_force))
+
+
+def _part(used: int, bound: int) -> float:
     return min(1.0, used / bound) if bound > 0 else 1.0
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from corevault import ApiKey, Client, Dataset, Job, LogisticRegression, Release, Schema, real
@@ -80,3 +80,10 @@ def test_one_key_is_no_list_of_keys() -> None:
 def test_a_key_object_is_no_secret() -> None:
     with pytest.raises(TypeError, match="'key'"):
         Script([ok({})]).client(OF_KEY)  # type: ignore[arg-type]
+
+
+def test_a_job_without_a_release_yet_is_told_to_be_waited_for() -> None:
+    script = Script([ok({})])
+    with script.client() as client, pytest.raises(TypeError, match=r"jobs\.wait"):
+        client.releases.download(cast("str", OF_JOB.release_id))
+    assert not script.seen

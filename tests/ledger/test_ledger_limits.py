@@ -40,6 +40,13 @@ def test_a_limit_never_falls_below_what_is_spent_and_reserved(bench: Bench) -> N
     assert after.used_share > 0.9
 
 
+def test_a_lower_limit_of_which_nothing_is_used_says_so(bench: Bench) -> None:
+    bench.change_limit(0.3)
+    assert bench.budget().used_share == 0.0
+    bench.reserve("job_1", costing(0.2))
+    assert 0.2 < bench.budget().used_share < 1.0
+
+
 def test_a_higher_limit_opens_a_tranche(bench: Bench) -> None:
     bench.run("job_1", costing(1.9))
     with pytest.raises(BudgetExceeded):

@@ -172,7 +172,7 @@ def test_the_discretisation_share_is_a_limit_of_its_own(bench: Bench) -> None:
     assert (first.affordable, first.more_like_this) == (True, 1)
     bench.reserve("job_1", wide)
     bench.reserve("job_2", wide)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceeded, match="rounded noise"):
         bench.reserve("job_3", wide)
     bench.reserve("job_4", gaussian(60.0))
 
@@ -180,7 +180,7 @@ def test_the_discretisation_share_is_a_limit_of_its_own(bench: Bench) -> None:
 def test_a_refusal_is_counted_and_changes_nothing_else(bench: Bench) -> None:
     """W9: refusals change no balance."""
     before = bench.budget()
-    with pytest.raises(BudgetExceeded) as refusal:
+    with pytest.raises(BudgetExceeded, match="ask for what remains") as refusal:
         bench.reserve("job_1", costing(2.5))
     assert refusal.value.members["requested"] == {"epsilon": pytest.approx(2.5), "delta": 1e-6}
     assert refusal.value.members["epsilon_after"] == pytest.approx(2.5)

@@ -10,12 +10,14 @@ from corevault.replies.release import Release
 Known = Dataset | Job | Release | ApiKey
 
 
-def id_of(given: str | Known, kind: type[Known]) -> str:
+def id_of(given: str | Known | None, kind: type[Known]) -> str:
     """The id. Raises ``TypeError`` for anything but text and a ``kind``: another thing's id would lead nowhere."""
     if isinstance(given, str):
         return given
     if isinstance(given, kind):
         return given.id
+    if given is None and kind is Release:
+        raise TypeError("Give an id (text) or a Release; a job has none before it has succeeded: see jobs.wait.")
     raise TypeError(f"Give an id (text) or a {kind.__name__}; this is of type {type(given).__name__}.")
 
 

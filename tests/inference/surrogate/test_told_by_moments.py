@@ -14,7 +14,7 @@ from app.inference.surrogate.declared import Declared
 from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
-from app.inference.surrogate.told_by_moments import lacking
+from app.inference.surrogate.told_by_moments import lacking, outweighing
 from tests.inference.surrogate.tables import DESIGNS, Case, Drawn, build, ended, losses, plain
 
 ROWS, NOISE = 10_000.0, 20.0
@@ -133,6 +133,40 @@ def test_what_was_lacking_is_in_the_belief_and_in_what_it_is_doubted_by(monkeypa
     np.testing.assert_allclose(found.population_information, without.population_information + more)
     assert found.fitted is not None
     assert found.fitted.kl < 0.1
+
+
+def _pulled(theta: float, known: float, variance: float) -> State:
+    """A mode there in the first column, where scores balance the prior, with that noise in the information's metric."""
+    state = _state(theta=np.array([theta, -1.0, 0.2]), information=np.diag([known + 1.0, 5.0, 40.0]))
+    assert state.mode is not None
+    return replace(state, mode=replace(state.mode, variance=variance))
+
+
+@pytest.mark.parametrize(("more", "times"), [(0.0, 1.0), (1.0, 1.5), (2.0, 2.0), (30.0, 2.0)])
+def test_scores_that_weigh_more_bring_the_mode_away_from_the_prior(more: float, times: float) -> None:
+    """Of a column known by 2 beside the prior's 1: by Newton's step, as if scores weighed up to twice as much."""
+    state = _pulled(1.5, 2.0, 1e-9)
+    found = outweighing(state, np.diag([more, 0.0, 0.0]))
+    np.testing.assert_allclose(found[0], 1.5 + (times - 1) * 1.5 / (3.0 + more), rtol=1e-6)
+    np.testing.assert_allclose(found[1:], state.theta[1:])
+
+
+def test_a_pull_that_may_be_noise_moves_nothing() -> None:
+    """Noise in a score is that in the metric, times the root of the information: here as large as the pull."""
+    more = np.diag([2.0, 0.0, 0.0])
+    np.testing.assert_array_equal(outweighing(_pulled(1.5, 2.0, 0.75), more), _pulled(1.5, 2.0, 0.75).theta)
+    half = outweighing(_pulled(1.5, 2.0, 0.375), more)[0]
+    assert half == pytest.approx(1.5 + 0.5 * 1.5 / 5.0)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e300, -1e300])
+def test_w14_a_mode_is_finite_whatever_scores_said(wrong: float) -> None:
+    state = _pulled(1.5, 2.0, 0.1)
+    assert state.mode is not None
+    hostile = (replace(state, theta=np.full(3, 1e9)), replace(state, mode=replace(state.mode, variance=abs(wrong))))
+    with np.errstate(all="ignore"):
+        for each in (*hostile, replace(state, mode=None)):
+            assert np.all(np.isfinite(outweighing(each, np.diag([abs(wrong), 0.0, 0.0]))))
 
 
 def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:

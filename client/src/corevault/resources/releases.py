@@ -14,8 +14,8 @@ from corevault.replies.release import Certificate, Points, Release
 from corevault.verification import FORMATS, pins_of, verify_release
 
 _UNTRUSTED = (
-    "This release says that it should not be used as a posterior (trusted: false). Its diagnostics say why; more "
-    "epsilon, more slots or fewer features help."
+    "This release says that it should not be used as a posterior (trusted: false). Its diagnostics say why: where it "
+    "does not represent every direction a larger size helps, otherwise more epsilon, more slots or fewer features."
 )
 
 
