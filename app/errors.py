@@ -3,7 +3,7 @@
 The classes know no HTTP; ``app.http.codes`` holds the one table that maps codes to statuses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,6 +40,11 @@ class Unauthenticated(CorevaultError):
 class Forbidden(CorevaultError):
     code = "forbidden"
     default = "Your key's role does not allow this call."
+
+    @classmethod
+    def to(cls, role: str, needed: Iterable[str]) -> "Forbidden":
+        """To a caller of that ``role``, where one of the ``needed`` ones is asked for."""
+        return cls(f"This call needs a key of the role {' or '.join(sorted(needed))}; yours is of the role {role}.")
 
 
 class NotFound(CorevaultError):

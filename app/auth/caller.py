@@ -87,7 +87,7 @@ def require(*roles: str) -> Callable[[Caller], Caller]:
 
     def allowed(caller: AnyCaller) -> Caller:
         if caller.role not in roles:
-            raise Forbidden
+            raise Forbidden.to(caller.role, roles)
         return caller
 
     return allowed

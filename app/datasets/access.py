@@ -35,7 +35,7 @@ def owned(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
         NotFound: there is no such dataset, or it is another owner's.
     """
     if caller.role != "owner":
-        raise Forbidden
+        raise Forbidden.to(caller.role, ("owner",))
     dataset = repository.get(session, dataset_id)
     if dataset is None or dataset.owner_id != caller.id:
         raise NotFound

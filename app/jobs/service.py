@@ -71,7 +71,7 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
         InvalidRequest, MethodNotAllowedOnPrivateData: for the body.
     """
     if caller.role not in RUNNERS:
-        raise Forbidden
+        raise Forbidden.to(caller.role, RUNNERS)
     dataset = access.visible(session, caller, body.dataset_id)
     private = dataset.sensitivity == "private"
     delta = ledger.limit(session, dataset.id)[1] if private else default_delta(dataset.slots)

@@ -92,6 +92,7 @@ def test_keys_are_the_administrators(
     body = {"name": "ward 7", "role": "owner"} if path == PATH and method == "POST" else None
     answer = client.request(method, path, headers=key.headers, json=body)
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert "of the role admin; yours is of the role" in answer.json()["detail"]
 
 
 def test_rotation_ends_the_old_secret_at_once(client: httpx.Client, admin: rows.Key, owner: rows.Key) -> None:
