@@ -20,8 +20,8 @@ from app.ledger.scribe import Scribe
 from app.privacy.events import PrivacyEvent, flatten, from_json, merge, to_json
 
 _ROUNDED = (
-    "What the account has set aside of delta for rounded noise does not cover this job, since its limit is or once was "
-    "so high: each unit of epsilon leaves room for e times fewer answers. Ask for fewer features or less epsilon."
+    "What the account has set aside of delta for rounded noise does not cover this job: other jobs have used it, or a "
+    "limit that is or was high leaves little, e times less for each unit of epsilon. Ask for fewer features."
 )
 
 

@@ -24,7 +24,7 @@ MOST_UNEVEN = 0.7
 """The share of the commoner label: where one is rare, scores at the mode lose as little to their bound."""
 
 STEEP = 3.0
-"""BinaryResponse of steeper slopes are nearly certain, and hardly tell how steep."""
+"""Labels of steeper slopes are nearly certain, and hardly tell how steep."""
 
 _CLIP = 0.25
 """Of the root mean square length: hardly a row is shorter, so that all have length C."""
