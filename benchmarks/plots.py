@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks.experiment import AXES, Experiment, Quantity
 from benchmarks.records import REFERENCE, Record
-from benchmarks.summaries import LINES, NO_NOISE, Summary, chosen, distinct, lines, place_of, places, summary
+from benchmarks.summaries import LINES, NO_NOISE, Summary, choose, distinct, lines, place_of, places, summary
 
 COLOURS: Final = ("#E69F00", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8C6D31")
 """Of Okabe and Ito, which people who see red and green alike can tell apart; markers differ, too."""
@@ -46,7 +46,7 @@ def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
     order = lines(records)
     for axes, (quantity, data) in zip(grid.flat, panels, strict=True):
-        _panel(axes, experiment.axis(data), quantity, chosen(records, data=data), order)
+        _panel(axes, experiment.axis(data), quantity, choose(records, data=data), order)
         axes.set_title(data, loc="left", fontsize=10)
     handles = {label: each for axes in grid.flat for each, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(
@@ -61,9 +61,9 @@ def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record],
     references = distinct(record.method for record in records if record.outcome == REFERENCE)
     for index, line in enumerate(each for each in order if each not in references):
         place = place_of(line)
-        _line(axes, axis, quantity, chosen(records, method=line), index if place < 0 else STYLES[LINES[place]])
+        _line(axes, axis, quantity, choose(records, method=line), index if place < 0 else STYLES[LINES[place]])
     for index, line in enumerate(references):
-        found = _points(axis, quantity, chosen(records, method=line))
+        found = _points(axis, quantity, choose(records, method=line))
         if found:
             x, y = [at for at, _ in found], [max(each.median, LEAST) for _, each in found]
             axes.plot(x, y, color=_QUIET, ls=DASHES[index % len(DASHES)], lw=1.6, label=line, zorder=1)
@@ -105,7 +105,7 @@ def _line(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], 
 def _points(axis: str, quantity: Quantity, records: Sequence[Record]) -> list[tuple[float, Summary]]:
     across = places(records, axis)
     largest = max((value for value in across if not math.isinf(value)), default=1.0)
-    summaries = [summary(chosen(records, **{axis: value}), quantity.name) for value in across]
+    summaries = [summary(choose(records, **{axis: value}), quantity.name) for value in across]
     at = [_no_noise(largest) if math.isinf(value) else value for value in across]
     return [(x, found) for x, found in zip(at, summaries, strict=True) if found is not None]
 

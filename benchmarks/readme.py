@@ -8,25 +8,24 @@ from typing import Final
 from benchmarks.environment import described
 from benchmarks.experiment import Experiment
 from benchmarks.records import read
-from benchmarks.summaries import markdown, paragraph
+from benchmarks.summaries import paragraph, tables
 
 INTRODUCTION: Final = """# Benchmarks
 
-Written by `make papers`, `make private-table`, `make unseen` and `make scaling` from the CSV files beside it, one line
-a run; edit the commands, not this page. `python -m benchmarks.papers --help` runs one experiment, or one method of it.
+Written by `make papers`, `make private-table`, `make unseen` and `make scaling`. Edit the commands, not this page.
+Each table shows medians over seeds; the CSV file beside it has every run, with held-out accuracy and log-likelihood,
+processor time and memory. `python -m benchmarks.papers --help` runs one experiment, or one method of it.
 
-KL is that of the coreset's posterior to the full one, in nats, between Laplace approximations with full covariance
-(exact for normal likelihoods), and is also given over the prior's. Held-out figures are posterior predictive: exact
-for normal likelihoods, in the probit approximation (MacKay 1992) for logistic regression. Private methods run straight
-on the core at δ = 1/N, as in the papers; the service refuses a δ so large. Times are processor time of one core,
-without making rows; memory is what a run adds to a process that holds the table. Unless said otherwise, seeds change
-the method's coins, and the data where they are generated for each seed; private noise comes from the operating system
-and has no seed. Figures draw values below 1e-6, which are rounding, at 1e-6.
+- KL is from the posterior of the coreset to the full posterior, in nats. Both are Laplace approximations with full
+  covariance; these are exact for normal likelihoods.
+- Private methods run on the core at δ = 1/N, as in the papers. The service refuses such a large δ.
+- Seeds change the random numbers of the method, and the data where they are generated. Private noise has no seed.
+- Figures draw values below 1e-6 at 1e-6; such values are rounding errors.
 """
 
 
 def write(folder: Path, experiments: Sequence[Experiment]) -> Path:
-    """A section for each experiment that has been run."""
+    """Write a section for each experiment that has been run."""
     sections = [_section(folder, each) for each in experiments if (folder / f"{each.name}.csv").exists()]
     path = folder / "README.md"
     path.write_text("\n".join([INTRODUCTION, *_other_pages(folder, path), *sections]))
@@ -34,7 +33,7 @@ def write(folder: Path, experiments: Sequence[Experiment]) -> Path:
 
 
 def _other_pages(folder: Path, page: Path) -> list[str]:
-    """Links to what other commands have written here."""
+    """List links to the pages that other commands write here."""
     titles = {other.name: other.read_text().splitlines()[0].lstrip("# ") for other in sorted(folder.glob("*.md"))}
     links = [f"- [{title}]({name})\n" for name, title in titles.items() if name != page.name]
     return ["Other pages:\n\n" + "".join(links)] if links else []
@@ -42,6 +41,6 @@ def _other_pages(folder: Path, page: Path) -> list[str]:
 
 def _section(folder: Path, experiment: Experiment) -> str:
     environment = json.loads((folder / f"{experiment.name}.json").read_text())
-    name, tables = experiment.name, markdown(experiment, read(folder / f"{experiment.name}.csv"))
+    name, body = experiment.name, tables(experiment, read(folder / f"{experiment.name}.csv"))
     head = f"## {experiment.title}\n\n{paragraph(experiment.text)}\n\n![{experiment.title}]({name}.png)\n"
-    return f"{head}\nEvery run: [{name}.csv]({name}.csv). {described(environment)}\n\n{tables}"
+    return f"{head}\nEvery run: [{name}.csv]({name}.csv). {described(environment)}\n\n{body}"

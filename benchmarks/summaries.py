@@ -1,4 +1,4 @@
-"""Medians and quartiles of runs, as tables in Markdown: no figure in a document is typed by hand."""
+"""Medians of runs as tables in Markdown: no figure in a document is typed by hand."""
 
 import math
 import textwrap
@@ -14,6 +14,7 @@ from benchmarks.records import FINISHED, REFERENCE, Record
 NO_NOISE = "no noise"
 NOTHING = "–"
 _WIDTH: Final = 120
+_MOST_PLACES: Final = 5
 _WORDS: Final = {3: "three", 18: "eighteen", 100: "a hundred"}
 LINES: Final = (
     "dp-psvi-surrogate",
@@ -59,8 +60,8 @@ def lines(records: Iterable[Record]) -> list[str]:
     return sorted(distinct(record.method for record in records), key=place_of)
 
 
-def chosen(records: Sequence[Record], **wanted: object) -> list[Record]:
-    """The records that have all of these values."""
+def choose(records: Sequence[Record], **wanted: object) -> list[Record]:
+    """Choose the records that have all of these values."""
     return [record for record in records if all(getattr(record, name) == value for name, value in wanted.items())]
 
 
@@ -80,61 +81,50 @@ def places(records: Sequence[Record], axis: str) -> list[float]:
     return sorted(value for value in found if not math.isnan(value))
 
 
-def markdown(experiment: Experiment, records: Sequence[Record]) -> str:
-    """A table for each data set and quantity that any run has."""
-    parts = []
+def tables(experiment: Experiment, records: Sequence[Record]) -> str:
+    """Write the medians of the first quantity in Markdown; data sets with the same places share a table.
+
+    Where the experiment names a floor, the medians are divided by the median of that reference.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
     for data in distinct(record.data for record in records):
-        rows = chosen(records, data=data)
-        parts.append(f"### {data}\n\n{_facts(rows)}\n")
-        parts += [_table(rows, experiment.axis(data), each) for each in experiment.quantities if _known(rows, each)]
-        if experiment.floor:
-            parts.append(_over(rows, experiment.axis(data), experiment.floor))
-    return "\n".join(parts)
+        axis = experiment.axis(data)
+        shown = thin_out(places(choose(records, data=data), axis))
+        groups.setdefault((axis, *(place(axis, value) for value in shown)), []).append(data)
+    return "\n".join(
+        _table(experiment, head, [each for each in records if each.data in names]) for head, names in groups.items()
+    )
 
 
-def _facts(records: Sequence[Record]) -> str:
-    runs = [record for record in records if record.outcome != REFERENCE]
-    seeds = len({record.seed for record in runs})
-    unfinished = sum(record.outcome != FINISHED for record in runs)
-    sentence = f"{len(runs)} runs, {seeds} seeds: median (lower quartile – upper quartile)."
-    full = next((record for record in runs if not math.isnan(record.full_log_likelihood)), None)
-    if full is not None:
-        accuracy = "" if math.isnan(full.full_accuracy) else f"accuracy {full.full_accuracy:.4f}, "
-        sentence += f" Full posterior, held out: {accuracy}log-likelihood {full.full_log_likelihood:.4f}."
-    return sentence + (f" {unfinished} did not finish." if unfinished else "")
+def thin_out(values: Sequence[float]) -> list[float]:
+    """Choose at most five of the values: the first, the last, and some between them."""
+    if len(values) <= _MOST_PLACES:
+        return list(values)
+    steps = np.linspace(0, len(values) - 1, _MOST_PLACES).round().astype(int)
+    return [values[step] for step in steps]
 
 
-def _known(records: Sequence[Record], quantity: Quantity) -> bool:
-    return summary([record for record in records if record.outcome != REFERENCE], quantity.name) is not None
+def _table(experiment: Experiment, head: Sequence[str], records: Sequence[Record]) -> str:
+    quantity = experiment.quantities[0]
+    label = f"median {quantity.label} over the {experiment.floor}" if experiment.floor else f"median {quantity.label}"
+    rows = [["data", f"{label}, by {AXES[head[0]]}", *head[1:]], ["---", "---", *["---:"] * (len(head) - 1)]]
+    for data in distinct(record.data for record in records):
+        of_data = choose(records, data=data)
+        for line in lines(of_data):
+            cells = [_cell(experiment, head[0], of_data, line, at) for at in head[1:]]
+            if any(text != NOTHING for text in cells):
+                rows.append([data, line, *cells])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _table(records: Sequence[Record], axis: str, quantity: Quantity) -> str:
-    across = places(records, axis)
-    head = [f"{quantity.label}, by {AXES[axis]}", *(place(axis, value) for value in across)]
-    table = [head, ["---", *["---:"] * len(across)]]
-    for line in lines(records):
-        cells = [cell(chosen(records, method=line, **{axis: value}), quantity) for value in across]
-        if any(text != NOTHING for text in cells):
-            table.append([line, *cells])
-    return "".join(f"| {' | '.join(row)} |\n" for row in table)
-
-
-def _over(records: Sequence[Record], axis: str, floor: str) -> str:
-    """Medians of KL over those of the reference ``floor``, by method."""
-    floors = {value: summary(chosen(records, method=floor, **{axis: value}), "kl") for value in places(records, axis)}
-    across = {value: found.median for value, found in floors.items() if found is not None}
-    lines = [
-        [f"median KL over the {floor}, by {AXES[axis]}", *(place(axis, value) for value in across)],
-        ["---", *["---:"] * len(across)],
-    ]
-    for line in distinct(record.method for record in records if record.outcome != REFERENCE):
-        found = [summary(chosen(records, method=line, **{axis: value}), "kl") for value in across]
-        cells = [
-            NOTHING if each is None else number(each.median / least)
-            for each, least in zip(found, across.values(), strict=True)
-        ]
-        lines.append([line, *cells])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def _cell(experiment: Experiment, axis: str, records: Sequence[Record], line: str, at: str) -> str:
+    quantity, here = experiment.quantities[0], [each for each in records if place(axis, getattr(each, axis)) == at]
+    runs = choose(here, method=line)
+    found = summary(runs, quantity.name)
+    if not experiment.floor or found is None:
+        return cell(runs, quantity)
+    floor = summary(choose(here, method=experiment.floor), quantity.name)
+    return NOTHING if floor is None or line == experiment.floor else number(found.median / floor.median)
 
 
 def place(axis: str, value: float) -> str:
@@ -145,18 +135,12 @@ def place(axis: str, value: float) -> str:
 
 
 def cell(records: Sequence[Record], quantity: Quantity) -> str:
-    """Quartiles, or why there are none."""
+    """The median, or why there is none."""
     found = summary(records, quantity.name)
     stopped = [record for record in records if record.outcome not in {FINISHED, REFERENCE}]
     if found is None:
         return stopped[0].outcome if stopped else NOTHING
-
-    def shown(value: float) -> str:
-        return number(value) if quantity.logarithmic else f"{value:.4f}"
-
-    text = shown(found.median)
-    if found.runs > 1:
-        text += f" ({shown(found.lower)} – {shown(found.upper)})"
+    text = number(found.median) if quantity.logarithmic else f"{found.median:.4f}"
     return text + (f"; {len(stopped)} of {len(records)} not finished" if stopped else "")
 
 

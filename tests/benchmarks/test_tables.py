@@ -17,7 +17,7 @@ from benchmarks.plots import STYLES, draw
 from benchmarks.readme import write
 from benchmarks.records import REFERENCE, Record, read, written
 from benchmarks.runs import Job
-from benchmarks.summaries import LINES, cell, lines, markdown, number, place_of, summary
+from benchmarks.summaries import LINES, cell, lines, number, place_of, summary, tables, thin_out
 from tests.benchmarks.cases import case
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -49,7 +49,7 @@ def test_quartiles_are_of_the_runs_that_finished() -> None:
     assert found is not None
     assert (found.lower, found.median, found.upper, found.runs) == (2, 3, 4, 5)
     stopped = replace(RUN, kl=math.nan, outcome="stopped after 9 s at step 1 of 8")
-    assert cell([*runs, stopped], KL) == "3.00 (2.00 – 4.00); 1 of 6 not finished"
+    assert cell([*runs, stopped], KL) == "3.00; 1 of 6 not finished"
     assert cell([stopped], KL) == "stopped after 9 s at step 1 of 8"
     assert cell([], KL) == "–"
     assert cell([RUN], ACCURACY) == "0.5000"
@@ -67,9 +67,25 @@ def test_tables_have_a_line_a_method_and_a_column_a_place() -> None:
     runs = [replace(RUN, epsilon=epsilon, kl=epsilon) for epsilon in (0.1, 1.0)]
     runs += [replace(RUN, method="aim", epsilon=1.0, kl=0.25, outcome=REFERENCE)]
     runs += [replace(RUN, epsilon=math.inf, kl=0.01)]
-    table = markdown(Experiment("e", "E", "", work, (KL,), {"": EPSILON}), runs).splitlines()
-    assert table[-4].split("|")[2:-1] == [" 0.1 ", " 1 ", " no noise "]
-    assert table[-2:] == ["| psvi | 0.100 | 1.00 | 0.0100 |", "| aim | – | 0.250 | – |"]
+    runs += [replace(run, data="other") for run in runs]
+    table = tables(Experiment("e", "E", "", work, (KL,), {"": EPSILON}), runs).splitlines()
+    assert table[0].split("|")[3:-1] == [" 0.1 ", " 1 ", " no noise "]
+    assert table[2:] == [
+        "| table | psvi | 0.100 | 1.00 | 0.0100 |",
+        "| table | aim | – | 0.250 | – |",
+        "| other | psvi | 0.100 | 1.00 | 0.0100 |",
+        "| other | aim | – | 0.250 | – |",
+    ]
+
+
+def test_data_sets_with_other_places_have_another_table() -> None:
+    runs = [RUN, replace(RUN, data="large", size=50)]
+    assert tables(EXPERIMENT, runs).count("| --- | --- | ---: |") == 2
+
+
+def test_at_most_five_places_are_shown_with_both_ends() -> None:
+    assert thin_out([1.0, 2.0]) == [1, 2]
+    assert thin_out([float(value) for value in range(11)]) == [0, 2, 5, 8, 10]
 
 
 def test_methods_have_one_order_whichever_was_measured_last() -> None:
@@ -94,14 +110,14 @@ def test_methods_of_a_figure_look_different(methods: list[str]) -> None:
     assert len({STYLES[LINES[place]] for place in places}) == len(methods)
 
 
-def test_medians_stand_over_the_floor_that_an_experiment_names() -> None:
+def test_medians_are_divided_by_the_floor_of_an_experiment() -> None:
     runs = [replace(RUN, epsilon=epsilon, kl=kl) for epsilon in (0.1, 1.0) for kl in (3.0, 6.0, 90.0)]
     runs += [replace(RUN, method="floor", epsilon=0.1, kl=4.0, outcome=REFERENCE)]
-    shown = markdown(Experiment("e", "E", "", work, (KL,), {"": EPSILON}, floor="floor"), runs)
-    assert shown.splitlines()[-3:] == [
-        "| median KL over the floor, by privacy ε (δ = 1/N) | 0.1 |",
-        "| --- | ---: |",
-        "| psvi | 1.50 |",
+    shown = tables(Experiment("e", "E", "", work, (KL,), {"": EPSILON}, floor="floor"), runs)
+    assert shown.splitlines() == [
+        "| data | median KL to the full posterior (nats) over the floor, by privacy ε (δ = 1/N) | 0.1 | 1 |",
+        "| --- | --- | ---: | ---: |",
+        "| table | psvi | 1.50 | – |",
     ]
 
 
