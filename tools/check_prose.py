@@ -50,6 +50,7 @@ SMALL_WORDS = frozenset(_read_words("small_words"))
 """Words that do not turn a participle into a verb or a noun."""
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"(`+).+?\1|https?://\S+", re.DOTALL)
+HEADING = re.compile(r"^(#+ .*)$", re.MULTILINE)
 SENTENCE_END = re.compile(r"(?<=[.!?:;])\s+|\n\s*\n|\n\s*(?:[-*|#>]|\d+\.)\s*|\|")
 
 
@@ -111,7 +112,7 @@ def _read_comments(source: str) -> Iterator[Prose]:
 
 def _check_prose(pieces: Iterable[Prose]) -> Iterator[Breach]:
     for piece in pieces:
-        text = INLINE_CODE.sub(_blank_out, piece.text)
+        text = HEADING.sub(r"\1.", INLINE_CODE.sub(_blank_out, piece.text))
         for match in MARKERS.finditer(text):
             yield Breach("markers", piece.line + text.count("\n", 0, match.start()), match.group().strip())
         start = 0
