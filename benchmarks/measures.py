@@ -38,8 +38,8 @@ def divergence(approximate: Laplace, exact: Laplace) -> float:
 
 def posterior(case: Case, release: Pseudocoreset) -> Laplace:
     """That of the released points, whatever made them: the mode is searched anew."""
-    model, _, prior = case.problem
-    y = np.zeros(len(release.u)) if release.y is None else release.y
+    model, design, prior = case.problem
+    y = np.zeros(len(release.u)) if release.y is None else design.encode_targets(release.y)
     return laplace(model, model.fold(release.u, y), release.weight, prior, np.zeros(model.dimension))
 
 
@@ -71,7 +71,9 @@ def prediction(case: Case, found: Laplace) -> Prediction:
     variance = np.square(solve_triangular(found.factor, x.T, lower=True)).sum(axis=0)
     if isinstance(model, LinearRegression):
         spread = model.noise**2 + variance
-        density = _normal(model.target.inside(y) - mean, spread) - math.log(model.target.half)
+        scale = case.problem.design.target_scale
+        assert scale is not None
+        density = _normal(y - mean, spread) - math.log(scale.half)
         return Prediction(math.nan, float(density.mean()))
     margin = np.where(y > 0, 1, -1) * mean / np.sqrt(1 + np.pi * variance / 8)
     return Prediction(float((margin > 0).mean()), float(np.log(np.maximum(expit(margin), 1e-300)).mean()))

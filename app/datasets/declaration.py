@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from app.datasets.columns import BinaryColumn, CategoricalColumn, ColumnBody, IntegerColumn, RealColumn
 from app.datasets.schemas import DatasetBody
 from app.errors import Fault, InvalidRequest
+from app.inference.models.targets import REMEDY, resolves
 
 MAX_UNIT_CELLS = 2**22  # a unit's rows are read together, and never apart
 SMALLEST_WIDTH = 1e-100  # below this the reciprocal of a column's scale is not safe
@@ -63,8 +64,12 @@ def _column_faults(columns: list[ColumnBody]) -> Iterator[Fault]:
 
 
 def _bound_faults(pointer: str, column: IntegerColumn | RealColumn) -> Iterator[Fault]:
-    if not column.upper - column.lower >= SMALLEST_WIDTH:
+    if not column.lower < column.upper:
         yield Fault(f"{pointer}/upper", "The upper bound must lie above the lower bound.")
+    elif column.upper - column.lower < SMALLEST_WIDTH:
+        yield Fault(f"{pointer}/upper", f"The bounds must lie at least {SMALLEST_WIDTH:g} apart: use another unit.")
+    elif column.type == "real" and not resolves(column.lower, column.upper):
+        yield Fault(f"{pointer}/upper", f"Double precision cannot resolve values between these bounds: {REMEDY}.")
     elif column.missing is not None and not column.lower <= column.missing.impute <= column.upper:
         yield Fault(f"{pointer}/missing/impute", "The value for missing cells must lie within the bounds.")
 

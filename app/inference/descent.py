@@ -39,10 +39,8 @@ class Terrain:
 
     def targets(self, y: Array64) -> Array64:
         """``y`` ``(n,)``, brought back."""
-        target = self.design.target
-        if target is None or target.lower is None or target.upper is None:
-            return y
-        return np.clip(y, target.lower, target.upper)
+        bounds = self.design.target_bounds
+        return y if bounds is None else np.clip(y, *bounds)
 
 
 def terrain_of(table: PublicTable, *, within_bounds: bool = False) -> Terrain:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
 from app.inference.models.definition import Family
+from app.inference.models.targets import Scaled, scaled
 from app.inference.protocol import PRESENT, Array32, Array64, Column, DeclaredFacts, DesignColumn, ModelSpec
 
 RESERVED = frozenset({"weight", "y", "intercept"})
@@ -25,11 +26,15 @@ _NORMAL = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Features and target (None: the model has none) of a model over a declared table."""
+    """Features and target (None: the model has none) of a model over a declared table.
+
+    ``target_scale`` says how the model sees a target; None: in the table's units.
+    """
 
     features: tuple[Column, ...]
     target: Column | None
     columns: tuple[DesignColumn, ...]
+    target_scale: Scaled | None = None
 
     @property
     def width(self) -> int:
@@ -51,13 +56,30 @@ class Design:
             position += length
         return tuple(found)
 
-    def encode(self, table: Mapping[str, NDArray[Any]]) -> tuple[Array32, Array32, NDArray[np.bool_]]:
+    @property
+    def target_bounds(self) -> tuple[float, float] | None:
+        """What encoded targets lie between; None where the target has no declared bounds."""
+        if self.target is None or self.target.lower is None or self.target.upper is None:
+            return None
+        return (self.target.lower, self.target.upper) if self.target_scale is None else (-1.0, 1.0)
+
+    def encode_targets(self, y: Array64) -> Array64:
+        """Targets ``(n,)`` as the model sees them, of those in the table's units."""
+        return y if self.target_scale is None else self.target_scale.encode(y)
+
+    def decode_targets(self, y: Array64 | None) -> Array64 | None:
+        """Targets ``(n,)`` in the table's units, of those that the model sees; None for a model without a target."""
+        if y is None or self.target is None:
+            return None
+        return y if self.target_scale is None else self.target_scale.decode(y)
+
+    def encode(self, table: Mapping[str, NDArray[Any]]) -> tuple[Array32, Array64, NDArray[np.bool_]]:
         """Design rows ``(n, p)``, targets ``(n,)`` and presence ``(n,)`` of a gathered table.
 
         Total: whatever the values are, it neither raises nor warns. A value beyond its bounds is clamped; a value
         that is not a number, or no declared category, makes its whole row null; a null row is zero everywhere.
-        Targets are in the table's units (the index of a category), zero where there is none. Rows lie in memory column
-        after column, as tables do.
+        Targets are as the model sees them (the index of a category), zero where there is none. They stay in double
+        precision until they are folded. Rows lie in memory column after column, as tables do.
         """
         present = np.asarray(table[PRESENT]).astype(bool)
         coordinates = np.ones((self.width, len(present)), dtype=np.float32)
@@ -73,20 +95,22 @@ class Design:
         y[~present] = 0
         return coordinates.T, y, present
 
-    def _targets(self, table: Mapping[str, NDArray[Any]], present: NDArray[np.bool_]) -> Array32:
+    def _targets(self, table: Mapping[str, NDArray[Any]], present: NDArray[np.bool_]) -> Array64:
         """Targets ``(n,)`` within their declaration; narrows ``present`` in place."""
         if self.target is None:
-            return np.zeros(len(present), dtype=np.float32)
+            return np.zeros(len(present))
         y = np.array(table[self.target.name], dtype=np.float64)
         if self.target.type == "categorical":
             present &= (y >= 0) & (y < len(self.target.categories))
-        elif self.target.lower is not None and self.target.upper is not None:
-            y = _without_traces(
-                np.clip(y, self.target.lower, self.target.upper), max(-self.target.lower, self.target.upper)
-            )
-        single = y.astype(np.float32)
-        present &= np.isfinite(single)
-        return single
+        elif self.target_bounds is not None:
+            if self.target_scale is not None:
+                y = _scaled(
+                    _without_traces(y - self.target_scale.center, self.target_scale.half), self.target_scale.half
+                )
+            lower, upper = self.target_bounds
+            y = _without_traces(np.clip(y, lower, upper), max(-lower, upper))
+        present &= np.isfinite(y)
+        return y
 
     def sample(self, rng: np.random.Generator, n: int) -> Array64:
         """``(n, p)`` design rows of a population that knows the declarations only: uniform over each column."""
@@ -128,7 +152,8 @@ def build(spec: ModelSpec, facts: DeclaredFacts, family: Family) -> Design:
     columns = [column for feature in features for column in _design_columns(feature)]
     if family.intercept:
         columns.append(DesignColumn("intercept", None, {"kind": "constant", "value": 1}))
-    return Design(features, target, tuple(columns))
+    target_scale = scaled(target) if family.scales_target else None
+    return Design(features, target, tuple(columns), target_scale)
 
 
 def _target(spec: ModelSpec, declared: Mapping[str, Column], unit: str | None, family: Family) -> Column | None:

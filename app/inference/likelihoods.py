@@ -78,7 +78,7 @@ class Model(Protocol):
         """The D parameters by name, for a design of these ``columns``."""
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """Rows from design rows ``(n, p)`` and targets ``(n,)`` in the table's units; dtype of ``x``.
+        """Rows from design rows ``(n, p)`` and targets ``(n,)``, as the design encodes both; dtype of ``x``.
 
         A model without a target looks at ``y`` not at all.
         """
@@ -127,7 +127,7 @@ class Model(Protocol):
         """``(n, r, D)``: over a row's factors ``f``, ``sum f f'`` is its expected information. Row zone."""
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
-        """Targets ``(n,)`` in the table's units, drawn at design rows ``x`` and parameter ``theta`` (D,).
+        """Targets ``(n,)``, as the design encodes them, drawn at design rows ``x`` and parameter ``theta`` (D,).
 
         They follow the model, so a bound of the declaration need not hold. Zeros for a model without a target.
         """
@@ -136,4 +136,4 @@ class Model(Protocol):
         """Targets ``(n,)`` of pseudopoints that start at design rows ``x``, knowing nothing of the data."""
 
     def target_step(self, y: Array64) -> Array64:
-        """What a move by one is at targets ``y`` ``(n,)``, in the table's units: moves are made in these."""
+        """What a move by one is at targets ``y`` ``(n,)``: moves are made in these."""

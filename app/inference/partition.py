@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.inference.ahead import one_ahead
 from app.inference.design import Design
-from app.inference.protocol import Array32, DeclaredFacts, Integers, MechanismPlan, Model, Question, RowSource
+from app.inference.protocol import Array32, Array64, DeclaredFacts, Integers, MechanismPlan, Model, Question, RowSource
 from app.inference.questions.blocks import MOST_ROWS, power_of_two
 from app.privacy.events import flatten
 
@@ -65,7 +65,7 @@ def partial_sum(question: Question, model: Model, design: Design, source: RowSou
     _keep_freed_memory()
     total: Integers | None = None
 
-    def read(start: int) -> tuple[Array32, Array32, NDArray[np.bool_]]:
+    def read(start: int) -> tuple[Array32, Array64, NDArray[np.bool_]]:
         return _encoded(design, source, slots[start : start + chunk])
 
     with closing(one_ahead(read, range(0, max(1, len(slots)), chunk))) as chunks:
@@ -94,7 +94,7 @@ def folded(model: Model, design: Design, source: RowSource, slots: Slots) -> tup
     return _row_after_row(model, x, y), present
 
 
-def _encoded(design: Design, source: RowSource, slots: Slots) -> tuple[Array32, Array32, NDArray[np.bool_]]:
+def _encoded(design: Design, source: RowSource, slots: Slots) -> tuple[Array32, Array64, NDArray[np.bool_]]:
     """Design rows, targets and presence of the units at ``slots``."""
     indices = np.arange(slots.start, slots.stop) if isinstance(slots, range) else slots.astype(np.int64, copy=False)
     return design.encode(source.gather(indices))
@@ -110,13 +110,13 @@ def _keep_freed_memory() -> None:
     np.empty(_LARGEST_LEARNT, dtype=np.uint8)
 
 
-def _row_after_row(model: Model, x: Array32, y: Array32) -> Array32:
+def _row_after_row(model: Model, x: Array32, y: Array64) -> Array32:
     """Folded rows in the order in which they are worked on, folded and copied as far as the cache reaches."""
     found = np.empty((len(x), model.row_width), dtype=np.float32)
     with np.errstate(all="ignore"):
         for start in range(0, len(x), _COPIED_ROWS):
             part = slice(start, start + _COPIED_ROWS)
-            rows = model.fold(x[part], y[part])
+            rows = model.fold(x[part], y[part].astype(np.float32))
             for first in range(0, model.row_width, _COPIED_COLUMNS):
                 found[part, first : first + _COPIED_COLUMNS] = rows[:, first : first + _COPIED_COLUMNS]
     return found

@@ -43,21 +43,21 @@ class PublicTable:
         """The number N of rows."""
         return len(self._places)
 
-    def read(self, indices: Indices) -> tuple[Array32, Array32]:
+    def read(self, indices: Indices) -> tuple[Array32, Array64]:
         """Design rows ``(n, p)`` and targets ``(n,)`` of any ``indices`` below :attr:`count`, in any order."""
         distinct, order = np.unique(indices, return_inverse=True)
         parts = [self._encode(self._places[run])[:2] for run in _runs(distinct)]
         if not parts:
-            return np.zeros((0, self.design.width), dtype=np.float32), np.zeros(0, dtype=np.float32)
+            return np.zeros((0, self.design.width), dtype=np.float32), np.zeros(0)
         x, y = (np.concatenate(each) for each in zip(*parts, strict=True))
         return x[order], y[order]
 
-    def chunks(self) -> Iterator[tuple[Array32, Array32]]:
+    def chunks(self) -> Iterator[tuple[Array32, Array64]]:
         """All design rows and targets, in order."""
         for run in _runs(np.arange(self.count)):
             yield self._encode(self._places[run])[:2]
 
-    def _encode(self, places: Indices) -> tuple[Array32, Array32, NDArray[np.bool_]]:
+    def _encode(self, places: Indices) -> tuple[Array32, Array64, NDArray[np.bool_]]:
         """``places`` are sorted numbers of rows, unit after unit; a unit is gathered whole. Rows lie row after row."""
         each = self._source.rows_per_slot
         units = np.unique(places // each)
@@ -80,7 +80,7 @@ class Minibatches:
         self._union: Indices | None = None
         self._ahead: Iterator[Indices] = iter(())
         self._x = np.zeros((0, 0), dtype=np.float32)
-        self._y = np.zeros(0, dtype=np.float32)
+        self._y = np.zeros(0)
 
     def next(self) -> tuple[Indices, Array64, Array64]:
         """Indices ``(B,)`` into the table, sorted, and their design rows and targets."""
@@ -89,7 +89,7 @@ class Minibatches:
             self._fetch()
             indices = next(self._ahead)
         held = indices if self._union is None else np.searchsorted(self._union, indices)
-        return indices, self._x[held].astype(np.float64), self._y[held].astype(np.float64)
+        return indices, self._x[held].astype(np.float64), self._y[held]
 
     def _fetch(self) -> None:
         whole = self._table.count * self._table.design.width <= RESIDENT_VALUES

@@ -40,7 +40,7 @@ def _independent(posterior: Laplace, rng: np.random.Generator, count: int) -> Ar
 def _of_subsample(problem: Problem, table: PublicTable, rng: np.random.Generator) -> Laplace:
     size = min(SUBSAMPLE, table.count)
     x, y = table.read(rng.choice(table.count, size=size, replace=False) if size else np.zeros(0, dtype=np.int64))
-    rows = problem.model.fold(x.astype(np.float64), y.astype(np.float64))
+    rows = problem.model.fold(x.astype(np.float64), y)
     weights = np.full(size, table.count / max(size, 1))
     return laplace(problem.model, rows, weights, problem.prior, np.zeros(problem.model.dimension))
 
@@ -60,7 +60,7 @@ class _Whole:
         """The table's log-likelihood to second order at ``theta``, after that of ``rows``."""
         total = self._model.expand(rows, weights, theta)
         for x, y in self._table.chunks():
-            folded = self._model.fold(x.astype(np.float64), y.astype(np.float64))
+            folded = self._model.fold(x.astype(np.float64), y)
             part = self._model.expand(folded, np.ones(len(x)), theta)
             total = Expansion(
                 total.value + part.value, total.gradient + part.gradient, total.information + part.information

@@ -89,7 +89,7 @@ def test_the_clients_posterior_is_the_vaults(model: ModelRequest) -> None:
     release, (x, y, weight) = _release(model), _points(model)
     belief = posterior(release, x, y, weight)
     served, design, prior = problem_for(ModelBody.model_validate(model.to_json()).spec(), FACTS)
-    rows = np.asarray(served.fold(x, np.zeros(30) if y is None else y))
+    rows = np.asarray(served.fold(x, np.zeros(30) if y is None else design.encode_targets(y)))
     exact = laplace(served, rows, weight, prior, np.zeros(served.dimension), tolerance=1e-20)
     assert belief.names == served.parameter_names([column.name for column in design.columns])
     np.testing.assert_allclose(belief.mean, exact.mean, atol=1e-6)

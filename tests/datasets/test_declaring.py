@@ -114,6 +114,23 @@ def test_only_owners_declare(
 
 
 @pytest.mark.parametrize(
+    "column",
+    [
+        {"type": "real", "lower": 2_459_000, "upper": 2_459_001},
+        {"type": "real", "lower": 1e12, "upper": 1e12 + 1e3},
+        {"type": "real", "lower": -1e100, "upper": 1e100},
+        {"type": "real", "lower": 0, "upper": 1e-100},
+        {"type": "integer", "lower": 2**53 - 9, "upper": 2**53 - 1},
+    ],
+    ids=str,
+)
+def test_bounds_that_double_precision_resolves_are_accepted(
+    client: httpx.Client, owner: rows.Key, column: dict[str, Any]
+) -> None:
+    assert declared(client, owner, columns=[{"name": "a", **column}])["columns"] == [{"name": "a", **column}]
+
+
+@pytest.mark.parametrize(
     ("body", "pointer"),
     [
         (declaration(**{CANARY: 1}), ""),
@@ -121,6 +138,8 @@ def test_only_owners_declare(
         (declaration(columns=[{"name": "a", "type": CANARY}]), "/columns/0"),
         (declaration(columns=[{"name": "a", "type": "real", "lower": CANARY, "upper": 1}]), "/columns/0/lower"),
         (declaration(columns=[{"name": "a", "type": "real", "lower": 1, "upper": 0}]), "/columns/0/upper"),
+        (declaration(columns=[{"name": "a", "type": "real", "lower": 1e12, "upper": 1e12 + 1e-3}]), "/columns/0/upper"),
+        (declaration(columns=[{"name": "a", "type": "real", "lower": -1e-110, "upper": 0}]), "/columns/0/upper"),
         (declaration(columns=[{"name": "a", "type": "binary", CANARY: 1}]), "/columns/0"),
         (declaration(columns=[{"name": CANARY, "type": "binary"}] * 2), "/columns/1/name"),
         (

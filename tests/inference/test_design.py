@@ -170,7 +170,7 @@ def test_targets_are_clamped_and_undeclared_categories_are_null() -> None:
     _, y, present = build(ModelSpec("linear-regression", ("age",), "t"), declared, family("linear-regression")).encode(
         table
     )
-    np.testing.assert_array_equal(y, [-3, 2, 5, 0])
+    np.testing.assert_array_equal(y, [-1, 0.25, 1, 0])
     np.testing.assert_array_equal(present, [True, True, True, False])
     spec = ModelSpec("multinomial-logistic", ("age",), "colour")
     x, y, present = build(spec, declared, family("multinomial-logistic")).encode(table)

@@ -222,7 +222,8 @@ class TestEveryModel:
         found, exact = _run(plan, DECLARED, population(), NullNoise()), _exact(spec)
         assert divergence(_normal(found.posterior), exact) < 1.0
         problem = problem_for(spec, DECLARED)
-        points = posterior(problem, found.u, np.zeros(20) if found.y is None else found.y, found.weight)
+        y = np.zeros(20) if found.y is None else problem.design.encode_targets(found.y)
+        points = posterior(problem, found.u, y, found.weight)
         assert divergence(points, _normal(found.posterior)) == pytest.approx(found.diagnostics["fit_kl"], abs=0.01)
         assert divergence(points, exact) < 1.5
         assert found.diagnostics["trusted"]

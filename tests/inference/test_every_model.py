@@ -33,7 +33,7 @@ def test_a_run_brings_the_posterior_to_the_tables(spec: ModelSpec) -> None:
     source = population()
     x, y, present = problem.design.encode(source.gather(np.arange(SLOTS)))
     exact = posterior(problem, x.astype(float), y.astype(float), present.astype(float))
-    targets = np.zeros(20) if points.y is None else points.y
+    targets = np.zeros(20) if points.y is None else problem.design.encode_targets(points.y)
     found = posterior(problem, points.u, targets, points.weight)
     prior = posterior(problem, points.u, targets, np.zeros(20))
     assert divergence(found, exact) < 0.05 * divergence(prior, exact)
@@ -59,6 +59,7 @@ def test_targets_that_are_numbers_move_within_their_bounds(spec: ModelSpec) -> N
     assert target is not None
     assert target.lower is not None
     assert target.upper is not None
-    start = problem.model.starting_targets(np.random.default_rng(0), points.u)
+    start = problem.design.decode_targets(problem.model.starting_targets(np.random.default_rng(0), points.u))
+    assert start is not None
     assert np.max(np.abs(np.sort(points.y) - np.sort(start))) > 0.01 * np.ptp(start)
     assert target.lower <= points.y.min() <= points.y.max() <= target.upper

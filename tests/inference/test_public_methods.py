@@ -43,7 +43,7 @@ def _divergence(source: Table, declared: DeclaredFacts, spec: ModelSpec, points:
     table = PublicTable(source, problem.design)
     x, y = (values.astype(float) for values in table.read(np.arange(table.count)))
     exact = posterior(problem, x, y, np.ones(table.count))
-    targets = np.zeros(len(points.weight)) if points.y is None else points.y
+    targets = np.zeros(len(points.weight)) if points.y is None else problem.design.encode_targets(points.y)
 
     def to_exact(weight: Array64) -> float:
         return divergence(posterior(problem, points.u, targets, weight), exact)

@@ -10,7 +10,6 @@ from typing import Protocol
 import numpy as np
 
 from app.inference.fitting.links import MOST_LOG_NOISE, Link
-from app.inference.models.targets import Scaled
 from app.inference.protocol import Array64
 
 
@@ -78,10 +77,9 @@ class OfClasses:
 
 @dataclass(frozen=True, slots=True)
 class OfNoise:
-    """``f = -e^2 / 2 - rho`` with ``e = (z - a) / sigma``, predictors ``(a, rho)`` and ``sigma = noise exp(rho)``."""
+    """``f = -e^2 / 2 - rho`` with ``e = (y - a) / sigma``, predictors ``(a, rho)`` and ``sigma = noise exp(rho)``."""
 
     noise: float
-    target: Scaled
 
     def at(self, a: Array64, y: Array64) -> Bend:
         """``(e / sigma, e^2 - 1)`` and ``[[1 / sigma^2, 2 e / sigma], [2 e / sigma, 2 e^2]]``."""
@@ -98,14 +96,14 @@ class OfNoise:
         return np.column_stack((-by_e / sigma, by_sigma - by_e * e))
 
     def in_target(self, a: Array64, y: Array64, q: Array64, seen: Array64) -> Array64:
-        """By ``de/dy = 1 / (sigma half)``."""
+        """By ``de/dy = 1 / sigma``."""
         e, sigma = self._standardised(a, y)
         by_e = 4 * (q[:, 0, 1] / sigma + q[:, 1, 1] * e) + seen[:, 0] / sigma + 2 * e * seen[:, 1]
-        return np.asarray(by_e / (sigma * self.target.half))
+        return np.asarray(by_e / sigma)
 
     def _standardised(self, a: Array64, y: Array64) -> tuple[Array64, Array64]:
         sigma = self.noise * np.exp(np.clip(a[:, 1], -MOST_LOG_NOISE, MOST_LOG_NOISE))
-        return (self.target.inside(y) - a[:, 0]) / sigma, sigma
+        return (y - a[:, 0]) / sigma, sigma
 
 
 def probabilities(a: Array64) -> Array64:

@@ -15,7 +15,6 @@ from app.inference.models.logistic import LogisticRegression
 from app.inference.models.multinomial import MultinomialLogistic
 from app.inference.models.poisson import PoissonRegression
 from app.inference.models.probit import ProbitRegression
-from app.inference.models.targets import Scaled
 from app.inference.priors import Prior
 from app.inference.protocol import Array64, Model
 
@@ -98,7 +97,7 @@ class ProbitLink(_Labels):
 
 @dataclass(frozen=True, slots=True)
 class GaussianLink:
-    """``f = -(z - a)^2 / (2 variance)`` with the scaled target ``z = (y - center) / half``.
+    """``f = -(y - a)^2 / (2 variance)``.
 
     ``noise_pull``, where the noise is a parameter too, is what balances its score: ``sum w (r^2 / v - 1)``.
     """
@@ -106,21 +105,20 @@ class GaussianLink:
     labels: ClassVar[bool] = False
     target_bounds: ClassVar[tuple[float | None, float | None] | None] = (None, None)
     variance: float
-    target: Scaled
     noise_pull: float | None = None
 
     def curve(self, a: Array64, y: Array64) -> Curve:
         """A constant curvature."""
-        slope = (self.target.inside(y) - a) / self.variance
+        slope = (y - a) / self.variance
         return Curve(slope, np.full_like(a, 1 / self.variance), np.zeros_like(a))
 
     def slope_in_target(self, a: Array64) -> Array64:
-        """``1 / (variance half)``."""
-        return np.full_like(a, 1 / (self.variance * self.target.half))
+        """``1 / variance``."""
+        return np.full_like(a, 1 / self.variance)
 
     def targets(self, a: Array64, ratio: Array64) -> Array64:
-        """``a + ratio``, in the table's units."""
-        return self.target.outside(a + ratio)
+        """``a + ratio``."""
+        return a + ratio
 
     def squares(self, mass: float) -> float | None:
         """The weights' sum, ``variance mass``, and the pull."""
@@ -165,7 +163,7 @@ def link_of(model: Model, theta: Array64, prior: Prior) -> Link:
             return PoissonLink()
         case LinearRegressionOfUnknownNoise():
             noise = model.noise * float(np.exp(np.clip(theta[-1], -MOST_LOG_NOISE, MOST_LOG_NOISE)))
-            return GaussianLink(noise**2, model.target, -float(prior.gradient(theta)[-1]))
+            return GaussianLink(noise**2, -float(prior.gradient(theta)[-1]))
         case LinearRegression():
-            return GaussianLink(model.noise**2, model.target)
+            return GaussianLink(model.noise**2)
     raise TypeError(type(model).__name__)

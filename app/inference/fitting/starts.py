@@ -39,7 +39,7 @@ def started(
     link = link_of(model, target.mean, prior)
     bends: Bends = OfLink(link)
     if isinstance(model, LinearRegressionOfUnknownNoise):
-        bends = OfNoise(model.noise, model.target)
+        bends = OfNoise(model.noise)
     problem = LinkedProblem(model, bends, prior, target, width, link.target_bounds, link=link)
     return problem, _constructed(problem, Construction(link, size, heaviest, region), rng) or loose(problem, size, rng)
 

@@ -190,7 +190,7 @@ class DpPsvi:
     def finish(self, state: State) -> Pseudocoreset:
         """The last iterate."""
         design, weights = state.setup.design, np.exp(state.log_weights)
-        y = None if design.target is None else state.y
+        y = design.decode_targets(state.y)
         return Pseudocoreset(state.u, y, weights, design.columns, diagnostics(state, weights))
 
 

@@ -161,12 +161,11 @@ class DpVi:
         Raises:
             ValueError: before the last question has been answered.
         """
-        points = state.fitted
+        points, design = state.fitted, state.setup.design
         if points is None:
             raise ValueError("a belief is released after its last question")
-        return Pseudocoreset(
-            points.u, points.y, points.weight, state.setup.design.columns, diagnostics(state, points), state.posterior
-        )
+        y = design.decode_targets(points.y)
+        return Pseudocoreset(points.u, y, points.weight, design.columns, diagnostics(state, points), state.posterior)
 
 
 def _covariance(request: PlanRequest, dimension: int) -> tuple[str, tuple[str, ...]]:

@@ -81,7 +81,7 @@ def _vectors(model: Model, table: PublicTable, draws: Array64) -> Array32:
     vectors = np.empty((table.count, len(draws)), dtype=np.float32)
     start = 0
     for x, y in table.chunks():
-        rows = model.fold(x.astype(np.float64), y.astype(np.float64))
+        rows = model.fold(x.astype(np.float64), y)
         vectors[start : start + len(x)] = centred_potentials(model, rows, draws) / np.sqrt(len(draws))
         start += len(x)
     return vectors

@@ -77,7 +77,7 @@ def release(problem: Problem, points: Points, size: int, diagnostics: Mapping[st
     u = np.pad(points.u, ((0, spare), (0, 0)))
     if problem.design.intercept:
         u[:, -1] = 1
-    y = None if problem.design.target is None else np.pad(points.y, (0, spare))
+    y = problem.design.decode_targets(np.pad(points.y, (0, spare)))
     weight = np.pad(points.weights, (0, spare))
     return Pseudocoreset(u, y, weight, problem.design.columns, diagnostics)
 
@@ -85,5 +85,5 @@ def release(problem: Problem, points: Points, size: int, diagnostics: Mapping[st
 def release_rows(problem: Problem, table: PublicTable, selection: Selection, size: int) -> Pseudocoreset:
     """The selected rows with their weights, as :func:`release` does."""
     x, y = table.read(selection.indices)
-    points = Points(x.astype(np.float64), y.astype(np.float64), selection.weights)
+    points = Points(x.astype(np.float64), y, selection.weights)
     return release(problem, points, size, {"rows": len(selection.indices)})

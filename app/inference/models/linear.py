@@ -1,6 +1,6 @@
 """Bayesian linear regression: ``y ~ N(x'beta, sigma^2)``.
 
-Inside, the target is scaled by its declared bounds to -1 and 1, as the features are: coefficients, their prior and
+The design scales the target by its declared bounds to -1 and 1, as it does the features: coefficients, their prior and
 ``sigma`` are in half ranges of the target. Rows are ``[x, y]``. The noise is known (``noise_scale``, in the target's
 own units), or ``sigma = exp(rho) / 4`` with the last parameter ``rho``, called ``log_noise_scale``, whose prior is
 ``N(0, 1)``: a quarter of the half range, give or take a factor of e. Then
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from app.inference.models.bounded import odd, quadratic
 from app.inference.models.definition import Family, admissible_noise
 from app.inference.models.one_predictor import OnePredictor
-from app.inference.models.targets import Scaled, scaled
+from app.inference.models.targets import scaled
 from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
 
 LOG_NOISE_SCALE: Final = "log_noise_scale"
@@ -32,7 +32,6 @@ _MOST_LOG: dict[type, float] = {np.float32: 15.0, np.float64: 300.0}
 class LinearRegression(OnePredictor):
     """Known noise of standard deviation ``noise``, in half ranges of the target."""
 
-    target: Scaled
     noise: float
 
     @property
@@ -41,8 +40,8 @@ class LinearRegression(OnePredictor):
         return self.width + 1
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """``[x, y]`` with the target scaled, shape ``(n, p + 1)``, dtype of ``x``."""
-        return np.column_stack((x, self.target.inside(y))).astype(x.dtype, copy=False)
+        """``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
+        return np.column_stack((x, y)).astype(x.dtype, copy=False)
 
     def features(self, rows: NDArray[Any]) -> NDArray[Any]:
         """All but the target."""
@@ -78,7 +77,7 @@ class LinearRegression(OnePredictor):
         scaled_residuals = self._residuals(self.fold(u, y), draws, None) * (cotangent / sigma**2)
         by_point = scaled_residuals @ draws[:, : self.width]
         by_point[:, -1] -= cotangent @ rho
-        return by_point, -scaled_residuals.sum(axis=1) / self.target.half
+        return by_point, -scaled_residuals.sum(axis=1)
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
@@ -124,17 +123,16 @@ class LinearRegression(OnePredictor):
         return factors.astype(np.float32, copy=False)[:, None, :]
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
-        """Normal targets in the table's units, shape ``(n,)``."""
-        inside = x @ theta[: self.width] + self._noise(theta)[1] * rng.standard_normal(len(x))
-        return self.target.outside(inside)
+        """Normal targets, shape ``(n,)``."""
+        return np.asarray(x @ theta[: self.width] + self._noise(theta)[1] * rng.standard_normal(len(x)))
 
     def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
         """Even over the declared bounds, in random order."""
-        return self.target.outside(rng.permutation(np.linspace(-1, 1, len(x))))
+        return rng.permutation(np.linspace(-1, 1, len(x)))
 
     def target_step(self, y: Array64) -> Array64:
         """Half the range."""
-        return np.full_like(y, self.target.half)
+        return np.ones_like(y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +179,10 @@ class LinearRegressionOfUnknownNoise(LinearRegression):
 
 
 def _bind(spec: ModelSpec, width: int, target: Column | None) -> Model:
-    bounds = scaled(target)
+    half = scaled(target).half
     if spec.noise_scale is None:
-        return LinearRegressionOfUnknownNoise(width, bounds, REFERENCE)
-    return LinearRegression(width, bounds, admissible_noise(spec.noise_scale / bounds.half))
+        return LinearRegressionOfUnknownNoise(width, REFERENCE)
+    return LinearRegression(width, admissible_noise(spec.noise_scale / half))
 
 
 FAMILY = Family(

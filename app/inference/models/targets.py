@@ -1,30 +1,43 @@
 """Targets that are numbers: scaling by their declared bounds."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
 from app.inference.protocol import Array64, Column
+
+LEAST_RELATIVE_WIDTH: Final = 2.0**-32
+"""Of bounds to the larger of them: at least a million doubles lie between bounds that are no closer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
     """``(y - center) / half``: from -1 at the lower to 1 at the upper bound; ``half`` is 1 for a constant."""
 
-    center: float
-    half: float
+    lower: float
+    upper: float
 
-    def inside(self, y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """Scaled targets of the table's."""
-        inside: NDArray[Any] = (y - y.dtype.type(self.center)) / y.dtype.type(self.half)
-        return inside
+    @property
+    def half(self) -> float:
+        """Half of the width of the bounds."""
+        half = self.upper / 2 - self.lower / 2
+        return half if half > 0 else 1.0
 
-    def outside(self, inside: Array64) -> Array64:
-        """The table's targets of scaled ones."""
-        return self.center + self.half * inside
+    @property
+    def center(self) -> float:
+        """The middle of the bounds."""
+        return self.lower + (self.upper / 2 - self.lower / 2)
+
+    def encode(self, y: Array64) -> Array64:
+        """Coordinates of targets in the table's units. Double precision: a target may be far larger than its range."""
+        return (y - self.center) / self.half
+
+    def decode(self, coordinates: Array64) -> Array64:
+        """Targets in the table's units; coordinates from -1 to 1 give targets within the bounds, rounding included."""
+        y = self.center + self.half * coordinates
+        return np.where(np.abs(coordinates) <= 1, np.clip(y, self.lower, self.upper), y)
 
 
 def bounds_of(target: Column | None) -> tuple[float, float]:
@@ -39,7 +52,20 @@ def bounds_of(target: Column | None) -> tuple[float, float]:
 
 
 def scaled(target: Column | None) -> Scaled:
-    """The scaling that ``target`` declares; errors as :func:`bounds_of`."""
+    """The scaling that ``target`` declares.
+
+    Raises:
+        InvalidRequest: at ``/model/target``, for bounds that are missing, or too close together.
+    """
     lower, upper = bounds_of(target)
-    half = upper / 2 - lower / 2
-    return Scaled(lower + half, half if half > 0 else 1.0)
+    if lower < upper and not resolves(lower, upper):
+        raise InvalidRequest.at("/model/target", f"the bounds of this target are too close together: {REMEDY}")
+    return Scaled(lower, upper)
+
+
+REMEDY: Final = "subtract a constant from the column, in the table and in its bounds"
+
+
+def resolves(lower: float, upper: float) -> bool:
+    """Whether double precision tells values between the bounds apart: a million of them at least."""
+    return upper / 2 - lower / 2 >= 0.5 * LEAST_RELATIVE_WIDTH * max(abs(lower), abs(upper))

@@ -69,11 +69,11 @@ def moved_targets(state: State, gradient: Array64 | None) -> tuple[Array64, Adam
     """One Adam step of targets that are numbers, in the model's steps and within the declared bounds; others stay."""
     if gradient is None:
         return state.y, state.target_moments
-    setup, target = state.setup, state.setup.design.target
+    setup, bounds = state.setup, state.setup.design.target_bounds
     step = setup.model.target_step(state.y)
     gradient[settled(setup.plan)] = 0
     moments, move = adam_step(state.target_moments, step * gradient, _rate(state, _POINT_PATH))
     y = state.y - step * move
-    if target is not None:
-        y = np.clip(y, target.lower, target.upper)
+    if bounds is not None:
+        y = np.clip(y, *bounds)
     return y, moments

@@ -35,7 +35,7 @@ class LinearResidual:
 
     def correlation(self, x: Array64, y: Array64) -> Array64:
         """See :class:`app.inference.residuals.Residual`."""
-        errors = self.model.target.inside(y) - x @ self.mean
+        errors = y - x @ self.mean
         across = _solve(self.factor, x)
         lengths, precision = np.vecdot(x, across), self.model.noise**-2
         covariance = precision * (errors * (x @ self.pull) + 0.5 * np.vecdot(across, across @ self.missing))
@@ -43,10 +43,10 @@ class LinearResidual:
 
     def moves(self, u: Array64, y: Array64) -> tuple[Array64, Array64 | None]:
         """See :class:`app.inference.residuals.Residual`."""
-        errors, along = self.model.target.inside(y) - u @ self.mean, u @ self.pull
+        errors, along = y - u @ self.mean, u @ self.pull
         bent = _solve(self.factor, _solve(self.factor, u) @ self.missing)
         by_point = np.outer(errors, self.pull) - np.outer(along, self.mean) + bent
-        return by_point / self.model.noise**2, along / (self.model.noise**2 * self.model.target.half)
+        return by_point / self.model.noise**2, along / self.model.noise**2
 
 
 class LinearResiduals:
@@ -59,7 +59,7 @@ class LinearResiduals:
         self._model, self._precision = model, np.diag(prior.scales**-2.0)
         self._moments = np.zeros((model.row_width, model.row_width))
         for x, y in table.chunks():
-            rows = model.fold(x.astype(np.float64), y.astype(np.float64))
+            rows = model.fold(x.astype(np.float64), y)
             self._moments += rows.T @ rows
 
     def at(self, points: Points) -> LinearResidual:

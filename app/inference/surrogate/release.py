@@ -68,7 +68,8 @@ def released(state: State) -> Pseudocoreset:
         raise ValueError("a surrogate is released after its last question")
     with np.errstate(all="ignore"):
         diagnostics = _diagnostics(state, points)
-    return Pseudocoreset(points.u, points.y, points.weight, setup.design.columns, diagnostics)
+    y = setup.design.decode_targets(points.y)
+    return Pseudocoreset(points.u, y, points.weight, setup.design.columns, diagnostics)
 
 
 def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:

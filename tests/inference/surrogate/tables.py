@@ -177,8 +177,9 @@ def build(case: Case, plan: MechanismPlan, noise: NoiseSource, seed: int = 0) ->
 def losses(case: Case, points: Pseudocoreset) -> tuple[float, float]:
     """KL from the points' posterior, and from the prior, to the full posterior, in nats."""
     problem, exact = case.problem, case.exact()
-    found = posterior(problem, points.u, points.y, points.weight)
-    prior = posterior(problem, points.u, points.y, np.zeros(len(points.weight)))
+    y = problem.design.encode_targets(points.y) if points.y is not None else None
+    found = posterior(problem, points.u, y, points.weight)
+    prior = posterior(problem, points.u, y, np.zeros(len(points.weight)))
     return divergence(found, exact), divergence(prior, exact)
 
 

@@ -193,7 +193,7 @@ def _gained(spec: Any, points: Pseudocoreset) -> float:
     problem = problem_for(spec, DECLARED)
     x, y, present = problem.design.encode(population().gather(np.arange(SLOTS)))
     exact = posterior(problem, x.astype(float), y.astype(float), present.astype(float))
-    targets = np.zeros(20) if points.y is None else points.y
+    targets = np.zeros(20) if points.y is None else problem.design.encode_targets(points.y)
     found = posterior(problem, points.u, targets, points.weight)
     return divergence(found, exact) / divergence(posterior(problem, points.u, targets, np.zeros(20)), exact)
 
