@@ -19,6 +19,13 @@ FILE_CALLS = {"open", "read_text", "read_bytes", "write_text", "write_bytes"}
 OTHER_OPENS = {"ledger", "lifecycle", "store"}
 """What has an ``open`` of its own that opens no file of ours."""
 HARMLESS_RANDOM = {"Generator", "BitGenerator"}
+CORE = "app/inference/"
+SEED = re.compile("seed", re.IGNORECASE)
+SOURCES_OF_RANDOMNESS = {
+    "app/inference/rng.py": re.compile(r"default_rng|secrets|ChaCha(?!20)"),
+    "app/inference/mechanisms.py": re.compile("opendp"),
+}
+"""Words that stand in one file of the core only, comments and strings included: a name that is looked up is a use."""
 SQL_ON_LEDGER = re.compile(r"\b(select|insert|update|delete|drop|alter)\b.*\bledger_", re.IGNORECASE | re.DOTALL)
 LONGEST_FILE, LONGEST_FUNCTION = 400, 60
 
@@ -29,6 +36,8 @@ def breaches(path: str, source: str) -> Iterator[Breach]:
     """Every breach in one file, with its line number; ``path`` is relative to the root."""
     if source.count("\n") > LONGEST_FILE:
         yield 1, f"a file is at most {LONGEST_FILE} lines"
+    if path.startswith(CORE):
+        yield from _randomness(path, source)
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             yield from _call(path, node)
@@ -38,6 +47,23 @@ def breaches(path: str, source: str) -> Iterator[Breach]:
             yield from _function(path, node)
         elif isinstance(node, ast.Constant):
             yield from _constant(path, node)
+        if path.startswith(CORE):
+            yield from _seed(node)
+
+
+def _randomness(path: str, source: str) -> Iterator[Breach]:
+    """Sources of randomness outside the one module that may use each."""
+    for line, text in enumerate(source.splitlines(), start=1):
+        for only, word in SOURCES_OF_RANDOMNESS.items():
+            if path != only and (match := word.search(text)):
+                yield line, f"only {only} speaks of {match[0]}"
+
+
+def _seed(node: ast.AST) -> Iterator[Breach]:
+    """Arguments, attributes, names, functions, classes and imports of a seed."""
+    names = [getattr(node, place, None) for place in ("arg", "id", "attr", "name", "asname")]
+    if any(isinstance(name, str) and SEED.search(name) for name in names):
+        yield getattr(node, "lineno", 1), "nothing in the core knows a seed"
 
 
 def _call(path: str, node: ast.Call) -> Iterator[Breach]:

@@ -1,7 +1,10 @@
 """The boundary check finds what it is there for, and the code as it is has none of it."""
 
+from pathlib import Path
+
 import pytest
 
+from tools import check_boundaries
 from tools.check_boundaries import breaches, main
 
 PLANTED = {
@@ -11,6 +14,17 @@ PLANTED = {
     "SQL on the ledger": ("app/jobs/service.py", "text('UPDATE ledger_entries SET sequence = 1')"),
     "global randomness": ("app/inference/methods/uniform.py", "np.random.default_rng(7)"),
     "a seed": ("app/inference/methods/uniform.py", "def init(seed: int) -> None: ..."),
+    "an argument that holds a seed": ("app/inference/rng.py", "def make(seed_bytes: bytes) -> None: ..."),
+    "a keyword of a seed": ("app/inference/laplace.py", "generator(seed=7)"),
+    "a name of a seed": ("app/inference/laplace.py", "SEED = 7"),
+    "an attribute of a seed": ("app/inference/laplace.py", "state.next_seed"),
+    "a function that makes a seed": ("app/inference/rng.py", "def draw_seed(): ..."),
+    "an import of a seed": ("app/inference/rng.py", "from somewhere import value as seed"),
+    "a default generator in the core": ("app/inference/laplace.py", "from numpy.random import default_rng"),
+    "a default generator by its name": ("app/inference/laplace.py", "getattr(random, 'default_rng')"),
+    "the secrets module in the core": ("app/inference/mechanisms.py", "import secrets"),
+    "a stream cipher in the core": ("app/inference/sampling.py", "from randomgen import ChaCha"),
+    "a noise library outside the mechanisms": ("app/inference/oracle.py", "import opendp.prelude"),
     "a file that nobody reads in one sitting": ("app/jobs/service.py", "x = 1\n" * 401),
     "a function that does too much": ("app/jobs/service.py", "def f():\n" + "    x = 1\n" * 60),
 }
@@ -20,7 +34,7 @@ PLANTED = {
 def test_a_planted_breach_is_found(what: str) -> None:
     """W2, W7: an unchecked rule decays."""
     path, source = PLANTED[what]
-    assert [line for line, _ in breaches(path, source)] == [1]
+    assert {line for line, _ in breaches(path, source)} == {1}
 
 
 @pytest.mark.parametrize(
@@ -31,11 +45,32 @@ def test_a_planted_breach_is_found(what: str) -> None:
         ("workers/enclave/sources.py", "open('table.csv')"),
         ("app/ledger/rows.py", "text('INSERT INTO ledger_entries VALUES (1)')"),
         ("app/inference/rng.py", "np.random.Generator(np.random.PCG64(1))"),
+        ("app/inference/rng.py", "import secrets\nfrom randomgen import ChaCha"),
+        ("app/inference/mechanisms.py", "import opendp.prelude"),
+        ("app/inference/sampling.py", "text = 'a ChaCha20 stream'"),
+        ("app/vault/signing.py", "SEED = load_seed()"),
         ("app/jobs/service.py", "self._ledger.open(tx, job_id)"),
     ],
 )
 def test_what_belongs_where_it_stands_is_no_breach(path: str, source: str) -> None:
     assert list(breaches(path, source)) == []
+
+
+def test_breach_in_a_file_of_the_tree_fails_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """W7: whatever folder of the core it stands in."""
+    file = tmp_path / "app" / "inference" / "methods" / "new.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("\nSEED = 7\n")
+    monkeypatch.setattr(check_boundaries, "ROOT", tmp_path)
+    assert main() == 1
+    assert capsys.readouterr().out == "app/inference/methods/new.py:2: nothing in the core knows a seed\n"
+
+
+def test_files_with_rights_of_their_own_exist() -> None:
+    named = {*check_boundaries.COMMITS, *check_boundaries.RANDOMNESS, *check_boundaries.SOURCES_OF_RANDOMNESS}
+    assert all((check_boundaries.ROOT / path).is_file() for path in named)
 
 
 def test_the_code_has_no_breach(capsys: pytest.CaptureFixture[str]) -> None:
