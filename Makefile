@@ -5,9 +5,13 @@ INSTALLED := .venv/.installed
 # One thread a process: the numerical libraries would otherwise fight over the cores.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+# Processes that tests start would otherwise compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+WORKERS ?= auto
+WAITING_WORKERS ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint test test-services contract demo adult bench reads-bench quality papers private-table unseen breadth trust scaling out-of-core faults recovery race upload-bench lock format clean ledger-bench
+.PHONY: help install lint check test test-services on-services coverage contract demo adult bench reads-bench quality quality-checks papers private-table unseen breadth trust scaling out-of-core faults recovery race upload-bench lock format clean ledger-bench
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -32,11 +36,29 @@ format: $(INSTALLED) ## Rewrite the code in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: $(INSTALLED) ## Every test that needs no server, on SQLite and local files
-	$(BIN)/pytest -n 2 --dist loadfile -m "not services"
+# Tests that compute share the cores; tests of processes mostly wait, and share whole files: an installation each.
+COMPUTING := $(BIN)/pytest -n $(WORKERS) --dist worksteal
+WAITING := $(BIN)/pytest -n $(WAITING_WORKERS) --dist loadfile $(shell grep -rlF mark.process tests --include='test_*.py')
 
-test-services: $(INSTALLED) ## Every test on PostgreSQL, Redis and an S3 server, which it starts itself
-	$(BIN)/python -m tests.services $(BIN)/pytest -n 2 --dist loadfile
+check: lint ## Lint, and the fast tests: no database, no process, nothing slow
+	$(COMPUTING) -m "not (backend or sqlite or services or process or slow or quality)"
+
+test: $(INSTALLED) ## Every test that needs no server, on SQLite and local files
+	$(COMPUTING) -m "not (services or process or quality)"
+	$(WAITING) -m "process and not services"
+
+test-services: $(INSTALLED) ## Tests that depend on servers, on PostgreSQL, Redis and an S3 server, which it starts itself
+	$(BIN)/python -m tests.services $(MAKE) --no-print-directory on-services
+
+on-services: # by the target above
+	$(COMPUTING) -m "(backend or services) and not (process or quality)"
+	$(WAITING) -m "(backend or services) and process"
+
+coverage: $(INSTALLED) ## Branches that tests take of the packages that privacy rests on: 95 % of each at least
+	$(BIN)/coverage erase
+	$(COMPUTING) --cov -m "not (services or process or quality)" $(COVERING)
+	$(BIN)/coverage json -q -o coverage.json
+	$(BIN)/python tools/check_coverage.py coverage.json
 
 contract: $(INSTALLED) ## Every operation of the OpenAPI document against the application, with EXAMPLES=200 calls for each role
 	EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/pytest tests/contract -q
@@ -55,6 +77,9 @@ bench: $(INSTALLED) ## Speed and memory of questions, runs and prices, and what 
 
 reads-bench: $(INSTALLED) ## Reads of public releases at fixed rates, server and generator on two cores
 	$(BIN)/python -m benchmarks.reads --csv docs/benchmarks/reads.csv
+
+quality-checks: $(INSTALLED) ## What parts of the surrogate are for, measured on the tables that they are for
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m quality
 
 quality: $(INSTALLED) ## How far the pseudocoreset's posterior is from the full one
 	$(BIN)/python -m benchmarks.quality

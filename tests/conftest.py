@@ -1,7 +1,12 @@
-"""Fixtures that every test shares: a database made by the real migrations, keys, and the application in process."""
+"""Fixtures that every test shares: a database made by the real migrations, keys, and the application in process.
+
+Tests that give another answer on other servers are marked ``backend``: those whose fixtures rest on the fixture of that
+name. No other test may open a database or ask where servers are.
+"""
 
 import shutil
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import httpx
@@ -18,6 +23,41 @@ from tests.factories.queue import RecordingQueue
 from tests.factories.services import make_services
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, make_house
+
+OPENED: list[str] = []
+"""SQLite databases that the test opened which runs."""
+sys.addaudithook(lambda event, arguments: OPENED.append(str(arguments[0])) if event == "sqlite3.connect" else None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "backend" in getattr(item, "fixturenames", ()):
+            item.add_marker("backend")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    OPENED.clear()
+    with stack.reserved(item.nodeid, depends=_has_any(item, "backend", "services")):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    answer = yield
+    if not _has_any(item, "backend", "services", "sqlite"):
+        assert not OPENED, f"{item.nodeid} opens {OPENED[0]}: let it use the fixture `database`, or mark it `sqlite`"
+    return answer
+
+
+def _has_any(item: pytest.Item, *markers: str) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in markers)
+
+
+@pytest.fixture(scope="session")
+def backend() -> None:
+    """Rest on this to depend on the servers that the run uses: see :mod:`tests.factories.stack`."""
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +79,7 @@ def sqlite_file(migrated_file: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+def database_url(request: pytest.FixtureRequest, backend: None) -> Iterator[str]:
     """A migrated database of the test's own: on SQLite or, under ``make test-services``, on PostgreSQL.
 
     A test of SQLite's own ways is marked ``sqlite`` and always runs there.
@@ -52,7 +92,23 @@ def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def storage_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def empty_database_url(backend: None, tmp_path: Path) -> Iterator[str]:
+    """A database without a table."""
+    if stack.on_services():
+        with stack.fresh_database() as url:
+            yield url
+    else:
+        yield f"sqlite:///{tmp_path / 'empty.sqlite3'}"
+
+
+@pytest.fixture
+def broker_settings(backend: None) -> dict[str, str]:
+    """Settings of an installation's broker: a part of the Redis server, or none for the queue in files."""
+    return {"BROKER_URL": stack.fresh_broker()} if stack.on_services() else {}
+
+
+@pytest.fixture
+def storage_url(request: pytest.FixtureRequest, backend: None, tmp_path: Path) -> str:
     """Where contents lie: a folder or, under ``make test-services``, a part of an S3 bucket.
 
     A test of files' own ways is marked ``files`` and always uses a folder.

@@ -15,6 +15,8 @@ from app.cli.commands import cli
 from app.config import Settings
 from tests.cli.daemons import PATIENCE_SECONDS, Daemon, alive, descendants, eventually
 
+pytestmark = pytest.mark.process
+
 REQUESTS = 24
 COUNTED = re.compile(
     r'^corevault_http_requests_total\{method="GET",route="/v1/methods",status="401"\} (\S+)$', re.MULTILINE

@@ -18,6 +18,8 @@ from app.db import Database, make_engine
 from app.db.migrations import at_head
 from app.vault.keys import load_api_keys, load_worker_keys
 
+pytestmark = pytest.mark.sqlite
+
 RUNNER = CliRunner()
 
 

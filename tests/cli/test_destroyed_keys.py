@@ -19,6 +19,7 @@ from tests.factories.uploads import TABLE
 from tests.factories.worker import House
 from workers.enclave import OpeningKey, layout, open_table
 
+pytestmark = pytest.mark.process
 DAY_SECONDS = 24 * 3600
 
 

@@ -79,6 +79,8 @@ def _live(client: httpx.Client, process: subprocess.Popen[str]) -> None:
     raise AssertionError("it never answered")
 
 
+@pytest.mark.process
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("host", "called"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
 def test_with_a_certificate_it_speaks_tls_and_nothing_else(tmp_path: Path, host: str, called: str) -> None:
     (tmp_path / "tls").mkdir()
@@ -98,6 +100,8 @@ def test_with_a_certificate_it_speaks_tls_and_nothing_else(tmp_path: Path, host:
             httpx.get(f"https://{called}:{port}/health/live", verify=ssl.create_default_context())
 
 
+@pytest.mark.process
+@pytest.mark.sqlite
 @pytest.mark.parametrize("fault", ["missing", "no certificate", "another's key"])
 def test_a_certificate_that_cannot_be_used_is_one_clear_line(tmp_path: Path, fault: str) -> None:
     certificate, key = Authority(tmp_path).vouch_for("127.0.0.1")

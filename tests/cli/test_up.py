@@ -11,6 +11,8 @@ import pytest
 
 from tests.cli.daemons import PATIENCE_SECONDS, Daemon, alive, descendants, eventually
 
+pytestmark = pytest.mark.process
+
 
 class Running(Daemon):
     """One ``corevaultd up``."""

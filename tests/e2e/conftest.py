@@ -10,7 +10,7 @@ from tests.e2e.house import House, services
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def house(backend: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder: Path = tmp_path_factory.mktemp("house")
     with services() as settings:
         running = House(folder, **settings)

@@ -13,6 +13,8 @@ import pytest
 
 from tests.e2e.house import House, declaration, ended, job_body, ready_dataset, table, until
 
+pytestmark = pytest.mark.process
+
 CSV = {"Content-Type": "text/csv"}
 
 

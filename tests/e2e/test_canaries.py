@@ -17,6 +17,8 @@ from tests.e2e.house import COLUMNS, House, declaration, ended, job_body, ready_
 from tests.factories import stack
 from tests.factories.processes import kill
 
+pytestmark = pytest.mark.process
+
 LONG = {"iterations": 800, "sampling_rate": 1.0, "posterior_draws": 150}
 CSV = {"Content-Type": "text/csv"}
 Found = list[tuple[str, bytes]]
@@ -49,7 +51,7 @@ class Listener(httpx.Client):
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def session(backend: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """A house of its own, so that all that is searched comes of this session."""
     folder = tmp_path_factory.mktemp("canaries")
     with services() as settings, canaries.collector() as (collector, spans):

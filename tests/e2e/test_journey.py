@@ -12,6 +12,8 @@ from nacl.signing import VerifyKey
 
 from tests.e2e.house import COLUMNS, House, ended, job_body, ready_dataset
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def dataset(owner: httpx.Client) -> str:

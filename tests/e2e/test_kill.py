@@ -9,6 +9,8 @@ import pytest
 from tests.e2e.house import House, ended, job_body, ready_dataset, table, until
 from tests.factories.processes import kill
 
+pytestmark = pytest.mark.process
+
 RECOVERY_SECONDS = 30
 LONG = {"iterations": 1500, "sampling_rate": 1.0, "posterior_draws": 150}
 WHOM = ["every worker process", pytest.param("one child", marks=pytest.mark.services)]  # else tests/faults kills one

@@ -10,6 +10,8 @@ import pytest
 
 from tests.e2e.house import COLUMNS, House, ended, job_body, ready_dataset, until
 
+pytestmark = pytest.mark.process
+
 PEOPLE = 600
 PERSON: dict[str, Any] = {"name": "person", "type": "integer", "lower": 0, "upper": 10**9}
 UNIT = {"kind": "column", "column": "person", "max_rows": 4}

@@ -8,6 +8,8 @@ import pytest
 
 from tests.e2e.house import House, ended, job_body, ready_dataset, table
 
+pytestmark = pytest.mark.process
+
 CLIENTS, RACES = 24, 10
 
 

@@ -3,7 +3,11 @@
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.house import House, until
+
+pytestmark = pytest.mark.process
 
 
 def test_up_ends_on_ctrl_c_and_goes_on_with_its_key_and_its_data(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ from corevault import (
 
 from tests.e2e.house import House, table
 
+pytestmark = pytest.mark.process
+
 EPSILON, SIZE = 1.5, 20
 CONTENT = table(1999)
 SCHEMA = Schema(integer("age", 0, 100), real("dose", -5, 5), categorical("group", ["a", "b", "c"]), binary("sick"))

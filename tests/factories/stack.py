@@ -1,4 +1,8 @@
-"""Where a test's database, broker and contents lie: in files, or on the servers that :mod:`tests.services` started."""
+"""Where a test's database, broker and contents lie: in files, or on the servers that :mod:`tests.services` started.
+
+A test that depends on this uses the fixture ``backend``, directly or through other fixtures, or is marked ``services``:
+``make test-services`` runs no other tests. Whatever asks here without is refused, see :func:`reserved`.
+"""
 
 import os
 import secrets
@@ -17,15 +21,29 @@ from app.db.migrations import upgrade
 DATABASE = "TEST_DATABASE_URL"
 BROKER = "TEST_BROKER_URL"
 STORAGE = "TEST_STORAGE_URL"
+_refused: str | None = None
+
+
+@contextmanager
+def reserved(test: str, *, depends: bool) -> Iterator[None]:
+    """For the time of a test: refuse its calls unless it depends on the backend."""
+    global _refused  # noqa: PLW0603 - one test runs at a time
+    _refused = None if depends else test
+    try:
+        yield
+    finally:
+        _refused = None
 
 
 def on_services() -> bool:
     """Whether this run is to use real servers."""
+    _admit()
     return DATABASE in os.environ
 
 
 def server(name: str) -> str:
     """The address of a server, for a test that makes no sense without it."""
+    _admit()
     assert name in os.environ, f"{name} is not set: run this test by `make test-services`"
     return os.environ[name]
 
@@ -66,6 +84,10 @@ def fresh_storage(folder: Path) -> str:
         return (folder / "storage").as_uri()
     parts = urlsplit(server(STORAGE))
     return urlunsplit(parts._replace(path=f"/{secrets.token_hex(8)}"))
+
+
+def _admit() -> None:
+    assert _refused is None, f"{_refused} depends on the servers that it runs on: let it use the fixture `backend`"
 
 
 def _maintain(statement: str) -> None:

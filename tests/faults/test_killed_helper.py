@@ -26,6 +26,8 @@ from tests.factories.worker import House, job_body
 from tests.faults.test_killed_worker import children, start_worker, table, until
 from workers.enclave.exchange import _parsed, _part_name, _read, _task_name
 
+pytestmark = pytest.mark.process
+
 SLOTS = 400_000
 STEPS = 40
 LARGE = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": STEPS}

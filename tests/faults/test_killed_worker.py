@@ -22,6 +22,8 @@ from tests.factories.datasets import CSV, declared
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, job_body
 
+pytestmark = pytest.mark.process
+
 PATIENCE_SECONDS = 60.0
 LONG = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": 1500}
 Found = TypeVar("Found")

@@ -18,7 +18,7 @@ from tests.factories.worker import job_body
 from tests.faults import invariants
 from tests.faults.real import Kept, Real, until
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300), pytest.mark.process]
 kombu: Any = import_module("kombu")  # untyped
 AMQP = os.environ.get("TEST_AMQP_URL", "amqp://guest:guest@127.0.0.1:5672//")
 CANARY = "canary-7461"

@@ -31,6 +31,7 @@ from tests.faults.plugs import ProcessLost
 from tests.jobs.test_lifecycle_machine import migrated
 from workers.sweeper import LEASE
 
+pytestmark = pytest.mark.sqlite
 STEPS = 2
 EPSILON, DELTA, CAP = 2.0, 1e-6, 1.0
 NOISES = [4.0, 7.0, 12.0, 40.0]

@@ -8,10 +8,11 @@ import pytest
 
 from app.crashpoints import POINTS
 from app.jobs.lifecycle import MAX_ATTEMPTS
-from tests.factories import stack
 from tests.factories.worker import job_body
 from tests.faults import invariants
 from tests.faults.real import Real
+
+pytestmark = pytest.mark.process
 
 RUNS, SIDE_BY_SIDE = 30, 6
 API_POINTS, RUN_POINTS = POINTS[:3], POINTS[3:]
@@ -19,9 +20,8 @@ CHEAP = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": 30}
 
 
 @pytest.fixture
-def real(database_url: str, tmp_path: Path) -> Iterator[Real]:
-    services = {"BROKER_URL": stack.fresh_broker()} if stack.on_services() else {}
-    with Real(tmp_path, database_url, services) as installation:
+def real(database_url: str, broker_settings: dict[str, str], tmp_path: Path) -> Iterator[Real]:
+    with Real(tmp_path, database_url, broker_settings) as installation:
         yield installation
 
 

@@ -16,7 +16,6 @@ from app.ledger import Budget
 from app.vault.errors import VaultError
 from app.vault.keys import load_worker_keys
 from app.vault.stores import open_store
-from tests.factories import stack
 from tests.factories.datasets import entries
 from tests.factories.servers import postgres_program
 from tests.factories.worker import job_body
@@ -24,7 +23,7 @@ from tests.faults.real import Real
 from tests.faults.test_killed_worker import table
 from workers.enclave import OpeningKey, layout, open_table
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300), pytest.mark.process]
 COSTLY = {"noise_multiplier": 60.0, "sampling_rate": 1.0, "iterations": 30}
 
 
@@ -79,12 +78,12 @@ class Restored:
 
 
 @pytest.fixture
-def restored(database_url: str, tmp_path: Path) -> Iterator[Restored]:
+def restored(database_url: str, broker_settings: dict[str, str], tmp_path: Path) -> Iterator[Restored]:
     """Its processes are stopped."""
     backup = Backup(database_url, tmp_path / "backup")
     backup.folder.mkdir()
     (tmp_path / "installation").mkdir()
-    with Real(tmp_path / "installation", database_url, {"BROKER_URL": stack.fresh_broker()}) as real:
+    with Real(tmp_path / "installation", database_url, broker_settings) as real:
         kept, deleted = real.ready_dataset(), real.ready_dataset(table(201))
         for dataset_id in (kept, deleted):
             assert real.wait(real.submit(_job(dataset_id), f"first-{dataset_id}")).status == "succeeded"

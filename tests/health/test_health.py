@@ -38,6 +38,7 @@ def _unready(answer: httpx.Response) -> None:
     assert int(answer.headers["Retry-After"]) > 0
 
 
+@pytest.mark.sqlite
 def test_a_database_without_migrations_is_not_ready(tmp_path: Path, queue: RecordingQueue) -> None:
     database = Database(make_engine(f"sqlite:///{tmp_path / 'empty.sqlite3'}"))
     application = create_app(make_services(database, queue, (tmp_path / "storage").as_uri()))
@@ -46,6 +47,7 @@ def test_a_database_without_migrations_is_not_ready(tmp_path: Path, queue: Recor
     database.dispose()
 
 
+@pytest.mark.sqlite
 def test_a_database_that_is_away_is_not_ready(tmp_path: Path, queue: RecordingQueue) -> None:
     database = Database(make_engine(f"sqlite:///{tmp_path / 'no' / 'folder.sqlite3'}"))
     application = create_app(make_services(database, queue, (tmp_path / "storage").as_uri()))

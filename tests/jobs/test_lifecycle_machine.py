@@ -29,6 +29,7 @@ from app.jobs.models import Job
 from tests.factories import rows
 from tests.factories.worker import make_house
 
+pytestmark = pytest.mark.sqlite
 ENDED = {"succeeded", "failed", "cancelled"}
 
 

@@ -29,7 +29,7 @@ def bench(database: Database, ledger: Ledger) -> Bench:
 
 
 @pytest.fixture
-def mark_url(tmp_path: Path) -> str:
+def mark_url(backend: None, tmp_path: Path) -> str:
     """A folder, or a prefix on the S3 server."""
     storage = stack.fresh_storage(tmp_path / "elsewhere")
     return storage.replace("&scratch", "?scratch").split("?scratch")[0] if storage.startswith("s3") else storage

@@ -31,6 +31,7 @@ def crash(url: str, step: str) -> None:
         os._exit(9)
 
 
+@pytest.mark.sqlite
 def test_one_of_many_clients_wins(tmp_path: Path) -> None:
     """W9: under any concurrency; ``make race`` runs it a thousand times."""
     prepare(tmp_path / "template.sqlite3")
@@ -40,6 +41,7 @@ def test_one_of_many_clients_wins(tmp_path: Path) -> None:
         race(path, costing(0.3))
 
 
+@pytest.mark.sqlite
 def test_a_race_notices_two_winners(tmp_path: Path) -> None:
     prepare(tmp_path / "race.sqlite3")
     with pytest.raises(Lost, match=f"of {CLIENTS} won"):

@@ -17,6 +17,8 @@ from app.ledger.chain import GENESIS, Head
 from app.vault.signing import Signer
 from tests.ledger.support import SEED, Bench, costing
 
+pytestmark = pytest.mark.sqlite
+
 TABLES = Base.metadata.tables
 COLUMNS = [
     (name, column.name)

@@ -1,7 +1,5 @@
 """Revision 0004: the database refuses what the ledger's rules forbid, and takes along what was there before."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from app.db import Database, make_engine
 from app.db.migrations import downgrade, upgrade
 from app.ledger import Budget, Ledger
 from app.vault.signing import Signer
-from tests.factories import stack
 from tests.ledger.support import SEED, Bench, costing
 
 BREACHES: dict[str, list[dict[str, Any]]] = {
@@ -20,16 +17,6 @@ BREACHES: dict[str, list[dict[str, Any]]] = {
     "ledger_datasets": [{"refused": -1}],
     "ledger_reservations": [{"state": "refunded"}, {"sequence": 0}],
 }
-
-
-@pytest.fixture
-def empty_url(tmp_path: Path) -> Iterator[str]:
-    """A database without a table."""
-    if stack.on_services():
-        with stack.fresh_database() as url:
-            yield url
-    else:
-        yield f"sqlite:///{tmp_path / 'empty.sqlite3'}"
 
 
 def spend(url: str) -> Bench:
@@ -66,9 +53,9 @@ def test_an_entry_that_cannot_be_is_refused(database_url: str, change: str) -> N
     bench.database.dispose()
 
 
-def test_an_upgrade_keeps_every_account(empty_url: str) -> None:
+def test_an_upgrade_keeps_every_account(empty_database_url: str) -> None:
     """W11: what was there before the constraints is verified after them, goes on, and is append-only as before."""
-    bench, before = spent_at(empty_url, "0003")
+    bench, before = spent_at(empty_database_url, "0003")
     upgrade(bench.database.engine)
     assert bench.budget() == before
     assert bench.verify() == ()

@@ -1,8 +1,6 @@
 """Revision 0008: accounts are taken along as they are, those that somebody has edited included."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,26 +11,15 @@ from app.db.migrations import downgrade, upgrade
 from app.errors import StateConflict
 from app.ledger import Ledger
 from app.vault.signing import Signer
-from tests.factories import stack
 from tests.ledger.support import SEED, Bench, costing
 
 ACCOUNTS = sa.table("ledger_accounts", sa.column("population"), sa.column("balance", sa.JSON()))
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def bench(empty_database_url: str) -> Iterator[Bench]:
     """A settled and a reserved job on one account, another account beside it, as revision 0007 has them."""
-    if stack.on_services():
-        with stack.fresh_database() as url, at_0007(url) as bench:
-            yield bench
-    else:
-        with at_0007(f"sqlite:///{tmp_path / 'old.sqlite3'}") as bench:
-            yield bench
-
-
-@contextmanager
-def at_0007(url: str) -> Iterator[Bench]:
-    engine = make_engine(url)
+    engine = make_engine(empty_database_url)
     upgrade(engine)
     bench = Bench(Database(engine), Ledger(Signer(SEED), max_epsilon=20.0))
     bench.open_account("ds_a")

@@ -23,6 +23,7 @@ def test_the_migrated_database_is_what_the_models_declare(database: Database) ->
         assert compare_metadata(context, Base.metadata) == []
 
 
+@pytest.mark.sqlite
 def test_at_head_is_false_before_and_true_after_an_upgrade(tmp_path: Path) -> None:
     engine = make_engine(f"sqlite:///{tmp_path / 'fresh.sqlite3'}")
     assert not at_head(engine)
@@ -60,6 +61,7 @@ def test_rows_of_the_chains_can_be_neither_changed_nor_removed(database: Databas
         assert session.execute(sa.text(f"SELECT sequence FROM {table}")).scalars().all() == [1]
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("table", ["ledger_entries", "ledger_checkpoints"])
 def test_rows_of_the_chains_cannot_be_replaced(sqlite_file: Path, table: str) -> None:
     """W11: SQLite's REPLACE removes rows without asking the triggers on DELETE."""

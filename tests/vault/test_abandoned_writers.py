@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable
 from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from app.vault.envelope import CHUNK_BYTES
 from app.vault.store import ObjectStore
 from app.vault.stores import open_store
 from app.vault.writer import UploadWriter
-from tests.factories import stack
 from tests.factories.datasets import entries
 from tests.factories.line import SETTLE_SECONDS
 from tests.vault.test_upload_writer import UNLIMITED, reader
@@ -23,8 +21,8 @@ TABLE = secrets.token_bytes(CHUNK_BYTES + 7)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ObjectStore:
-    return open_store(stack.fresh_storage(tmp_path))
+def store(storage_url: str) -> ObjectStore:
+    return open_store(storage_url)
 
 
 @pytest.mark.parametrize("act", [UploadWriter.finish, lambda writer: writer.write(b"x")])

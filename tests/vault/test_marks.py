@@ -7,13 +7,12 @@ import pytest
 from app.errors import DependencyUnavailable
 from app.vault.errors import ObjectMissing, VaultError
 from app.vault.marks import LocalMarks, MarkName, Marks, newest, newest_each, open_marks
-from tests.factories import stack
 
 
 @pytest.fixture
-def marks(tmp_path: Path) -> Marks:
+def marks(storage_url: str) -> Marks:
     """In a folder or, under ``make test-services``, in a bucket."""
-    return open_marks(stack.fresh_storage(tmp_path))
+    return open_marks(storage_url)
 
 
 def name(account: str, sequence: int) -> MarkName:

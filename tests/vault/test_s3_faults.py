@@ -30,6 +30,12 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-somebody")
 
 
+@pytest.fixture
+def single_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library waits between attempts."""
+    monkeypatch.setattr(s3_keys, "ATTEMPTS", 1)
+
+
 def store_at(port: int) -> ObjectStore:
     return open_store(f"s3://bucket/prefix?endpoint=http://127.0.0.1:{port}&region=us-east-1")
 
@@ -74,13 +80,24 @@ def refusing(status: int, code: str) -> Iterator[int]:
             thread.join()
 
 
+@pytest.mark.usefixtures("single_attempts")
 @pytest.mark.parametrize("call", CALLS)
 def test_a_server_that_is_away(call: str) -> None:
+    _check_away(call)
+
+
+def test_repeated_attempts_end_with_the_same_error() -> None:
+    """With as many attempts as the service makes."""
+    _check_away("publish")
+
+
+def _check_away(call: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nobody listens there
         check(store_at(taken.getsockname()[1]), call)
 
 
+@pytest.mark.usefixtures("single_attempts")
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(("status", "code"), [(403, "AccessDenied"), (507, "InsufficientStorage"), (400, "Nonsense")])
 def test_a_server_that_refuses(call: str, status: int, code: str) -> None:
@@ -88,10 +105,10 @@ def test_a_server_that_refuses(call: str, status: int, code: str) -> None:
         check(store_at(port), call)
 
 
+@pytest.mark.usefixtures("single_attempts")
 def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test's own time limit is the assertion: nobody waits for ever."""
     monkeypatch.setattr(s3_keys, "REQUEST_SECONDS", 0.5)
-    monkeypatch.setattr(s3_keys, "ATTEMPTS", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         check(store_at(silent.getsockname()[1]), "publish")
 

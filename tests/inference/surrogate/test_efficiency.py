@@ -8,10 +8,7 @@ import scipy
 from scipy.special import expit
 
 from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import Array64, MechanismPlan
-from app.inference.rng import sampling_generator
-from app.inference.runner import run
+from app.inference.protocol import Array64
 from app.inference.surrogate.contribution_bounds import score_bound
 from app.inference.surrogate.efficiency import efficiency, steepness
 from app.inference.surrogate.matrices import Metric, metric
@@ -19,12 +16,7 @@ from app.inference.surrogate.matrix_metric import widened
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
 from app.inference.surrogate.winsorised import Winsorised
-from benchmarks.cases import Case as BenchmarkCase
-from benchmarks.cases import logistic
-from benchmarks.measures import divergence, posterior
-from benchmarks.runs import Job, plan_of
-from benchmarks.unseen import unseen
-from tests.inference.surrogate.tables import Case, Drawn, ended, tail_sums
+from tests.inference.surrogate.tables import Case, ended, tail_sums
 
 CASE = Case(features=5, rows=20_000, slots=20_000)
 LAST = 12
@@ -166,40 +158,3 @@ def _most_grown(sigma: float, turn: int) -> float:
     state, _ = _with_rare_level(sigma)
     back = efficiency(np.random.default_rng(1), state, turn, metric(state.information)).back
     return float(np.max(np.linalg.eigvals(back).real))
-
-
-def _nats(case: BenchmarkCase, plan: MechanismPlan, runs: int) -> Array64:
-    """Of so many runs under noise of their own."""
-    assert case.exact is not None
-    found = list[float]()
-    for seed in range(runs):
-        oracle = ClippedGaussianOracle(
-            case.problem.model, plan, case.facts, case.source, noise=Drawn(seed), sampling=sampling_generator()
-        )
-        points = run(plan, case.facts, oracle, np.random.default_rng(seed), lambda _: None)
-        found.append(divergence(posterior(case, points), case.exact))
-    return np.array(found)
-
-
-def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of the nats at least where bounds are far wider than the data and squares are those around zero.
-
-    Of scores that are bounded as one: a part that is bounded by itself rests on less.
-    """
-    case = logistic("wide", unseen("bounds far wider than data", seed=5), bound=1.0)
-    monkeypatch.setattr("app.inference.surrogate.schedule.MEANS_SHARE", 0.0)
-    monkeypatch.setattr("app.inference.surrogate.slope.STEEP", np.inf)
-    plan = plan_of(Job(case, "dp-psvi-surrogate", 50, 0, epsilon=0.1))
-    assert "mean_sum" not in {query.kind for query in plan.queries}
-    scaled = _nats(case, plan, 5)
-    monkeypatch.setattr("app.inference.surrogate.efficiency.steepness", lambda state, turn: 1.0)
-    assert np.exp(np.log(scaled / _nats(case, plan, 5)).mean()) < 0.67
-
-
-def test_what_rare_levels_say_is_worth_knowing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nearly certain labels of one row in a hundred, of 300,000 rows. Measured: a twentieth to a half of the nats."""
-    case = logistic("many rows", unseen("many rows"), bound=1.0)
-    plan = plan_of(Job(case, "dp-psvi-surrogate", 50, 0, epsilon=1.0))
-    known = _nats(case, plan, 3)
-    monkeypatch.setattr(Winsorised, "tails", lambda self, rng: None)
-    assert np.exp(np.log(known / _nats(case, plan, 3)).mean()) < 0.5

@@ -8,7 +8,6 @@ import pytest
 from numpy.typing import NDArray
 
 from app.inference.protocol import Array64
-from app.inference.surrogate import rounds
 from app.inference.surrogate.answer import Answer
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.memory import begun
@@ -16,11 +15,6 @@ from app.inference.surrogate.moments import Indicators, Moments
 from app.inference.surrogate.one_hot import Runs, believed, seen_as_one_hot, together
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
-from benchmarks.cases import logistic
-from benchmarks.designs import bnd15
-from benchmarks.measures import divergence, posterior
-from benchmarks.runs import Job, carried_out, plan_of
-from benchmarks.sources import RoundedNoise
 from tests.inference.surrogate import tables
 
 RNG = np.random.default_rng(8)
@@ -200,21 +194,3 @@ def test_hostile_answers_are_borne(where: str, wrong: float) -> None:
     with np.errstate(all="ignore"):
         found = seen_as_one_hot(RNG, replace(state, moments=replace(state.moments, answer=said)), answer)
     assert np.all(np.isfinite(found.information))
-
-
-def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven levels that nobody declared among heavy tails and rare flags: nats of whole runs, same rows and noise."""
-    case = logistic("levels", bnd15(), bound=1.0)
-    job = Job(case, "dp-psvi-surrogate", 100, 0, epsilon=1.0)
-    plan = plan_of(job)
-
-    def nats(seed: int) -> float:
-        noise = RoundedNoise(np.random.default_rng((seed, 2)))
-        release, _ = carried_out(replace(job, seed=seed), plan, lambda _: None, noise)
-        assert case.exact is not None
-        return divergence(posterior(case, release), case.exact)
-
-    seen = np.log([nats(seed) for seed in range(7000, 7004)])
-    monkeypatch.setattr(rounds, "seen_as_one_hot", lambda rng, state, answer: state)
-    unseen = np.log([nats(seed) for seed in range(7000, 7004)])
-    assert np.mean(seen) < np.mean(unseen) + np.log(0.8)

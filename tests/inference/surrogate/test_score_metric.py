@@ -6,10 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import MechanismPlan
-from app.inference.rng import sampling_generator
-from app.inference.runner import run
 from app.inference.surrogate import rounds, score_metric
 from app.inference.surrogate.directions import Kept
 from app.inference.surrogate.disputed import Places
@@ -19,12 +15,7 @@ from app.inference.surrogate.population import Population
 from app.inference.surrogate.score_metric import _cheapest, roomy_for_scores
 from app.inference.surrogate.state import State
 from app.inference.surrogate.tails import Tails
-from benchmarks.cases import Case as BenchmarkCase
-from benchmarks.cases import logistic
-from benchmarks.designs import Rows
-from benchmarks.measures import divergence, posterior
-from benchmarks.runs import Job, plan_of
-from tests.inference.surrogate.tables import Case, Drawn, after, ended
+from tests.inference.surrogate.tables import Case, after, ended
 
 SHARE, COUNT, BOUND = 0.05, 50_000.0, 0.01
 DISTANCE = np.sqrt(1 / SHARE - 1)
@@ -168,56 +159,10 @@ def test_noise_is_known_to_be_larger_along_what_is_wider_where_no_column_has_a_t
     np.testing.assert_allclose(ratios / ratios[0], [1, 1, 1, 1, 16], rtol=1e-6)
 
 
-def _nats(case: BenchmarkCase, plan: MechanismPlan) -> float:
-    """The median of three runs."""
-    assert case.exact is not None
-    found = list[float]()
-    for seed in range(3):
-        oracle = ClippedGaussianOracle(
-            case.problem.model, plan, case.facts, case.source, noise=Drawn(seed), sampling=sampling_generator()
-        )
-        points = run(plan, case.facts, oracle, np.random.default_rng(seed), lambda _: None)
-        found.append(divergence(posterior(case, points), case.exact))
-    return float(np.median(found))
-
-
 def _none(state: State) -> Places:
     """No column is disputed."""
     width = len(state.theta)
     return Places(np.zeros((0, width)), np.zeros(0), np.ones((0, 1)))
-
-
-def _as_believed(state: State, within: Metric, bound: float) -> Metric:
-    """No score has more room."""
-    return within
-
-
-def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of nine levels in bounds five times as wide, whose labels are all zero, and which looks like amounts."""
-    rng, n = np.random.default_rng(8), 100_000
-    level = rng.choice(10, n, p=[0.19, 0.095, 0.17, 0.15, 0.11, 0.08, 0.07, 0.06, 0.045, 0.03])
-    x = np.column_stack([0.2 * np.eye(10)[level][:, 1:], rng.uniform(-0.2, 0.2, (n, 2))])
-    y = (rng.random(n) < expit(5 * x[:, -1])) * (level != 1)
-    case = logistic("a level", Rows(x, y.astype(np.float64)), bound=1.0)
-    plan = plan_of(Job(case, "dp-psvi-surrogate", 40, 0, epsilon=0.2))
-    nats = _nats(case, plan)
-    monkeypatch.setattr(rounds, "roomy_for_scores", _as_believed)
-    assert nats < 0.7 * _nats(case, plan)
-
-
-def test_levels_of_a_fifth_of_the_rows_have_it_where_matrices_know_little_of_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """No tail shows them. Measured: 28 nats without, 0.7 with it."""
-    rng, n = np.random.default_rng(9), 100_000
-    level, x = rng.random(n) < 0.2, rng.uniform(-1, 1, (n, 6))
-    y = (rng.random(n) < expit(x @ np.array([1.0, -0.5, 0.5, 1.0, 0.3, -0.8]))) & ~level
-    rows = Rows(np.column_stack([0.3 * level, x]), y.astype(np.float64))
-    case = logistic("a level of many rows", rows, bound=1.0)
-    plan = plan_of(Job(case, "dp-psvi-surrogate", 40, 0, epsilon=1.0))
-    nats = _nats(case, plan)
-    monkeypatch.setattr(score_metric, "disputed", _none)
-    assert nats < 0.2 * _nats(case, plan)
 
 
 @pytest.mark.parametrize("noise", [1e-3, 0.1, 1.0, 30.0])

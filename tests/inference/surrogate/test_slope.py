@@ -13,10 +13,6 @@ from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.slope import STEEP, in_parts, turned
 from app.inference.surrogate.state import State
-from benchmarks.breadth import measured_run
-from benchmarks.cases import Case as BenchmarkCase
-from benchmarks.cases import logistic
-from benchmarks.designs import Rows
 from tests.inference.surrogate.tables import Case, ended
 
 COUNT, THETA = 50_000.0, np.array([9.0, -12.0, 0.5])
@@ -82,18 +78,3 @@ def test_either_part_has_a_share_of_its_own(state: State) -> None:
     parts = in_parts(state, metric(state.information))
     back = _apart(Kept(0.5, 2 * np.eye(3)), 0.8, parts).back
     np.testing.assert_allclose(parts.metric.whitening @ back @ parts.metric.factor, np.diag([2, 2, 1.25]), atol=1e-9)
-
-
-def _wrong_labels() -> BenchmarkCase:
-    rng, n = np.random.default_rng(4), 20_000
-    x = rng.uniform(-1, 1, (n, 5))
-    y = (x @ np.array([1.0, -0.5, 0.3, 0.8, -1.0]) > 0) ^ (rng.random(n) < 0.03)
-    return logistic("wrong labels", Rows(x, y.astype(float)), bound=1.0)
-
-
-def test_labels_of_which_few_are_wrong_do_not_bend_the_slope(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table that it is for, against scores that are bounded as one."""
-    case = _wrong_labels()
-    nats = measured_run(case, 1.0, 0, 0)[0]
-    monkeypatch.setattr("app.inference.surrogate.slope.STEEP", np.inf)
-    assert nats < 5 < measured_run(case, 1.0, 0, 0)[0] / 5

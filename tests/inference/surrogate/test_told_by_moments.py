@@ -15,7 +15,7 @@ from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
 from app.inference.surrogate.told_by_moments import lacking, outweighing
-from tests.inference.surrogate.tables import DESIGNS, Case, Drawn, build, ended, losses, plain
+from tests.inference.surrogate.tables import Case, ended, plain
 
 ROWS, NOISE = 10_000.0, 20.0
 MEAN, VARIANCE = np.array([0.01, 0.3]), np.array([0.01, 0.2])
@@ -167,24 +167,3 @@ def test_w14_a_mode_is_finite_whatever_scores_said(wrong: float) -> None:
     with np.errstate(all="ignore"):
         for each in (*hostile, replace(state, mode=None)):
             assert np.all(np.isfinite(outweighing(each, np.diag([abs(wrong), 0.0, 0.0]))))
-
-
-def test_it_wins_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flag of one row in a hundred among normal columns: nats of whole runs, same rows and noise."""
-    monkeypatch.setitem(DESIGNS, "a flag", _with_a_flag)
-    cases = [Case(design="a flag", features=6, rows=20_000, slots=20_000, seed=seed) for seed in range(8)]
-
-    def nats() -> Array64:
-        return np.array([losses(case, build(case, case.plan(9.0), Drawn(case.seed), case.seed))[0] for case in cases])
-
-    told = nats()
-    monkeypatch.setattr(release, "lacking", lambda state: np.zeros_like(state.information))
-    change = np.log(told / nats())
-    assert np.mean(change) < np.log(0.7)
-    assert np.max(change) < np.log(1.2)
-
-
-def _with_a_flag(rng: np.random.Generator, n: int, k: int) -> Array64:
-    x = 0.3 * rng.standard_normal((n, k))
-    x[:, 0] = rng.random(n) < 0.01
-    return x

@@ -1,0 +1,178 @@
+"""Parts of the surrogate lower the divergence on the tables they are for: whole runs with each part and without it.
+
+These are measurements with fixed seeds, a few seconds each. ``make quality-checks`` runs them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import Array64, MechanismPlan
+from app.inference.rng import sampling_generator
+from app.inference.runner import run
+from app.inference.surrogate import first_bearing, release, rounds, score_metric
+from app.inference.surrogate.disputed import Places
+from app.inference.surrogate.matrices import Metric
+from app.inference.surrogate.state import State
+from app.inference.surrogate.winsorised import Winsorised
+from benchmarks.breadth import measured_run
+from benchmarks.cases import Case as BenchmarkCase
+from benchmarks.cases import logistic
+from benchmarks.designs import Rows, bnd15
+from benchmarks.measures import divergence, posterior
+from benchmarks.runs import Job, carried_out, plan_of
+from benchmarks.sources import RoundedNoise
+from benchmarks.unseen import unseen
+from tests.inference.surrogate.tables import DESIGNS, Case, Drawn, build, losses
+
+pytestmark = pytest.mark.quality
+METHOD = "dp-psvi-surrogate"
+
+
+def _nats(case: BenchmarkCase, plan: MechanismPlan, runs: int) -> Array64:
+    """The divergence of so many runs under noise of their own."""
+    assert case.exact is not None
+    found = list[float]()
+    for seed in range(runs):
+        oracle = ClippedGaussianOracle(
+            case.problem.model, plan, case.facts, case.source, noise=Drawn(seed), sampling=sampling_generator()
+        )
+        points = run(plan, case.facts, oracle, np.random.default_rng(seed), lambda _: None)
+        found.append(divergence(posterior(case, points), case.exact))
+    return np.array(found)
+
+
+def _nats_of_tables(cases: Sequence[Case], sigma: float, size: int) -> Array64:
+    """The divergence of one run for each table, under noise that follows its seed."""
+    return np.array(
+        [losses(case, build(case, case.plan(sigma, size=size), Drawn(case.seed), case.seed))[0] for case in cases]
+    )
+
+
+def _mean_ratio(with_part: Array64, without: Array64) -> float:
+    """The geometric mean of the ratios of divergences."""
+    return float(np.exp(np.log(with_part / without).mean()))
+
+
+def test_steepness_lowers_divergence_under_wide_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third of the nats at least where bounds are far wider than the data and squares are those around zero.
+
+    Of scores that are bounded as one: a part that is bounded by itself rests on less.
+    """
+    case = logistic("wide", unseen("bounds far wider than data", seed=5), bound=1.0)
+    monkeypatch.setattr("app.inference.surrogate.schedule.MEANS_SHARE", 0.0)
+    monkeypatch.setattr("app.inference.surrogate.slope.STEEP", np.inf)
+    plan = plan_of(Job(case, METHOD, 50, 0, epsilon=0.1))
+    assert "mean_sum" not in {query.kind for query in plan.queries}
+    scaled = _nats(case, plan, 5)
+    monkeypatch.setattr("app.inference.surrogate.efficiency.steepness", lambda state, turn: 1.0)
+    assert _mean_ratio(scaled, _nats(case, plan, 5)) < 0.67
+
+
+def test_tails_lower_divergence_where_levels_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly certain labels of one row in a hundred, of 300,000 rows. Measured: a twentieth to a half of the nats."""
+    case = logistic("many rows", unseen("many rows"), bound=1.0)
+    plan = plan_of(Job(case, METHOD, 50, 0, epsilon=1.0))
+    known = _nats(case, plan, 3)
+    monkeypatch.setattr(Winsorised, "tails", lambda self, rng: None)
+    assert _mean_ratio(known, _nats(case, plan, 3)) < 0.5
+
+
+def test_one_hot_detection_lowers_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven levels that nobody declared among heavy tails and rare flags: nats of whole runs, same rows and noise."""
+    case = logistic("levels", bnd15(), bound=1.0)
+    job = Job(case, METHOD, 100, 0, epsilon=1.0)
+    plan = plan_of(job)
+
+    def nats(seed: int) -> float:
+        noise = RoundedNoise(np.random.default_rng((seed, 2)))
+        released, _ = carried_out(replace(job, seed=seed), plan, lambda _: None, noise)
+        assert case.exact is not None
+        return divergence(posterior(case, released), case.exact)
+
+    detected = np.array([nats(seed) for seed in range(7000, 7004)])
+    monkeypatch.setattr(rounds, "seen_as_one_hot", lambda rng, state, answer: state)
+    assert _mean_ratio(detected, np.array([nats(seed) for seed in range(7000, 7004)])) < 0.8
+
+
+def _as_believed(state: State, within: Metric, bound: float) -> Metric:
+    """No score has more room."""
+    return within
+
+
+def _no_places(state: State) -> Places:
+    """No column is disputed."""
+    width = len(state.theta)
+    return Places(np.zeros((0, width)), np.zeros(0), np.ones((0, 1)))
+
+
+def test_score_metric_lowers_divergence_of_a_one_sided_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of nine levels in bounds five times as wide, whose labels are all zero, and which looks like amounts."""
+    rng, n = np.random.default_rng(8), 100_000
+    level = rng.choice(10, n, p=[0.19, 0.095, 0.17, 0.15, 0.11, 0.08, 0.07, 0.06, 0.045, 0.03])
+    x = np.column_stack([0.2 * np.eye(10)[level][:, 1:], rng.uniform(-0.2, 0.2, (n, 2))])
+    y = (rng.random(n) < expit(5 * x[:, -1])) * (level != 1)
+    case = logistic("a level", Rows(x, y.astype(np.float64)), bound=1.0)
+    plan = plan_of(Job(case, METHOD, 40, 0, epsilon=0.2))
+    nats = np.median(_nats(case, plan, 3))
+    monkeypatch.setattr(rounds, "roomy_for_scores", _as_believed)
+    assert nats < 0.7 * np.median(_nats(case, plan, 3))
+
+
+def test_disputed_columns_lower_divergence_of_common_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level of a fifth of the rows, that no tail shows. Measured: 28 nats without, 0.7 with it."""
+    rng, n = np.random.default_rng(9), 100_000
+    level, x = rng.random(n) < 0.2, rng.uniform(-1, 1, (n, 6))
+    y = (rng.random(n) < expit(x @ np.array([1.0, -0.5, 0.5, 1.0, 0.3, -0.8]))) & ~level
+    rows = Rows(np.column_stack([0.3 * level, x]), y.astype(np.float64))
+    case = logistic("a level of many rows", rows, bound=1.0)
+    plan = plan_of(Job(case, METHOD, 40, 0, epsilon=1.0))
+    nats = np.median(_nats(case, plan, 3))
+    monkeypatch.setattr(score_metric, "disputed", _no_places)
+    assert nats < 0.2 * np.median(_nats(case, plan, 3))
+
+
+def test_separate_slope_bound_lowers_divergence_of_steep_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three labels in a hundred are wrong; against scores that are bounded as one."""
+    rng, n = np.random.default_rng(4), 20_000
+    x = rng.uniform(-1, 1, (n, 5))
+    y = (x @ np.array([1.0, -0.5, 0.3, 0.8, -1.0]) > 0) ^ (rng.random(n) < 0.03)
+    case = logistic("wrong labels", Rows(x, y.astype(float)), bound=1.0)
+    nats = measured_run(case, 1.0, 0, 0)[0]
+    monkeypatch.setattr("app.inference.surrogate.slope.STEEP", np.inf)
+    assert nats < 5 < measured_run(case, 1.0, 0, 0)[0] / 5
+
+
+def test_rounds_at_zero_lower_divergence_of_isotropic_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth of the nats at least, over a few runs of the same noise."""
+    case = Case(design="normal", features=40, rows=100_000, slots=100_000, seed=3)
+    plan = case.plan(90.0, size=50)
+
+    def nats() -> Array64:
+        return np.array([losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(6)])
+
+    followed = nats()
+    monkeypatch.setattr(first_bearing, "LEAST_NOISE", np.inf)
+    plan = case.plan(90.0, size=50)
+    assert _mean_ratio(followed, nats()) < 0.8
+
+
+def test_moments_lower_divergence_where_a_flag_is_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flag of one row in a hundred among normal columns: nats of whole runs, same rows and noise."""
+    monkeypatch.setitem(DESIGNS, "a flag", _with_a_flag)
+    cases = [Case(design="a flag", features=6, rows=20_000, slots=20_000, seed=seed) for seed in range(8)]
+    told = _nats_of_tables(cases, 9.0, 12)
+    monkeypatch.setattr(release, "lacking", lambda state: np.zeros_like(state.information))
+    change = np.log(told / _nats_of_tables(cases, 9.0, 12))
+    assert np.mean(change) < np.log(0.7)
+    assert np.max(change) < np.log(1.2)
+
+
+def _with_a_flag(rng: np.random.Generator, n: int, k: int) -> Array64:
+    x = 0.3 * rng.standard_normal((n, k))
+    x[:, 0] = rng.random(n) < 0.01
+    return x
