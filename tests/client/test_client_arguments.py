@@ -82,9 +82,7 @@ def test_a_schema_takes_columns_one_by_one() -> None:
         categorical("sex", "Female")
 
 
-def test_only_a_data_frame_is_checked() -> None:
-    with pytest.raises(TypeError, match=r"DataFrame, as pandas.read_csv .* str"):
-        SCHEMA.check("file.csv")
+def test_a_name_that_comes_twice_is_refused_by_the_check() -> None:
     with pytest.raises(ValueError, match="appears twice in the table"):
         SCHEMA.check(pd.DataFrame([[1, 2]], columns=["age", "age"]))
 
@@ -96,5 +94,5 @@ def test_new_rows_come_as_a_table_with_the_columns_of_the_design() -> None:
         with pytest.raises(KeyError, match="has no column 'age', from which"):
             design_matrix(design, table)
     for other in ("file.csv", np.ones((2, 2)), [[1.0]]):
-        with pytest.raises(TypeError, match="Give a DataFrame or a mapping"):
+        with pytest.raises(TypeError, match="Give a pandas DataFrame, .* or a mapping"):
             design_matrix(design, other)  # type: ignore[arg-type]

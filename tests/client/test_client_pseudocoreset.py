@@ -115,8 +115,8 @@ def test_new_rows_are_mapped_by_bounds_and_categories(kind: str) -> None:
 
 
 def test_values_out_of_bounds_are_clamped_as_in_the_vault() -> None:
-    table = pd.DataFrame({"age": [-5.0, 50.0, np.inf], "sex": ["Male"] * 3})
-    np.testing.assert_allclose(design_matrix(COLUMNS, table)[:, 0], [-1, 1, 1])
+    table = pd.DataFrame({"age": [-5.0, 50.0], "sex": ["Male"] * 2})
+    np.testing.assert_allclose(design_matrix(COLUMNS, table)[:, 0], [-1, 1])
 
 
 def test_booleans_and_numbers_count_as_what_their_csv_says() -> None:

@@ -69,15 +69,15 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_large_goes_in_parts_and_the_rest_in_one_piece() -> None:
     vault, told = Vault(), list[int]()
     with vault.client() as client:
-        assert client.datasets.upload("ds_1", BODY, progress=told.append).id == "ds_1"
+        assert client.datasets.upload("ds_1", BODY, progress=told.append, max_null_share=None).id == "ds_1"
     assert bytes(vault.kept) == BODY
     assert vault.complete
     assert vault.announced == {"media_type": "text/csv", "length": len(BODY), "digest": of_bytes(BODY)}
     assert told == [0, 1000, 2000, 2560]
     small = Vault()
     with small.client() as client:
-        client.datasets.upload("ds_1", BODY[:PART])
-        client.datasets.upload("ds_1", BODY, resumable=False)
+        client.datasets.upload("ds_1", BODY[:PART], max_null_share=None)
+        client.datasets.upload("ds_1", BODY, resumable=False, max_null_share=None)
     assert small.calls == ["PUT /v1/datasets/ds_1/content"] * 2
 
 
@@ -98,7 +98,7 @@ def test_a_stream_that_cannot_be_read_twice_is_resumed_too() -> None:
 def test_it_goes_on_after_any_fault_that_passes(fault: str) -> None:
     vault = Vault([fault, None, fault, fault])
     with vault.client() as client:
-        client.datasets.upload("ds_1", io.BytesIO(BODY))
+        client.datasets.upload("ds_1", io.BytesIO(BODY), max_null_share=None)
     assert bytes(vault.kept) == BODY
     assert vault.complete
 
@@ -107,7 +107,7 @@ def test_a_server_that_stays_away_interrupts_it_and_it_is_resumed_later() -> Non
     vault = Vault([None, *["cut"] * _resumable.ATTEMPTS])
     with vault.client() as client:
         with pytest.raises(UploadInterrupted) as interrupted:
-            client.datasets.upload("ds_1", BODY)
+            client.datasets.upload("ds_1", BODY, max_null_share=None)
         assert (interrupted.value.upload_id, interrupted.value.offset) == ("up_1", 1000)
         assert not vault.complete
         client.datasets.resume("ds_1", "up_1", BODY)
@@ -118,6 +118,6 @@ def test_a_server_that_stays_away_interrupts_it_and_it_is_resumed_later() -> Non
 def test_a_client_that_repeats_nothing_resumes_nothing() -> None:
     vault = Vault(["state_conflict"])
     with vault.client(max_retries=0) as client, pytest.raises(UploadInterrupted) as interrupted:
-        client.datasets.upload("ds_1", BODY)
+        client.datasets.upload("ds_1", BODY, max_null_share=None)
     assert isinstance(interrupted.value.__cause__, StateConflict)
     assert [call for call in vault.calls if call.startswith("PATCH")] == ["PATCH /v1/datasets/ds_1/uploads/up_1"]

@@ -122,7 +122,7 @@ def _call(client: Client, call: str) -> None:
         "create_key": lambda: client.keys.create("ana", "analyst"),
         "rotate": lambda: client.keys.rotate("key_1"),
         "revoke": lambda: client.keys.revoke("key_1"),
-        "upload": lambda: client.datasets.upload("ds_1", b"a\n1\n"),
+        "upload": lambda: client.datasets.upload("ds_1", b"a\n1\n", max_null_share=None),
         "update": lambda: client.datasets.update("ds_1", description="d"),
         "delete": lambda: client.datasets.delete("ds_1"),
         "set_budget": lambda: client.datasets.set_budget("ds_1", epsilon=1.0),

@@ -8,11 +8,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from corevault._upload import ARROW_STREAM, CSV, PARQUET, prepare
+from corevault import InvalidArgument
+from corevault._formats import ARROW_STREAM, CSV, PARQUET
+from corevault._upload import prepare
 
 from tests.client.fake import DATASET, Script, ok
 
 BODY = b"age,seen\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(300_000))
+STREAM = b"\xff\xff\xff\xff\x10\x00\x00\x00"
 
 
 class _Pipe(io.RawIOBase):
@@ -31,7 +34,7 @@ class _Pipe(io.RawIOBase):
 def _sent(source: Any, *, progress: bool = False, media_type: str | None = None) -> tuple[bytes, dict[str, str]]:
     script = Script([ok(DATASET, 202)])
     with script.client() as client:
-        client.datasets.upload("ds_1", source, progress=progress, media_type=media_type)
+        client.datasets.upload("ds_1", source, progress=progress, media_type=media_type, max_null_share=None)
     request = script.seen[0]
     assert (request.method, request.url.path) == ("PUT", "/v1/datasets/ds_1/content")
     return script.bodies[0], dict(request.headers)
@@ -86,13 +89,29 @@ def test_no_chunk_is_large() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("t.csv", CSV), ("t.CSV", CSV), ("t.parquet", PARQUET), ("t.arrow", ARROW_STREAM), ("t.arrows", ARROW_STREAM)],
+    ("name", "start", "expected"),
+    [
+        ("t.csv", b"x", CSV),
+        ("t.CSV", b"x", CSV),
+        ("t.parquet", b"PAR1", PARQUET),
+        ("t.data", b"PAR1", PARQUET),
+        ("t.arrow", STREAM, ARROW_STREAM),
+        ("t.arrows", STREAM, ARROW_STREAM),
+        ("t.bin", STREAM, ARROW_STREAM),
+    ],
 )
-def test_the_media_type_of_a_path(tmp_path: Path, name: str, expected: str) -> None:
+def test_the_media_type_of_a_path(tmp_path: Path, name: str, start: bytes, expected: str) -> None:
     path = tmp_path / name
-    path.write_bytes(b"x")
+    path.write_bytes(start)
     assert prepare(path).media_type == expected
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
+def test_a_name_that_contradicts_the_content_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"age,seen\n1,0\n")
+    with pytest.raises(InvalidArgument, match="its content is of another format"):
+        prepare(path)
 
 
 def test_the_media_type_of_bytes_and_the_callers_word(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@
 ...     posterior = client.releases.download(release_id).laplace()
 """
 
+from corevault._check import TableCheck
 from corevault.client import Client
 from corevault.design import DesignColumn, design_matrix
 from corevault.errors import (
     ApiError,
     BudgetExceeded,
+    ClientClosed,
     ConnectionFailed,
     ContentRejected,
     ContentTooLarge,
@@ -23,23 +25,30 @@ from corevault.errors import (
     IdempotencyConflict,
     IdempotencyInProgress,
     Internal,
+    InvalidArgument,
     InvalidRequest,
     JobFailed,
     MethodNotAllowed,
     MethodNotAllowedOnPrivateData,
+    MissingColumn,
+    MissingDependency,
     NotAcceptable,
+    NotConverged,
     NotFound,
     OffsetMismatch,
     PreconditionFailed,
     RangeNotSatisfiable,
     RateLimited,
     StateConflict,
+    TooManyNullRows,
     Unauthenticated,
     UnexpectedReply,
+    UnreadableSource,
     UnsupportedMediaType,
     UploadInterrupted,
     VerificationError,
     WaitTimeout,
+    WrongType,
 )
 from corevault.gaussian import Gaussian
 from corevault.laplace import logistic_laplace
@@ -55,7 +64,7 @@ from corevault.model import (
 from corevault.pages import Page
 from corevault.posterior import posterior
 from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease
-from corevault.replies.dataset import Budget, Cost, Dataset, LedgerEntry
+from corevault.replies.dataset import Budget, Cost, Dataset, LedgerEntry, OpenUpload
 from corevault.replies.job import Job, JobEvent, Quote
 from corevault.replies.key import ApiKey, Me, SigningKey
 from corevault.replies.release import Certificate, Points, Release
@@ -69,6 +78,7 @@ __all__ = [
     "BudgetExceeded",
     "Certificate",
     "Client",
+    "ClientClosed",
     "Column",
     "ConnectionFailed",
     "ContentRejected",
@@ -85,6 +95,7 @@ __all__ = [
     "IdempotencyConflict",
     "IdempotencyInProgress",
     "Internal",
+    "InvalidArgument",
     "InvalidRequest",
     "Job",
     "JobEvent",
@@ -96,10 +107,14 @@ __all__ = [
     "Mechanism",
     "MethodNotAllowed",
     "MethodNotAllowedOnPrivateData",
+    "MissingColumn",
+    "MissingDependency",
     "MultinomialLogistic",
     "NotAcceptable",
+    "NotConverged",
     "NotFound",
     "OffsetMismatch",
+    "OpenUpload",
     "Page",
     "Points",
     "PoissonRegression",
@@ -113,13 +128,17 @@ __all__ = [
     "Schema",
     "SigningKey",
     "StateConflict",
+    "TableCheck",
+    "TooManyNullRows",
     "Unauthenticated",
     "UnexpectedReply",
+    "UnreadableSource",
     "UnsupportedMediaType",
     "UntrustedRelease",
     "UploadInterrupted",
     "VerificationError",
     "WaitTimeout",
+    "WrongType",
     "binary",
     "categorical",
     "design_matrix",

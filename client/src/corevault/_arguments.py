@@ -1,37 +1,87 @@
-"""Arguments that cannot be meant: refused before anything is sent, with a sentence that says what to pass."""
+"""Checks of arguments, made before anything is sent. Each error says what to pass instead."""
 
 import math
+import numbers
 from collections.abc import Mapping
 from typing import Any
+
+from corevault.errors import InvalidArgument, MissingDependency, WrongType
 
 
 def as_json(value: Any, place: str = "") -> Any:
     """``value`` as a request's body takes it, with the numbers of NumPy as Python's.
 
-    Raises ``ValueError`` for a number that is not finite and ``TypeError`` for what JSON has no form for; both say
-    where it is, as in ``columns[0].upper``.
+    Raises ``InvalidArgument`` for a number that is not finite and ``WrongType`` for what JSON has no form for; both
+    say where it is, as in ``columns[0].upper``.
     """
     plain = value.item() if getattr(value, "ndim", None) == 0 else value
     if isinstance(plain, float) and not math.isfinite(plain):
-        raise ValueError(f"{place} must be a finite number.")
-    if plain is None or isinstance(plain, str | bool | int | float):
+        raise InvalidArgument(f"{place} must be a finite number.")
+    if isinstance(plain, str):
+        return _encodable(plain, place)
+    if plain is None or isinstance(plain, bool | int | float):
         return plain
     if isinstance(plain, Mapping):
-        return {key: as_json(each, f"{place}.{key}" if place else str(key)) for key, each in plain.items()}
+        return {_key(key, place): as_json(each, f"{place}.{key}" if place else str(key)) for key, each in plain.items()}
     if isinstance(plain, list | tuple):
         return [as_json(each, f"{place}[{index}]") for index, each in enumerate(plain)]
-    raise TypeError(f"{place} must be text, a number, true or false, or a list or mapping of them; {what_came(value)}.")
+    raise WrongType(f"{place} must be text, a number, true or false, or a list or mapping of them; {what_came(value)}.")
+
+
+def _encodable(text: str, place: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"{place} must be text that UTF-8 can encode.") from error
+    return text
+
+
+def _key(key: object, place: str) -> str:
+    if not isinstance(key, str):
+        raise WrongType(f"The names in {place} must be text; {what_came(key)}.")
+    return key
 
 
 def mapping(value: object, name: str) -> dict[str, Any]:
-    """``value`` as a dictionary. Raises ``TypeError`` for anything but a mapping."""
+    """``value`` as a dictionary. Raises ``WrongType`` for anything but a mapping."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a mapping of names to values; {what_came(value)}.")
+        raise WrongType(f"{name} must be a mapping of names to values; {what_came(value)}.")
     return dict(value)
 
 
+def is_number(value: object) -> bool:
+    """Whether ``value`` is a real number, of Python or NumPy, and not a truth value."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def require_number(value: object, name: str, *, lower: float = -math.inf, upper: float = math.inf) -> None:
+    """Raises ``WrongType`` unless ``value`` is a number, and ``InvalidArgument`` unless it is within the bounds."""
+    if not is_number(value):
+        raise WrongType(f"{name} must be a number; {what_came(value)}.")
+    if not lower <= float(value) <= upper:  # type: ignore[arg-type]  # a Real
+        bounds = f"at least {lower:g}" if math.isinf(upper) else f"between {lower:g} and {upper:g}"
+        raise InvalidArgument(f"{name} must be {bounds}.")
+
+
+def require_text(value: object, name: str) -> None:
+    """Raises ``WrongType`` unless ``value`` is text."""
+    if not isinstance(value, str):
+        raise WrongType(f"{name} must be text; {what_came(value)}.")
+
+
 def what_came(value: object) -> str:
-    """What was given instead."""
+    """A clause that names the type that was given."""
+    if value is None:
+        return "this is None"
     return (
         f"this is the class {value.__name__}" if isinstance(value, type) else f"this is of type {type(value).__name__}"
     )
+
+
+def import_pandas() -> Any:
+    """The module pandas. Raises ``MissingDependency`` where it is not installed."""
+    try:
+        import pandas as pd  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingDependency("pandas is needed for a DataFrame: pip install 'corevault[pandas]'.") from error
+    return pd

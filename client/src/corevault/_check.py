@@ -1,20 +1,21 @@
-"""What the server would make of a table's cells, counted on the owner's own machine before an upload."""
+"""Counts what the server would make of a table's cells, on the owner's own machine, before an upload."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from corevault._arguments import what_came
+from corevault._cells import Categories, Cells, values_of
+from corevault._reading import Batch, Rows, open_rows
+from corevault._upload import Upload
+from corevault.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from corevault.schema import Column
 
-_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
-_SPACES = " \t\n\r\v\f"
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,53 +36,88 @@ class TableCheck:
     absent: tuple[str, ...]
     unknown: tuple[str, ...]
 
+    @property
+    def null_share(self) -> float:
+        """The share of rows that would be null, 0 for a table without rows."""
+        return self.null_rows / self.rows if self.rows else 0.0
+
     def __str__(self) -> str:
         lines = [f"{self.null_rows} of {self.rows} rows would be null."]
         lines += [f"{name}: no such column in the table" for name in self.absent]
         lines += [f"{name}: not declared" for name in self.unknown]
-        for name, found in self.columns.items():
-            if found.missing or found.clamped:
-                lines.append(f"{name}: {found.missing} missing, {found.clamped} clamped")
-        return "\n".join(lines)
+        return "\n".join(lines) + self.counts()
+
+    def counts(self) -> str:
+        """A line for each column with missing or clamped cells, after a line break."""
+        return "".join(
+            f"\n{name}: {found.missing} missing, {found.clamped} clamped"
+            for name, found in self.columns.items()
+            if found.missing or found.clamped
+        )
 
 
-def check_table(columns: "Sequence[Column]", frame: pd.DataFrame) -> TableCheck:
-    """The counts for ``frame`` as it would be uploaded, as CSV."""
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"Give a DataFrame, as pandas.read_csv makes one of a file; {what_came(frame)}.")
-    declared, present = [column.name for column in columns], [str(name) for name in frame.columns]
-    if len(set(present)) < len(present):
-        raise ValueError("A column name appears twice in the table; name each column once.")
-    null = np.zeros(len(frame), dtype=bool)
-    checks: dict[str, ColumnCheck] = {}
-    for column in columns:
-        if column.name in present:
-            missing, clamped = _judged(column, frame[column.name])
-            checks[column.name] = ColumnCheck(int(missing.sum()), int(clamped.sum()))
-            if column.impute is None:
-                null |= missing
+def check_table(columns: "Sequence[Column]", upload: Upload, unit: str | None = None) -> TableCheck:
+    """The counts for ``upload``, which is read once, in batches.
+
+    ``unit`` names the column of the privacy unit: a number outside its bounds names no unit, so its row is null.
+    """
+    with open_rows(upload) as rows:
+        if len(set(rows.names)) < len(rows.names):
+            raise InvalidArgument("A column name appears twice in the table; name each column once.")
+        _check_types(columns, rows)
+        counts = {column.name: _Count(column, column.name == unit) for column in columns if column.name in rows.names}
+        total = null = 0
+        for batch in rows.batches:
+            flags = _null_rows(rows.names, batch, counts)
+            total += len(flags) + batch.ragged
+            null += int(flags.sum()) + batch.ragged
+    declared = [column.name for column in columns]
     return TableCheck(
-        rows=len(frame),
-        null_rows=int(null.sum()),
-        columns=checks,
-        absent=tuple(name for name in declared if name not in present),
-        unknown=tuple(name for name in present if name not in declared),
+        rows=total,
+        null_rows=null,
+        columns={name: ColumnCheck(count.missing, count.clamped) for name, count in counts.items()},
+        absent=tuple(name for name in declared if name not in rows.names),
+        unknown=tuple(name for name in rows.names if name not in declared),
     )
 
 
-def _judged(column: "Column", cells: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which cells are missing, and which are clamped."""
-    text = cells.map(str).where(cells.notna(), "")
-    trimmed = text.str.strip(_SPACES)
-    if column.categories is not None:
-        known = text.isin(column.categories) | trimmed.isin(column.categories)
-        return ~known.to_numpy(dtype=bool), np.zeros(len(cells), dtype=bool)
-    values = pd.to_numeric(trimmed.where(trimmed.str.fullmatch(_NUMBER)), errors="coerce").to_numpy(dtype=np.float64)
-    values = np.where(np.isfinite(values), values, np.nan)
-    if column.type == "binary":
-        words = trimmed.str.lower().isin(["true", "false"]).to_numpy(dtype=bool)
-        return ~(words | (values == 0) | (values == 1)), np.zeros(len(cells), dtype=bool)
-    if column.type == "integer":
-        values = np.where(values == np.trunc(values), values, np.nan)
-    missing = np.isnan(values)
-    return missing, ~missing & ((values < column.lower) | (values > column.upper))
+def _check_types(columns: "Sequence[Column]", rows: Rows) -> None:
+    for column in columns:
+        if column.name in rows.unread:
+            raise InvalidArgument(
+                f"The column {column.name!r} has the Arrow type {rows.unread[column.name]}, which the server does not "
+                "read; convert it to text, numbers or truth values."
+            )
+
+
+def _null_rows(names: Sequence[str], batch: Batch, counts: "dict[str, _Count]") -> Flags:
+    null = np.zeros(len(batch.columns[0]) if batch.columns else 0, dtype=bool)
+    for name, cells in zip(names, batch.columns, strict=True):
+        if name in counts:
+            null |= counts[name].add(cells)
+    return null
+
+
+class _Count:
+    """Counts the cells of one column, batch by batch."""
+
+    def __init__(self, column: "Column", is_unit: bool) -> None:
+        self._column = column
+        self._is_unit = is_unit
+        self._categories = None if column.categories is None else Categories(column.categories)
+        self.missing = 0
+        self.clamped = 0
+
+    def add(self, cells: Cells) -> Flags:
+        """Which of these rows are null for the sake of this column."""
+        column = self._column
+        values = values_of(column, cells) if self._categories is None else self._categories.codes(cells)
+        missing = np.isnan(values)
+        if column.lower is not None and column.upper is not None:
+            outside = (values < column.lower) | (values > column.upper)
+            if self._is_unit:
+                missing |= outside
+            else:
+                self.clamped += int(outside.sum())
+        self.missing += int(missing.sum())
+        return missing if column.impute is None else np.zeros_like(missing)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 from corevault import _sse
+from corevault._arguments import require_number
 from corevault._http import Http, segment
 from corevault._progress import Report, fraction_bar
 from corevault.errors import ApiError, ConnectionFailed, UnexpectedReply, WaitTimeout
@@ -26,6 +27,9 @@ def events(http: Http, job_id: str, last_event_id: str | None) -> Iterator[JobEv
 
 def wait(http: Http, job_id: str, *, shown: bool, timeout_seconds: float | None, poll_seconds: float) -> Job:
     """The ended job, whatever its end. Raises ``WaitTimeout``."""
+    if timeout_seconds is not None:
+        require_number(timeout_seconds, "timeout_seconds")
+    require_number(poll_seconds, "poll_seconds", lower=0.0)
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     with fraction_bar(shown, job_id) as report:
         job = _ask(http, job_id, report)

@@ -1,4 +1,4 @@
-"""One HTTP session: sends, repeats what may be repeated, and turns error answers into classes."""
+"""One HTTP session: sends requests, retries them where that is safe, and raises error answers as classes."""
 
 import re
 import time
@@ -11,9 +11,18 @@ from uuid import uuid4
 
 import httpx
 
-from corevault._arguments import as_json
+from corevault._arguments import as_json, require_number, require_text, what_came
 from corevault._retry import RetryPolicy, parse_retry_after
-from corevault.errors import ApiError, ConnectionFailed, RateLimited, UnexpectedReply, api_error
+from corevault.errors import (
+    ApiError,
+    ClientClosed,
+    ConnectionFailed,
+    InvalidArgument,
+    RateLimited,
+    UnexpectedReply,
+    WrongType,
+    api_error,
+)
 
 Params = Mapping[str, str | int | None]
 _VISIBLE = re.compile(r"[!-~]+")
@@ -34,17 +43,17 @@ class Http:
         transport: httpx.BaseTransport | None,
         policy: RetryPolicy,
     ) -> None:
-        if not base_url.startswith(("http://", "https://")):
-            raise ValueError("base_url must start with http:// or https://.")
+        address = _root_of(base_url)
         headers = {"User-Agent": f"corevault-python/{version('corevault')}", "Accept": "application/json"}
         if not isinstance(api_key, str | None):
-            raise TypeError("api_key is text: the 'key' of what keys.create returned, or what a key file holds.")
+            raise WrongType("api_key is text: the 'key' of what keys.create returned, or what a key file holds.")
         if api_key is not None:
             secret = api_key.strip()  # a key file that an editor wrote ends in a newline
             if not _VISIBLE.fullmatch(secret):
-                raise ValueError("api_key must be visible ASCII characters; is there more in it than the key?")
+                raise InvalidArgument("api_key must be visible ASCII characters; is there more in it than the key?")
             headers["Authorization"] = f"Bearer {secret}"
-        self._client = httpx.Client(base_url=base_url, headers=headers, timeout=timeout, transport=transport)
+        _check_timeout(timeout)
+        self._client = httpx.Client(base_url=address, headers=headers, timeout=timeout, transport=transport)
         self._policy = policy
 
     def close(self) -> None:
@@ -54,13 +63,17 @@ class Http:
     def get(self, path: str, params: Params | None = None) -> Any:
         """The decoded JSON of a GET; parameters that are None are left out."""
         given = {name: value for name, value in (params or {}).items() if value is not None}
+        for name, value in given.items():
+            if not isinstance(value, str | int):
+                raise WrongType(f"{name} must be text or a whole number; {what_came(value)}.")
         return decode(self.send(self._client.build_request("GET", path, params=given), repeatable=True))
 
     def post(self, path: str, body: object = None, *, idempotency_key: str | None = None) -> Any:
         """The decoded JSON of a POST that carries an Idempotency-Key, hence may be repeated."""
         key = str(uuid4()) if idempotency_key is None else idempotency_key
+        require_text(key, "idempotency_key")
         if not _VISIBLE.fullmatch(key):
-            raise ValueError("idempotency_key must be visible ASCII characters, at least one.")
+            raise InvalidArgument("idempotency_key must be visible ASCII characters, at least one.")
         headers = {"Idempotency-Key": key}
         request = self._client.build_request("POST", path, json=as_json(body), headers=headers)
         return decode(self.send(request, repeatable=True))
@@ -98,6 +111,7 @@ class Http:
 
         Raises ``UnexpectedReply`` for anything but ``text/event-stream``.
         """
+        self._check_open()
         timeout = httpx.Timeout(**{**self._client.timeout.as_dict(), "read": read_timeout_seconds})
         asked = {"Accept": "text/event-stream", **headers}
         try:
@@ -113,6 +127,7 @@ class Http:
 
     def send(self, request: httpx.Request, *, repeatable: bool) -> httpx.Response:
         """Sends, and repeats as the policy says. Raises ``ApiError`` or ``ConnectionFailed``."""
+        self._check_open()
         attempt, whole = 0, isinstance(request.stream, httpx.ByteStream)
         while True:
             failure: ApiError | ConnectionFailed
@@ -133,14 +148,42 @@ class Http:
             time.sleep(delay)
             attempt += 1
 
+    def _check_open(self) -> None:
+        if self._client.is_closed:
+            raise ClientClosed("This client is closed; make a new one, and use it inside its with block.")
+
+
+def _root_of(base_url: object) -> str:
+    """The server's address without the ``/v1`` that every path begins with."""
+    if not isinstance(base_url, str):
+        raise WrongType(f"base_url must be text such as https://corevault.example; {what_came(base_url)}.")
+    address = base_url.strip()
+    if not address.startswith(("http://", "https://")):
+        raise InvalidArgument("base_url must start with http:// or https://.")
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL as error:
+        raise InvalidArgument("base_url is not the address of a server, such as https://corevault.example.") from error
+    if not url.host or url.query or url.fragment or re.search(r"\s", address) or not 0 < (url.port or 1) < 65536:
+        raise InvalidArgument("base_url must name a server, such as https://corevault.example, and have no query.")
+    return address.rstrip("/").removesuffix("/v1")
+
+
+def _check_timeout(timeout: object) -> None:
+    if not isinstance(timeout, httpx.Timeout):
+        require_number(timeout, "timeout", lower=0.0)
+
 
 def segment(name: str) -> str:
     """``name`` as one segment of a path, so that an id from elsewhere cannot lead to another address."""
     if not isinstance(name, str):
-        raise TypeError(f"An id is text; this is of type {type(name).__name__}.")
+        raise WrongType(f"An id is text; {what_came(name)}.")
     if name in ("", ".", ".."):
-        raise ValueError("An id must be given.")
-    return quote(name, safe="")
+        raise InvalidArgument("An id must be given.")
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError as error:
+        raise InvalidArgument("An id must be text that UTF-8 can encode.") from error
 
 
 def decode(response: httpx.Response) -> Any:
@@ -150,7 +193,7 @@ def decode(response: httpx.Response) -> Any:
     try:
         return response.json()
     except ValueError as error:
-        raise UnexpectedReply("The server's answer is not JSON.") from error
+        raise UnexpectedReply("The answer is not JSON; is base_url the address of a Corevault server?") from error
 
 
 def _error_of(response: httpx.Response) -> ApiError:

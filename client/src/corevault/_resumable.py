@@ -17,6 +17,7 @@ from corevault.errors import (
     ConnectionFailed,
     DependencyUnavailable,
     DigestMismatch,
+    NotFound,
     OffsetMismatch,
     RateLimited,
     StateConflict,
@@ -85,7 +86,13 @@ def _wait(attempt: int, failure: ApiError | ConnectionFailed) -> float:
 
 
 def _offset(http: Http, place: str) -> int:
-    offset = http.head(place).get("Upload-Offset", "")
+    try:
+        offset = http.head(place).get("Upload-Offset", "")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        known = "No upload of this id is open; datasets.open_uploads lists those that are."
+        raise NotFound({"detail": known}, status=404) from error  # the answer to a HEAD has no body
     if not (offset.isascii() and offset.isdigit()):
         raise UnexpectedReply("The server does not say where the upload continues.")
     return int(offset)

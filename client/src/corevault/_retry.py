@@ -3,7 +3,15 @@
 import secrets
 from dataclasses import dataclass
 
-from corevault.errors import ApiError, DependencyUnavailable, IdempotencyInProgress, RateLimited
+from corevault._arguments import what_came
+from corevault.errors import (
+    ApiError,
+    DependencyUnavailable,
+    IdempotencyInProgress,
+    InvalidArgument,
+    RateLimited,
+    WrongType,
+)
 
 _FIRST_SECONDS = 0.5
 _LONGEST_SECONDS = 8.0
@@ -17,8 +25,10 @@ class RetryPolicy:
     max_retries: int = 2
 
     def __post_init__(self) -> None:
+        if not isinstance(self.max_retries, int) or isinstance(self.max_retries, bool):
+            raise WrongType(f"max_retries must be a whole number; {what_came(self.max_retries)}.")
         if self.max_retries < 0:
-            raise ValueError("max_retries cannot be negative.")
+            raise InvalidArgument("max_retries cannot be negative.")
 
     def after_silence(self, attempt: int) -> float | None:
         """Seconds to wait after a failed connection on attempt 0, 1, …; None: give up."""

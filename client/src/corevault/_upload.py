@@ -1,35 +1,42 @@
-"""Upload sources: anything with rows, turned into a stream of chunks and, where it can be read twice, a digest."""
+"""Sources of an upload, as streams of chunks: paths, bytes, binary files, tables and iterables of bytes."""
 
+import io
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from corevault import _digest
+from corevault._arguments import what_came
+from corevault._formats import CSV, check_format, format_of, media_type_of
+from corevault._tables import TABLES, table_of
+from corevault.errors import InvalidArgument, UnreadableSource, WrongType
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Source = "str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | pd.DataFrame"
-
-CSV = "text/csv"
-PARQUET = "application/vnd.apache.parquet"
-ARROW_STREAM = "application/vnd.apache.arrow.stream"
-
-_BY_SUFFIX = {".csv": CSV, ".parquet": PARQUET, ".arrow": ARROW_STREAM, ".arrows": ARROW_STREAM}
 _CHUNK_BYTES = 1 << 20
-_FRAME_ROWS = 10_000
+_SOURCES = f"Give a path, bytes, a file that is open in binary mode, an iterable of bytes, {TABLES}"
+_TEXT_MODE = "The file is open in text mode; open it in binary mode, as in open(path, 'rb')."
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """``chunks()`` starts the stream; ``length`` and ``digest`` are None where they are not known beforehand."""
+    """A content that is ready to be read.
+
+    ``chunks()`` starts the stream; where ``repeatable`` is False it can be called once. ``start`` are the first
+    bytes. ``length`` and ``digest`` are None where they are not known beforehand. ``open_file()`` gives the content
+    as a file that can seek, where there is one. ``index`` are the names of a pandas index, which is not sent.
+    """
 
     media_type: str
     chunks: Callable[[], Iterator[bytes]]
+    start: bytes
+    repeatable: bool = True
     length: int | None = None
     digest: str | None = None
+    open_file: Callable[[], BinaryIO] | None = None
+    index: tuple[str, ...] = ()
 
     def headers(self) -> dict[str, str]:
         """Content-Type, and Content-Length and Content-Digest where they are known."""
@@ -42,72 +49,149 @@ class Upload:
 
 
 def prepare(source: object, media_type: str | None = None) -> Upload:
-    """The upload of a path, bytes, binary file, DataFrame (as CSV) or iterable of bytes.
+    """The upload of a path, bytes, a binary file, a table (as CSV) or an iterable of bytes.
 
-    All but streams that cannot seek are read twice, the first time for the digest, and none is held
-    whole. The media type is guessed from a path's suffix or from Parquet's first bytes, else CSV.
-    Raises ``TypeError`` for any other source and ``ValueError`` for a path of an unknown suffix.
+    The media type is the caller's, or follows from the first bytes, or from a path's suffix; otherwise it is CSV.
+    Raises ``WrongType`` for any other source, ``UnreadableSource`` for a file that cannot be read, and
+    ``InvalidArgument`` for an empty source, for a format that the server would reject and for a path of which
+    neither bytes nor suffix tell the format.
     """
+    if media_type is not None and not isinstance(media_type, str):
+        raise WrongType(f"media_type must be text such as {CSV}; {what_came(media_type)}.")
+    upload = open_source(source)
+    check_format(upload.start)
+    suffix = Path(source).suffix if isinstance(source, str | os.PathLike) else None
+    return replace(upload, media_type=media_type_of(upload.start, suffix, media_type))
+
+
+def open_source(source: object) -> Upload:
+    """The upload of ``source``, with the media type that its first bytes show."""
     if isinstance(source, str | os.PathLike):
-        return _from_path(Path(source), media_type)
+        return _from_path(source)
     if isinstance(source, bytes | bytearray | memoryview):
-        return _from_bytes(bytes(source), media_type)
+        return _from_bytes(bytes(source))
     if hasattr(source, "read"):
-        return _from_file(cast("BinaryIO", source), media_type)
-    if hasattr(source, "to_csv"):
-        return _from_frame(cast("pd.DataFrame", source))
-    if isinstance(source, Iterable):
-        stream = cast("Iterable[bytes]", source)
-        return Upload(media_type or CSV, lambda: iter(stream))
-    raise TypeError("Upload a path, bytes, a binary file, a DataFrame or an iterable of bytes.")
+        return _from_file(source)
+    if isinstance(source, type):
+        raise WrongType(f"{_SOURCES}; {what_came(source)}.")
+    if (table := table_of(source)) is not None:
+        return Upload(CSV, table.chunks, next(table.chunks()), index=table.index)
+    if isinstance(source, Iterable) and not isinstance(source, set | frozenset | Mapping):
+        return _from_stream(_checked(source))
+    raise WrongType(f"{_SOURCES}; {what_came(source)}.")
 
 
-def _from_path(path: Path, media_type: str | None) -> Upload:
-    kind = media_type or _BY_SUFFIX.get(path.suffix.lower())
-    if kind is None:
-        raise ValueError(
-            "Name the media_type, or save it as one of these: this file's suffix is none of .csv, .parquet, .arrow."
-        )
+def with_digest(upload: Upload) -> Upload:
+    """The upload with its length and its digest, where it can be read more than once."""
+    if not upload.repeatable:
+        return upload
+    length = sum(len(chunk) for chunk in upload.chunks()) if upload.length is None else upload.length
+    return replace(upload, length=length, digest=_digest.of_chunks(upload.chunks()))
+
+
+def _from_path(source: str | os.PathLike[str]) -> Upload:
+    path = Path(source)
+    if isinstance(source, str) and "\n" in source:  # no path has one, and rows must not get into a message
+        raise InvalidArgument("A path is expected, and this is the text of a table; give text.encode().")
+    if not str(source):
+        raise InvalidArgument("The path is empty.")
 
     def chunks() -> Iterator[bytes]:
         with path.open("rb") as file:
             yield from _read(file)
 
-    return Upload(kind, chunks, path.stat().st_size, _digest.of_chunks(chunks()))
+    with _readable(f"{str(path)[:200]} cannot be read; does it exist, and may you read it?"):
+        if path.is_dir():
+            raise UnreadableSource(f"{path} is a directory; give the path of one file.")
+        return _repeatable(chunks, path.stat().st_size, lambda: path.open("rb"))
 
 
-def _from_bytes(content: bytes, media_type: str | None) -> Upload:
-    kind = media_type or (PARQUET if content.startswith(b"PAR1") else CSV)
-
+def _from_bytes(content: bytes) -> Upload:
     def chunks() -> Iterator[bytes]:
         for start in range(0, len(content), _CHUNK_BYTES):
             yield content[start : start + _CHUNK_BYTES]
 
-    return Upload(kind, chunks, len(content), _digest.of_bytes(content))
+    return _repeatable(chunks, len(content), lambda: io.BytesIO(content))
 
 
-def _from_file(file: BinaryIO, media_type: str | None) -> Upload:
-    if not file.seekable():
-        return Upload(media_type or CSV, lambda: _read(file))
-    start = file.tell()
+def _from_file(file: Any) -> Upload:
+    if isinstance(file, io.TextIOBase) or isinstance(getattr(file, "encoding", None), str):
+        raise WrongType(_TEXT_MODE)
+    with _readable("The file cannot be read; is it closed, or open for writing only?"):
+        if not (hasattr(file, "seekable") and file.seekable()):
+            return _from_stream(_read(file))
+        start = file.tell()
 
-    def chunks() -> Iterator[bytes]:
+        def chunks() -> Iterator[bytes]:
+            file.seek(start)
+            yield from _read(file)
+
+        length = file.seek(0, os.SEEK_END) - start
+        upload = _repeatable(chunks, length, lambda: cast("BinaryIO", io.BufferedReader(_Window(file, start, length))))
         file.seek(start)
-        yield from _read(file)
-
-    length = file.seek(0, os.SEEK_END) - start
-    return Upload(media_type or CSV, chunks, length, _digest.of_chunks(chunks()))
+    return upload
 
 
-def _from_frame(frame: "pd.DataFrame") -> Upload:
-    def chunks() -> Iterator[bytes]:
-        yield frame.iloc[:0].to_csv(index=False).encode()
-        for start in range(0, len(frame), _FRAME_ROWS):
-            yield frame.iloc[start : start + _FRAME_ROWS].to_csv(index=False, header=False).encode()
-
-    return Upload(CSV, chunks, sum(len(chunk) for chunk in chunks()), _digest.of_chunks(chunks()))
+def _from_stream(stream: Iterator[bytes]) -> Upload:
+    first = next((chunk for chunk in stream if chunk), b"")
+    return Upload(format_of(first) or CSV, lambda: chain([first], stream), first, repeatable=False)
 
 
-def _read(file: BinaryIO) -> Iterator[bytes]:
+def _repeatable(chunks: Callable[[], Iterator[bytes]], length: int, open_file: Callable[[], BinaryIO]) -> Upload:
+    first = next(chunks(), b"")
+    return Upload(format_of(first) or CSV, chunks, first, length=length, open_file=open_file)
+
+
+class _Window(io.RawIOBase):
+    """A caller's file from ``start`` on, as a file of its own; closing it leaves the caller's open."""
+
+    def __init__(self, file: Any, start: int, length: int) -> None:
+        super().__init__()
+        self._file, self._start, self._length, self._place = file, start, length, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._length}[whence]
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._start + self._place)
+        read = self._file.read(len(buffer))
+        buffer[: len(read)] = read
+        self._place += len(read)
+        return len(read)
+
+
+def _checked(source: Iterable[object]) -> Iterator[bytes]:
+    for chunk in source:
+        if not isinstance(chunk, bytes | bytearray | memoryview):
+            raise WrongType(
+                f"This iterable gives values of type {type(chunk).__name__}, not bytes. Give {TABLES}; encode text as "
+                "UTF-8."
+            )
+        yield bytes(chunk)
+
+
+def _read(file: Any) -> Iterator[bytes]:
     while chunk := file.read(_CHUNK_BYTES):
+        if isinstance(chunk, str):
+            raise WrongType(_TEXT_MODE)
         yield chunk
+
+
+@contextmanager
+def _readable(sentence: str) -> Iterator[None]:
+    try:
+        yield
+    except InvalidArgument:
+        raise
+    except (OSError, ValueError) as error:  # a closed file raises ValueError
+        raise UnreadableSource(sentence) from error

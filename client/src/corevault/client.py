@@ -83,5 +83,8 @@ class Client:
         return Catalogue.from_json(self._http.get("/v1/methods"))
 
     def signing_keys(self) -> Page[SigningKey]:
-        """The verification keys that the server publishes, of certificates and of the ledger."""
+        """The verification keys that the server publishes, of certificates and of the ledger.
+
+        Keep them, and pass them later as ``pinned_keys``.
+        """
         return self.releases.signing_keys()

@@ -1,21 +1,25 @@
-"""From the declared table's columns to the design's: the mapping that a release publishes."""
+"""The design of a release: how its columns come from the declared table, and the design matrix of new rows."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corevault._arguments import what_came
+from corevault._cells import SPACES, Categories, Cells, cells_of, numbers, numeric_value, text_of, truths, values_of
+from corevault._tables import TABLES, as_column, import_pyarrow, is_frame
+from corevault.errors import InvalidArgument, MissingColumn, WrongType
 from corevault.replies._decode import Reply
+from corevault.replies.dataset import Dataset
+from corevault.schema import Column, Schema
 
 Array = NDArray[np.float64]
 
 
 class Table(Protocol):
-    """Anything with columns by name: a pandas DataFrame, or a mapping of name to a one-dimensional array."""
+    """Anything with columns by name, such as a DataFrame, or a mapping of names to arrays ``(n,)``."""
 
     def __getitem__(self, name: str, /) -> ArrayLike:
         """The column, shape (n,)."""
@@ -29,52 +33,183 @@ class DesignColumn(Reply):
     transform: Mapping[str, Any]
     source: str | None = None
 
-    def apply(self, table: Table, rows: int) -> Array:
-        """The design column, shape ``(rows,)``. Raises ``ValueError`` for missing values or an unknown kind."""
+    @property
+    def kind(self) -> str:
+        """``constant``, ``affine`` or ``indicator``. Raises ``InvalidArgument`` for any other kind."""
         kind = self.transform.get("kind")
-        if kind == "constant":
-            return np.full(rows, float(self.transform["value"]))
-        if self.source is None or kind not in ("affine", "indicator"):
-            raise ValueError(f"This version cannot compute the design column {self.name!r}.")
-        values = _cells(table, self.source)
-        if kind == "indicator":
-            return self._indicator(values)
-        return self._affine(values)
-
-    def _affine(self, values: NDArray[Any]) -> Array:
-        numbers = values.astype(np.float64)
-        if np.isnan(numbers).any():
-            raise ValueError(f"Column {self.source!r} has missing values; impute them or drop their rows first.")
-        scaled = (numbers - float(self.transform["center"])) / float(self.transform["scale"])
-        return np.clip(scaled, -1.0, 1.0)  # the vault clamps to the declared bounds, which map to -1 and 1
-
-    def _indicator(self, values: NDArray[Any]) -> Array:
-        labels = values.tolist()
-        if any(label is None or (isinstance(label, float) and math.isnan(label)) for label in labels):
-            raise ValueError(f"Column {self.source!r} has missing values; impute them or drop their rows first.")
-        return np.fromiter((str(label) == str(self.transform["value"]) for label in labels), np.float64, len(labels))
+        if kind == "constant" or (kind in ("affine", "indicator") and self.source is not None):
+            return str(kind)
+        raise InvalidArgument(f"This version cannot compute the design column {self.name!r}.")
 
 
-def design_matrix(design: Sequence[DesignColumn], table: Table) -> Array:
+def design_matrix(
+    design: Sequence[DesignColumn],
+    table: Table,
+    *,
+    schema: Schema | Dataset | None = None,
+    null_rows: Literal["refuse", "nan"] = "refuse",
+) -> Array:
     """The design matrix of new rows, shape ``(n, p)``, columns in the design's order, intercept included.
 
-    Values out of the declared bounds are clamped, as the vault does. The design does not name the
-    reference category, so a category that was never declared counts as the reference.
+    ``table`` is a pandas or polars DataFrame, a pyarrow Table or a mapping of names to columns. Its cells are read as
+    the server reads them: values out of the declared bounds are clamped, spaces around a cell do not count, and a
+    number matches the category that spells it.
 
-    Raises ``ValueError`` for missing values, ``KeyError`` for a column that the table lacks, ``TypeError`` for what is
-    no table.
+    With ``schema`` (the declared one, or its ``Dataset``) a cell that is empty, of another type or of an undeclared
+    category takes the declared impute value; without one its row is null. ``null_rows`` says what becomes of null
+    rows: an error, or rows of NaN.
+
+    Without ``schema`` nothing is imputed, and the reference category, which the design does not name, is not known:
+    a column may then hold one label beside those of the design, which counts as the reference.
+
+    Raises:
+        InvalidArgument: a null row, more than one label that the design does not name, or a schema of another table.
+        MissingColumn: the table lacks a column.
+        WrongType: ``table`` is no table.
     """
-    sources = [column.source for column in design if column.source is not None]
+    if null_rows not in ("refuse", "nan"):
+        raise InvalidArgument("null_rows must be 'refuse' or 'nan'.")
+    declared = _declared(schema)
+    sources = {column.source: None for column in design if column.kind != "constant" and column.source is not None}
     if not sources:
-        raise ValueError("The design has no column that comes from the table, so its rows cannot be counted.")
-    rows = len(_cells(table, sources[0]))
-    return np.column_stack([column.apply(table, rows) for column in design])
+        raise InvalidArgument("The design has no column that comes from the table, so its rows cannot be counted.")
+    cells = {name: cells_of(values) for name, values in _columns(table, list(sources)).items()}
+    matrix = np.ones((len(next(iter(cells.values()))), len(design)))
+    for name in sources:
+        places = [place for place, column in enumerate(design) if column.source == name]
+        column = None if declared is None else _declaration(declared, name)
+        matrix[:, places] = _encode([design[place] for place in places], cells[name], column, null_rows)
+    for place, column_of_design in enumerate(design):
+        if column_of_design.kind == "constant":
+            matrix[:, place] = float(column_of_design.transform["value"])
+    matrix[np.isnan(matrix).any(axis=1)] = np.nan
+    return matrix
 
 
-def _cells(table: Table, name: str) -> NDArray[Any]:
-    try:
-        return np.asarray(table[name])
-    except KeyError:
-        raise KeyError(f"The table has no column {name!r}, from which the design is computed.") from None
-    except (TypeError, IndexError):
-        raise TypeError(f"Give a DataFrame or a mapping of names to columns; {what_came(table)}.") from None
+def _declared(schema: object) -> Mapping[str, Column] | None:
+    if schema is None:
+        return None
+    if isinstance(schema, Dataset):
+        schema = schema.schema
+    if not isinstance(schema, Schema):
+        raise WrongType(f"schema must be a Schema or a Dataset; {what_came(schema)}.")
+    return {column.name: column for column in schema}
+
+
+def _declaration(declared: Mapping[str, Column], name: str) -> Column:
+    if name not in declared:
+        raise InvalidArgument(f"The schema does not declare {name!r}, from which the design is computed.")
+    return declared[name]
+
+
+def _encode(design: Sequence[DesignColumn], cells: Cells, column: Column | None, null_rows: str) -> Array:
+    """The design columns ``(n, k)`` of one source; NaN where a cell is missing."""
+    is_category = design[0].kind == "indicator"
+    if column is not None and is_category is not (column.categories is not None):
+        raise InvalidArgument(f"The schema declares {column.name!r} with another type than the design has.")
+    encoded = (_indicators if is_category else _scaled)(design, cells, column)
+    if null_rows == "refuse" and np.isnan(encoded).any():
+        hint = "Impute or drop them" if column is not None else "Impute or drop them, or give the schema"
+        raise InvalidArgument(
+            f"Column {design[0].source!r} has missing values: cells that are empty or do not fit what is declared. "
+            f"{hint}, or take rows of NaN with null_rows='nan'."
+        )
+    return encoded
+
+
+def _scaled(design: Sequence[DesignColumn], cells: Cells, column: Column | None) -> Array:
+    scales = [(float(each.transform["center"]), float(each.transform["scale"])) for each in design]
+    if column is not None:
+        values = _imputed(column, values_of(column, cells))
+    else:  # only binary columns and reals in [0, 1] are centred there
+        values = truths(cells) if _is_binary(scales[0], cells) else numbers(cells)
+    scaled: Array = np.column_stack([np.clip((values - center) / scale, -1.0, 1.0) for center, scale in scales])
+    return scaled
+
+
+def _is_binary(scale: tuple[float, float], cells: Cells) -> bool:
+    """Whether these may be the cells of a binary column: all truth values, in a column of bounds 0 and 1."""
+    if scale != (0.5, 0.5) or isinstance(cells, np.ndarray):
+        return False
+    return bool(
+        np.isnan(numbers(cells)).any() and not np.isnan(truths([cell for cell in cells if cell.strip(SPACES)])).any()
+    )
+
+
+def _indicators(design: Sequence[DesignColumn], cells: Cells, column: Column | None) -> Array:
+    named = [str(each.transform["value"]) for each in design]
+    if column is not None:
+        assert column.categories is not None, "the caller has looked"
+        if not set(named) <= set(column.categories):
+            raise InvalidArgument(f"The schema declares other categories of {column.name!r} than the design has.")
+        codes = _imputed(column, values_of(column, cells))
+        wanted = [float(column.categories.index(value)) for value in named]
+    else:
+        codes, wanted = _codes(design[0].source, named, cells), [float(index) for index in range(len(named))]
+    indicators: Array = (codes[:, None] == np.array(wanted)).astype(np.float64)
+    indicators[np.isnan(codes)] = np.nan
+    return indicators
+
+
+def _codes(source: str | None, named: Sequence[str], cells: Cells) -> Array:
+    """The index among ``named``, −1 for the one label that is not among them, NaN for missing cells."""
+    codes = Categories(named).codes(cells)
+    texts = [text_of(cell) for cell in cells.tolist()] if isinstance(cells, np.ndarray) else cells
+    others = {texts[place].strip(SPACES) for place in np.flatnonzero(np.isnan(codes)).tolist()} - {""}
+    labels = {label if numeric_value(label) is None else numeric_value(label) for label in others}
+    near = {value.casefold() for value in named} & {label.casefold() for label in others}
+    if len(labels) > 1 or near:
+        raise InvalidArgument(
+            f"Column {source!r} holds labels that the design does not name, and only the reference category may be "
+            "one. Correct their spelling, or give the schema: schema=client.datasets.get(...)."
+        )
+    for place in np.flatnonzero(np.isnan(codes)).tolist():
+        if texts[place].strip(SPACES):
+            codes[place] = -1.0
+    return codes
+
+
+def _imputed(column: Column, values: Array) -> Array:
+    if column.impute is None:
+        return values
+    impute = float(column.impute) if column.categories is None else float(column.categories.index(str(column.impute)))
+    return np.where(np.isnan(values), impute, values)
+
+
+def _columns(table: Any, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """The columns ``names`` as arrays ``(n,)`` of one length."""
+    present = _names(table)
+    if present is None and hasattr(table, "__arrow_c_stream__"):
+        table = import_pyarrow("to read an Arrow table").table(table)
+        present = table.column_names
+    if present is None:
+        raise WrongType(f"Give {TABLES}; {what_came(table)}.")
+    for name in names:
+        if name not in present:
+            raise MissingColumn(f"The table has no column {name!r}, from which the design is computed.")
+        if present.count(name) > 1:
+            raise InvalidArgument(f"The column {name!r} appears twice in the table; name each column once.")
+    columns = {name: _array(table[name], name) for name in names}
+    if len({len(values) for values in columns.values()}) > 1:
+        raise InvalidArgument("The columns of the table have different lengths.")
+    return columns
+
+
+def _names(table: Any) -> list[Any] | None:
+    """The names of a table's columns; None where it is no table."""
+    if isinstance(table, Mapping):
+        return list(table)
+    if isinstance(getattr(table, "column_names", None), list):  # pyarrow
+        return list(table.column_names)
+    if is_frame(table) or (hasattr(table, "__arrow_c_stream__") and hasattr(table, "columns")):
+        return list(table.columns)
+    fields = getattr(getattr(table, "dtype", None), "names", None)  # a structured array
+    return None if fields is None else list(fields)
+
+
+def _array(values: Any, name: str) -> NDArray[Any]:
+    column = as_column(values, name)
+    array = np.asarray(column, dtype=object) if isinstance(column, list | tuple) else np.asarray(column)
+    if array.ndim != 1:
+        raise WrongType(f"The column {name!r} must have one dimension; it has {array.ndim}.")
+    return array

@@ -1,4 +1,4 @@
-"""What can go wrong, as classes.
+"""Errors of this package, as a tree of classes.
 
 - ``CorevaultError``: the base; catch it to catch all of these.
 
@@ -9,17 +9,25 @@
     ``UnsupportedMediaType``, ``RangeNotSatisfiable``, ``InvalidRequest``,
     ``MethodNotAllowedOnPrivateData``, ``DigestMismatch``, ``RateLimited``, ``DependencyUnavailable``,
     ``Internal``. A code that this version does not know stays an ``ApiError``.
+  - ``InvalidArgument`` (also a ``ValueError``): an argument is wrong; nothing was sent. Below it
+    ``WrongType`` (also a ``TypeError``), ``MissingColumn`` (also a ``KeyError``) and
+    ``UnreadableSource`` (also an ``OSError``).
+  - ``TooManyNullRows``: the check before an upload found too many null rows; nothing was sent.
   - ``ConnectionFailed``: no answer came, after all retries.
   - ``UploadInterrupted``: an upload in parts broke off; it can be resumed.
   - ``UnexpectedReply``: an answer came that is not what the contract says.
-  - ``ContentRejected``, ``JobFailed``, ``WaitTimeout``: what a wait can end with.
+  - ``ContentRejected``, ``JobFailed``, ``WaitTimeout``: the ways in which a wait fails.
   - ``VerificationError``: a release is not what its certificate says.
+  - ``NotConverged`` (also an ``ArithmeticError``): a posterior has no mode that could be reached.
+  - ``MissingDependency`` (also an ``ImportError``): an optional package is not installed.
+  - ``ClientClosed`` (also a ``RuntimeError``): the client was used after it was closed.
 """
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    from corevault._check import TableCheck
     from corevault.replies.job import Job
 
 
@@ -29,6 +37,56 @@ class CorevaultError(Exception):
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
         self.detail = detail
+
+
+class InvalidArgument(CorevaultError, ValueError):
+    """An argument is wrong. Nothing was sent to the server."""
+
+
+class WrongType(InvalidArgument, TypeError):
+    """An argument has a type that is not accepted."""
+
+
+class MissingColumn(InvalidArgument, KeyError):
+    """A table lacks a column that is needed."""
+
+    def __str__(self) -> str:
+        return self.detail  # a KeyError would print quotation marks
+
+
+class UnreadableSource(InvalidArgument, OSError):
+    """A file does not exist or cannot be read; the cause is chained."""
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+class TooManyNullRows(CorevaultError, ValueError):
+    """Too many rows of a table would be null. Nothing was sent to the server.
+
+    ``check`` is the ``TableCheck`` with the counts of each column, and ``max_null_share`` the share allowed.
+    """
+
+    def __init__(self, check: "TableCheck", max_null_share: float) -> None:
+        super().__init__(
+            f"{check.null_rows} of {check.rows} rows do not fit the declared columns and would count for nothing; "
+            f"max_null_share allows {max_null_share:.3g} of them. Correct these cells, or pass a larger "
+            f"max_null_share.{check.counts()}"
+        )
+        self.check = check
+        self.max_null_share = max_null_share
+
+
+class NotConverged(CorevaultError, ArithmeticError):
+    """Newton's method did not reach the mode of a posterior."""
+
+
+class MissingDependency(CorevaultError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class ClientClosed(CorevaultError, RuntimeError):
+    """The client was used after it was closed."""
 
 
 class ConnectionFailed(CorevaultError):

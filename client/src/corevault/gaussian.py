@@ -1,13 +1,16 @@
-"""A Gaussian belief over named coefficients: what a Laplace approximation gives, and what is asked of it."""
+"""Normal beliefs over named coefficients, as a Laplace approximation gives them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.special import expit
+
+from corevault._arguments import import_pandas, require_number, what_came
+from corevault.errors import InvalidArgument, WrongType
+from corevault.prediction import Outcome, predict_mean, predict_probability
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,15 +20,20 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """``N(mean, covariance)`` over coefficients ``names``; shapes ``(p,)`` and ``(p, p)``, positive definite."""
+    """``N(mean, covariance)`` over coefficients ``names``; shapes ``(p,)`` and ``(p, p)``, positive definite.
+
+    ``outcome`` says what the model predicts; None where the belief was made by hand.
+    """
 
     names: tuple[str, ...]
     mean: Array
     covariance: Array
+    outcome: Outcome | None = None
 
     @classmethod
     def prior(cls, names: Sequence[str], scale: float) -> Self:
         """``N(0, scale² I)``."""
+        require_number(scale, "scale")
         return cls(tuple(names), np.zeros(len(names)), scale**2 * np.eye(len(names)))
 
     @property
@@ -36,6 +44,11 @@ class Gaussian:
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """``n`` draws, shape ``(n, p)``."""
+        if not isinstance(rng, np.random.Generator):
+            raise WrongType(f"rng must be a generator, such as numpy.random.default_rng(); {what_came(rng)}.")
+        if not isinstance(n, int | np.integer):
+            raise WrongType(f"n must be a whole number; {what_came(n)}.")
+        require_number(n, "n", lower=0)
         root = cholesky(self.covariance, lower=True)
         draws: Array = self.mean + rng.standard_normal((n, len(self.mean))) @ root.T
         return draws
@@ -50,14 +63,14 @@ class Gaussian:
 
     def to_pandas(self) -> "pd.DataFrame":
         """The summary as a DataFrame indexed by name (needs the ``pandas`` extra)."""
-        import pandas as pd  # noqa: PLC0415 - an extra
-
-        return pd.DataFrame(self.summary()).set_index("name")
+        return import_pandas().DataFrame(self.summary()).set_index("name")
 
     def kl(self, other: "Gaussian") -> float:
-        """``KL(self ‖ other)`` in nats. Raises ``ValueError`` for other coefficients."""
+        """``KL(self ‖ other)`` in nats. Raises ``InvalidArgument`` for other coefficients."""
+        if not isinstance(other, Gaussian):
+            raise WrongType(f"The other belief must be a Gaussian; {what_came(other)}.")
         if self.names != other.names:
-            raise ValueError("The two beliefs are about different coefficients.")
+            raise InvalidArgument("The two beliefs are about different coefficients.")
         root = cholesky(other.covariance, lower=True)
         own = cholesky(self.covariance, lower=True)
         spread = np.sum(solve_triangular(root, own, lower=True) ** 2)
@@ -66,13 +79,33 @@ class Gaussian:
         return float(0.5 * (spread + shift - len(self.mean) + log_ratio))
 
     def predict_probability(self, x: Array) -> Array:
-        """Posterior predictive probability of a 1 under logistic regression, shape ``(n,)``, for ``x`` ``(n, p)``.
+        """Posterior predictive probabilities for design rows ``x`` ``(n, p)``.
 
-        The probit approximation of MacKay (1992): the logit's mean shrinks by ``1/√(1 + π s²/8)``.
+        ``(n,)`` of a 1 under logistic and probit regression, ``(n, K)`` of each class in declared order under
+        multinomial logistic regression. Probit is exact; the others shrink each logit by ``1/√(1 + π s²/8)`` (MacKay,
+        1992). A belief that was made by hand counts as one of logistic regression.
+
+        Raises ``InvalidArgument`` for a family without probabilities, and for an ``x`` that is no design matrix.
         """
-        variance = np.einsum("np,pq,nq->n", x, self.covariance, x)
-        probability: Array = expit((x @ self.mean) / np.sqrt(1.0 + np.pi * variance / 8.0))
-        return probability
+        outcome = self.outcome or Outcome("logistic-regression", self.names)
+        return predict_probability(outcome, self.mean, self.covariance, x)
+
+    def predict_mean(self, x: Array) -> Array:
+        """The posterior predictive mean of the target ``(n,)``, in its own units, for design rows ``x`` ``(n, p)``.
+
+        The expected count under Poisson regression, the expected target under linear regression (both exact for this
+        normal belief), and the probability of a 1 under logistic and probit regression.
+
+        Raises ``InvalidArgument`` for a family without a mean to predict, for a belief that was made by hand, and
+        for an ``x`` that is no design matrix.
+        """
+        if self.outcome is None:
+            raise InvalidArgument("This belief does not say of which model it is; take one from core.laplace().")
+        return predict_mean(self.outcome, self.mean, self.covariance, x)
+
+    def about(self, outcome: Outcome) -> Self:
+        """The same belief, which knows what its model predicts."""
+        return replace(self, outcome=outcome)
 
 
 def from_precision(names: Sequence[str], mean: Array, root: tuple[Array, bool]) -> Gaussian:

@@ -7,8 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
+from corevault._arguments import require_number
+from corevault.errors import InvalidArgument, NotConverged, WrongType
 from corevault.gaussian import Gaussian, from_precision
 from corevault.likelihoods import CURVES, Expansion, Likelihood, OnePredictor
+from corevault.prediction import Outcome
 from corevault.prior import CoefficientPrior
 
 Array = NDArray[np.float64]
@@ -25,46 +28,63 @@ def logistic_laplace(
     ``x`` ``(n, p)`` is the design matrix, intercept included; ``y`` ``(n,)`` is 0 or 1; ``weight`` ``(n,)``
     is non-negative (ones where absent); ``names`` are the columns' (``x0``, ``x1``, … where absent).
 
-    Raises ``ValueError`` for shapes, labels or weights out of these bounds.
+    Raises ``InvalidArgument`` for shapes, labels or weights out of these bounds.
     """
-    weights = np.ones(len(y)) if weight is None else weight
+    x, y = as_floats(x, "x"), as_floats(y, "y")
+    weights = np.ones(y.shape) if weight is None else as_floats(weight, "weight")
     check(x, y, weights)
     if not np.isin(y, (0.0, 1.0)).all():
-        raise ValueError("y must be 0 or 1.")
-    if not prior_scale > 0:
-        raise ValueError("prior_scale must be positive.")
+        raise InvalidArgument("y must be 0 or 1.")
+    require_number(prior_scale, "prior_scale")
+    if not 0 < prior_scale < np.inf:
+        raise InvalidArgument("prior_scale must be positive and finite.")
+    columns = tuple(names) or tuple(f"x{i}" for i in range(x.shape[1]))
+    if len(columns) != x.shape[1]:
+        raise InvalidArgument("names must have one name for each column of x.")
     likelihood = OnePredictor(CURVES["logistic-regression"], x, y, weights)
     prior = CoefficientPrior(np.full(x.shape[1], prior_scale))
-    return newton(likelihood, prior, names or [f"x{i}" for i in range(x.shape[1])])
+    return newton(likelihood, prior, columns).about(Outcome("logistic-regression", columns))
+
+
+def as_floats(values: object, name: str) -> Array:
+    """``values`` as an array of floats. Raises ``WrongType`` for anything but numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise WrongType(
+            f"{name} must be an array of numbers; make a design matrix first, see design_matrix."
+        ) from error
 
 
 def check(x: Array, y: Array, weight: Array) -> None:
-    """Raises ``ValueError`` unless shapes fit together, values are finite and weights not negative."""
+    """Raises ``InvalidArgument`` unless shapes fit together, values are finite and weights not negative."""
     if x.ndim != 2 or y.shape != (len(x),) or weight.shape != (len(x),):
-        raise ValueError("x must be (n, p), y and weight (n,).")
+        raise InvalidArgument("x must be (n, p), y and weight (n,).")
     if not all(np.isfinite(values).all() for values in (x, y, weight)):
-        raise ValueError("x, y and weight must be finite.")
+        raise InvalidArgument("x, y and weight must be finite.")
     if (weight < 0).any():
-        raise ValueError("Weights cannot be negative.")
+        raise InvalidArgument("Weights cannot be negative.")
 
 
 def newton(likelihood: Likelihood, prior: CoefficientPrior, names: Sequence[str]) -> Gaussian:
     """The approximation at the mode, by Newton's method with backtracking from zero.
 
     A curvature that is not positive definite, as far from the mode of a model with unknown noise, is replaced by its
-    absolute value. Raises ``ArithmeticError`` where no mode is reached.
+    absolute value. Raises ``NotConverged`` where no mode is reached.
     """
     posterior = _LogPosterior(likelihood, prior)
     theta = np.zeros(len(names))
     found = posterior.expand(theta)
     for _ in range(_MOST_STEPS):
+        if not (np.isfinite(found.information).all() and np.isfinite(found.gradient).all()):
+            break
         root = _root(found.information)
         step = cho_solve(root, found.gradient)
         decrement = float(found.gradient @ step)
         if decrement <= _DECREMENT:
             return from_precision(names, theta, root)
         theta, found = posterior.climb(theta, found.value, step, decrement)
-    raise ArithmeticError("Newton's method did not reach the mode; the design or the weights are out of scale.")
+    raise NotConverged("Newton's method did not reach the mode; the design or the weights are out of scale.")
 
 
 def _root(information: Array) -> tuple[Array, bool]:

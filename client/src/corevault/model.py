@@ -1,8 +1,11 @@
 """What an analyst asks for: a model, and either a price or a mechanism."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
+
+from corevault._arguments import mapping, what_came
+from corevault.errors import WrongType
 
 
 class ModelRequest(Protocol):
@@ -31,13 +34,15 @@ class _OnColumns:
     def __post_init__(self) -> None:
         given: object = self.features
         if isinstance(given, str):
-            raise TypeError("features must be a list of column names, not one name.")
+            raise WrongType("features must be a list of column names, not one name.")
+        if isinstance(given, set | frozenset | Mapping) or not isinstance(given, Sequence):
+            raise WrongType(f"features must be a list of column names in a fixed order; {what_came(given)}.")
 
     def to_json(self) -> dict[str, Any]:
         """The ``model`` member of the request."""
         prior: dict[str, Any] = {"scale": self.prior_scale}
         if self.prior_scales:
-            prior["scales"] = dict(self.prior_scales)
+            prior["scales"] = mapping(self.prior_scales, "prior_scales")
         if self.degrees_of_freedom is not None:
             prior["degrees_of_freedom"] = self.degrees_of_freedom
         stated = {"family": self.family, "features": list(self.features), "prior": prior}

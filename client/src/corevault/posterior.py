@@ -5,10 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from corevault._arguments import what_came
 from corevault.design import DesignColumn
+from corevault.errors import InvalidArgument, WrongType
 from corevault.gaussian import Gaussian
-from corevault.laplace import check, newton
+from corevault.laplace import as_floats, check, newton
 from corevault.likelihoods import CURVES, Likelihood, Mean, Multinomial, OnePredictor, UnknownNoise, linear
+from corevault.prediction import outcome_of
 from corevault.prior import CoefficientPrior, scales_of
 from corevault.replies.release import Prior, Release, ReleasedModel
 
@@ -26,18 +29,35 @@ def posterior(release: Release, x: Array, y: Array | None = None, weight: Array 
     ``multinomial-logistic``, and ``log_noise_scale`` (the logarithm of four times the noise over the target's half
     range) at the end for ``linear-regression`` of unknown noise.
 
-    Raises ``ValueError`` for a family that this version does not know, or for arrays that do not fit.
+    Raises ``InvalidArgument`` for a family that this version does not know, or for arrays that do not fit.
     """
+    if not isinstance(release, Release):
+        raise WrongType(f"release must be a Release, such as core.release; {what_came(release)}.")
     model, columns = release.model, [column.name for column in release.design]
-    weights = np.ones(len(x)) if weight is None else weight
+    x = as_floats(x, "x")
+    if x.ndim != 2 or x.shape[1] != len(columns):
+        raise InvalidArgument("x must be (n, p) with the release's design columns; see core.design_matrix.")
+    weights = np.ones(len(x)) if weight is None else as_floats(weight, "weight")
     if (y is None) is not (model.family == "gaussian-mean"):
-        raise ValueError("The model's target is missing, or it has none.")
-    targets = np.zeros(len(x)) if y is None else y
+        raise InvalidArgument("The model's target is missing, or it has none.")
+    targets = np.zeros(len(x)) if y is None else as_floats(y, "y")
     check(x, targets, weights)
-    if x.shape[1] != len(columns):
-        raise ValueError("x must have the release's design columns.")
+    _check_targets(model, targets)
     likelihood, names, predictors = _likelihood(model, columns, x, targets, weights)
-    return newton(likelihood, _prior(model.prior or Prior(), names, release.design, predictors), names)
+    prior = _prior(model.prior or Prior(), names, release.design, predictors)
+    return newton(likelihood, prior, names).about(outcome_of(release))
+
+
+def _check_targets(model: ReleasedModel, y: Array) -> None:
+    """Raises ``InvalidArgument`` for targets that the family cannot have."""
+    if model.family in {"logistic-regression", "probit-regression"} and not np.isin(y, (0.0, 1.0)).all():
+        raise InvalidArgument("y must be 0 or 1.")
+    if model.family == "poisson-regression" and (y < 0).any():
+        raise InvalidArgument("y must hold counts, which are not negative.")
+    if model.family == "multinomial-logistic":
+        classes = len((model.target_transform or {}).get("categories", ()))
+        if not np.isin(y, np.arange(classes)).all():
+            raise InvalidArgument("y must hold the index of each row's class, in declared order.")
 
 
 def _prior(prior: Prior, names: Sequence[str], design: Sequence[DesignColumn], predictors: int) -> CoefficientPrior:
@@ -63,4 +83,4 @@ def _likelihood(
         classes = [str(name) for name in transform["categories"]]
         names = [f"{name}:{column}" for name in classes[1:] for column in columns]
         return Multinomial(len(classes), x, y, weight), names, len(classes) - 1
-    raise ValueError(f"No Laplace approximation here for {model.family!r}.")
+    raise InvalidArgument(f"No Laplace approximation here for {model.family!r}; upgrade this package.")

@@ -1,18 +1,22 @@
-"""A downloaded pseudocoreset: weighted synthetic points that stand in for the table under one model."""
+"""Downloaded pseudocoresets: weighted synthetic points that stand in for a table under one model."""
 
 import io
 import zipfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corevault._arguments import import_pandas
 from corevault.design import DesignColumn, Table, design_matrix
 from corevault.errors import UnexpectedReply
 from corevault.gaussian import Gaussian
 from corevault.posterior import posterior
+from corevault.prediction import outcome_of
+from corevault.replies.dataset import Dataset
 from corevault.replies.release import Release
+from corevault.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,9 +57,7 @@ class Pseudocoreset:
 
     def to_pandas(self) -> "pd.DataFrame":
         """The design columns by name, ``y`` where the model has a target, and ``weight`` (``pandas`` extra)."""
-        import pandas as pd  # noqa: PLC0415 - an extra
-
-        frame = pd.DataFrame(self.u, columns=list(self.columns))
+        frame = import_pandas().DataFrame(self.u, columns=list(self.columns))
         if self.y is not None:
             frame["y"] = self.y
         frame["weight"] = self.weight
@@ -64,7 +66,7 @@ class Pseudocoreset:
     def laplace(self) -> Gaussian:
         """The Laplace approximation of the posterior that these points stand for; see ``corevault.posterior``.
 
-        Raises ``ValueError`` for a model family that this version has none for.
+        Raises ``InvalidArgument`` for a model family that this version has none for.
         """
         return posterior(self.release, self.u, self.y, self.weight)
 
@@ -74,11 +76,14 @@ class Pseudocoreset:
         if stated is None:
             return None
         spread = np.array(stated.variance if stated.covariance is None else stated.covariance, dtype=np.float64)
-        return Gaussian(stated.parameters, np.array(stated.mean), np.diag(spread) if spread.ndim == 1 else spread)
+        covariance = np.diag(spread) if spread.ndim == 1 else spread
+        return Gaussian(stated.parameters, np.array(stated.mean), covariance, outcome_of(self.release))
 
-    def design_matrix(self, table: Table) -> Array:
-        """New rows of the declared table (a DataFrame, say) in the design's coordinates, shape ``(n, p)``."""
-        return design_matrix(self.design, table)
+    def design_matrix(
+        self, table: Table, *, schema: Schema | Dataset | None = None, null_rows: Literal["refuse", "nan"] = "refuse"
+    ) -> Array:
+        """New rows of the declared table in the design's coordinates, shape ``(n, p)``; see ``design_matrix``."""
+        return design_matrix(self.design, table, schema=schema, null_rows=null_rows)
 
 
 def from_npz(release: Release, content: bytes) -> Pseudocoreset:

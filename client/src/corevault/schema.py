@@ -1,24 +1,27 @@
-"""Declared columns, pleasant to write.
+"""Declared columns of a table.
 
-Bounds and categories are the owner's word and public: take them from a codebook or from what the
-question allows, never from the rows, since what they say about the rows is not accounted for.
+Bounds and categories are public. Take them from a codebook or from the question that was asked, never from the rows:
+what they would tell about the rows is not accounted for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
-from corevault._arguments import what_came
+from corevault._arguments import is_number, require_text, what_came
+from corevault._check import TableCheck, check_table
+from corevault._upload import prepare
+from corevault.errors import InvalidArgument, UnexpectedReply, WrongType
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from corevault._check import TableCheck
+_TYPES = ("real", "integer", "categorical", "binary")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column. ``impute`` None: a missing value makes its row a null row, which counts for nothing."""
+    """A declared column. With ``impute`` None, a missing value makes its row a null row, which counts for nothing.
+
+    Raises ``InvalidArgument`` for a declaration that does not hold together.
+    """
 
     name: str
     type: str
@@ -26,6 +29,54 @@ class Column:
     upper: float | None = None
     categories: tuple[str, ...] | None = None
     impute: float | str | bool | None = None
+
+    def __post_init__(self) -> None:
+        require_text(self.name, "A column's name")
+        place = f"Column {self.name!r}"
+        if self.type not in _TYPES:
+            raise InvalidArgument(f"{place}: type must be one of {', '.join(_TYPES)}.")
+        if self.type in {"real", "integer"}:
+            self._check_bounds(place)
+        elif self.type == "categorical":
+            self._check_categories(place)
+        elif self.impute is not None and (isinstance(self.impute, str) or self.impute not in (0, 1)):
+            raise InvalidArgument(f"{place}: impute must be True or False.")
+
+    def _check_bounds(self, place: str) -> None:
+        for value, name in ((self.lower, "lower"), (self.upper, "upper"), (self.impute, "impute")):
+            if not (is_number(value) or (name == "impute" and value is None)):
+                raise WrongType(f"{place}: {name} must be a number; {what_came(value)}.")
+        lower, upper = self.lower, self.upper
+        if lower is None or upper is None or not lower < upper:
+            raise InvalidArgument(f"{place}: lower must be below upper.")
+        if self.impute is not None and not lower <= float(self.impute) <= upper:
+            raise InvalidArgument(f"{place}: impute must be within the bounds.")
+
+    def _check_categories(self, place: str) -> None:
+        if not self.categories:
+            raise InvalidArgument(f"{place}: name at least one category.")
+        if other := [each for each in self.categories if not isinstance(each, str)]:
+            raise WrongType(f"{place}: categories must be texts, such as '1' for the number 1; {what_came(other[0])}.")
+        if len(set(self.categories)) < len(self.categories):
+            raise InvalidArgument(f"{place}: a category is named twice.")
+        if self.impute is not None and self.impute not in self.categories:
+            raise InvalidArgument(f"{place}: impute must be one of the categories.")
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """The column that the HTTP contract writes as ``body``. Raises ``UnexpectedReply`` for any other object."""
+        categories, missing = body.get("categories"), body.get("missing")
+        try:
+            return cls(
+                name=body["name"],
+                type=body["type"],
+                lower=body.get("lower"),
+                upper=body.get("upper"),
+                categories=None if categories is None else tuple(categories),
+                impute=None if missing is None else missing["impute"],
+            )
+        except (KeyError, TypeError, InvalidArgument) as error:
+            raise UnexpectedReply("The server declares a column that this version cannot read; upgrade it.") from error
 
     def to_json(self) -> dict[str, Any]:
         """The column as the HTTP contract has it."""
@@ -50,9 +101,12 @@ def integer(name: str, lower: int, upper: int, *, impute: int | None = None) -> 
 
 
 def categorical(name: str, categories: Sequence[str], *, impute: str | None = None) -> Column:
-    """One of ``categories``; the first is the reference, which gets no design column."""
-    if isinstance(categories, str):
-        raise TypeError("categories must be a list of texts, not one text.")
+    """One of ``categories``; the first is the reference, which gets no design column.
+
+    A cell matches the category of the same text, and otherwise the one of the same number: ``1.0`` is ``"1"``.
+    """
+    if isinstance(categories, str | set | frozenset) or not hasattr(categories, "__iter__"):
+        raise WrongType(f"categories must be a list of texts in a fixed order; {what_came(categories)}.")
     return Column(name, "categorical", categories=tuple(categories), impute=impute)
 
 
@@ -62,16 +116,17 @@ def binary(name: str, *, impute: bool | None = None) -> Column:
 
 
 class Schema:
-    """The declared columns of a table, in order. Raises ``ValueError`` where a name comes twice, ``TypeError`` for
-    anything but columns.
+    """The declared columns of a table, in order.
+
+    Raises ``InvalidArgument`` where a name comes twice, ``WrongType`` for anything but columns.
     """
 
     def __init__(self, *columns: Column) -> None:
         if other := [column for column in columns if not isinstance(column, Column)]:
-            raise TypeError(f"Give columns one by one, as in Schema(real('age', 0, 120)); {what_came(other[0])}.")
+            raise WrongType(f"Give columns one by one, as in Schema(real('age', 0, 120)); {what_came(other[0])}.")
         self.columns = columns
         if len(set(self.names)) != len(columns):
-            raise ValueError("A column name is declared twice.")
+            raise InvalidArgument("A column name is declared twice.")
 
     @property
     def names(self) -> list[str]:
@@ -88,14 +143,25 @@ class Schema:
         """The columns as the HTTP contract has them."""
         return [column.to_json() for column in self.columns]
 
-    def check(self, frame: "pd.DataFrame") -> "TableCheck":
-        """What would become of a table's cells, found here: nothing is sent anywhere.
+    @classmethod
+    def from_json(cls, columns: Sequence[Mapping[str, Any]]) -> Self:
+        """The schema that the HTTP contract writes as ``columns``."""
+        return cls(*(Column.from_json(column) for column in columns))
 
-        Nobody can tell once the table is in the vault: a column whose cells are coded otherwise than declared
-        (``M`` for ``Male``) makes every row null, silently. What you see here comes from the rows: do not mend
-        the declaration by it, unless it is plainly a mistake. Raises ``TypeError`` for anything but a DataFrame, and
-        ``ValueError`` for one that names a column twice, which the server would reject.
+    def check(self, table: object) -> TableCheck:
+        """Counts the cells of a table that would be missing or clamped. Nothing is sent anywhere.
+
+        ``table`` is a pandas or polars DataFrame, a pyarrow Table, a mapping of column names to lists or arrays, a
+        path, bytes, or a file that is open in binary mode (CSV, Parquet or an Arrow stream). A large file is read in
+        batches.
+
+        The server tells nobody how many rows are null: a column whose cells are not coded as declared (``M`` for
+        ``Male``) makes every row null in silence. The counts come from the rows: do not change the declaration because
+        of them, unless it is plainly a mistake.
+
+        Raises ``WrongType`` for any other object, and ``InvalidArgument`` for what cannot be read as a table.
         """
-        from corevault._check import check_table  # noqa: PLC0415  (pandas is an optional extra)
-
-        return check_table(self.columns, frame)
+        upload = prepare(table)
+        if not upload.repeatable:
+            raise WrongType("A stream can be read only once; give a path, a table or a file that can seek.")
+        return check_table(self.columns, upload)

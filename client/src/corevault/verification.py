@@ -7,7 +7,6 @@ account's limit; every representation has the digest that the statement and ``Re
 """
 
 import base64
-import binascii
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
@@ -18,7 +17,8 @@ from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
 from corevault import _digest
-from corevault.errors import VerificationError
+from corevault._arguments import what_came
+from corevault.errors import InvalidArgument, VerificationError, WrongType
 from corevault.replies.key import SigningKey
 from corevault.replies.release import Certificate, Points, Release
 
@@ -26,11 +26,11 @@ FORMATS = ("json", "csv", "parquet", "npz")
 
 
 def key_id_of(public_key: str) -> str:
-    """``ed25519:`` and the first 16 hexadecimal digits of the SHA-256 of the base64 ``public_key``."""
+    """The key id: ``ed25519:`` and the first 16 hexadecimal digits of the SHA-256 of the base64 ``public_key``."""
     try:
         raw = base64.b64decode(public_key, validate=True)
-    except binascii.Error as error:
-        raise VerificationError("The release key is not base64.") from error
+    except ValueError as error:  # also for text that is not ASCII
+        raise VerificationError("The release key is not base64; give the public_key, not the key_id.") from error
     if len(raw) != 32:
         raise VerificationError("The release key is not an Ed25519 key.")
     return f"ed25519:{hashlib.sha256(raw).hexdigest()[:16]}"
@@ -42,12 +42,13 @@ def verify_release(
     points: Iterable[Points],
     *,
     published: Iterable[SigningKey] = (),
-    pinned: Iterable[str] | None = None,
+    pinned: Iterable[str | SigningKey] | None = None,
 ) -> Mapping[str, Any]:
     """The verified statement, or ``VerificationError`` with the sentence that says what does not hold.
 
-    ``pinned`` are base64 public keys that the caller trusts: where they are given, ``published`` ones do not count.
-    Raises ``ValueError`` for an empty list of them, which would trust whom it was meant to guard against.
+    ``pinned`` are public keys that the caller trusts, as base64 text or as ``signing_keys()`` returned them earlier:
+    where they are given, ``published`` ones do not count. Raises ``InvalidArgument`` for an empty list of them, which
+    would trust the server that they guard against.
     """
     trusted = pins_of(pinned) or tuple(key.public_key for key in published if key.use == "release" and _is_ed25519(key))
     verify_signature(certificate, trusted)
@@ -58,16 +59,32 @@ def verify_release(
     return certificate.statement
 
 
-def pins_of(pinned: Iterable[str] | None) -> tuple[str, ...] | None:
-    """The pinned keys; None where none are given. Raises ``ValueError`` for an empty list, ``TypeError`` for text."""
+def pins_of(pinned: Iterable[str | SigningKey] | None) -> tuple[str, ...] | None:
+    """The pinned public keys in base64; None where none are given.
+
+    ``SigningKey`` objects count where their ``use`` is ``release``. Raises ``InvalidArgument`` where no key is left,
+    ``VerificationError`` for text that is not an Ed25519 public key, ``WrongType`` for anything but a list of keys.
+    """
     if pinned is None:
         return None
-    if isinstance(pinned, str):
-        raise TypeError("Pin a list of public keys (base64 text), also for one.")
-    pins = tuple(pinned)
+    if isinstance(pinned, str | bytes | SigningKey | Mapping) or not isinstance(pinned, Iterable):
+        raise WrongType("Pin a list of public keys (base64 text, or what signing_keys() returns), also for one.")
+    given = tuple(pinned)
+    pins = tuple(pin for pin in map(_pin, given) if pin is not None)
+    if not given:
+        raise InvalidArgument("An empty list pins no key; leave it out to trust the keys that the server publishes.")
     if not pins:
-        raise ValueError("An empty list pins no key; leave it out to trust the keys that the server publishes.")
+        raise InvalidArgument("None of these keys signs releases; pin those whose use is 'release'.")
     return pins
+
+
+def _pin(key: object) -> str | None:
+    if isinstance(key, SigningKey):
+        return key.public_key if key.use == "release" and _is_ed25519(key) else None
+    if not isinstance(key, str):
+        raise WrongType(f"A pinned key is base64 text, or a SigningKey as signing_keys() returns it; {what_came(key)}.")
+    key_id_of(key.strip())  # raises for anything but a public key
+    return key.strip()
 
 
 def _is_ed25519(key: SigningKey) -> bool:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from corevault.replies._decode import Reply
+from corevault.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,30 @@ class Dataset(Reply):
     shared_with: tuple[str, ...] | None = None
     releases_public: bool | None = None
     created_at: datetime | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The declared columns, to check a table or to compute a design matrix.
+
+        Raises ``UnexpectedReply`` for a column that this version does not know.
+        """
+        return Schema.from_json(self.columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenUpload(Reply):
+    """An upload in parts that is not complete. ``offset`` is the number of bytes that the server has.
+
+    ``datasets.resume(dataset_id, upload, source)`` continues it until ``expires_at``.
+    """
+
+    id: str
+    dataset_id: str = ""
+    media_type: str = ""
+    offset: int = 0
+    length: int | None = None
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

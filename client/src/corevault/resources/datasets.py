@@ -1,31 +1,27 @@
-"""``client.datasets``: declare, upload, watch, delete."""
+"""``client.datasets``: declare, check, upload, watch, delete."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from corevault import _resumable, _upload
-from corevault._arguments import mapping, what_came
+from corevault._arguments import mapping, require_number, what_came
+from corevault._check import check_table
 from corevault._content import check_start
 from corevault._http import Http, segment
 from corevault._ids import id_of, ids_of
 from corevault._progress import Report, bytes_bar
-from corevault.errors import ContentRejected, WaitTimeout
+from corevault.errors import ContentRejected, InvalidArgument, TooManyNullRows, WaitTimeout, WrongType
 from corevault.pages import Page, fetch_page
-from corevault.replies.dataset import Budget, Dataset, LedgerEntry
+from corevault.replies.dataset import Budget, Dataset, LedgerEntry, OpenUpload
 from corevault.replies.key import ApiKey
 from corevault.schema import Schema
-
-if TYPE_CHECKING:
-    import os
-
-    import pandas as pd
 
 _ROW = {"kind": "row"}
 
 
 class Datasets:
-    """Datasets, their contents, budgets and ledgers. A dataset is named by its id, or by the ``Dataset`` itself."""
+    """Datasets, their contents, budgets and ledgers. Methods accept a ``Dataset`` wherever they accept its id."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -53,7 +49,7 @@ class Datasets:
         declare what a codebook says, not what the rows say.
         """
         if not isinstance(schema, Schema):
-            raise TypeError(f"schema must be a Schema, as in Schema(real('age', 0, 120)); {what_came(schema)}.")
+            raise WrongType(f"schema must be a Schema, as in Schema(real('age', 0, 120)); {what_came(schema)}.")
         body: dict[str, Any] = {
             "name": name,
             "description": description,
@@ -100,24 +96,38 @@ class Datasets:
     def upload(
         self,
         dataset_id: str | Dataset,
-        source: "str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | pd.DataFrame",
+        source: object,
         *,
         media_type: str | None = None,
+        max_null_share: float | None = 0.01,
         progress: bool | Callable[[int], None] = False,
         resumable: bool | None = None,
     ) -> Dataset:
-        """Streams a table into the vault: a path, bytes, a binary file, a DataFrame or chunks of bytes.
+        """Checks a table against the declared columns, and streams it to the server.
 
-        Never held whole; where the source can be read twice, a digest goes with it. The server answers once
-        the bytes are sealed: ``wait_until_ready`` tells what became of them. ``progress`` shows a bar, or is
-        called with the number of bytes that were sent.
+        ``source`` is a path, bytes, a file that is open in binary mode, a pandas or polars DataFrame, a pyarrow Table,
+        a mapping of column names to lists or arrays, or an iterable of bytes. Tables go as CSV. It is never held
+        whole. ``media_type`` is found by the first bytes or a path's suffix where it is None.
 
-        ``resumable`` None: what is known to be large goes in parts, which are sent again where the connection
-        breaks; the rest goes in one request, which is never repeated. Raises ``UploadInterrupted`` where the
-        server stays away, and ``ValueError`` for a zip archive (an Excel workbook) or a column that is named twice.
+        Before anything is sent, a source that can be read twice is checked as ``schema.check`` does it, on this
+        machine. The upload stops with ``TooManyNullRows`` where more than ``max_null_share`` of the rows would be null,
+        and with ``InvalidArgument`` where the columns are not the declared ones. 1.0 allows any share of null rows,
+        None skips the check.
+
+        The server answers once the bytes are stored: ``wait_until_ready`` says whether it could read them.
+        ``progress`` shows a bar, or is called with the number of bytes sent so far.
+
+        ``resumable`` None sends what is known to be large in parts, which are sent again where the connection
+        breaks. The rest goes in one request, which is never repeated. Raises ``UploadInterrupted`` where the server
+        stays unreachable.
         """
+        if max_null_share is not None:
+            require_number(max_null_share, "max_null_share", lower=0.0, upper=1.0)
         upload = _upload.prepare(source, media_type)
         check_start(upload)
+        if max_null_share is not None and upload.repeatable:
+            self._check_rows(dataset_id, upload, max_null_share)
+        upload = _upload.with_digest(upload)
         large = upload.length is not None and upload.length >= _resumable.LARGE_BYTES
         with bytes_bar(progress, "Uploading", upload.length) as report:
             if large if resumable is None else resumable:
@@ -129,23 +139,50 @@ class Datasets:
             path = f"/v1/datasets/{_segment(dataset_id)}/content"
             return Dataset.from_json(self._http.put_stream(path, chunks, upload.headers()))
 
+    def _check_rows(self, dataset_id: str | Dataset, upload: _upload.Upload, max_null_share: float) -> None:
+        dataset = self.get(dataset_id)
+        check = check_table(dataset.schema.columns, upload, unit=(dataset.privacy_unit or {}).get("column"))
+        if check.absent or check.unknown:
+            lost = [name for name in check.absent if name in upload.index]
+            hint = f" Call reset_index() first: {', '.join(lost)} is in the index." if lost else ""
+            raise InvalidArgument(f"{_unfit(check.absent, check.unknown)}{hint}")
+        if not check.rows:
+            raise InvalidArgument("The table has no rows.")
+        if check.null_share > max_null_share:
+            raise TooManyNullRows(check, max_null_share)
+
+    def open_uploads(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[OpenUpload]:
+        """The uploads in parts that are not complete (owner). Each can be resumed or discarded."""
+        return fetch_page(self._http, f"/v1/datasets/{_segment(dataset_id)}/uploads", OpenUpload, {"limit": limit})
+
+    def discard_upload(self, dataset_id: str | Dataset, upload_id: str | OpenUpload) -> None:
+        """Ends an upload in parts and deletes its bytes."""
+        place = segment(id_of(upload_id, OpenUpload))
+        self._http.once("DELETE", f"/v1/datasets/{_segment(dataset_id)}/uploads/{place}")
+
     def resume(
         self,
         dataset_id: str | Dataset,
-        upload_id: str,
-        source: "str | os.PathLike[str] | bytes | BinaryIO | Iterable[bytes] | pd.DataFrame",
+        upload_id: str | OpenUpload,
+        source: object,
         *,
         progress: bool | Callable[[int], None] = False,
     ) -> Dataset:
-        """Goes on with an upload that was interrupted, from the same source as before."""
-        upload = _upload.prepare(source, _upload.CSV)
+        """Continues an upload that was interrupted, from the same source as before.
+
+        ``open_uploads`` lists what can be continued.
+        """
+        about, place = id_of(dataset_id, Dataset), id_of(upload_id, OpenUpload)
+        upload = _upload.open_source(source)
         with bytes_bar(progress, "Uploading", upload.length) as report:
-            return Dataset.from_json(_resumable.send(self._http, id_of(dataset_id, Dataset), upload_id, upload, report))
+            return Dataset.from_json(_resumable.send(self._http, about, place, upload, report))
 
     def wait_until_ready(
         self, dataset_id: str | Dataset, *, timeout_seconds: float = 600.0, poll_seconds: float = 0.25
     ) -> Dataset:
         """Waits for the newest content. Raises ``ContentRejected`` with its reason, or ``WaitTimeout``."""
+        require_number(timeout_seconds, "timeout_seconds")
+        require_number(poll_seconds, "poll_seconds", lower=0.0)
         deadline = time.monotonic() + timeout_seconds
         while True:
             dataset = self.get(dataset_id)
@@ -178,6 +215,12 @@ class Datasets:
 
 def _segment(dataset: str | Dataset) -> str:
     return segment(id_of(dataset, Dataset))
+
+
+def _unfit(absent: Sequence[str], unknown: Sequence[str]) -> str:
+    lacks = f"it lacks {', '.join(absent)}" if absent else ""
+    has = f"it has {', '.join(unknown)}, which is not declared" if unknown else ""
+    return f"The table's columns are not the declared ones: {' and '.join(filter(None, (lacks, has)))}."
 
 
 def _budget(epsilon: float, delta: float | None) -> dict[str, float]:

@@ -7,7 +7,7 @@ from corevault import _following
 from corevault._arguments import mapping, what_came
 from corevault._http import Http, segment
 from corevault._ids import id_of
-from corevault.errors import JobFailed
+from corevault.errors import InvalidArgument, JobFailed, WrongType
 from corevault.model import Mechanism, ModelRequest
 from corevault.pages import Page, fetch_page
 from corevault.replies.dataset import Dataset
@@ -29,16 +29,16 @@ def job_request(
 ) -> dict[str, Any]:
     """The body of a quote or a job.
 
-    Raises ``ValueError`` for both a target ε and a mechanism, ``TypeError`` for what is no model or no mechanism.
+    Raises ``InvalidArgument`` for both a target ε and a mechanism, ``WrongType`` for what is no model or mechanism.
     """
     if epsilon is not None and mechanism is not None:
-        raise ValueError("Give a target epsilon or a mechanism, not both.")
+        raise InvalidArgument("Give a target epsilon or a mechanism, not both.")
     if isinstance(model, type) or not hasattr(model, "to_json"):
-        raise TypeError(
+        raise WrongType(
             f"model must be one such as LogisticRegression(features=[...], target=...); {what_came(model)}."
         )
     if not isinstance(mechanism, Mechanism | None):
-        raise TypeError(f"mechanism must be a Mechanism; {what_came(mechanism)}.")
+        raise WrongType(f"mechanism must be a Mechanism; {what_came(mechanism)}.")
     body: dict[str, Any] = {
         "dataset_id": id_of(dataset_id, Dataset),
         "method": method,

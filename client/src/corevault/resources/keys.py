@@ -2,8 +2,10 @@
 
 from datetime import datetime
 
+from corevault._arguments import what_came
 from corevault._http import Http, segment
 from corevault._ids import id_of
+from corevault.errors import WrongType
 from corevault.pages import Page, fetch_page
 from corevault.replies.key import ApiKey
 
@@ -21,6 +23,8 @@ class Keys:
         look into the list and rotate what you find.
         """
         body = {"name": name, "role": role}
+        if not isinstance(expires_at, datetime | None):
+            raise WrongType(f"expires_at must be a datetime with a time zone; {what_came(expires_at)}.")
         if expires_at is not None:
             body["expires_at"] = expires_at.isoformat()
         return ApiKey.from_json(self._http.once("POST", "/v1/api-keys", body))

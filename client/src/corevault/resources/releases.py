@@ -4,8 +4,10 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from corevault._arguments import what_came
 from corevault._http import Http, segment
 from corevault._ids import id_of
+from corevault.errors import InvalidArgument, WrongType
 from corevault.pages import Page, fetch_page
 from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease, from_npz
 from corevault.replies.dataset import Dataset
@@ -37,7 +39,7 @@ class Releases:
     def points(self, release_id: str | Release, format: str = "npz") -> Points:  # noqa: A002 - the API's own word
         """One stored representation, ``json``, ``csv``, ``parquet`` or ``npz``, byte for byte and unverified."""
         if format not in FORMATS:
-            raise ValueError(f"format must be one of {', '.join(FORMATS)}.")
+            raise InvalidArgument(f"format must be one of {', '.join(FORMATS)}.")
         response = self._http.fetch(
             f"/v1/releases/{segment(id_of(release_id, Release))}/points", {"format": format}, "*/*"
         )
@@ -59,20 +61,28 @@ class Releases:
         return fetch_page(self._http, "/v1/keys", SigningKey, {})
 
     def verify(
-        self, release: str | Release, *, pinned_keys: Iterable[str] | None = None, formats: Iterable[str] = FORMATS
+        self,
+        release: str | Release,
+        *,
+        pinned_keys: Iterable[str | SigningKey] | None = None,
+        formats: Iterable[str] = FORMATS,
     ) -> Mapping[str, Any]:
         """Downloads ``formats`` and verifies them with the certificate; returns the verified statement.
 
-        The keys that the server publishes vouch for its certificates only as far as the connection does;
-        ``pinned_keys`` (base64, got elsewhere) vouch for them whoever serves them. Raises ``VerificationError``,
-        and ``ValueError`` for an empty list of pinned keys.
+        Without ``pinned_keys`` the server's published keys are trusted, which does not protect against the server
+        itself. ``pinned_keys`` are public keys that you got elsewhere (base64), or that ``signing_keys()`` returned
+        earlier. Raises ``VerificationError``, and ``InvalidArgument`` where ``pinned_keys`` hold no release key.
         """
+        if isinstance(formats, str) or not isinstance(formats, Iterable):
+            raise WrongType(f"formats must be a list of formats, also for one; {what_came(formats)}.")
         pins = pins_of(pinned_keys)
         known = release if isinstance(release, Release) else self.get(release)
         points = [self.points(known.id, name) for name in formats]
         return self._verify(known, points, pins)
 
-    def download(self, release: str | Release, *, pinned_keys: Iterable[str] | None = None) -> Pseudocoreset:
+    def download(
+        self, release: str | Release, *, pinned_keys: Iterable[str | SigningKey] | None = None
+    ) -> Pseudocoreset:
         """The points, verified; raises ``VerificationError`` as ``verify`` does.
 
         Warns with ``UntrustedRelease`` where the release says that it should not be used as a posterior.

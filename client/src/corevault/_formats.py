@@ -1,0 +1,81 @@
+"""File formats by their first bytes: those that the server reads, and common ones that it does not."""
+
+from typing import Final
+
+from corevault.errors import InvalidArgument
+
+CSV: Final = "text/csv"
+PARQUET: Final = "application/vnd.apache.parquet"
+ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
+BY_SUFFIX: Final = {".csv": CSV, ".parquet": PARQUET, ".arrow": ARROW_STREAM, ".arrows": ARROW_STREAM}
+
+_PARQUET_START = b"PAR1"
+_ARROW_START = b"\xff\xff\xff\xff"  # the continuation marker before each message
+_COMPRESSED = "This is compressed as a whole; decompress it first."
+_ARROW_FILE = (
+    "This is an Arrow (Feather) file, and the server takes Arrow streams; read it with pyarrow and give the table, or "
+    "write it with pyarrow.ipc.new_stream."
+)
+_UTF_16 = "This text is UTF-16; save it as UTF-8."
+_REFUSED: Final = {
+    b"PK\x03\x04": "This is a zip archive, as Excel workbooks are; save the sheet as CSV, or give a DataFrame.",
+    b"\xd0\xcf\x11\xe0": "This is an Excel workbook; save the sheet as CSV, or give a DataFrame.",
+    b"\x1f\x8b": _COMPRESSED,
+    b"BZh91AY&SY": _COMPRESSED,
+    b"\xfd7zXZ\x00": _COMPRESSED,
+    b"\x28\xb5\x2f\xfd": _COMPRESSED,
+    b"ARROW1\x00\x00": _ARROW_FILE,
+    b"FEA1\x00": _ARROW_FILE,
+    b"SQLite format 3\x00": "This is an SQLite database; export the table as CSV or Parquet.",
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
+}
+
+
+def check_format(start: bytes) -> None:
+    """Raises ``InvalidArgument`` for no bytes, and for a format that the server would reject."""
+    if not start:
+        raise InvalidArgument("There is nothing to upload: the source is empty.")
+    for magic, sentence in _REFUSED.items():
+        if start.startswith(magic):
+            raise InvalidArgument(sentence)
+
+
+def format_of(start: bytes) -> str | None:
+    """The media type that the first bytes show; None where they may be CSV."""
+    if start.startswith(_PARQUET_START):
+        return PARQUET
+    return ARROW_STREAM if start.startswith(_ARROW_START) else None
+
+
+def media_type_of(start: bytes, suffix: str | None, given: str | None) -> str:
+    """The media type of a content that begins with ``start``.
+
+    ``suffix`` is that of a path, None for any other source. ``given`` is the caller's word, which holds unless the
+    content shows another format.
+
+    Raises ``InvalidArgument`` where they contradict each other, and where only the caller can tell.
+    """
+    shown = format_of(start)
+    if given is not None:
+        return _confirmed(given, shown, start)
+    if shown is not None:
+        return shown
+    named = CSV if suffix is None else BY_SUFFIX.get(suffix.lower())
+    if named is None:
+        raise InvalidArgument(
+            "Name the media_type, or save it as one of these: this file's suffix is none of .csv, .parquet, .arrow."
+        )
+    if named != CSV:
+        raise InvalidArgument(f"The file's name ends in {suffix}, but its content is of another format.")
+    return named
+
+
+def _confirmed(given: str, shown: str | None, start: bytes) -> str:
+    base = given.partition(";")[0].strip().lower()
+    if base not in {CSV, PARQUET, ARROW_STREAM}:
+        raise InvalidArgument(f"media_type must be one of {CSV}, {PARQUET} and {ARROW_STREAM}.")
+    text = base == CSV and b"\0" not in start and shown == PARQUET  # a column may be named PAR1
+    if shown not in {None, base} and not text:
+        raise InvalidArgument(f"The content is {shown}, not {base}; leave media_type out, or correct it.")
+    return given

@@ -1,0 +1,144 @@
+"""Tables in memory: pandas, anything with an Arrow stream (polars, pyarrow), and mappings of names to columns."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from corevault._arguments import what_came
+from corevault._cells import text_of
+from corevault.errors import InvalidArgument, MissingDependency, WrongType
+
+TABLES: Final = (
+    "a pandas DataFrame, a polars DataFrame, a pyarrow Table, or a mapping of column names to lists or arrays"
+)
+_MOST_ROWS = 10_000
+_MOST_CELLS = 500_000
+
+Columns = Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as CSV: ``chunks()`` starts over at each call. ``index`` are the names of a pandas index."""
+
+    names: tuple[str, ...]
+    chunks: Callable[[], Iterator[bytes]]
+    index: tuple[str, ...] = ()
+
+
+def rows_at_once(width: int) -> int:
+    """How many rows of ``width`` cells are held in memory at once."""
+    return max(1, min(_MOST_ROWS, _MOST_CELLS // max(width, 1)))
+
+
+def is_frame(source: object) -> bool:
+    """Whether ``source`` is a pandas DataFrame, which is found out without importing pandas."""
+    return all(hasattr(source, name) for name in ("iloc", "columns", "to_csv"))
+
+
+def table_of(source: object) -> Table | None:
+    """The table that ``source`` is; None where it is of no kind that this package knows.
+
+    Raises ``WrongType`` and ``InvalidArgument`` for a table that no upload can hold.
+    """
+    table = _known_table(source)
+    if table is not None:
+        if not table.names:
+            raise InvalidArgument("The table has no columns.")
+        if len(set(table.names)) < len(table.names):
+            raise InvalidArgument("A column name appears twice in the table; name each column once.")
+    return table
+
+
+def _known_table(source: object) -> Table | None:
+    if is_frame(source):
+        return _from_pandas(source)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        return _from_arrow(source)
+    if isinstance(source, Mapping):
+        return _from_mapping(source)
+    return None
+
+
+def _from_pandas(frame: Any) -> Table:
+    if frame.columns.nlevels > 1:
+        raise InvalidArgument("The table's columns have several levels; give each column one name.")
+
+    def chunks() -> Iterator[bytes]:
+        yield frame.iloc[:0].to_csv(index=False).encode("utf-8", "surrogatepass")
+        step = rows_at_once(frame.shape[1])
+        for start in range(0, len(frame), step):
+            piece = frame.iloc[start : start + step]
+            yield piece.to_csv(index=False, header=False).encode("utf-8", "surrogatepass")
+
+    index = tuple(str(name) for name in frame.index.names if name is not None)
+    return Table(tuple(str(name) for name in frame.columns), chunks, index)
+
+
+def _from_arrow(source: Any) -> Table:
+    pa = import_pyarrow("to read polars and Arrow tables")
+    if isinstance(source, pa.RecordBatchReader):
+        raise WrongType("A RecordBatchReader can be read only once; give reader.read_all().")
+    try:
+        table = source if isinstance(source, pa.Table) else pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise WrongType(f"Give {TABLES}; {what_came(source)}, which is not a table.") from error
+
+    def batches() -> Iterator[Columns]:
+        for batch in table.to_batches(max_chunksize=rows_at_once(table.num_columns)):
+            yield [column.to_pylist() for column in batch.columns]
+
+    names = tuple(table.column_names)
+    return Table(names, lambda: _as_csv(names, batches()))
+
+
+def _from_mapping(source: Mapping[Any, Any]) -> Table:
+    columns = {str(name): as_column(values, str(name)) for name, values in source.items()}
+    if len({len(values) for values in columns.values()}) > 1:
+        raise InvalidArgument("The columns of the table have different lengths.")
+    length = max((len(values) for values in columns.values()), default=0)
+
+    def batches() -> Iterator[Columns]:
+        step = rows_at_once(len(columns))
+        for start in range(0, length, step):
+            yield [values[start : start + step] for values in columns.values()]
+
+    names = tuple(str(name) for name in source)
+    return Table(names, lambda: _as_csv(names, batches()))
+
+
+def as_column(values: Any, name: str) -> Any:
+    """``values`` as a list or an array ``(n,)``. Raises ``WrongType`` for what has no order or no length."""
+    if isinstance(values, list | tuple | range):
+        return values
+    if isinstance(values, str | bytes | Mapping | set | frozenset) or not hasattr(values, "__len__"):
+        raise WrongType(f"The column {name!r} must be a list or a one-dimensional array; {what_came(values)}.")
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise WrongType(f"The column {name!r} must have one dimension; it has {array.ndim}.")
+    return array
+
+
+def _as_csv(names: Sequence[str], batches: Iterable[Columns]) -> Iterator[bytes]:
+    yield _written([names])
+    for columns in batches:
+        yield _written(zip(*([text_of(cell) for cell in column] for column in columns), strict=True))
+
+
+def _written(rows: Iterable[Sequence[str]]) -> bytes:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue().encode("utf-8", "surrogatepass")
+
+
+def import_pyarrow(purpose: str) -> Any:
+    """The module pyarrow. Raises ``MissingDependency`` where it is not installed."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingDependency(f"pyarrow is needed {purpose}: pip install 'corevault[arrow]'.") from error
+    return pa

@@ -1,0 +1,134 @@
+"""Predictions for new rows, family by family, under a normal belief about the coefficients.
+
+A row's predictors are linear in the coefficients, so they are normal as well; each family averages its own link over
+them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr, softmax
+
+from corevault._arguments import what_came
+from corevault.errors import InvalidArgument, WrongType
+from corevault.replies.release import Release
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a model predicts: its ``family``, the design's ``columns``, and how the target is read.
+
+    ``classes`` are those of a categorical target. ``center`` and ``half`` map the linear predictor to the target's
+    own units.
+    """
+
+    family: str
+    columns: tuple[str, ...]
+    classes: tuple[str, ...] = ()
+    center: float = 0.0
+    half: float = 1.0
+
+
+def outcome_of(release: Release) -> Outcome:
+    """What the model of ``release`` predicts."""
+    transform: Mapping[str, Any] = release.model.target_transform or {}
+    is_affine = transform.get("kind") == "affine"
+    return Outcome(
+        family=release.model.family,
+        columns=tuple(column.name for column in release.design),
+        classes=tuple(str(name) for name in transform.get("categories", ())),
+        center=float(transform["center"]) if is_affine else 0.0,
+        half=float(transform["scale"]) if is_affine else 1.0,
+    )
+
+
+def predict_probability(outcome: Outcome, mean: Array, covariance: Array, x: object) -> Array:
+    """The probability of a 1, ``(n,)``, or of each class, ``(n, K)``; see ``Gaussian.predict_probability``."""
+    if outcome.family == "multinomial-logistic":
+        return _class_probabilities(outcome, mean, covariance, _design(outcome, x))
+    link = _PROBABILITIES.get(outcome.family)
+    if link is None:
+        raise InvalidArgument(f"{outcome.family} has no probabilities{_INSTEAD.get(outcome.family, '')}.")
+    return link(*_predictor(mean, covariance, _design(outcome, x)))
+
+
+def predict_mean(outcome: Outcome, mean: Array, covariance: Array, x: object) -> Array:
+    """The expected target, ``(n,)``; see ``Gaussian.predict_mean``."""
+    link = _PROBABILITIES.get(outcome.family) or _MEANS.get(outcome.family)
+    if link is None:
+        raise InvalidArgument(f"{outcome.family} has no mean to predict{_INSTEAD.get(outcome.family, '')}.")
+    return outcome.center + outcome.half * link(*_predictor(mean, covariance, _design(outcome, x)))
+
+
+_INSTEAD: Final = {
+    "poisson-regression": "; use predict_mean, the expected count",
+    "linear-regression": "; use predict_mean, the expected target",
+    "multinomial-logistic": "; use predict_probability, which has one column a class",
+    "gaussian-mean": ": it has no target; its parameters are the mean itself, see summary()",
+}
+
+
+def _logistic(location: Array, variance: Array) -> Array:
+    """The approximation of MacKay (1992), which shrinks the logit by ``1/√(1 + π s²/8)``."""
+    probability: Array = expit(location / np.sqrt(1.0 + np.pi * variance / 8.0))
+    return probability
+
+
+def _probit(location: Array, variance: Array) -> Array:
+    probability: Array = ndtr(location / np.sqrt(1.0 + variance))
+    return probability
+
+
+def _poisson(location: Array, variance: Array) -> Array:
+    rate: Array = np.exp(location + 0.5 * variance)
+    return rate
+
+
+def _linear(location: Array, variance: Array) -> Array:  # noqa: ARG001 - a mean does not depend on it
+    return location
+
+
+_Link = Callable[[Array, Array], Array]
+_PROBABILITIES: Final[Mapping[str, _Link]] = {"logistic-regression": _logistic, "probit-regression": _probit}
+_MEANS: Final[Mapping[str, _Link]] = {"poisson-regression": _poisson, "linear-regression": _linear}
+
+
+def _predictor(mean: Array, covariance: Array, x: Array) -> tuple[Array, Array]:
+    """Mean and variance ``(n,)`` of the linear predictor; parameters after the coefficients do not enter it."""
+    width = x.shape[1]
+    return x @ mean[:width], np.einsum("np,pq,nq->n", x, covariance[:width, :width], x)
+
+
+def _class_probabilities(outcome: Outcome, mean: Array, covariance: Array, x: Array) -> Array:
+    """MacKay's shrinkage of each class's logit against the first class."""
+    if not outcome.classes:
+        raise InvalidArgument("The release does not name the classes of its target.")
+    width, logits = x.shape[1], np.zeros((len(x), len(outcome.classes)))
+    for index in range(1, len(outcome.classes)):
+        block = slice((index - 1) * width, index * width)
+        location, variance = _predictor(mean[block], covariance[block, block], x)
+        logits[:, index] = location / np.sqrt(1.0 + np.pi * variance / 8.0)
+    probabilities: Array = softmax(logits, axis=1)
+    return probabilities
+
+
+def _design(outcome: Outcome, x: object) -> Array:
+    """``x`` as a design matrix ``(n, p)``. Raises ``InvalidArgument`` for anything that is none of this model."""
+    sentence = "x must be a design matrix (n, p), as core.design_matrix(rows) gives it for new rows"
+    names = [str(name) for name in getattr(x, "columns", ())]
+    if names and names != list(outcome.columns):
+        raise WrongType(f"{sentence}; this is a table with other columns.")
+    try:
+        matrix = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise WrongType(f"{sentence}; {what_came(x)}.") from error
+    if matrix.ndim != 2 or matrix.shape[1] != len(outcome.columns):
+        raise InvalidArgument(f"{sentence}; p is {len(outcome.columns)} here, and this has the shape {matrix.shape}.")
+    if outcome.columns[-1] == "intercept" and not (np.isnan(matrix[:, -1]) | (matrix[:, -1] == 1.0)).all():
+        raise InvalidArgument(f"{sentence}; its last column is the intercept and must be 1.")
+    return matrix
