@@ -94,5 +94,5 @@ def test_new_rows_come_as_a_table_with_the_columns_of_the_design() -> None:
         with pytest.raises(KeyError, match="has no column 'age', from which"):
             design_matrix(design, table)
     for other in ("file.csv", np.ones((2, 2)), [[1.0]]):
-        with pytest.raises(TypeError, match="Give a pandas DataFrame, .* or a mapping"):
+        with pytest.raises(TypeError, match=r"Give a pandas DataFrame, .* or a mapping"):
             design_matrix(design, other)  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from app.auth import schemas as auth
 from app.budgets import schemas as budgets
 from app.catalogue import schemas as catalogue
 from app.datasets import schemas as datasets
+from app.datasets.uploads import schemas as uploads
 from app.http.codes import PROBLEMS
 from app.jobs import schemas as jobs
 from app.releases import schemas as releases
@@ -34,6 +35,7 @@ PAIRS: list[tuple[type[Reply], type[BaseModel]]] = [
     (client_dataset.Dataset, datasets.DatasetView),
     (client_dataset.Dataset, datasets.DatasetDetail),
     (client_dataset.Content, datasets.ContentView),
+    (client_dataset.OpenUpload, uploads.UploadView),
     (client_dataset.Budget, budgets.BudgetView),
     (client_dataset.LedgerEntry, budgets.EntryView),
     (client_job.Quote, jobs.QuoteView),

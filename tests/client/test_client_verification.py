@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import rfc8785
-from corevault import VerificationError, verify_release
+from corevault import InvalidArgument, VerificationError, WrongType, verify_release
 from corevault._digest import of_bytes
 from nacl.signing import SigningKey as Ed25519
 
@@ -42,6 +42,47 @@ def test_a_list_that_pins_nothing_is_refused_before_anything_is_fetched() -> Non
     assert not script.seen
     with pytest.raises(ValueError, match="pins no key"):
         verify_release(release, certificate, points, published=keys, pinned=iter(()))
+
+
+def test_the_published_keys_can_be_pinned_as_they_come() -> None:
+    published = Published()
+    with Script([published]).client() as client:
+        keys = client.signing_keys()
+        for pins in (
+            keys,
+            list(keys),
+            keys.items,
+            [keys.items[0], Published().public_key],
+            [f" {published.public_key}\n"],
+        ):
+            assert client.releases.verify("rel_1", pinned_keys=pins)["release_id"] == "rel_1"
+            assert client.releases.download("rel_1", pinned_keys=pins).release.id == "rel_1"
+
+
+def test_pinned_keys_that_sign_no_release_are_refused() -> None:
+    """A key of the ledger must not vouch for a release, nor leave the server's own word in its place."""
+    release, certificate, points, keys = Published().parts()
+    ledger = [replace(key, use="ledger") for key in keys]
+    with pytest.raises(InvalidArgument, match="None of these keys signs releases"):
+        verify_release(release, certificate, points, published=keys, pinned=ledger)
+    stranger = [*ledger, *Published().parts()[3]]
+    with pytest.raises(VerificationError, match="not among the trusted"):
+        verify_release(release, certificate, points, published=keys, pinned=stranger)
+
+
+@pytest.mark.parametrize(
+    "pins", [[b"AAAA"], [None], [{"public_key": "AAAA"}], {"AAAA": 1}, b"AAAA", 3, Published().parts()[3][0]]
+)
+def test_pins_of_another_type_are_refused_by_name(pins: Any) -> None:
+    release, certificate, points, _ = Published().parts()
+    with pytest.raises(WrongType, match=r"signing_keys\(\) returns"):
+        verify_release(release, certificate, points, pinned=pins)
+
+
+def test_a_key_id_is_no_key() -> None:
+    release, certificate, points, keys = Published().parts()
+    with pytest.raises(VerificationError, match="give the public_key, not the key_id"):
+        verify_release(release, certificate, points, pinned=[keys[0].key_id])
 
 
 def test_a_statement_changed_after_signing() -> None:

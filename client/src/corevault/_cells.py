@@ -81,7 +81,7 @@ def truths(cells: Cells) -> Array:
 def _parse(cells: Sequence[str]) -> Array:
     if not _ONLY_IN_PYTHON.search(" ".join(cells)):
         try:
-            return np.array([float(cell or "nan") for cell in cells])
+            return np.array([float(cell or "nan") for cell in cells] if "" in cells else list(map(float, cells)))
         except ValueError:
             pass  # a cell is no number: find out which
     return np.array([_number(cell) for cell in cells])

@@ -80,13 +80,7 @@ def _from_pandas(frame: Any) -> Table:
 
 
 def _from_arrow(source: Any) -> Table:
-    pa = import_pyarrow("to read polars and Arrow tables")
-    if isinstance(source, pa.RecordBatchReader):
-        raise WrongType("A RecordBatchReader can be read only once; give reader.read_all().")
-    try:
-        table = source if isinstance(source, pa.Table) else pa.table(source)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise WrongType(f"Give {TABLES}; {what_came(source)}, which is not a table.") from error
+    table = arrow_table(source)
 
     def batches() -> Iterator[Columns]:
         for batch in table.to_batches(max_chunksize=rows_at_once(table.num_columns)):
@@ -94,6 +88,17 @@ def _from_arrow(source: Any) -> Table:
 
     names = tuple(table.column_names)
     return Table(names, lambda: _as_csv(names, batches()))
+
+
+def arrow_table(source: Any) -> Any:
+    """A pyarrow Table of what has an Arrow stream. Raises ``WrongType`` for a single column or a one-shot reader."""
+    pa = import_pyarrow("to read polars and Arrow tables")
+    if isinstance(source, pa.RecordBatchReader):
+        raise WrongType("A RecordBatchReader can be read only once; give reader.read_all().")
+    try:
+        return source if isinstance(source, pa.Table) else pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise WrongType(f"Give {TABLES}; {what_came(source)}, which is not a table.") from error
 
 
 def _from_mapping(source: Mapping[Any, Any]) -> Table:

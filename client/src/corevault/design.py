@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from corevault._arguments import what_came
 from corevault._cells import SPACES, Categories, Cells, cells_of, numbers, numeric_value, text_of, truths, values_of
-from corevault._tables import TABLES, as_column, import_pyarrow, is_frame
+from corevault._tables import TABLES, arrow_table, as_column, is_frame
 from corevault.errors import InvalidArgument, MissingColumn, WrongType
 from corevault.replies._decode import Reply
 from corevault.replies.dataset import Dataset
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 class Table(Protocol):
     """Anything with columns by name, such as a DataFrame, or a mapping of names to arrays ``(n,)``."""
 
-    def __getitem__(self, name: str, /) -> ArrayLike:
+    def __getitem__(self, name: str, /) -> Any:
         """The column, shape (n,)."""
 
 
@@ -180,7 +180,7 @@ def _columns(table: Any, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """The columns ``names`` as arrays ``(n,)`` of one length."""
     present = _names(table)
     if present is None and hasattr(table, "__arrow_c_stream__"):
-        table = import_pyarrow("to read an Arrow table").table(table)
+        table = arrow_table(table)
         present = table.column_names
     if present is None:
         raise WrongType(f"Give {TABLES}; {what_came(table)}.")

@@ -105,7 +105,8 @@ class _LogPosterior:
     prior: CoefficientPrior
 
     def expand(self, theta: Array) -> Expansion:
-        value, gradient, information = self.likelihood.expand(theta)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by ``newton``
+            value, gradient, information = self.likelihood.expand(theta)
         precision = self.prior.precision(theta)
         return Expansion(
             value + self.prior.log_density(theta), gradient - precision * theta, information + np.diag(precision)

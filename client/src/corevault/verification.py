@@ -68,7 +68,7 @@ def pins_of(pinned: Iterable[str | SigningKey] | None) -> tuple[str, ...] | None
     if pinned is None:
         return None
     if isinstance(pinned, str | bytes | SigningKey | Mapping) or not isinstance(pinned, Iterable):
-        raise WrongType("Pin a list of public keys (base64 text, or what signing_keys() returns), also for one.")
+        raise WrongType("Pin a list of public keys (base64 text, or what signing_keys() returns), also for one key.")
     given = tuple(pinned)
     pins = tuple(pin for pin in map(_pin, given) if pin is not None)
     if not given:

@@ -1,0 +1,200 @@
+"""New rows in the design's coordinates: the client reads cells as the server does."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from corevault import (
+    Column,
+    Dataset,
+    DesignColumn,
+    InvalidArgument,
+    MissingColumn,
+    Schema,
+    WrongType,
+    binary,
+    categorical,
+    design_matrix,
+    integer,
+    real,
+)
+
+from app.inference.problems import problem_for
+from app.inference.protocol import PRESENT, DeclaredFacts, ModelSpec
+from app.inference.protocol import Column as Declared
+from tests.client.fake import DATASET
+from tests.client.test_client_check import CELLS
+from tests.client.test_client_sources import Stream
+from workers.enclave.cells import parse_cells
+
+AGE = DesignColumn(name="age", source="age", transform={"kind": "affine", "center": 5.0, "scale": 5.0})
+SEX = DesignColumn(name="sex=M", source="sex", transform={"kind": "indicator", "value": "M"})
+ILL = DesignColumn(name="ill", source="ill", transform={"kind": "affine", "center": 0.5, "scale": 0.5})
+ONE = DesignColumn(name="intercept", source=None, transform={"kind": "constant", "value": 1})
+DESIGN = (AGE, SEX, ILL, ONE)
+SCHEMA = Schema(integer("age", 0, 10), categorical("sex", ["F", "M"]), binary("ill"))
+ROWS: dict[str, list[Any]] = {"age": [0, 10, 5], "sex": ["M", "F", "M"], "ill": [True, False, True]}
+EXPECTED = [[-1.0, 1, 1, 1], [1, 0, -1, 1], [0, 1, 1, 1]]
+FEATURES = (
+    real("x", 0, 10), integer("x", 0, 10), binary("x"), categorical("x", ["a", "b", "7", " a"]),
+    real("x", 0, 10, impute=5.0), integer("x", 0, 10, impute=5), binary("x", impute=True),
+    categorical("x", ["b", "a"], impute="a"),
+)  # fmt: skip
+
+
+class Frame(Stream):
+    """A frame as polars has it: with the names of its columns, and each column by its name."""
+
+    def __init__(self, table: pa.Table) -> None:
+        super().__init__(table)
+        self.columns = table.column_names
+        self._columns = {name: table[name].to_numpy() for name in self.columns}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._columns[name]
+
+
+@pytest.mark.parametrize("column", FEATURES, ids=repr)
+def test_new_rows_are_encoded_as_the_server_encodes_its_own(column: Column) -> None:
+    """Null rows are NaN; every other row has the server's coordinates."""
+    members: dict[str, Any] = dataclasses.asdict(column) | {"categories": column.categories or ()}
+    declared = (Declared(**members), Declared("y", "real", 0, 1))
+    spec = ModelSpec("linear-regression", ("x",), "y")
+    design = problem_for(spec, DeclaredFacts(declared, 100, {"kind": "row"}, "private", 1e-6)).design
+    text = ["" if pd.isna(cell) else str(cell) for cell in CELLS]
+    stored = parse_cells(declared, {"x": pa.array(text), "y": pa.array(["0"] * len(text))}, len(text))
+    rows, _, present = design.encode(stored)
+    columns = [
+        DesignColumn(name=each.name, source=each.source, transform=dict(each.transform)) for each in design.columns
+    ]
+    found = design_matrix(columns, {"x": CELLS}, schema=Schema(column), null_rows="nan")
+    assert (np.isnan(found).all(axis=1) == ~present).all()
+    assert np.isnan(found).any(axis=1).tolist() == np.isnan(found).all(axis=1).tolist()
+    np.testing.assert_allclose(found[present], rows[present], atol=1e-6)
+    assert stored[PRESENT].sum() == present.sum()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame(ROWS),
+        pd.DataFrame(ROWS).convert_dtypes(),
+        pd.DataFrame(ROWS).astype({"sex": "category", "age": "Int8", "ill": "boolean"}),
+        pd.DataFrame(ROWS).astype({"sex": object, "age": str, "ill": object}),
+        pa.table(ROWS),
+        pa.table(ROWS).to_batches()[0],
+        Stream(pa.table(ROWS)),
+        Frame(pa.table(ROWS)),
+        ROWS,
+        {name: np.array(values) for name, values in ROWS.items()},
+        {"age": ["0", " 10 ", "5.0"], "sex": [" M", "F ", "M"], "ill": ["TRUE", "0", " 1"]},
+        {"age": [np.float32(0), 1e9, np.int64(5)], "sex": list("MFM"), "ill": [np.True_, np.False_, 1.0]},
+    ],
+    ids=lambda table: type(table).__name__,
+)
+@pytest.mark.parametrize("schema", [None, SCHEMA, "dataset"])
+def test_every_kind_of_table_gives_the_same_matrix(table: Any, schema: Any) -> None:
+    if schema == "dataset":
+        schema = Dataset.from_json(DATASET | {"columns": SCHEMA.to_json()})
+    np.testing.assert_array_equal(design_matrix(DESIGN, table, schema=schema), EXPECTED)
+
+
+@pytest.mark.parametrize("cell", [None, float("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), "", "  "])
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+@pytest.mark.parametrize("name", ROWS)
+def test_a_missing_cell_is_never_the_reference_level(cell: object, schema: Schema | None, name: str) -> None:
+    rows = ROWS | {name: [cell, *ROWS[name][1:]]}
+    with pytest.raises(InvalidArgument, match=f"{name}' has missing values"):
+        design_matrix(DESIGN, rows, schema=schema)
+    found = design_matrix(DESIGN, pd.DataFrame(rows), schema=schema, null_rows="nan")
+    assert np.isnan(found[0]).all()
+    np.testing.assert_array_equal(found[1:], EXPECTED[1:])
+
+
+@pytest.mark.parametrize("label", [" M ", "M\t"])
+def test_spaces_around_a_label_do_not_count(label: str) -> None:
+    for schema in (None, SCHEMA):
+        found = design_matrix(DESIGN, ROWS | {"sex": [label, "F", "M"]}, schema=schema)
+        np.testing.assert_array_equal(found, EXPECTED)
+
+
+def test_an_unknown_label_is_refused_where_the_schema_is_known() -> None:
+    with pytest.raises(InvalidArgument, match="sex' has missing values"):
+        design_matrix(DESIGN, ROWS | {"sex": ["X", "X", "M"]}, schema=SCHEMA)
+
+
+def test_an_unknown_label_takes_the_declared_impute_value() -> None:
+    schema = Schema(integer("age", 0, 10, impute=5), categorical("sex", ["F", "M"], impute="M"), binary("ill"))
+    rows = {"age": [3.5, "x", None], "sex": ["X", pd.NA, "F"], "ill": [1, 0, 1]}
+    expected = [[0, 1, 1, 1], [0, 1, -1, 1], [0, 0, 1, 1]]
+    np.testing.assert_array_equal(design_matrix(DESIGN, rows, schema=schema), expected)
+
+
+@pytest.mark.parametrize("labels", [["M", "F", "X"], ["M", "F", "f"], ["m", "M", "M"], ["M", "1", "2"]])
+def test_without_a_schema_one_label_alone_may_be_the_reference(labels: list[str]) -> None:
+    with pytest.raises(InvalidArgument, match="labels that the design does not name") as caught:
+        design_matrix(DESIGN, ROWS | {"sex": labels})
+    assert "X" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cell", [1, 1.0, "1", "1.0", " 01 ", np.float64(1), np.int8(1)])
+def test_a_number_is_the_category_that_spells_it(cell: object) -> None:
+    design = [DesignColumn(name="c=1", source="c", transform={"kind": "indicator", "value": "1"})]
+    for schema in (None, Schema(categorical("c", ["0", "1"]))):
+        for zero in (0, 0.0, "0"):
+            np.testing.assert_array_equal(design_matrix(design, {"c": [cell, zero]}, schema=schema), [[1], [0]])
+    np.testing.assert_array_equal(design_matrix(design, {"c": np.array([1.0, 0.0])}), [[1], [0]])
+
+
+@pytest.mark.parametrize(
+    "ages",
+    [
+        np.array(["2020-01-01", "2020-01-02", "2020-01-03"], dtype="datetime64[ns]"),
+        np.array([1, 2, 3], dtype="timedelta64[ns]"),
+        pd.Series(pd.date_range("2020-01-01", periods=3, tz="UTC")),
+        np.array([1j, 2, 3]),
+        [np.inf, 1, 2],
+        ["1,5", "2", "3"],
+        [True, False, True],
+    ],
+)
+def test_cells_that_are_no_numbers_are_refused(ages: Any) -> None:
+    """Times would pass for nanoseconds, and an infinity is a missing cell to the server."""
+    for schema in (None, SCHEMA):
+        with pytest.raises(InvalidArgument, match="age' has missing values"):
+            design_matrix(DESIGN, ROWS | {"age": ages}, schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "sentence"),
+    [
+        ({"table": None}, WrongType, "this is None"),
+        ({"table": [[1, "M", 1]]}, WrongType, "type list"),
+        ({"table": np.ones((3, 3))}, WrongType, "type ndarray"),
+        ({"table": pd.DataFrame(ROWS)["age"]}, WrongType, "type Series"),
+        ({"table": {"age": [1]}}, MissingColumn, "no column 'sex'"),
+        ({"table": ROWS | {"age": [1]}}, InvalidArgument, "different lengths"),
+        ({"table": ROWS | {"age": 1}}, WrongType, "must be a list"),
+        ({"table": ROWS | {"age": {1, 2, 3}}}, WrongType, "must be a list"),
+        ({"table": ROWS | {"age": [[1], [2], [3]]}}, WrongType, "one dimension"),
+        ({"table": pd.concat([pd.DataFrame(ROWS)] * 2, axis=1)}, InvalidArgument, "appears twice"),
+        ({"schema": "clinic"}, WrongType, "schema must be"),
+        ({"schema": Schema(real("z", 0, 1))}, InvalidArgument, "does not declare 'age'"),
+        ({"schema": Schema(real("age", 0, 1), real("sex", 0, 1), binary("ill"))}, InvalidArgument, "another type"),
+        (
+            {"schema": Schema(real("age", 0, 1), categorical("sex", ["a", "b"]), binary("ill"))},
+            InvalidArgument,
+            "other categories",
+        ),
+        ({"null_rows": "drop"}, InvalidArgument, "null_rows must be"),
+    ],
+)
+def test_arguments_that_cannot_be_meant_are_refused(
+    change: dict[str, Any], kind: type[Exception], sentence: str
+) -> None:
+    given = {"table": ROWS, **change}
+    with pytest.raises(kind, match=sentence):
+        design_matrix(DESIGN, given.pop("table"), **given)
