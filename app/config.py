@@ -160,6 +160,8 @@ class Settings(BaseSettings):
     least_body_rate_seconds: Seconds = 30.0
     header_seconds: Seconds = 20.0
     """How long a client may take over a request's headers, or over the rest of a body that is answered already."""
+    unread_seconds: Seconds = 30.0
+    """Over how long a client must read an answer, at 1 KiB a second or more, before its connection is ended."""
     otlp_endpoint: str | None = None
     """Collector of OpenTelemetry traces over HTTP, as in ``http://127.0.0.1:4318``; needs the extra ``tracing``."""
     metrics: bool = True

@@ -35,7 +35,7 @@ def serve(settings: Settings, listener: socket.socket) -> None:
             hosts=AllowedHosts.of(settings.allowed_hosts),
             least_rate=_least_rate(settings),
         ),
-        http=prompt_protocol(settings.header_seconds),
+        http=prompt_protocol(settings.header_seconds, settings.unread_seconds),
         ws="none",
         lifespan="on",
         log_config=None,

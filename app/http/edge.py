@@ -22,6 +22,7 @@ from app.context import RequestContext
 from app.db import new_id
 from app.errors import CorevaultError, DependencyUnavailable, Internal, InvalidRequest, NotFound, UnsupportedMediaType
 from app.http.addresses import AllowedHosts
+from app.http.messages import message_refusal
 from app.http.problems import problem
 from app.tracing import span
 
@@ -109,10 +110,13 @@ class Edge:
         if refusal is None:
             await self._app(scope, receive, send)
         else:
-            await problem(refusal, scope["state"]["request_id"])(scope, receive, send)
+            headers = getattr(refusal, "headers", None)
+            await problem(refusal, scope["state"]["request_id"], headers)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> CorevaultError | None:
         """What no route of ours ever accepts."""
+        if (refusal := message_refusal(scope)) is not None:
+            return refusal
         if self._hosts is not None and not self._hosts.admits(scope):
             return InvalidRequest.at("", _WRONG_HOST)
         if "\0" in scope["path"]:

@@ -57,8 +57,6 @@ class IdempotentRequest:
 async def idempotent_request(
     request: Request, idempotency_key: Annotated[str | None, Header()] = None
 ) -> IdempotentRequest:
-    if len(request.headers.getlist("idempotency-key")) > 1:
-        raise InvalidRequest.at("", "Send the header Idempotency-Key once.")
     return IdempotentRequest(
         None if idempotency_key is None else _unquoted(idempotency_key),
         f"{request.method} {request.url.path}",

@@ -37,11 +37,11 @@ _OF_STATUS: Final[Mapping[int, type[CorevaultError]]] = {
 
 def document(error: CorevaultError, request_id: str) -> dict[str, Any]:
     """The problem's members; an unknown code is ours to blame."""
-    status, title = PROBLEMS[error.code]
+    title = PROBLEMS[error.code][1]
     body: dict[str, Any] = {
         "type": f"urn:corevault:problem:{error.code}",
         "title": title,
-        "status": status,
+        "status": status_of(error),
         "detail": error.detail,
         "code": error.code,
         "request_id": request_id,
@@ -51,9 +51,14 @@ def document(error: CorevaultError, request_id: str) -> dict[str, Any]:
     return body | dict(error.members)
 
 
+def status_of(error: CorevaultError) -> int:
+    """The status of the error's code, unless the class states one (a refusal of the whole HTTP message)."""
+    return int(getattr(error, "http_status", PROBLEMS[error.code][0]))
+
+
 def problem(error: CorevaultError, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The response for a domain error, with the headers that its status demands."""
-    status = PROBLEMS[error.code][0]
+    status = status_of(error)
     refused(error.code)
     extra = dict(headers or {})
     if status == 401:

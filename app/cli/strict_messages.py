@@ -1,0 +1,193 @@
+"""HTTP messages whose size and framing are checked while their bytes arrive, before anything accumulates.
+
+A refusal is answered by the application like any other error, after the answers that earlier requests still wait for.
+"""
+
+import asyncio
+from typing import Any, Final, cast
+
+from httptools import HttpParserError
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from app.http.messages import HeadTooLarge, MessageRefused, refuse_message
+
+HEAD_BYTES: Final = 2**16
+"""Most bytes of a request line with its headers; also of what lies between two pieces of a chunked body."""
+HEADERS: Final = 128
+"""Most header lines of a request."""
+PIPELINED: Final = 16
+"""Most requests of a connection that wait for the answer to an earlier one."""
+LINGER_SECONDS: Final = 1.0
+LINGER_BYTES: Final = 2**20
+"""How long, and over how many bytes more, a client may still read the refusal before its connection is reset."""
+_TOO_LARGE: Final = f"The request line with its headers, or the trailers, take more than {HEAD_BYTES} bytes."
+_TOO_MANY: Final = f"The request has more than {HEADERS} headers."
+_MALFORMED: Final = "The request is not a valid HTTP/1.1 message."
+_CODING: Final = "Send a body with Content-Length, or with 'Transfer-Encoding: chunked' alone in HTTP/1.1."
+_UPGRADE: Final = "Send a body without the header Upgrade; this server speaks HTTP/1.1 only."
+_IMPATIENT: Final = f"Send at most {PIPELINED} requests before their answers are read."
+
+
+class StrictProtocol(HttpToolsProtocol):
+    """Refuses heads, trailers and chunk extensions without end, and every message whose end is ambiguous."""
+
+    _overhead = 0  # bytes since a piece of a body, the end of a head or the end of a message
+    _advanced = False  # whether one of these was seen in the bytes that are being parsed
+    _body_open = False  # whether a head is complete and its message is not
+    _ignores_input, _ignored = False, 0
+    _running: RequestResponseCycle | None = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._ignores_input:
+            self._ignored += len(data)
+            if self._ignored > LINGER_BYTES:
+                self.transport.close()
+            return
+        rest = memoryview(data)
+        while rest and not self._ignores_input:
+            piece, rest = rest[: HEAD_BYTES - self._overhead], rest[HEAD_BYTES - self._overhead :]
+            self._advanced = False
+            super().data_received(piece)  # type: ignore[arg-type]  # the parser takes any buffer
+            self._overhead = 0 if self._advanced else self._overhead + len(piece)
+            if self._overhead >= HEAD_BYTES:
+                self._refuse(HeadTooLarge(_TOO_LARGE))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Trailers are dropped: they must never count as headers (RFC 9110, section 6.5.1)."""
+        if self._body_open:
+            return
+        if len(self.headers) >= HEADERS:
+            self._stop(HeadTooLarge(_TOO_MANY))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._advanced = True
+        if (refusal := self._framing_refusal()) is not None:
+            self._stop(refusal)
+        super().on_headers_complete()
+        if len(self.pipeline) > PIPELINED:
+            self.pipeline.popleft()
+            self._stop(MessageRefused(_IMPATIENT))
+        self._body_open = True
+        if self.parser.should_upgrade():  # the parser takes what follows for another protocol
+            self.cycle.keep_alive, self._ignores_input = False, True
+
+    def on_body(self, body: bytes) -> None:
+        self._advanced = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._advanced, self._body_open = True, False
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Called by the server for whatever its parser does not accept, and for what a callback has stopped."""
+        self._refuse(MessageRefused(_MALFORMED))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._running is not None and not self._running.response_complete:
+            _disconnect(self._running)  # the server itself tells only the newest request
+        super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _framing_refusal(self) -> MessageRefused | None:
+        named = [(name.lower(), value.strip(b" \t").lower()) for name, value in self.headers]
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES:
+            return HeadTooLarge(_TOO_LARGE)
+        version, names = self.parser.get_http_version(), [name for name, _ in named]
+        if version not in {"1.0", "1.1"} or names.count(b"host") > 1 or names.count(b"content-length") > 1:
+            return MessageRefused(_MALFORMED)
+        codings = [value for name, value in named if name == b"transfer-encoding"]
+        if codings and (codings != [b"chunked"] or version != "1.1" or b"content-length" in names):
+            return MessageRefused(_CODING)
+        has_body = codings or any(value != b"0" for name, value in named if name == b"content-length")
+        return MessageRefused(_UPGRADE) if has_body and self.parser.should_upgrade() else None
+
+    def _stop(self, refusal: MessageRefused) -> None:
+        """Refuse from within a callback, and parse no byte more."""
+        self._refuse(refusal)
+        raise HttpParserError
+
+    def _refuse(self, refusal: MessageRefused) -> None:
+        if self._ignores_input:
+            return
+        self._ignores_input = True
+        if self._body_open and not self._withdraw(self.cycle):
+            self.transport.close()
+            return
+        waits = self._running is not None and not (self._running.response_complete or self._running.disconnected)
+        self.cycle = self._refusal_cycle(refusal)
+        if waits:
+            self.pipeline.appendleft((self.cycle, self.app))
+        else:
+            self._start_asgi_task(self.cycle, self.app)
+
+    def _withdraw(self, cycle: RequestResponseCycle) -> bool:
+        """Take a request back whose body turned out to be malformed; False where its answer has begun."""
+        if cycle.response_started:
+            return False
+        if self.pipeline and self.pipeline[0][0] is cycle:
+            self.pipeline.popleft()
+        _disconnect(cycle)
+        return True
+
+    def _refusal_cycle(self, refusal: MessageRefused) -> RequestResponseCycle:
+        scope: Any = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": self.root_path,
+            "method": "",
+            "path": "",
+            "raw_path": b"",
+            "query_string": b"",
+            "headers": [],
+            "state": self.app_state.copy(),
+        }
+        refuse_message(scope, refusal)
+        cycle = RequestResponseCycle(
+            scope=scope,
+            transport=cast("asyncio.Transport", _Lingering(self.transport, self.loop)),
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=False,
+            on_response=self.on_response_complete,
+        )
+        cycle.more_body = False
+        cycle.message_event.set()
+        return cycle
+
+
+class _Lingering:
+    """What an answer is written to whose request still arrives.
+
+    To close at once would reset the connection, and with it drop the answer (RFC 9112, section 9.6).
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self.write, self.is_closing = transport.write, transport.is_closing
+
+    def close(self) -> None:
+        if self._transport.can_write_eof() and not self._transport.is_closing():
+            self._transport.write_eof()
+        self._transport.resume_reading()
+        self._loop.call_later(LINGER_SECONDS, self._transport.close)
+
+
+def _disconnect(cycle: RequestResponseCycle) -> None:
+    cycle.disconnected = True
+    cycle.message_event.set()
