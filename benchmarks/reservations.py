@@ -8,11 +8,13 @@ from multiprocessing.synchronize import Barrier
 from typing import Any
 
 from app.db import Database, Together, WriteSession, make_engine
-from app.ledger import Charge, Ledger
+from app.ledger import Charge, Commitment, Ledger
 from app.privacy.events import GaussianEvent
 from app.vault.signing import Signer
 
 CLIENTS, PROCESSES, EACH = 32, 2, 8
+SLOTS, FACTS = 1_000, "f" * 64
+_COMMITMENT = Commitment("a" * 64, FACTS, {"kind": "row"}, SLOTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class Client:
         return taken
 
     def _reserve(self, tx: WriteSession, *, job_id: str, charge: Charge) -> None:
-        self.ledger.reserve(tx, self.dataset_id, job_id, charge)
+        self.ledger.reserve(tx, self.dataset_id, job_id, charge, commitment=_COMMITMENT)
 
     def give_back(self, turn: int) -> None:
         for index in range(EACH):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from app.datasets.facts import declared_facts
+from app.datasets.facts import declared_facts, facts_digest
 from app.datasets.models import Content, Dataset
 from app.db import ReadSession
 from app.errors import Internal
@@ -24,6 +24,7 @@ class Assignment:
     table_object: str
     wrapped_key: bytes
     dataset_box: bytes
+    facts_digest: str
 
     @property
     def accounted(self) -> bool:
@@ -44,12 +45,22 @@ def assignment(session: ReadSession, claim: Claim, job: Job, dataset_box: bytes)
     content = session.get_one(Content, job.content_id)
     if content.table_object is None or content.wrapped_key is None:
         raise Internal
+    run = run_of(job, dataset, content)
+    return Assignment(claim, run, content.table_object, content.wrapped_key, dataset_box, facts_digest(dataset))
+
+
+def run_of(job: Job, dataset: Dataset, content: Content) -> Run:
+    """What the rows say of the run that a certificate is about.
+
+    Raises:
+        Internal: private data is said to be public, or the reverse.
+    """
     if accounted(job) != (dataset.sensitivity == "private"):
         raise Internal  # a row that says otherwise was altered: private data is never read without a reservation
     cost = None
     if job.cost_epsilon is not None and job.cost_delta is not None:
         cost = {"epsilon": job.cost_epsilon, "delta": job.cost_delta}
-    run = Run(
+    return Run(
         job_id=job.id,
         dataset_id=dataset.id,
         content_version=content.version,
@@ -57,4 +68,3 @@ def assignment(session: ReadSession, claim: Claim, job: Job, dataset_box: bytes)
         plan=plans.from_json(job.plan),
         cost=cost,
     )
-    return Assignment(claim, run, content.table_object, content.wrapped_key, dataset_box)

@@ -56,6 +56,7 @@ class Ingestion:
             dataset_id=held.dataset_id,
             version=held.version,
             dataset_box=box,
+            facts_digest=held.facts_digest,
             public=held.facts.sensitivity == "public",
         )
         try:

@@ -15,7 +15,7 @@ import structlog
 
 from app import crashpoints
 from app.datasets.facts import declared_facts
-from app.datasets.models import Dataset
+from app.datasets.models import Content, Dataset
 from app.db import Database, WriteSession
 from app.errors import Internal
 from app.inference import plans
@@ -30,7 +30,7 @@ from app.releases.statement import Standing
 from app.tracing import span
 from app.vault.errors import ObjectMissing
 from app.vault.wrapped_keys import WrappedKeys
-from workers.assignments import Assignment, Tables, assignment
+from workers.assignments import Assignment, Tables, assignment, run_of
 from workers.computation import EnclaveFault, compute, rehearse
 from workers.heartbeat import Heartbeat, Stopped
 from workers.limits import RunLimits, run_limits
@@ -62,6 +62,10 @@ class Bounds:
 
 class KeyDestroyed(Exception):
     """The dataset was deleted, whatever the database says."""
+
+
+class Altered(Exception):
+    """Somebody changed rows of the database in mid-run."""
 
 
 class Runner:
@@ -113,7 +117,7 @@ class Runner:
                 self._lifecycle.fail(tx, claim, JobError.DATASET_DELETED)
             log.info("job failed", code=str(JobError.DATASET_DELETED))
         except Exception as error:  # noqa: BLE001  (a final failure, of which nothing but its code may be known)
-            self._fail(claim, faulty=isinstance(error, EnclaveFault))
+            self._fail(claim, faulty=isinstance(error, EnclaveFault | Altered))
             log.error("job failed", code=str(JobError.RUN_FAILED))
         else:
             crashpoints.reach("after-publish")
@@ -170,6 +174,8 @@ class Runner:
     def _open(self, claim: Claim) -> Assignment:
         """Past this transaction the job is charged, come what may."""
         box = self._dataset_box(claim)
+        with self._database.write() as tx:
+            self._lifecycle.check_terms(tx, claim)
         self._rehearse(claim)
         with span("job.open"), self._database.write() as tx:
             job = self._lifecycle.open(tx, claim)
@@ -201,12 +207,20 @@ class Runner:
         with span("job.publish"), self._database.write() as tx:
             hold = self._lifecycle.settle(tx, claim, executed)
             if hold is Hold.HELD:
+                self._compare(tx, assignment)
                 public = tx.get_one(Dataset, dataset_id).releases_public
                 standing = self._standing(tx, dataset_id) if assignment.accounted else None
                 release = self._publisher.publish(tx, draft, standing, public=public)
                 self._lifecycle.finish(tx, claim, release.id)
         if hold is not Hold.HELD:
             raise Stopped(hold)
+
+    def _compare(self, tx: WriteSession, assignment: Assignment) -> None:
+        """See to it that the database still says of the run what its certificate will."""
+        job = tx.get_one(Job, assignment.claim.job_id)
+        dataset, content = tx.get_one(Dataset, job.dataset_id), tx.get_one(Content, job.content_id)
+        if run_of(job, dataset, content) != assignment.run:
+            raise Altered
 
     def _standing(self, tx: WriteSession, dataset_id: str) -> Standing:
         checkpoint = self._ledger.checkpoint(tx, dataset_id)
@@ -222,7 +236,7 @@ class Runner:
                 self._lifecycle.hand_over(tx, claim)
 
     def _fail(self, claim: Claim, *, faulty: bool) -> None:
-        """End the job; a fault that may have followed from rows also freezes the account."""
+        """End the job; a fault that may have followed from rows, or an altered one, also freezes the account."""
         with self._database.write() as tx:
             self._lifecycle.fail(tx, claim, JobError.RUN_FAILED)
             job = tx.get_one(Job, claim.job_id)

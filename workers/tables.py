@@ -24,6 +24,7 @@ class EnclaveTables:
             version=run.content_version,
             dataset_box=assignment.dataset_box,
             wrapped_key=assignment.wrapped_key,
+            facts_digest=assignment.facts_digest,
             layout=layout(run.facts.columns, run.facts.slots, run.facts.unit),
             needed=[*model.features, *([] if model.target is None else [model.target])],
             public=run.facts.sensitivity == "public",

@@ -4,6 +4,7 @@ from typing import Any, Literal, cast
 
 from app.datasets.models import Dataset
 from app.inference.protocol import Column, DeclaredFacts
+from app.ledger.encoding import digest
 
 
 def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFacts:
@@ -14,6 +15,22 @@ def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFact
         unit=dict(dataset.privacy_unit),
         sensitivity=cast(Literal["private", "public"], dataset.sensitivity),
         delta=delta,
+    )
+
+
+def facts_digest(dataset: Dataset) -> str:
+    """SHA-256, in hexadecimal, of the RFC 8785 form of all that was declared of the table.
+
+    Raises:
+        rfc8785.CanonicalizationError: for what no declaration holds, such as an integer beyond 2**53.
+    """
+    return digest(
+        {
+            "columns": dataset.columns,
+            "privacy_unit": dataset.privacy_unit,
+            "slots": dataset.slots,
+            "sensitivity": dataset.sensitivity,
+        }
     )
 
 

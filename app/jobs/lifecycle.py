@@ -22,12 +22,14 @@ from sqlalchemy import ColumnElement, func, literal
 from app import crashpoints
 from app.datasets import ingestion
 from app.datasets import repository as datasets
+from app.datasets.models import Dataset
 from app.db import ReadSession, UtcDateTime, WriteSession, moment, now
 from app.errors import Internal, NotFound
 from app.inference import plans
 from app.jobs import repository
 from app.jobs.models import Job
-from app.ledger import Ledger
+from app.jobs.terms import terms
+from app.ledger import Ledger, Terms
 from app.privacy.events import PrivacyEvent
 from app.queue import RUN_JOB, TaskQueue
 
@@ -122,6 +124,16 @@ class Lifecycle:
         job = repository.get(tx, job_id) if taken else None
         return None if job is None else Claim(job.id, job.fencing_token, job.attempts, job.request_id, job.trace)
 
+    def check_terms(self, tx: WriteSession, claim: Claim) -> None:
+        """Compare the job with its reservation, before anything is made of its plan.
+
+        Raises:
+            StateConflict: it is not the job that was reserved for, and the account is frozen.
+        """
+        job = self._lock(tx, claim.job_id)
+        if self._ledger.is_reserved(tx, job.id):
+            self._ledger.check_terms(tx, job.id, self._terms(tx, job))
+
     def open(self, tx: WriteSession, claim: Claim) -> Job | None:
         """The point of no return: pin the content and mark the reservation opened. None if the job is lost.
 
@@ -137,8 +149,9 @@ class Lifecycle:
             if content is None:
                 raise Internal
             repository.change(tx, job.id, content_id=content.id)
-        if accounted(job):
-            self._ledger.open(tx, job.id, plans.from_json(job.plan).events, job.dataset_id)
+        if self._ledger.is_reserved(tx, job.id):
+            planned = plans.from_json(job.plan).events
+            self._ledger.open(tx, job.id, planned, self._terms(tx, job))
         return repository.get(tx, job.id)
 
     def heartbeat(self, tx: WriteSession, claim: Claim, *, stage: Stage, steps_done: int) -> Hold:
@@ -162,8 +175,8 @@ class Lifecycle:
         if job.cancel_requested:
             self.cancelled(tx, claim)
             return Hold.CANCELLED
-        if accounted(job):
-            self._ledger.settle(tx, job.id, executed)
+        if self._ledger.is_reserved(tx, job.id):
+            self._ledger.settle(tx, job.id, executed, self._terms(tx, job))
         return Hold.HELD
 
     def finish(self, tx: WriteSession, claim: Claim, release_id: str) -> None:
@@ -241,10 +254,12 @@ class Lifecycle:
         if job is None:
             raise NotFound
         datasets.lock(tx, job.dataset_id)
-        if accounted(job):
-            self._ledger.lock(tx, job.dataset_id)
+        self._ledger.lock_reserved(tx, job.id)
         tx.refresh(job)
         return job
+
+    def _terms(self, tx: WriteSession, job: Job) -> Terms:
+        return terms(job, tx.get_one(Dataset, job.dataset_id))
 
     def _ends_with_dataset(self, tx: WriteSession, job: Job, claim: Claim) -> bool:
         dataset = datasets.get(tx, job.dataset_id)
@@ -256,7 +271,7 @@ class Lifecycle:
     def _end(self, tx: WriteSession, job: Job, *conditions: ColumnElement[bool], **values: Any) -> bool:
         if not repository.change(tx, job.id, *conditions, **values, **_ended()):
             return False
-        if accounted(job):
+        if self._ledger.is_reserved(tx, job.id):
             self._close_reservation(tx, job.id)
         return True
 

@@ -3,8 +3,20 @@
 from app.ledger.admission import Preview
 from app.ledger.charge import Charge
 from app.ledger.checkpoints import CheckpointRef
+from app.ledger.commitments import Commitment, Terms
 from app.ledger.mark import Mark
 from app.ledger.service import Ledger
 from app.ledger.views import Budget, Guarantee, LedgerEntry
 
-__all__ = ["Budget", "Charge", "CheckpointRef", "Guarantee", "Ledger", "LedgerEntry", "Mark", "Preview"]
+__all__ = [
+    "Budget",
+    "Charge",
+    "CheckpointRef",
+    "Commitment",
+    "Guarantee",
+    "Ledger",
+    "LedgerEntry",
+    "Mark",
+    "Preview",
+    "Terms",
+]

@@ -32,10 +32,13 @@ def open_account(
     dataset_id: str,
     unit: Mapping[str, Any],
     slots: int,
+    facts: str,
     epsilon: float,
     delta: float,
 ) -> None:
     """Open the account of (owner, population), or give this dataset a cap within the one that is there.
+
+    ``facts``: digest of the dataset's declared facts, which its jobs are compared with.
 
     Raises:
         InvalidRequest: at ``/budget/epsilon`` or ``/budget/delta``.
@@ -43,18 +46,18 @@ def open_account(
     """
     check_delta(delta, slots, "/budget/delta")
     pot = design_pot(epsilon, delta, max_epsilon, "/budget/epsilon")
-    facts = {key: value for key, value in unit.items() if value is not None}
+    stated = {key: value for key, value in unit.items() if value is not None}
     books.serialise(tx, f"{owner_id}|{population}")
     named = (Account.owner_id == owner_id, Account.population == population)
     known = tx.scalar(select(Account.id).where(*named))
     if known is None:
         account_id = new_id("acc")
-        share = Share(slots, None)
-        balance = _fresh_balance(owner_id, population, facts, pot, {dataset_id: share})
+        share = Share(slots, None, facts=facts)
+        balance = _fresh_balance(owner_id, population, stated, pot, {dataset_id: share})
         insert(tx, scribe, account_id, dataset_id, balance)
     else:
         account_id = known
-        _join(tx, scribe, account_id, dataset_id, unit=facts, share=Share(slots, pot))
+        _join(tx, scribe, account_id, dataset_id, unit=stated, share=Share(slots, pot, facts=facts))
     tx.add(LedgerDataset(dataset_id=dataset_id, account_id=account_id, refused=0))
     tx.flush()
 
@@ -129,4 +132,4 @@ def _join(
         raise StateConflict("This population has an account with another delta or privacy unit.")
     if dataset_id in book.balance.datasets:
         raise StateConflict("The dataset has its account already.")
-    book.append(ACCOUNT_OPENED, dataset_id, {"share": {"slots": share.slots, "cap": cap.to_json()}})
+    book.append(ACCOUNT_OPENED, dataset_id, {"share": share.to_json()})

@@ -29,9 +29,13 @@ class Share:
     slots: int
     cap: Pot | None
     allocations: Mapping[str, Pot] = field(default_factory=lambda: MappingProxyType({}))
+    facts: str | None = None
+    """Digest of the declared facts; None where an older version declared the dataset and nothing was reserved since."""
 
     def to_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {"slots": self.slots, "cap": self.cap.to_json() if self.cap else None}
+        if self.facts is not None:
+            document["facts"] = self.facts
         if self.allocations:
             document["allocations"] = {name: pot.to_json() for name, pot in self.allocations.items()}
         return document
@@ -189,6 +193,7 @@ def _moved(balance: Balance, happening: Happening) -> Balance:
         distance=balance.distance.moved((pinned.distance,), spent=spent, reserved=reserved),
     )
     share = balance.datasets[happening.dataset_id]
+    share = replace(share, facts=share.facts or happening.body.get("facts"))
     if share.cap is not None:
         share = replace(share, cap=share.cap.moved(pinned.cap_amounts, spent=spent, reserved=reserved))
     if pinned.caller_id is not None:
@@ -246,4 +251,4 @@ def _with_share(balance: Balance, dataset_id: str, share: Share) -> Balance:
 def _share(document: Mapping[str, Any]) -> Share:
     cap = Pot.from_json(document["cap"]) if document["cap"] else None
     allocations = {name: Pot.from_json(pot) for name, pot in document.get("allocations", {}).items()}
-    return Share(document["slots"], cap, allocations)
+    return Share(document["slots"], cap, allocations, document.get("facts"))

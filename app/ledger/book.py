@@ -225,6 +225,20 @@ def serialise(tx: WriteSession, name: str) -> None:
         tx.execute(select(func.pg_advisory_xact_lock(int(digest({"lock": name})[:15], 16))))
 
 
+def reserved_entry(book: Book, job_id: str, state: str, dataset_id: str) -> Entry:
+    """The entry that reserved a live job; an index row that says otherwise freezes the account.
+
+    Raises:
+        StateConflict: the chain does not hold the job in this ``state``.
+    """
+    live = book.balance.live.get(job_id)
+    entry = book.tx.get(Entry, (book.account.id, live.sequence)) if live else None
+    if live is None or entry is None or live.state != state or digest(entry.body) != live.body_hash:
+        condemn(book.tx, book.account, dataset_id)
+        raise StateConflict(FROZEN_DETAIL)
+    return entry
+
+
 def freeze(tx: WriteSession, account: Account, dataset_id: str) -> None:
     """Freeze the account, with an entry where its head still holds (evidence elsewhere is left as it is)."""
     if account.frozen_at is not None:

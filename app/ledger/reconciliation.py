@@ -162,7 +162,10 @@ def _again(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | None
     if state is None:
         raise StateConflict(UNREADABLE)
     balance = state.balance
-    shares = {dataset_id: Share(share.slots, _emptied(share.cap)) for dataset_id, share in balance.datasets.items()}
+    shares = {
+        dataset_id: Share(share.slots, _emptied(share.cap), facts=share.facts)
+        for dataset_id, share in balance.datasets.items()
+    }
     fresh = replace(
         balance,
         total=_empty(balance.total),

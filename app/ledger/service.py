@@ -25,6 +25,7 @@ from app.ledger.admission import Preview
 from app.ledger.balance import CONTENT_REPLACED, DATASET_DELETED
 from app.ledger.charge import Charge
 from app.ledger.checkpoints import CheckpointRef
+from app.ledger.commitments import Commitment, Terms
 from app.ledger.mark import Mark
 from app.ledger.models import LedgerDataset
 from app.ledger.reconciliation import Reconciled
@@ -59,6 +60,7 @@ class Ledger:
         dataset_id: str,
         unit: Mapping[str, Any],
         slots: int,
+        facts: str,
         epsilon: float,
         delta: float,
     ) -> None:
@@ -72,6 +74,7 @@ class Ledger:
             dataset_id=dataset_id,
             unit=unit,
             slots=slots,
+            facts=facts,
             epsilon=epsilon,
             delta=delta,
         )
@@ -109,18 +112,33 @@ class Ledger:
         return admission.admits(balance, dataset_id, charge, caller_id)
 
     def reserve(
-        self, tx: WriteSession, dataset_id: str, job_id: str, charge: Charge, *, caller_id: str | None = None
+        self,
+        tx: WriteSession,
+        dataset_id: str,
+        job_id: str,
+        charge: Charge,
+        *,
+        commitment: Commitment,
+        caller_id: str | None = None,
     ) -> Preview:
         """See :func:`app.ledger.transfers.reserve`."""
-        return transfers.reserve(tx, self._scribe, dataset_id, job_id, charge, caller_id=caller_id)
+        return transfers.reserve(
+            tx, self._scribe, dataset_id, job_id, charge, commitment=commitment, caller_id=caller_id
+        )
 
-    def open(self, tx: WriteSession, job_id: str, planned: Sequence[PrivacyEvent], dataset_id: str) -> None:
+    def check_terms(self, tx: WriteSession, job_id: str, terms: Terms) -> None:
+        """See :func:`app.ledger.transfers.check_terms`."""
+        transfers.check_terms(tx, self._scribe, job_id, terms)
+
+    def open(self, tx: WriteSession, job_id: str, planned: Sequence[PrivacyEvent], terms: Terms) -> None:
         """See :func:`app.ledger.transfers.open_reservation`."""
-        transfers.open_reservation(tx, self._scribe, job_id, planned, dataset_id)
+        transfers.open_reservation(tx, self._scribe, job_id, planned, terms)
 
-    def settle(self, tx: WriteSession, job_id: str, executed: tuple[PrivacyEvent, ...]) -> None:
+    def settle(
+        self, tx: WriteSession, job_id: str, executed: tuple[PrivacyEvent, ...], terms: Terms | None = None
+    ) -> None:
         """See :func:`app.ledger.transfers.settle`."""
-        transfers.settle(tx, self._scribe, job_id, executed)
+        transfers.settle(tx, self._scribe, job_id, executed, terms)
 
     def void(self, tx: WriteSession, job_id: str) -> None:
         """See :func:`app.ledger.transfers.void`."""
@@ -129,6 +147,18 @@ class Ledger:
     def state(self, session: ReadSession, job_id: str) -> str:
         """See :func:`app.ledger.transfers.state`."""
         return transfers.state(session, job_id)
+
+    def is_opened(self, session: ReadSession, job_id: str, terms: Terms) -> bool:
+        """See :func:`app.ledger.transfers.is_opened`."""
+        return transfers.is_opened(session, self._scribe, job_id, terms)
+
+    def is_reserved(self, session: ReadSession, job_id: str) -> bool:
+        """See :func:`app.ledger.transfers.is_reserved`."""
+        return transfers.is_reserved(session, job_id)
+
+    def lock_reserved(self, tx: WriteSession, job_id: str) -> None:
+        """See :func:`app.ledger.transfers.lock_reserved`."""
+        transfers.lock_reserved(tx, job_id)
 
     def contains_settled(self, session: ReadSession, job_id: str) -> bool:
         """See :func:`app.ledger.transfers.contains_settled`."""

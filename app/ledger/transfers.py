@@ -7,14 +7,14 @@ from sqlalchemy.orm.attributes import set_committed_value
 
 from app.db import ReadSession, WriteSession
 from app.errors import BudgetExceeded, NotFound, StateConflict
-from app.ledger import admission, rows
+from app.ledger import admission, commitments, rows
 from app.ledger import book as books
 from app.ledger.admission import Preview
 from app.ledger.balance import OPENED, RESERVED, SETTLED, VOIDED, Balance
 from app.ledger.book import Book
 from app.ledger.chain import entry_hash
 from app.ledger.charge import Charge, distance_units
-from app.ledger.encoding import digest
+from app.ledger.commitments import Commitment, Terms
 from app.ledger.models import Entry, Reservation
 from app.ledger.scribe import Scribe
 from app.privacy.events import PrivacyEvent, flatten, from_json, merge, to_json
@@ -26,15 +26,28 @@ _ROUNDED = (
 
 
 def reserve(
-    tx: WriteSession, scribe: Scribe, dataset_id: str, job_id: str, charge: Charge, *, caller_id: str | None = None
+    tx: WriteSession,
+    scribe: Scribe,
+    dataset_id: str,
+    job_id: str,
+    charge: Charge,
+    *,
+    commitment: Commitment,
+    caller_id: str | None = None,
 ) -> Preview:
-    """Admit the charge and reserve it, or refuse it and change nothing; ``caller_id`` says whose allocation pays too.
+    """Admit the charge and reserve it, or refuse it and change nothing.
+
+    ``commitment`` is pinned and signed; ``caller_id`` says whose allocation pays too.
 
     Raises:
         BudgetExceeded: it does not fit.
-        StateConflict: the account is frozen, or the job has a reservation already.
+        StateConflict: the account is frozen, or is now, because the dataset's declaration was altered; or the job has
+            a reservation already.
     """
     book = books.open_book(tx, scribe, dataset_id)
+    if not commitments.matches_declaration(book.balance, dataset_id, commitment):
+        books.condemn(tx, book.account, dataset_id)
+        raise StateConflict(commitments.ALTERED)
     if job_id in book.balance.live:  # one that has ended is refused by the index, as it is written
         raise StateConflict(rows.PLACED_ALREADY)
     decision = admission.decide(book.balance, dataset_id, charge, caller_id)
@@ -48,32 +61,41 @@ def reserve(
         "epsilon": preview.cost_epsilon,
         "delta": preview.cost_delta,
         "charge": pinned.to_json(),
+        "plan": commitment.plan,
+        "facts": commitment.facts,
     }
-    book.append(RESERVED, dataset_id, body, job_id, job="placed", epsilon_after=preview.epsilon_after)
+    signed = commitments.sign(book, dataset_id, job_id, body)
+    book.append(RESERVED, dataset_id, signed, job_id, job="placed", epsilon_after=preview.epsilon_after)
     assert book.balance.holds(dataset_id), "a reservation went beyond its limit"
     return preview
 
 
+def check_terms(tx: WriteSession, scribe: Scribe, job_id: str, terms: Terms) -> None:
+    """Compare a job with its reservation, before anything is made of its plan; an ended one is left to its end.
+
+    Raises:
+        StateConflict: the account is frozen, or the job is not the one that was reserved for.
+    """
+    row = _row(tx, job_id)
+    if row.state in {RESERVED, OPENED}:
+        _checked(tx, scribe, row, terms)
+
+
 def open_reservation(
-    tx: WriteSession, scribe: Scribe, job_id: str, planned: Sequence[PrivacyEvent], dataset_id: str
+    tx: WriteSession, scribe: Scribe, job_id: str, planned: Sequence[PrivacyEvent], terms: Terms
 ) -> None:
     """The point of no return; nothing changes if it was passed before.
 
-    ``planned`` and ``dataset_id``, what the run is going to do and to what, are compared with what was reserved. An
-    older database than the mark's spends nothing: when the two are reconciled, it would pass for what was lost.
+    ``planned`` and ``terms`` say what the run is going to do and to what. They are compared with what was reserved. A
+    database older than the mark's spends nothing: when the two are reconciled, it would pass for what was
+    lost.
 
     Raises:
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
         StateConflict: the account is frozen, the job has ended, or it is not the one that was reserved.
     """
     row = _row(tx, job_id)
-    if dataset_id != row.dataset_id:
-        raise StateConflict("The run's dataset is not the one that was reserved for.")
-    book = books.open_book(tx, scribe, row.dataset_id)
-    tx.refresh(row)
-    if row.state not in {RESERVED, OPENED}:
-        raise StateConflict("The job's reservation has ended.")
-    body = _reserved_body(book, row)
+    book, body = _checked(tx, scribe, row, terms)
     if tuple(planned) != _events(body):
         books.condemn(tx, book.account, row.dataset_id)
         raise StateConflict("The run's plan is not the one that was reserved.")
@@ -82,14 +104,17 @@ def open_reservation(
         _advance(book, row, OPENED, {"charge": body["charge"]})
 
 
-def settle(tx: WriteSession, scribe: Scribe, job_id: str, executed: tuple[PrivacyEvent, ...]) -> None:
+def settle(
+    tx: WriteSession, scribe: Scribe, job_id: str, executed: tuple[PrivacyEvent, ...], terms: Terms | None = None
+) -> None:
     """End an opened job, once; what was reserved stays charged whatever ran.
 
     A failed run (``executed`` empty) must be able to end: on an account that does not hold, it stays opened, that is
-    charged, and the account is frozen.
+    charged, and the account is frozen. A run with a release states its ``terms``, which must be the reserved ones.
 
     Raises:
-        StateConflict: the job is not open, more ran than was reserved, or a release would leave a frozen account.
+        StateConflict: the job is not open or not the one that was reserved for, more ran than was reserved, or a
+            release would leave a frozen account.
     """
     row = _row(tx, job_id)
     book = books.open_sound(tx, scribe, row.dataset_id)
@@ -100,7 +125,8 @@ def settle(tx: WriteSession, scribe: Scribe, job_id: str, executed: tuple[Privac
         raise StateConflict("Only an opened job can be settled, and only once.")
     if book is None:
         return
-    if not _within(executed, _events(_reserved_body(book, row))):
+    body = commitments.check(book, row, terms) if executed else _reserved_body(book, row)
+    if not _within(executed, _events(body)):
         books.condemn(tx, book.account, row.dataset_id)
         raise StateConflict("More ran than was reserved.")
     _advance(book, row, SETTLED, {"executed": [to_json(event) for event in executed]})
@@ -130,6 +156,24 @@ def state(session: ReadSession, job_id: str) -> str:
     return _row(session, job_id).state
 
 
+def is_opened(session: ReadSession, scribe: Scribe, job_id: str, terms: Terms) -> bool:
+    """Whether the job is opened under the terms that it has now; reads, changes nothing."""
+    row = session.get(Reservation, job_id, populate_existing=True)
+    return row is not None and row.state == OPENED and commitments.hold(session, scribe, job_id, terms)
+
+
+def is_reserved(session: ReadSession, job_id: str) -> bool:
+    """Whether the job ever had a reservation."""
+    return session.get(Reservation, job_id) is not None
+
+
+def lock_reserved(tx: WriteSession, job_id: str) -> None:
+    """Lock the account of the job's reservation until the transaction ends; nothing for a job without one."""
+    row = tx.get(Reservation, job_id)
+    if row is not None:
+        books.locked(tx, row.dataset_id)
+
+
 def contains_settled(session: ReadSession, job_id: str) -> bool:
     """Whether the job's settled charge is in its account's chain, unaltered."""
     row = session.get(Reservation, job_id)
@@ -152,14 +196,21 @@ def _advance(book: Book, row: Reservation, kind: str, body: Mapping[str, Any]) -
     set_committed_value(row, "sequence", book.account.sequence)
 
 
+def _checked(tx: WriteSession, scribe: Scribe, row: Reservation, terms: Terms) -> tuple[Book, Mapping[str, Any]]:
+    """The account of a live reservation, and the reservation's body, once its job is known to be unaltered."""
+    book = books.open_book(tx, scribe, row.dataset_id)
+    tx.refresh(row)
+    if row.state not in {RESERVED, OPENED}:
+        raise StateConflict("The job's reservation has ended.")
+    if terms.dataset_id != row.dataset_id:
+        books.condemn(tx, book.account, row.dataset_id)
+        raise StateConflict(commitments.ALTERED)
+    return book, commitments.check(book, row, terms)
+
+
 def _reserved_body(book: Book, row: Reservation) -> Mapping[str, Any]:
     """What the chain says was reserved; a row that says otherwise freezes the account."""
-    live = book.balance.live.get(row.job_id)
-    entry = book.tx.get(Entry, (book.account.id, live.sequence)) if live else None
-    if live is None or entry is None or live.state != row.state or digest(entry.body) != live.body_hash:
-        books.condemn(book.tx, book.account, row.dataset_id)
-        raise StateConflict(books.FROZEN_DETAIL)
-    return entry.body
+    return books.reserved_entry(book, row.job_id, row.state, row.dataset_id).body
 
 
 def _events(body: Mapping[str, Any]) -> tuple[PrivacyEvent, ...]:

@@ -106,6 +106,11 @@ def content_context(dataset_id: str, version: int) -> bytes:
     return f"{dataset_id}|{version}".encode()
 
 
+def declared_context(dataset_id: str, version: int, facts_digest: str) -> bytes:
+    """What a content's key is bound to under its dataset's: also the declaration that the content was read by."""
+    return content_context(dataset_id, version) + b"|" + facts_digest.encode()
+
+
 def seal_message(plaintext: bytes, key: bytes, context: bytes) -> bytes:
     """A message of any length, bound to ``context``; the random nonce comes first."""
     nonce = secrets.token_bytes(NONCE_BYTES)

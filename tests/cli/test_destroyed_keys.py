@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli.commands import cli
-from app.datasets.facts import declared_facts
+from app.datasets.facts import declared_facts, facts_digest
 from app.datasets.models import Content, Dataset
 from app.vault.keys import load_worker_keys
 from tests.factories import rows
@@ -58,7 +58,8 @@ def rotated(installed: House, api: httpx.Client, owner: rows.Key, tmp_path: Path
 def opens(house: House, dataset_id: str, folder: Path) -> bool:
     keys = load_worker_keys(folder / "keys")
     with house.database.read() as session:
-        facts = declared_facts(session.get_one(Dataset, dataset_id))
+        dataset = session.get_one(Dataset, dataset_id)
+        facts, digest = declared_facts(dataset), facts_digest(dataset)
         content = session.query(Content).filter_by(dataset_id=dataset_id, status="ready").one()
     assert content.table_object is not None
     assert content.wrapped_key is not None
@@ -70,6 +71,7 @@ def opens(house: House, dataset_id: str, folder: Path) -> bool:
         version=content.version,
         dataset_box=house.areas.keys.box(dataset_id),
         wrapped_key=content.wrapped_key,
+        facts_digest=digest,
         layout=layout(facts.columns, facts.slots, facts.unit),
     ) as table:
         return bool(table.gather(np.arange(3))["_present"].any())

@@ -10,7 +10,7 @@ from app.db import Database, WriteSession, make_engine
 from app.errors import DependencyUnavailable
 from app.ledger import Ledger
 from app.vault.signing import Signer
-from tests.ledger.support import SEED, Bench, costing
+from tests.ledger.support import SEED, Bench, commitment, costing
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_a_connection_that_is_lost_before_the_commit_is_tried_again(database: Da
 
     def reserve(tx: WriteSession) -> None:
         turns.append(1)
-        bench.ledger.reserve(tx, "ds_a", "job_1", costing(0.5))
+        bench.ledger.reserve(tx, "ds_a", "job_1", costing(0.5), commitment=commitment())
         if len(turns) == 1:
             cut(tx, other)
 
@@ -45,7 +45,7 @@ def test_a_connection_that_is_lost_before_the_commit_is_tried_again(database: Da
         turns.append(1)
         if len(turns) == 1:
             cut(tx, other)
-        bench.ledger.reserve(tx, "ds_a", "job_2", costing(0.5))
+        bench.ledger.reserve(tx, "ds_a", "job_2", costing(0.5), commitment=commitment())
 
     database.transact(reserve_again)
     assert turns == [1, 1]

@@ -33,6 +33,7 @@ COLUMNS = (AGE, HOURS, SEX, RACE, RICH, ILL)
 NAMES = tuple(column.name for column in COLUMNS)
 
 ROW = {"kind": "row"}
+FACTS = "f" * 64
 
 Rows = dict[str, list[float]]
 
@@ -119,7 +120,7 @@ class Vault:
             writer.write(data)
             name = writer.finish().name
         self.keys.keep_part(name, writer.box)
-        return Upload("ct_1", (SealedPart(name, "ct_1"),), media_type, "key_owner", "ds_1", 1, self.dataset_box)
+        return Upload("ct_1", (SealedPart(name, "ct_1"),), media_type, "key_owner", "ds_1", 1, self.dataset_box, FACTS)
 
     def ingest(
         self,
@@ -146,6 +147,7 @@ class Vault:
             "version": 1,
             "dataset_box": self.dataset_box,
             "wrapped_key": table.wrapped_key,
+            "facts_digest": FACTS,
             "layout": layout(columns, slots, unit),
         }
         return open_table(self.store, table.table_object, **(arguments | (changes or {})))

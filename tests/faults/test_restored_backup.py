@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.datasets.facts import declared_facts
+from app.datasets.facts import declared_facts, facts_digest
 from app.datasets.models import Content, Dataset
 from app.ledger import Budget
 from app.vault.errors import VaultError
@@ -185,7 +185,8 @@ def _boxes(real: Real) -> list[bytes]:
 def _opens(real: Real, backup: Backup, dataset_id: str, box: bytes) -> bool:
     """Whether a row of the dataset's table can be read from the backup's vault, if its key is in ``box``."""
     with real.database.read() as session:
-        facts = declared_facts(session.get_one(Dataset, dataset_id))
+        dataset = session.get_one(Dataset, dataset_id)
+        facts, digest = declared_facts(dataset), facts_digest(dataset)
         content = session.query(Content).where(Content.dataset_id == dataset_id).one()
     keys = load_worker_keys(real.folder / "keys")
     assert content.table_object is not None
@@ -199,6 +200,7 @@ def _opens(real: Real, backup: Backup, dataset_id: str, box: bytes) -> bool:
             version=content.version,
             dataset_box=box,
             wrapped_key=content.wrapped_key,
+            facts_digest=digest,
             layout=layout(facts.columns, facts.slots, facts.unit),
         ) as table:
             return len(table.gather(np.arange(3))) > 0

@@ -21,7 +21,7 @@ from app.db.migrations import upgrade
 from app.errors import BudgetExceeded
 from app.ledger import Budget, Charge, Ledger
 from app.vault.signing import Signer
-from tests.ledger.support import Bench, costing
+from tests.ledger.support import Bench, commitment, costing
 
 RACES, CLIENTS, PROCESSES, SIDE_BY_SIDE = 1_000, 24, 2, 6
 LIMIT, WANTED = 0.4, 0.3
@@ -58,7 +58,7 @@ def _client(database: Database, barrier: threading.Barrier, job_id: str, charge:
     barrier.wait()
     try:
         with database.write() as tx:
-            _ledger().reserve(tx, DATASET, job_id, charge)
+            _ledger().reserve(tx, DATASET, job_id, charge, commitment=commitment())
     except BudgetExceeded:
         with database.write() as tx:
             _ledger().record_refusal(tx, DATASET)

@@ -25,7 +25,7 @@ from app.ledger import Ledger
 from app.vault.signing import Signer
 from tests.factories.servers import Postgres
 from tests.ledger import naive
-from tests.ledger.support import DELTA, Bench, costing
+from tests.ledger.support import DELTA, Bench, commitment, costing
 
 ATTEMPTS, PROCESSES, THREADS, ACCOUNTS = 1_000_000, 2, 8, 8
 LIMIT, SIZES, GIVEN_BACK = 1.0, (0.1, 0.2, 0.3, 0.5), 0.1
@@ -94,7 +94,7 @@ def _client(database: Database, joined: Together, name: str, attempts: int) -> H
 
 
 def _reserve(tx: WriteSession, *, dataset_id: str, job_id: str, size: float) -> None:
-    _LEDGER.reserve(tx, dataset_id, job_id, costing(size))
+    _LEDGER.reserve(tx, dataset_id, job_id, costing(size), commitment=commitment())
 
 
 def check(database: Database, ledger: Ledger, dataset_id: str, held: list[Held]) -> int:

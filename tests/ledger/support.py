@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from app.db import Database, WriteSession, make_engine
-from app.ledger import Budget, Charge, Ledger, Mark, Preview
+from sqlalchemy import select
+
+from app.db import Base, Database, WriteSession, make_engine
+from app.ledger import Budget, Charge, Commitment, Ledger, Mark, Preview, Terms
 from app.ledger.reconciliation import Reconciled
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
@@ -17,6 +19,13 @@ T = TypeVar("T")
 DELTA = 1e-6
 SEED = bytes(range(32))
 Restore = Callable[[], None]
+FACTS = "f" * 64
+
+
+def commitment(**changes: Any) -> Commitment:
+    """To a plan on a dataset as :meth:`Bench.open_account` declares it."""
+    values: dict[str, Any] = {"plan": "a" * 64, "facts": FACTS, "unit": {"kind": "row"}, "slots": 1_000}
+    return Commitment(**(values | changes))
 
 
 def gaussian(noise_multiplier: float, count: int = 1, *, answer_length: int = 10) -> Charge:
@@ -39,10 +48,12 @@ class Bench:
     database: Database
     ledger: Ledger
     reserved: dict[str, tuple[Charge, str]] = field(default_factory=dict)
+    declared: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def open_account(self, dataset_id: str, *, population: str = "people", **fields: Any) -> None:
-        defaults: dict[str, Any] = {"owner_id": "key_o", "unit": {"kind": "row"}, "slots": 1_000}
+        defaults: dict[str, Any] = {"owner_id": "key_o", "unit": {"kind": "row"}, "slots": 1_000, "facts": FACTS}
         values = defaults | {"epsilon": 2.0, "delta": DELTA} | fields
+        self.declared[dataset_id] = {name: values[name] for name in ("unit", "slots", "facts")}
         self.write(lambda tx: self.ledger.open_account(tx, population=population, dataset_id=dataset_id, **values))
 
     def write(self, action: Callable[[WriteSession], T]) -> T:
@@ -50,17 +61,30 @@ class Bench:
             return action(tx)
 
     def reserve(self, job_id: str, charge: Charge, dataset_id: str = "ds_a") -> Preview:
-        preview = self.write(lambda tx: self.ledger.reserve(tx, dataset_id, job_id, charge))
+        pinned = commitment(**self.declared.get(dataset_id, {}))
+        preview = self.write(lambda tx: self.ledger.reserve(tx, dataset_id, job_id, charge, commitment=pinned))
         self.reserved[job_id] = (charge, dataset_id)
         return preview
 
+    def terms(self, job_id: str, **changes: Any) -> Terms:
+        """Those that the job was reserved with, but for ``changes``."""
+        entries = Base.metadata.tables["ledger_entries"]
+        query = select(entries.c.dataset_id, entries.c.body)
+        with self.database.read() as session:
+            row = session.execute(query.where(entries.c.job_id == job_id, entries.c.kind == "reserved")).one()
+        cost = {name: row.body[name] for name in ("epsilon", "delta")}
+        values = {"dataset_id": row.dataset_id, "commitment": commitment(), **cost}
+        return Terms(**(values | changes))
+
     def open(self, job_id: str) -> None:
         """By the plan that this bench reserved it with."""
-        charge, dataset_id = self.reserved[job_id]
-        self.write(lambda tx: self.ledger.open(tx, job_id, charge.events, dataset_id))
+        charge, _ = self.reserved[job_id]
+        terms = self.terms(job_id)
+        self.write(lambda tx: self.ledger.open(tx, job_id, charge.events, terms))
 
     def settle(self, job_id: str, executed: tuple[PrivacyEvent, ...] = ()) -> None:
-        self.write(lambda tx: self.ledger.settle(tx, job_id, executed))
+        terms = self.terms(job_id) if executed else None
+        self.write(lambda tx: self.ledger.settle(tx, job_id, executed, terms))
 
     def void(self, job_id: str) -> None:
         self.write(lambda tx: self.ledger.void(tx, job_id))

@@ -4,12 +4,14 @@ import pytest
 
 from app.errors import BudgetExceeded, InvalidRequest, StateConflict
 from app.ledger import Charge, Preview
-from tests.ledger.support import Bench, costing
+from tests.ledger.support import Bench, commitment, costing
 
 
 def reserve(bench: Bench, job_id: str, charge: Charge, caller_id: str, dataset_id: str = "ds_a") -> Preview:
     bench.reserved[job_id] = (charge, dataset_id)
-    return bench.write(lambda tx: bench.ledger.reserve(tx, dataset_id, job_id, charge, caller_id=caller_id))
+    return bench.write(
+        lambda tx: bench.ledger.reserve(tx, dataset_id, job_id, charge, commitment=commitment(), caller_id=caller_id)
+    )
 
 
 def allocate(bench: Bench, dataset_id: str = "ds_a", **allocations: float) -> None:

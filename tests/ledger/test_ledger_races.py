@@ -9,24 +9,24 @@ from pathlib import Path
 import pytest
 
 from app.db import Database, make_engine
-from app.ledger import Ledger
+from app.ledger import Ledger, Terms
 from app.vault.signing import Signer
 from tests.ledger.race import CLIENTS, Lost, prepare, race
 from tests.ledger.stampede import ACCOUNTS, LIMIT, Held, Overspent, check, stampede
-from tests.ledger.support import SEED, Bench, costing
+from tests.ledger.support import SEED, Bench, commitment, costing
 
 
-def crash(url: str, step: str) -> None:
+def crash(url: str, step: str, terms: Terms) -> None:
     """Take one step and die before the commit, as a killed process does."""
     ledger = Ledger(Signer(SEED), max_epsilon=20.0)
     with Database(make_engine(url)).write() as tx:
         match step:
             case "reserve":
-                ledger.reserve(tx, "ds_a", "job_crash", costing(0.5))
+                ledger.reserve(tx, "ds_a", "job_crash", costing(0.5), commitment=commitment())
             case "open":
-                ledger.open(tx, "job_1", costing(0.5).events, "ds_a")
+                ledger.open(tx, "job_1", costing(0.5).events, terms)
             case "settle":
-                ledger.settle(tx, "job_1", costing(0.5).events)
+                ledger.settle(tx, "job_1", costing(0.5).events, terms)
         ledger.checkpoint(tx, "ds_a")
         os._exit(9)
 
@@ -54,9 +54,9 @@ def test_a_crash_before_the_commit_leaves_no_trace(bench: Bench, database_url: s
     bench.reserve("job_1", costing(0.5))
     if step == "settle":
         bench.open("job_1")
-    before = bench.budget()
+    before, terms = bench.budget(), bench.terms("job_1")
     bench.database.dispose()
-    child = get_context("fork").Process(target=crash, args=(database_url, step))
+    child = get_context("fork").Process(target=crash, args=(database_url, step, terms))
     child.start()
     child.join()
     assert child.exitcode == 9

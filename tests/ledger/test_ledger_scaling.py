@@ -12,7 +12,7 @@ from app.errors import StateConflict
 from app.ledger import Ledger, chain
 from app.ledger.chain import Link, entry_hash
 from app.ledger.snapshot import REPLAYED_AT_MOST
-from tests.ledger.support import Bench, gaussian
+from tests.ledger.support import Bench, commitment, gaussian
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def test_what_another_process_did_is_verified(bench: Bench) -> None:
 
 def test_what_was_rolled_back_is_not_remembered(bench: Bench) -> None:
     def fail(tx: WriteSession) -> None:
-        bench.ledger.reserve(tx, "ds_a", "job_1", gaussian(200.0))
+        bench.ledger.reserve(tx, "ds_a", "job_1", gaussian(200.0), commitment=commitment())
         bench.ledger.checkpoint(tx, "ds_a")
         raise ZeroDivisionError
 

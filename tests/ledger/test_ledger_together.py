@@ -10,7 +10,7 @@ from app.db import Together, WriteSession, together
 from app.errors import BudgetExceeded, StateConflict
 from app.ledger import Charge
 from tests.factories.line import at_once
-from tests.ledger.support import Bench, costing, gaussian
+from tests.ledger.support import Bench, commitment, costing, gaussian
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def joined(bench: Bench) -> Together:
 
 
 def reserving(bench: Bench, job_id: str, charge: Charge, dataset_id: str = "ds_a") -> Callable[[WriteSession], object]:
-    return lambda tx: bench.ledger.reserve(tx, dataset_id, job_id, charge)
+    return lambda tx: bench.ledger.reserve(tx, dataset_id, job_id, charge, commitment=commitment())
 
 
 def test_no_more_is_admitted_than_there_is(bench: Bench, joined: Together) -> None:

@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import text
 
 from app.errors import BudgetExceeded, Internal, InvalidRequest, MethodNotAllowedOnPrivateData, NotFound, StateConflict
-from app.ledger import Charge, Ledger
+from app.ledger import Charge, Ledger, Terms
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
 from app.vault.signing import Signer
-from tests.ledger.support import Bench, costing, gaussian, sampled
+from tests.ledger.support import DELTA, Bench, commitment, costing, gaussian, sampled
 
 
 def state(bench: Bench, job_id: str) -> str:
@@ -132,8 +132,9 @@ def test_more_than_was_reserved_freezes_the_account(bench: Bench, executed: tupl
 
 def test_a_plan_that_is_not_the_reserved_one_is_not_opened(bench: Bench) -> None:
     bench.reserve("job_1", PLANNED)
+    terms = bench.terms("job_1")
     with pytest.raises(StateConflict), bench.database.write() as tx:
-        bench.ledger.open(tx, "job_1", gaussian(1.0).events, "ds_a")
+        bench.ledger.open(tx, "job_1", gaussian(1.0).events, terms)
     assert state(bench, "job_1") == "reserved"
     with pytest.raises(StateConflict):
         bench.open("job_1")
@@ -193,8 +194,9 @@ def test_a_refusal_is_counted_and_changes_nothing_else(bench: Bench) -> None:
 
 
 def test_a_job_that_was_never_reserved_is_not_found(bench: Bench) -> None:
+    terms = Terms("ds_a", commitment(), 0.1, DELTA)
     with pytest.raises(NotFound), bench.database.write() as tx:
-        bench.ledger.open(tx, "job_nowhere", PLANNED.events, "ds_a")
+        bench.ledger.open(tx, "job_nowhere", PLANNED.events, terms)
     for call in (bench.settle, bench.void):
         with pytest.raises(NotFound):
             call("job_nowhere")

@@ -16,7 +16,7 @@ from app.db.migrations import LOCK_TIMEOUT_MS, at_head, downgrade, upgrade
 from app.ledger import Ledger
 from app.vault.signing import Signer
 from tests.factories import stack
-from tests.ledger.support import SEED, Bench, costing
+from tests.ledger.support import SEED, Bench, commitment, costing
 
 pytestmark = pytest.mark.services
 _WHEN_SILENT = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
@@ -89,7 +89,7 @@ def test_an_account_is_locked_while_it_is_charged(database_url: str) -> None:
             bench.ledger.lock(tx, "ds_a")
             assert not _is_free(database)
         with database.write() as tx:
-            bench.ledger.reserve(tx, "ds_a", "job_1", costing(0.1))
+            bench.ledger.reserve(tx, "ds_a", "job_1", costing(0.1), commitment=commitment())
             assert not _is_free(database)
         assert _is_free(database)
     finally:

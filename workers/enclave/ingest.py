@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from app.inference.protocol import DeclaredFacts
-from app.vault.envelope import SealedPart, content_context, new_key, wrap_key
+from app.vault.envelope import SealedPart, declared_context, new_key, wrap_key
 from app.vault.reader import box_within, plaintext_size
 from app.vault.store import ObjectStore, new_name
 from app.vault.wrapped_keys import WrappedKeys
@@ -44,6 +44,7 @@ class Upload:
     dataset_id: str
     version: int
     dataset_box: bytes  # the dataset's key in its box
+    facts_digest: str  # of the declaration
     digest_box: bytes | None = None  # the digest that was announced of the whole, in its box
     public: bool = False  # whether the dataset is
 
@@ -117,7 +118,9 @@ def ingest(
         content_key=new_key(),
         fingerprint_key=opening_key.fingerprint_key(upload.owner_id),
     )
-    return _carry_out(vault, instructions, dataset_key, limits.timeout_seconds(cpu_seconds))
+    context = declared_context(upload.dataset_id, upload.version, upload.facts_digest)
+    wrapped = wrap_key(instructions.content_key, dataset_key, context)
+    return _carry_out(vault, instructions, wrapped, limits.timeout_seconds(cpu_seconds))
 
 
 def _opened(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, part: SealedPart) -> Part:
@@ -127,16 +130,14 @@ def _opened(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, p
         return Part(part.object_name, part.bound_to, plaintext_size(sealed.seek(0, os.SEEK_END)), key)
 
 
-def _carry_out(vault: ObjectStore, instructions: Instructions, dataset_key: bytes, timeout_seconds: float) -> Outcome:
+def _carry_out(vault: ObjectStore, instructions: Instructions, wrapped_key: bytes, timeout_seconds: float) -> Outcome:
     kept = False
     try:
         verdict = _run_child(instructions, timeout_seconds)
         if not isinstance(verdict, str):
             return verdict
-        context = content_context(instructions.dataset_id, instructions.version)
-        wrapped = wrap_key(instructions.content_key, dataset_key, context)
         kept = True
-        return Ingested(instructions.table_object, wrapped, verdict)
+        return Ingested(instructions.table_object, wrapped_key, verdict)
     finally:
         if not kept:
             vault.delete(instructions.table_object)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from app import crashpoints
 from app.errors import DependencyUnavailable
 from app.inference.protocol import PRESENT
-from app.vault.envelope import content_context, unwrap_key
+from app.vault.envelope import content_context, declared_context, unwrap_key
 from app.vault.errors import VaultError
 from app.vault.store import Expecting, ObjectStore
 from workers.enclave.keys import OpeningKey
@@ -142,6 +142,7 @@ def open_table(
     version: int,
     dataset_box: bytes,
     wrapped_key: bytes,
+    facts_digest: str,
     layout: Layout,
     needed: Sequence[str] | None = None,
     public: bool = False,
@@ -156,6 +157,7 @@ def open_table(
         version: of the content.
         dataset_box: the dataset's key in its box.
         wrapped_key: the content's key under the dataset's.
+        facts_digest: of the declaration, which the content's key is bound to as well.
         layout: which columns and rows the declaration gives it.
         needed: the names of the columns to gather; None for all.
         public: whether the dataset is.
@@ -165,13 +167,22 @@ def open_table(
         DependencyUnavailable: the store is away.
     """
     dataset_key = opening_key.dataset_key(dataset_box, dataset_id, public=public)
-    content_key = unwrap_key(wrapped_key, dataset_key, content_context(dataset_id, version))
+    context = declared_context(dataset_id, version, facts_digest)
+    content_key = _content_key(wrapped_key, dataset_key, context, content_context(dataset_id, version))
     source = store.open(name)
     try:
         return StoredTable(source, TableKeys(content_key, dataset_id, version), layout, needed)
     except BaseException:
         source.close()
         raise
+
+
+def _content_key(wrapped_key: bytes, dataset_key: bytes, context: bytes, older: bytes) -> bytes:
+    """``older``: what contents of versions that knew no digest are bound to; nobody can bind a newer one so."""
+    try:
+        return unwrap_key(wrapped_key, dataset_key, context)
+    except VaultError:
+        return unwrap_key(wrapped_key, dataset_key, older)
 
 
 def _native(source: BinaryIO) -> Any:

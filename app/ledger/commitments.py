@@ -1,0 +1,118 @@
+"""The terms of a reservation: what it pins beside the price, signed, and compared before a run and before a release.
+
+The hashes of a chain have no key, and the newest entries may not be covered by a signed checkpoint yet: whoever writes
+to the database could replace them. So each reservation carries a signature of its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+
+from app.db import ReadSession
+from app.errors import StateConflict
+from app.ledger import book as books
+from app.ledger.balance import RESERVED, Balance
+from app.ledger.book import Book
+from app.ledger.encoding import digest
+from app.ledger.models import Checkpoint, Entry, Reservation
+from app.ledger.scribe import Scribe
+
+ALTERED = (
+    "The job, its plan or the declaration of its dataset is not the one that was reserved for. "
+    "The account is frozen; ask the operator."
+)
+UNSIGNED = "An older version reserved this job without a signature, so it cannot run. Submit the job again."
+_SIGNATURE = ("signature", "key_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    """Digests of a job's plan and of its dataset's declared facts.
+
+    Attributes:
+        plan: SHA-256 of the plan's RFC 8785 form, in hexadecimal.
+        facts: the same of the declared facts.
+        unit: the privacy unit among these facts; accounts of older versions hold it, but no digest.
+        slots: likewise.
+    """
+
+    plan: str
+    facts: str
+    unit: Mapping[str, Any]
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the database says of a job now: its dataset, its commitment, and the cost that a certificate would state."""
+
+    dataset_id: str
+    commitment: Commitment
+    epsilon: float | None
+    delta: float | None
+
+    def agree_with(self, body: Mapping[str, Any]) -> bool:
+        """Whether they are those of the reservation whose entry has this body."""
+        pinned = (body["plan"], body["facts"], body["epsilon"], body["delta"])
+        return pinned == (self.commitment.plan, self.commitment.facts, self.epsilon, self.delta)
+
+
+def matches_declaration(balance: Balance, dataset_id: str, commitment: Commitment) -> bool:
+    """Whether the facts are those that the dataset was declared with, as far as its account knows them."""
+    share = balance.datasets[dataset_id]
+    unit = {name: value for name, value in commitment.unit.items() if value is not None}
+    same = (share.slots, dict(balance.unit)) == (commitment.slots, unit)
+    return same and share.facts in {None, commitment.facts}
+
+
+def sign(book: Book, dataset_id: str, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """``body`` for the next entry, signed with the ledger key as the reservation of this job."""
+    account = book.account
+    stated = {**body, "checkpoint": account.checkpoint}
+    place = (account.id, account.sequence + 1, dataset_id, job_id)
+    signed = book.scribe.signer.sign(_statement(*place, stated))
+    return stated | {name: signed[name] for name in _SIGNATURE}
+
+
+def check(book: Book, row: Reservation, terms: Terms | None) -> Mapping[str, Any]:
+    """The body of a live reservation whose terms these are.
+
+    Raises:
+        StateConflict: they are not, and the account is frozen; or an older version made the reservation.
+        DependencyUnavailable: a newer ledger key signed it, which this process does not have.
+    """
+    entry = books.reserved_entry(book, row.job_id, row.state, row.dataset_id)
+    if "signature" not in entry.body:
+        raise StateConflict(UNSIGNED)
+    if terms is None or not terms.agree_with(entry.body) or not _is_signed(book.tx, book.scribe, entry):
+        book.scribe.check_key(book.tx)
+        books.condemn(book.tx, book.account, row.dataset_id)
+        raise StateConflict(ALTERED)
+    return entry.body
+
+
+def hold(session: ReadSession, scribe: Scribe, job_id: str, terms: Terms) -> bool:
+    """Whether the job's reservation is signed and has these terms; reads, changes nothing."""
+    query = select(Entry).where(Entry.job_id == job_id, Entry.kind == RESERVED)
+    row = session.get(Reservation, job_id)
+    entry = None if row is None else session.scalars(query.where(Entry.account_id == row.account_id)).one_or_none()
+    if entry is None or "signature" not in entry.body:
+        return False
+    return terms.agree_with(entry.body) and _is_signed(session, scribe, entry)
+
+
+def _is_signed(session: ReadSession, scribe: Scribe, entry: Entry) -> bool:
+    """By a key that is believed at the checkpoint that the entry follows."""
+    body = {name: value for name, value in entry.body.items() if name not in _SIGNATURE}
+    statement = _statement(entry.account_id, entry.sequence, entry.dataset_id, str(entry.job_id), body)
+    document = {"statement": statement, **{name: entry.body.get(name) for name in _SIGNATURE}}
+    before = (Checkpoint.account_id == entry.account_id, Checkpoint.account_sequence < entry.sequence)
+    newest = session.scalar(select(func.max(Checkpoint.sequence)).where(*before)) or 0
+    return body["checkpoint"] == newest and scribe.signer.ring.verify(document, ("checkpoint", newest))
+
+
+def _statement(account_id: str, sequence: int, dataset_id: str, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"account_id": account_id, "sequence": sequence, "dataset_id": dataset_id, "job_id": job_id}
+    return {"purpose": "reservation", **named, "body_hash": digest(body)}
