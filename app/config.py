@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, Va
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from app.privacy.discretisation import GREATEST_EPSILON
 from app.vault.secret_files import UnreadableSecret, as_given, secrets_from_files, with_password
 from app.vault.stores import below
 
@@ -108,7 +109,7 @@ class Settings(BaseSettings):
     """Most API keys that work, all together."""
     ingest_memory_bytes: Count = 2 * 2**30
     """Address space of the process that parses an upload."""
-    max_epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0
+    max_epsilon: Annotated[float, Field(gt=0, le=GREATEST_EPSILON, allow_inf_nan=False)] = 20.0
     """Largest total budget of an account."""
 
     lease_seconds: Seconds = 10.0

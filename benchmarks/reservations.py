@@ -105,7 +105,7 @@ class Client:
 
 
 def _charge(name: int, turn: int, index: int) -> Charge:
-    return Charge((GaussianEvent(2_000.0 + name + turn / 100 + index / 10_000),), answer_length=10, grid_bits=24)
+    return Charge((GaussianEvent(2_000.0 + name + turn / 100 + index / 10_000),))
 
 
 def new_ledger() -> Ledger:

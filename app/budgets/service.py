@@ -21,7 +21,7 @@ def budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str
         StateConflict: the dataset is public.
     """
     dataset = _accounted(access.visible(session, caller, dataset_id))
-    everything = ledger.budget(session, dataset.id)
+    everything = ledger.budget(session, dataset.id, caller.id)
     return everything.seen_by(None if access.oversees(caller, dataset) else caller.id)
 
 

@@ -118,8 +118,7 @@ class PlanRequest:
 class PlannedQuery:
     """One kind of question, asked ``count`` times in a row.
 
-    ``length`` is the number of noised values in an answer as the price of discretisation counts them: a symmetric
-    D x D matrix counts D**2, because noise that is sqrt(2) smaller off the diagonal counts twice there.
+    ``length`` is the number of values in an answer; a symmetric D x D matrix counts D**2.
     """
 
     kind: str
@@ -155,7 +154,7 @@ class MechanismPlan:
 
     @property
     def answer_length(self) -> int:
-        """The largest length of an answer: taken for every answer, it prices discretisation from above."""
+        """The largest length of an answer."""
         return max((query.length for query in self.queries), default=0)
 
 

@@ -77,7 +77,7 @@ def _advice(least: float) -> str:
 
 def charge_of(plan: MechanismPlan) -> Charge:
     """What the ledger prices."""
-    return Charge(plan.events, plan.answer_length, plan.grid_bits)
+    return Charge(plan.events)
 
 
 def make_plan(

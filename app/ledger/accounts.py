@@ -13,11 +13,11 @@ from app.ledger import admission, chain, snapshot
 from app.ledger import book as books
 from app.ledger.balance import ACCOUNT_OPENED, Balance, Happening, Share, apply
 from app.ledger.chain import GENESIS, Head
-from app.ledger.charge import distance_allowance
-from app.ledger.meter import Meter, Pot, filter_pot, total_pot
+from app.ledger.meter import Pot, filter_pot, total_pot
 from app.ledger.models import Account, Entry, LedgerDataset
 from app.ledger.scribe import Scribe
 from app.privacy.accounting import ORDERS
+from app.privacy.discretisation import LEAST_DELTA
 from app.privacy.filter import design
 from app.privacy.relation import Relation
 
@@ -63,8 +63,8 @@ def open_account(
 
 
 def check_delta(delta: float, slots: int, pointer: str) -> None:
-    if not (math.isfinite(delta) and 0 < delta <= 1 / (10 * slots)):
-        raise InvalidRequest.at(pointer, "must be positive and at most 1/(10 slots)")
+    if not (math.isfinite(delta) and LEAST_DELTA <= delta <= 1 / (10 * slots)):
+        raise InvalidRequest.at(pointer, f"must be at least {LEAST_DELTA:g} and at most 1/(10 slots)")
 
 
 def check_epsilon(epsilon: float, max_epsilon: float, pointer: str) -> None:
@@ -95,7 +95,6 @@ def _fresh_balance(
         unit=unit,
         total=total_pot(pot.epsilon, pot.delta, ORDERS),
         tranches=(pot,),
-        distance=Meter((distance_allowance(pot.epsilon, pot.delta),), (0,), (0,)),
         datasets=datasets,
     )
 

@@ -4,11 +4,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from app.ledger.balance import Balance
-from app.ledger.charge import Charge, Pinned, amounts, check_priced, distance_units
-from app.privacy.accounting import INFINITE, epsilon
+from app.ledger.charge import Charge, Pinned, amounts, check_priced
+from app.privacy.accounting import INFINITE, UNIT_BITS, epsilon
 
 _MARGIN = 1e-9
 """Left below the largest Gaussian, so that noise calibrated to its epsilon is admitted whatever was rounded."""
+
+_LEAST_RHO = 2.0**UNIT_BITS / (2 * 10_000.0**2)
+"""That of a noise multiplier of 10,000, in units a Renyi order. Less room counts as none: a job of many queries would
+need more noise for each than accountants tell apart (:data:`app.privacy.accounting.MOST_NOISE`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ def decide(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | N
     priced = _price(balance, dataset_id, charge, caller_id)
     tranches = tuple(amounts(charge, tranche.orders) for tranche in balance.tranches)
     rooms = [pot.meter.room(each) for pot, each in zip(balance.tranches, tranches, strict=True)]
-    count = min(sum(rooms), balance.total.meter.room(priced.amounts), balance.distance.room((priced.distance,)))
+    count = min(sum(rooms), balance.total.meter.room(priced.amounts))
     cap = balance.datasets[dataset_id].cap
     if cap is not None:
         count = min(count, cap.meter.room(priced.cap_amounts))
@@ -87,7 +91,7 @@ def _price(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | N
     check_priced(vector)
     cap = balance.datasets[dataset_id].cap
     capped = amounts(charge, cap.orders) if cap is not None else ()
-    priced = Pinned(vector, 0, (), capped, distance_units(charge))
+    priced = Pinned(vector, 0, (), capped)
     allocation = balance.datasets[dataset_id].allocations.get(caller_id or "")
     if allocation is None:
         return priced
@@ -107,7 +111,8 @@ def _preview(balance: Balance, priced: Pinned, count: int) -> Preview:
 def largest_gaussian(balance: Balance, dataset_id: str, caller_id: str | None = None) -> float:
     """The epsilon of the largest single full-batch Gaussian job that would still be admitted; 0 if there is none.
 
-    A Gaussian's divergence is ``rho * order``, so the tightest of the meters leaves ``rho = max slack/order``.
+    Within the allocation of ``caller_id``, if there is one. A Gaussian's divergence is ``rho * order``, so the tightest
+    of the meters leaves ``rho = max slack/order``.
     """
     pots = [balance.total]
     share = balance.datasets[dataset_id]
@@ -117,7 +122,7 @@ def largest_gaussian(balance: Balance, dataset_id: str, caller_id: str | None = 
         pots.append(share.allocations[caller_id])
     best = max(_largest_rho(pot.orders, pot.meter.slack) for pot in balance.tranches)
     rho = min(best, *(_largest_rho(pot.orders, pot.meter.slack) for pot in pots))
-    if rho <= 0 or max(balance.distance.slack) < 1 or balance.frozen:
+    if rho < _LEAST_RHO or balance.frozen:
         return 0.0
     return at_limit(balance, tuple(min(int(rho * order), INFINITE) for order in balance.total.orders))
 

@@ -19,6 +19,7 @@ KINDS = (
     *(ACCOUNT_OPENED, RESERVED, OPENED, SETTLED, VOIDED, LIMIT_CHANGED),
     *(CONTENT_REPLACED, DATASET_DELETED, FROZEN),
 )
+NO_DISTANCE = Meter((0,), (0,), (0,))
 _MOVES = {RESERVED: (0, 1), OPENED: (1, -1), VOIDED: (0, -1)}
 
 
@@ -60,11 +61,12 @@ class Balance:
     unit: Mapping[str, Any]
     total: Pot
     tranches: tuple[Pot, ...]
-    distance: Meter
     datasets: Mapping[str, Share]
     live: Mapping[str, LiveJob] = field(default_factory=lambda: MappingProxyType({}))
     settled: int = 0
     frozen: bool = False
+    distance: Meter = NO_DISTANCE
+    """What the rounding of noise used of delta while it had a share of it. Stored, replayed, never compared."""
 
     @property
     def guaranteed_epsilon(self) -> float:
@@ -81,7 +83,7 @@ class Balance:
         cap = self.datasets[dataset_id].cap
         shared = self.datasets[dataset_id].allocations.values()
         pots = (self.total, *self.tranches, *shared) if cap is None else (self.total, *self.tranches, *shared, cap)
-        return self.distance.holds and all(pot.meter.holds for pot in pots)
+        return all(pot.meter.holds for pot in pots)
 
     def to_json(self) -> dict[str, Any]:
         """All of it, for what is signed."""
@@ -116,11 +118,11 @@ class Balance:
             unit=document["unit"],
             total=Pot.from_json(document["total"]),
             tranches=tuple(map(Pot.from_json, document["tranches"])),
-            distance=Meter.from_json(document["distance"]),
             datasets={name: _share(share) for name, share in document["datasets"].items()},
             live={name: LiveJob(*job) for name, job in document.get("live", {}).items()},
             settled=document["settled"],
             frozen=document["frozen"],
+            distance=Meter.from_json(document["distance"]),
         )
 
 

@@ -1,35 +1,21 @@
 """A charge: what a job would do to the data, and its price in integers."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from app.errors import Internal, InvalidRequest, MethodNotAllowedOnPrivateData
 from app.ledger.encoding import pack, unpack
-from app.privacy.accounting import DISCRETISATION_SHARE, INFINITE, renyi
-from app.privacy.discretisation import distance
+from app.privacy.accounting import INFINITE, renyi
 from app.privacy.events import NonPrivateEvent, PrivacyEvent, UnknownEvent
-
-DISTANCE_BITS = 120
-"""Total variation distances are held in units of 2**-120, rounded up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The events of a job in order, and the shape of the integer answers that carry them out.
-
-    Args:
-        events: run-length encoded.
-        answer_length: values in each noised answer.
-        grid_bits: the answers lie on a grid of ``C / 2**grid_bits``.
-    """
+    """The events of a job in order, run-length encoded."""
 
     events: tuple[PrivacyEvent, ...]
-    answer_length: int
-    grid_bits: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +26,8 @@ class Pinned:
     tranche: int
     tranche_amounts: tuple[int, ...]
     cap_amounts: tuple[int, ...]
-    distance: int
+    distance: int = 0
+    """What the rounding of noise was charged while it had a share of delta, in units of 2**-120; now zero."""
     caller_id: str | None = None
     """Whose allocation is charged too, and with what; None where the caller has none."""
     caller_amounts: tuple[int, ...] = ()
@@ -96,25 +83,3 @@ def check_priced(vector: Sequence[int]) -> None:
     """
     if min(vector) >= INFINITE:
         raise InvalidRequest.at("/privacy", "the noise is so small that the job has no finite price")
-
-
-@lru_cache(maxsize=1024)
-def distance_units(charge: Charge) -> int:
-    """The distance between the discrete noise and the continuous one that is priced, rounded up.
-
-    Raises:
-        InvalidRequest: if the noise is too small for the grid to say.
-    """
-    try:
-        value = distance(charge.events, charge.answer_length, charge.grid_bits)
-    except UnknownEvent as error:
-        raise InvalidRequest.at("/privacy", "the noise is too small for the grid that answers lie on") from error
-    units: int = math.ceil(Fraction(value) * 2**DISTANCE_BITS)
-    return max(1, units)
-
-
-def distance_allowance(epsilon: float, delta: float) -> int:
-    """The largest total distance that the share of ``delta`` set aside pays for at ``epsilon``, rounded down."""
-    share = delta * DISCRETISATION_SHARE * math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
-    units: int = math.floor(Fraction(share * (1 - 1e-12)) * 2**DISTANCE_BITS)
-    return units

@@ -10,7 +10,6 @@ from app.ledger import book as books
 from app.ledger.accounts import check_delta, check_epsilon, design_pot
 from app.ledger.balance import LIMIT_CHANGED
 from app.ledger.book import Book
-from app.ledger.charge import distance_allowance
 from app.ledger.encoding import pack
 from app.ledger.meter import Pot, filter_pot, total_bounds
 from app.ledger.scribe import Scribe
@@ -61,21 +60,16 @@ def _raise(book: Book, max_epsilon: float, dataset_id: str, epsilon: float, delt
     if balance.guaranteed_epsilon + added > max_epsilon:
         raise InvalidRequest.at("/epsilon", f"all that was ever open would exceed {max_epsilon:g}")
     tranche = design_pot(added, delta, max_epsilon, "/epsilon")
-    body = _body(book, epsilon, together, tranche)
-    if int(body["distance"]) < balance.distance.used[0]:
-        raise StateConflict("What ran already leaves no room for so high a limit at so small a delta.")
-    book.append(LIMIT_CHANGED, dataset_id, body)
+    book.append(LIMIT_CHANGED, dataset_id, _body(book, epsilon, together, tranche))
 
 
 def _body(book: Book, epsilon: float, delta: float, tranche: Pot | None) -> dict[str, Any]:
-    balance = book.balance
-    guaranteed = balance.guaranteed_epsilon + (tranche.epsilon if tranche else 0.0)
     return {
         "epsilon": epsilon,
         "delta": delta,
-        "bounds": pack(total_bounds(epsilon, delta, balance.total.orders)),
+        "bounds": pack(total_bounds(epsilon, delta, book.balance.total.orders)),
         "tranche": tranche.to_json() if tranche else None,
-        "distance": pack((distance_allowance(guaranteed, delta),)),
+        "distance": pack(book.balance.distance.bounds),
     }
 
 

@@ -140,7 +140,7 @@ def _lost(here: Balance, there: Balance) -> Iterator[tuple[str, Pinned]]:
             yield opener, charge
     for dataset_id, cap, marked in _caps(here, there):
         first = (0,) * len(here.tranches[0].orders)
-        charge = Pinned(nothing, 0, first, _deficit(cap.meter, marked.meter), 0)
+        charge = Pinned(nothing, 0, first, _deficit(cap.meter, marked.meter))
         if any(charge.cap_amounts):
             yield dataset_id, charge
 

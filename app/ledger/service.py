@@ -227,9 +227,9 @@ class Ledger:
         """The dataset's limit: (epsilon, delta)."""
         return views.limit(session, dataset_id)
 
-    def budget(self, session: ReadSession, dataset_id: str) -> Budget:
-        """Everything that may be read about the dataset's account."""
-        return views.budget(session, dataset_id)
+    def budget(self, session: ReadSession, dataset_id: str, caller_id: str | None = None) -> Budget:
+        """Everything that may be read about the dataset's account; what remains is what remains to the caller."""
+        return views.budget(session, dataset_id, caller_id)
 
     def entries(self, session: ReadSession, dataset_id: str, *, limit: int, before: int | None) -> list[LedgerEntry]:
         """The account's entries, newest first."""

@@ -13,16 +13,11 @@ from app.ledger.admission import Preview
 from app.ledger.balance import OPENED, RESERVED, SETTLED, VOIDED, Balance
 from app.ledger.book import Book
 from app.ledger.chain import entry_hash
-from app.ledger.charge import Charge, distance_units
+from app.ledger.charge import Charge
 from app.ledger.commitments import Commitment, Terms
 from app.ledger.models import Entry, Reservation
 from app.ledger.scribe import Scribe
 from app.privacy.events import PrivacyEvent, flatten, from_json, merge, to_json
-
-_ROUNDED = (
-    "What the account has set aside of delta for rounded noise does not cover this job: other jobs have used it, or a "
-    "limit that is or was high leaves little, e times less for each unit of epsilon. Ask for fewer features."
-)
 
 
 def reserve(
@@ -53,11 +48,9 @@ def reserve(
     decision = admission.decide(book.balance, dataset_id, charge, caller_id)
     preview, pinned = decision.preview, decision.pinned
     if pinned is None:
-        raise _exceeded(book.balance, dataset_id, preview, charge, caller_id)
+        raise _exceeded(book.balance, dataset_id, preview, caller_id)
     body = {
         "events": [to_json(event) for event in charge.events],
-        "answer_length": charge.answer_length,
-        "grid_bits": charge.grid_bits,
         "epsilon": preview.cost_epsilon,
         "delta": preview.cost_delta,
         "charge": pinned.to_json(),
@@ -228,16 +221,12 @@ def _within(executed: Sequence[PrivacyEvent], reserved: Sequence[PrivacyEvent]) 
     return ran[:-1] == planned[: len(ran) - 1] and event == planned_event and count <= planned_count
 
 
-def _exceeded(
-    balance: Balance, dataset_id: str, preview: Preview, charge: Charge, caller_id: str | None
-) -> BudgetExceeded:
+def _exceeded(balance: Balance, dataset_id: str, preview: Preview, caller_id: str | None) -> BudgetExceeded:
     delta, limit = balance.total.delta, balance.limit(dataset_id)
     allocation = balance.datasets[dataset_id].allocations.get(caller_id or "")
     if allocation is not None:
         limit = min(limit, allocation.epsilon)
-    rounds_too_much = not balance.distance.room((distance_units(charge),))
     return BudgetExceeded(
-        _ROUNDED if rounds_too_much else None,
         requested={"epsilon": preview.cost_epsilon, "delta": delta},
         epsilon_after=preview.epsilon_after,
         limit={"epsilon": limit, "delta": delta},

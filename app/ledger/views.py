@@ -93,7 +93,8 @@ class Guarantee:
     sequence: int
 
 
-def budget(session: ReadSession, dataset_id: str) -> Budget:
+def budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) -> Budget:
+    """What remains is within the allocation of ``caller_id``, if there is one."""
     account = book.cached(session, dataset_id)
     balance = book.believed(account)
     delta = balance.total.delta
@@ -108,7 +109,7 @@ def budget(session: ReadSession, dataset_id: str) -> Budget:
         limit=Amount(balance.limit(dataset_id), delta),
         spent=Amount(spent, delta),
         reserved=Amount(max(0.0, admission.composed(balance) - spent), delta),
-        remaining=Amount(admission.largest_gaussian(balance, dataset_id), delta),
+        remaining=Amount(admission.largest_gaussian(balance, dataset_id, caller_id), delta),
         used_share=_used_share(balance),
         jobs=JobCounts(balance.settled, account.balance["unended"], _refused(session, account.id)),
         version=account.sequence,

@@ -16,9 +16,6 @@ _UNIT, _ROUNDING = 2.0**-UNIT_BITS, 1e-15
 INFINITE = 2**62
 """Amounts saturate here: at this order nothing is known, so nothing is admitted."""
 
-DISCRETISATION_SHARE = 0.01
-"""The part of delta set aside for discretisation; conversions use the rest."""
-
 HIGHEST_SAMPLED_ORDER = 1024
 """Orders above are priced for full-batch events only: a sampled one takes the library time linear in the order."""
 
@@ -41,6 +38,10 @@ _RELATIVE_PARTS, _ABSOLUTE_PARTS = 10**12, 10**14
 """The library computes ``log A`` by sums that cancel where it is small: measured against exact arithmetic, a divergence
 comes out at most 4e-16 nats, or a relative 3e-13, too small. The charge adds more than that:
 one part in so many, and one in so many of a nat."""
+
+SURCHARGE = 1.0 / _ABSOLUTE_PARTS
+"""What every event is charged in nats beyond its price. It covers the library's error of 4e-16 nats, and what discrete
+noise adds (:func:`app.privacy.discretisation.excess_nats`)."""
 
 
 def renyi(events: Sequence[PrivacyEvent], orders: Sequence[float] = ORDERS) -> tuple[int, ...]:
@@ -65,7 +66,7 @@ def add(left: int, right: int) -> int:
 
 
 def epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDERS) -> float:
-    """The least epsilon over ``orders`` at ``delta``, after the discretisation share is set aside; ``inf`` if none.
+    """The least epsilon over ``orders`` at ``delta``; ``inf`` if none.
 
     Rounded up. An empty composition costs exactly zero.
 
@@ -78,7 +79,7 @@ def epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDE
         raise ValueError("there is one amount for each order")
     if not any(amounts):
         return 0.0
-    terms = zip(amounts, _conversions(composable(delta), tuple(orders)), strict=True)
+    terms = zip(amounts, _conversions(delta, tuple(orders)), strict=True)
     converted = [
         (nats := amount * _UNIT) + added - penalty + (nats + abs(penalty) + 1.0) * _ROUNDING
         for amount, (added, penalty) in terms
@@ -90,11 +91,6 @@ def epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDE
 def cost(events: Sequence[PrivacyEvent], delta: float, orders: Sequence[float] = ORDERS) -> float:
     """The epsilon of ``events`` alone at ``delta``, as if nothing else were ever asked."""
     return epsilon(renyi(events, orders), delta, orders)
-
-
-def composable(delta: float) -> float:
-    """The part of ``delta`` that composition may use; the rest pays for discretisation."""
-    return delta * (1.0 - DISCRETISATION_SHARE)
 
 
 @lru_cache(maxsize=256)

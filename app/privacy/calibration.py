@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import scipy  # which loads its parts when they are used
 
-from app.privacy.accounting import INFINITE, MOST_NOISE, ORDERS, UNIT_BITS, composable, cost, epsilon, renyi
+from app.privacy.accounting import INFINITE, MOST_NOISE, ORDERS, UNIT_BITS, cost, epsilon, renyi
 from app.privacy.events import PrivacyEvent
 
 Plan = Callable[[float], Sequence[PrivacyEvent]]
@@ -74,7 +74,7 @@ class _Search:
 
     def limit(self, order: float) -> float:
         """The nats that ``order`` may spend; not positive where it cannot meet the target at all."""
-        mass = math.log(composable(self.delta)) + math.log(order)
+        mass = math.log(self.delta) + math.log(order)
         return self.target - math.log1p(-1.0 / order) + mass / (order - 1.0)
 
     def least_noise(self, order: float, enough: float) -> float:

@@ -1,35 +1,52 @@
-"""The price of integers: how far discrete Gaussian noise lies from the continuous Gaussian that is accounted.
+"""Discrete noise in place of continuous noise: why the price of the continuous Gaussian covers it.
 
-With noise of ``s = noise_multiplier * K`` grid units, the total variation distance between the discrete Gaussian and
-the continuous one rounded to integers is ``E|z^2 - 1| / (48 s^2) = 0.0202 / s^2`` to leading order (the midpoint
-rule's error term). Replacing each of n values costs at most n times that in distance ``t``, and a mechanism within
-distance ``t`` of an (epsilon, delta) one is ``(epsilon, delta + (1 + e^epsilon) t)``.
+A discrete Gaussian of scale S has mass ``p(k)``, a continuous one rounded to integers ``q(k)``. With U uniform on
+[-1/2, 1/2], ``q(k) / p(k) = E[exp(-(k U + U**2 / 2) / S**2)]`` but for the normalisation, whose ratio is one to
+``exp(-19 S**2)`` (Poisson summation). Jensen's inequality bounds this from below by ``exp(-1 / (24 S**2))``; ``sinh(x)
+/ x <= exp(x**2 / 6)`` bounds it from above by ``exp(z**2 / (24 S**2))`` with ``z = k / S``. The total variation
+distance is ``E|z**2 - 1| / (48 S**2) = 0.0202 / S**2`` to leading order.
+
+Noise h that is p for ``|z| <= Z`` and q beyond is thus within a factor ``exp(eta)`` of q everywhere, ``eta = Z**2 / (24
+S**2)``. Putting it in the place of q adds at most ``eta (2 a - 1) / (a - 1) <= 3 eta`` a value to the Renyi divergence
+of an order ``a >= 2`` (:func:`excess_nats`). Every event is priced higher than that by more than rounding
+(:data:`app.privacy.accounting.SURCHARGE`), so the filters cover h. What is drawn is p. It differs from h beyond Z only,
+and saturates beyond Z only, so the distance between the two is at most ``2 P(|z| > Z)`` a value, and adds ``(1 +
+e**epsilon)`` times the sum over all values to delta (:func:`log_tail_delta`). That stays below :data:`SET_ASIDE` for
+every account under the greatest limits.
 """
 
 import math
-from collections.abc import Sequence
 
-from app.privacy.accounting import MOST_NOISE
-from app.privacy.events import PrivacyEvent, UnknownEvent, flatten
+FINEST_SCALE = 2.0**57
+"""Noise is drawn with at most this scale in steps of its grid: 64-bit integers reach 64 standard deviations."""
 
-_DISTANCE_CONSTANT = 0.0203
-_SMALLEST_SCALE = 100.0
-_MOST_GRID_BITS = 52
+LEAST_FINE_SCALE = 0.75 * FINEST_SCALE
+REACH = 60.0
+"""Z above, in standard deviations: inside of what 64-bit integers reach."""
+
+GREATEST_EPSILON = 1000.0
+"""No installation may configure a higher limit."""
+
+GREATEST_LENGTH = 2**40
+"""No answer has as many values: its matrix would not fit into the memory of any machine."""
+
+SET_ASIDE = 1e-300
+"""Of each delta, once, for noise beyond :data:`REACH`."""
+
+LEAST_DELTA = 1e-200
+"""The smallest delta of an account or tranche. A double of this size is the same with and without SET_ASIDE."""
 
 
-def distance(events: Sequence[PrivacyEvent], answer_length: int, grid_bits: int) -> float:
-    """Total variation distance, rounded up, that ``events`` with ``answer_length`` values each add on a 2**-bits grid.
+def excess_nats(length: int) -> float:
+    """What ``length`` values of discrete noise may add to a Renyi divergence of any order from 2 on, in nats."""
+    return 3 * length * REACH**2 / (24 * LEAST_FINE_SCALE**2)
 
-    Raises:
-        UnknownEvent: if the noise is so small against the grid that the leading term says nothing, or the shape of
-            the answers makes no sense.
+
+def log_tail_delta(epsilon: float, values: float) -> float:
+    """The natural logarithm of ``(1 + e**epsilon) * values * 2 P(|z| > REACH)``, rounded up.
+
+    A normal tail is at most ``exp(-Z**2 / 2) / (Z sqrt(2 pi))`` on each side; the discrete one is no heavier by more
+    than ``1 + eta``.
     """
-    if answer_length < 1 or not 0 <= grid_bits <= _MOST_GRID_BITS:
-        raise UnknownEvent("an answer has at least one value on a grid that float64 sums hold")
-    total = 0.0
-    for event, count in flatten(events):
-        scale = min(event.noise_multiplier, MOST_NOISE) * 2.0**grid_bits
-        if scale < _SMALLEST_SCALE:
-            raise UnknownEvent("the noise is too small for the grid")
-        total += count * answer_length * _DISTANCE_CONSTANT / scale**2
-    return math.nextafter(total * (1 + 1e-12), math.inf)
+    tail = math.log(2) - REACH**2 / 2 - math.log(REACH * math.sqrt(2 * math.pi))
+    return epsilon + math.log1p(math.exp(-epsilon)) + math.log(values) + math.log(2) + tail + 1e-6

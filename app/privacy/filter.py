@@ -11,23 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from app.privacy.accounting import INFINITE, UNIT_BITS, composable
-
-CANDIDATES: tuple[float, ...] = (
-    *(2.0, 3.0, 3.25, 3.5, 3.75, 4.0, 4.25, 4.5, 4.75, 5.0, 5.25, 5.5, 5.75, 6.0, 6.5, 7.0, 7.5, 8.0, 9.0),
-    *map(float, range(10, 33)),
-    *map(float, range(34, 65, 2)),
-    *(72.0, 80.0, 96.0, 112.0, 128.0, 160.0, 192.0, 256.0, 320.0, 384.0, 512.0, 640.0, 768.0, 1024.0),
-    *(1280.0, 1536.0, 2048.0, 2560.0, 3072.0, 4096.0, 6144.0, 8192.0),
-)
-"""Orders that a filter may be built on; chosen from the declared limit alone."""
-
-WEIGHTS = {1.0: 0.6, 0.7: 0.36, 0.5: 0.02, 2.0: 0.019}
-"""Weights of the orders at these multiples of the main one. The second pays for large jobs on small subsamples, whose
-best order lies below that of a full batch; the last two for mixed plans."""
-
-_SELECTING = 0.9
-"""The main order is the best one at this share of delta."""
+from app.privacy.accounting import INFINITE, UNIT_BITS
+from app.privacy.ladder import nats, weighted_orders
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +54,17 @@ class Filter:
 
 
 def design(epsilon: float, delta: float) -> Filter:
-    """The default filter: most weight on ``argmax B/a``, the rest on a few orders around it (:data:`WEIGHTS`).
-
-    An order whose bound is not positive could never admit anything, so it gets no weight.
+    """The default filter of :mod:`app.privacy.ladder`. A higher ``epsilon`` never leaves less room for any events.
 
     Raises:
         ValueError: if no order can admit anything at this ``epsilon`` and ``delta``, or they are no such numbers.
     """
     _check(epsilon, delta)
-    main = max(CANDIDATES, key=lambda order: _bound(epsilon, delta, order, _SELECTING) / order)
-    if _bound(epsilon, delta, main, WEIGHTS[1.0]) <= 0:
+    chosen = weighted_orders(epsilon, delta)
+    weights = {order: weight for order, weight in chosen.items() if _bound(epsilon, delta, order, weight) > 0}
+    if not weights:
         raise ValueError("epsilon is too small for this delta")
-    weights = {main: WEIGHTS[1.0]}
-    for factor, weight in WEIGHTS.items():
-        order = _nearest(main * factor)
-        if order not in weights and _bound(epsilon, delta, order, weight) > 0:
-            weights[order] = weight
     return Filter(epsilon, delta, tuple(weights), tuple(weights.values()))
-
-
-def _nearest(wanted: float) -> float:
-    return min(CANDIDATES, key=lambda order: abs(math.log(order / wanted)))
 
 
 def _check(epsilon: float, delta: float) -> None:
@@ -98,6 +73,6 @@ def _check(epsilon: float, delta: float) -> None:
 
 
 def _bound(epsilon: float, delta: float, order: float, weight: float) -> int:
-    log_mass = math.log(weight) + math.log(composable(delta)) + math.log(order)
-    nats = epsilon - math.log1p(-1.0 / order) + log_mass / (order - 1.0)
-    return math.floor(math.ldexp(nats - abs(nats) * 1e-14, UNIT_BITS)) - 1
+    """Rounded down by a unit or more, which leaves over 1e-12 of delta unused: far more than SET_ASIDE."""
+    spendable = nats(epsilon, delta, order, math.log(weight))
+    return math.floor(math.ldexp(spendable - abs(spendable) * 1e-14, UNIT_BITS)) - 1

@@ -1,6 +1,7 @@
 """Integer clipping, exact sums and discrete noise: W5 and W7."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -19,7 +20,10 @@ from app.inference.mechanisms import (
     clip_to_grid,
     exact_sum,
     factors_to_grid,
+    fine_steps,
+    round_to_steps,
 )
+from app.privacy.discretisation import FINEST_SCALE, LEAST_FINE_SCALE, REACH
 
 HOSTILE = st.one_of(
     st.floats(width=32, allow_nan=True, allow_infinity=True),
@@ -180,23 +184,71 @@ def test_sums_are_bit_identical_however_they_are_split_or_ordered(seed: int, cut
     assert [sum(int(k) for k in column) for column in integers.T] == whole.tolist()
 
 
-def test_discrete_noise_has_the_planned_law() -> None:
-    """W7: mean, variance and shape of 4,000 draws at the grid's scale; fails by chance less than once in 10**9."""
-    scale = 5.0 * GRID
+def test_noise_has_the_planned_variance_to_two_percent_of_its_scale() -> None:
+    """W7: 160,000 draws by chi-square, which fails by chance less than once in 10**9; and their shape."""
+    scale, count = 5.0 * GRID, 160_000
+    noise = DiscreteGaussian().perturb(np.zeros(count, dtype=np.int64), scale) / scale
+    assert 5e-10 < stats.chi2.cdf(float(np.sum(np.square(noise))), count) < 1 - 5e-10
+    assert stats.kstest(noise[:20_000], "norm").pvalue > 1e-10
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+def test_rounded_noise_has_the_closed_form_at_a_small_scale(scale: float) -> None:
+    """The rounded normal law: frequencies of 4,000 draws by chi-square."""
     noise = DiscreteGaussian().perturb(np.zeros(4000, dtype=np.int64), scale)
-    statistic = float(np.sum(np.square(noise / scale)))
-    assert 1e-10 < stats.chi2.cdf(statistic, 4000) < 1 - 1e-10
-    assert stats.kstest(noise / scale, "norm").pvalue > 1e-10
-
-
-def test_discrete_noise_has_the_closed_form_at_a_small_scale() -> None:
-    """At scale 1/2, P(k) is proportional to exp(-2 k**2): frequencies of 4,000 draws by chi-square."""
-    noise = DiscreteGaussian().perturb(np.zeros(4000, dtype=np.int64), 0.5)
-    k = np.arange(-8, 9)
-    mass = np.exp(-2.0 * k**2) / np.exp(-2.0 * k**2).sum()
-    observed = [int(np.sum(noise == 0)), int(np.sum(np.abs(noise) == 1)), int(np.sum(np.abs(noise) >= 2))]
-    expected = 4000 * np.array([mass[8], 2 * mass[9], 1 - mass[8] - 2 * mass[9]])
+    edges = np.array([-math.inf, *(np.arange(-1, 3) - 0.5), math.inf])
+    observed = np.histogram(noise, np.nan_to_num(edges, posinf=1e9, neginf=-1e9))[0]
+    expected = 4000 * np.diff(stats.norm.cdf(edges / scale))
     assert stats.chisquare(observed, expected).pvalue > 1e-10
+
+
+@pytest.mark.parametrize("scale", [2.0**-4, 0.5, 1e-3 * GRID, 0.05 * GRID, 5.0 * GRID, 1e6 * GRID, MAX_SCALE * GRID])
+def test_noise_is_drawn_as_finely_as_integers_bear(scale: float) -> None:
+    """W7: what accounts set aside for the distance to continuous noise holds for every scale."""
+    steps = fine_steps(scale)
+    assert steps % 2 == 1
+    assert LEAST_FINE_SCALE <= scale * steps <= FINEST_SCALE
+    assert 2**63 / (FINEST_SCALE * (1 + 1e-15)) > REACH + 3
+
+
+def test_the_largest_noise_and_sums_stay_within_64_bits() -> None:
+    """The largest noise that can be drawn, however unlikely, on the largest sum."""
+    steps = fine_steps(MAX_SCALE * GRID)
+    ends = np.array([2**63 - 1, -(2**63)], dtype=np.int64)
+    rounded = round_to_steps(ends, steps)
+    assert [int(value) for value in rounded] == [round(Fraction(int(end), steps)) for end in ends]
+    assert int(np.abs(rounded).max()) + 2**61 < 2**63
+
+
+@given(noise=st.integers(-(2**63), 2**63 - 1), shift=st.integers(-(2**20), 2**20), half=st.integers(0, 2**40))
+def test_rounding_commutes_with_adding_a_sum_and_is_symmetric(noise: int, shift: int, half: int) -> None:
+    """W7: the answer is a function of the sum with the fine noise, so it inherits its guarantee."""
+    steps = 2 * half + 1
+
+    def rounded(value: int) -> int:
+        return int(round_to_steps(np.array([value], dtype=np.int64), steps)[0])
+
+    assert rounded(noise) == round(Fraction(noise, steps))
+    if abs(noise + shift * steps) < 2**63:
+        assert rounded(noise + shift * steps) == rounded(noise) + shift
+    if noise > -(2**63):
+        assert rounded(-noise) == -rounded(noise)
+
+
+def test_noise_is_rounded_from_a_finer_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W7: what OpenDP draws is not what is added, but the nearest multiple of the steps between."""
+    source, drawn = DiscreteGaussian(), []
+    source.perturb(np.zeros(1, dtype=np.int64), 3.0 * GRID)
+    (fine,) = source._measurements
+    measurement = source._measurements[fine]
+    monkeypatch.setitem(source._measurements, fine, lambda zeros: drawn.append(measurement(zeros)) or drawn[-1])
+    sums = np.arange(-50, 50, dtype=np.int64) * 2**30
+    noised = source.perturb(sums, 3.0 * GRID)
+    steps = fine_steps(3.0 * GRID)
+    assert 3.0 * GRID * steps <= fine <= 3.0 * GRID * steps * (1 + 1e-15)
+    whole = [int(total) * steps + int(one) for total, one in zip(sums, drawn[0], strict=True)]
+    assert noised.tolist() == [round(Fraction(value, steps)) for value in whole]
+    assert any(int(one) % steps for one in drawn[0])
 
 
 def test_noise_is_added_to_the_sum_and_never_repeats() -> None:
@@ -206,7 +258,7 @@ def test_noise_is_added_to_the_sum_and_never_repeats() -> None:
     assert not np.array_equal(first, second)
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, MAX_SCALE * GRID * 2])
+@pytest.mark.parametrize("scale", [0.0, -1.0, 2.0**-5, math.nan, math.inf, MAX_SCALE * GRID * 2])
 def test_a_scale_out_of_range_is_refused(scale: float) -> None:
     with pytest.raises(ValueError, match="scale"):
         DiscreteGaussian().perturb(np.zeros(2, dtype=np.int64), scale)

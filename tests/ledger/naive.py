@@ -36,7 +36,7 @@ class NaiveFilter:
     def slack(self, charges: Iterable[Charge]) -> float:
         spent = divergences(tuple(charges), self.orders)
         return max(
-            self.epsilon - math.log(1 - 1 / a) + math.log(w * 0.99 * self.delta * a) / (a - 1) - used
+            self.epsilon - math.log(1 - 1 / a) + math.log(w * self.delta * a) / (a - 1) - used
             for a, w, used in zip(self.orders, self.weights, spent, strict=True)
         )
 
@@ -83,7 +83,7 @@ def epsilon(charges: Sequence[Charge], delta: float) -> float:
     if not charges:
         return 0.0
     spent = divergences(tuple(charges), ORDERS)
-    return max(0.0, float(rdp.compute_epsilon(list(ORDERS), spent, 0.99 * delta)[0]))
+    return max(0.0, float(rdp.compute_epsilon(list(ORDERS), spent, delta)[0]))
 
 
 @lru_cache

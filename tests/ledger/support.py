@@ -28,13 +28,13 @@ def commitment(**changes: Any) -> Commitment:
     return Commitment(**(values | changes))
 
 
-def gaussian(noise_multiplier: float, count: int = 1, *, answer_length: int = 10) -> Charge:
+def gaussian(noise_multiplier: float, count: int = 1) -> Charge:
     event = GaussianEvent(noise_multiplier)
-    return Charge((event if count == 1 else SelfComposedEvent(event, count),), answer_length, 24)
+    return Charge((event if count == 1 else SelfComposedEvent(event, count),))
 
 
 def sampled(noise_multiplier: float, rate: float, count: int) -> Charge:
-    return Charge((SelfComposedEvent(PoissonSampledEvent(rate, GaussianEvent(noise_multiplier)), count),), 10, 24)
+    return Charge((SelfComposedEvent(PoissonSampledEvent(rate, GaussianEvent(noise_multiplier)), count),))
 
 
 @lru_cache

@@ -1,6 +1,5 @@
 """Prices and previews: never below dp-accounting's, and what is said to remain is admitted."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -13,9 +12,8 @@ from app.ledger import Charge
 from app.ledger.accounts import design_pot
 from app.ledger.admission import composed, decide, largest_gaussian
 from app.ledger.balance import RESERVED, Balance, Happening, Share, apply
-from app.ledger.charge import DISTANCE_BITS, distance_allowance
-from app.ledger.meter import Meter, total_pot
-from app.privacy.accounting import DISCRETISATION_SHARE, ORDERS
+from app.ledger.meter import total_pot
+from app.privacy.accounting import ORDERS
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, flatten, to_json
 from tests.ledger import naive
@@ -25,9 +23,8 @@ from tests.ledger.support import DELTA, Bench, costing, gaussian, sampled
 def fresh(epsilon: float, cap: float | None = None) -> Balance:
     pot = design_pot(epsilon, DELTA, 100.0, "")
     share = Share(1_000, design_pot(cap, DELTA, 100.0, "") if cap else None)
-    allowed = Meter((distance_allowance(epsilon, DELTA),), (0,), (0,))
     total = total_pot(epsilon, DELTA, ORDERS)
-    return Balance("key_o", "people", "zero_out", {"kind": "row"}, total, (pot,), allowed, {"ds_a": share})
+    return Balance("key_o", "people", "zero_out", {"kind": "row"}, total, (pot,), {"ds_a": share})
 
 
 def charged(balance: Balance, noise_multiplier: float, job_id: str) -> Balance:
@@ -107,13 +104,6 @@ def test_a_job_for_the_whole_limit_needs_a_hair_more_noise_at_most() -> None:
     for limit in (0.2, 0.4, 1.0, 2.0, 5.0):
         noise = calibrate(lambda noise: (GaussianEvent(noise),), limit, DELTA)
         assert decide(fresh(limit), "ds_a", gaussian(noise * 1.05)).pinned is not None
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 20.0])
-def test_the_allowance_for_discretisation_is_the_share_of_delta(epsilon: float) -> None:
-    """Both neighbours' answers move, so that ``(1 + e^epsilon)`` times the distance joins delta."""
-    paid = (1 + math.exp(epsilon)) * math.ldexp(distance_allowance(epsilon, DELTA), -DISTANCE_BITS)
-    assert paid <= DELTA * DISCRETISATION_SHARE < paid * (1 + 1e-9)
 
 
 def test_a_preview_reads_and_changes_nothing(bench: Bench) -> None:

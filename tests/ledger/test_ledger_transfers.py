@@ -93,11 +93,6 @@ def test_a_job_has_one_reservation(bench: Bench) -> None:
         bench.reserve("job_1", costing(0.2))
 
 
-def coarse(values: int) -> Charge:
-    """Each value adds 1.3e-15 to the distance; 1.2e-9 is what an account of (2, 1e-6) allows in total."""
-    return Charge((GaussianEvent(60.0),), values, 16)
-
-
 PLANNED = sampled(3.0, 0.1, 20)
 STEP = PoissonSampledEvent(0.1, GaussianEvent(3.0))
 
@@ -142,7 +137,7 @@ def test_a_plan_that_is_not_the_reserved_one_is_not_opened(bench: Bench) -> None
 
 @pytest.mark.parametrize("events", [(NonPrivateEvent(),), (GaussianEvent(9.0), NonPrivateEvent())])
 def test_what_has_no_guarantee_is_refused(bench: Bench, events: tuple[PrivacyEvent, ...]) -> None:
-    charge = Charge(events, 10, 24)
+    charge = Charge(events)
     with pytest.raises(MethodNotAllowedOnPrivateData):
         bench.preview(charge)
     with pytest.raises(MethodNotAllowedOnPrivateData):
@@ -151,7 +146,7 @@ def test_what_has_no_guarantee_is_refused(bench: Bench, events: tuple[PrivacyEve
 
 def test_a_job_that_does_nothing_is_never_priced_at_zero(bench: Bench) -> None:
     with pytest.raises(Internal):
-        bench.reserve("job_1", Charge((), 10, 24))
+        bench.reserve("job_1", Charge(()))
 
 
 @pytest.mark.parametrize("charge", [gaussian(1e-4), gaussian(0.05, 2**40)])
@@ -159,23 +154,6 @@ def test_a_job_without_a_finite_price_is_refused(bench: Bench, charge: Charge) -
     with pytest.raises(InvalidRequest):
         bench.reserve("job_1", charge)
     assert bench.budget().version == 1
-
-
-def test_noise_that_is_too_small_for_the_grid_is_refused(bench: Bench) -> None:
-    with pytest.raises(InvalidRequest):
-        bench.reserve("job_1", Charge((GaussianEvent(9.0),), 10, 2))
-
-
-def test_the_discretisation_share_is_a_limit_of_its_own(bench: Bench) -> None:
-    """One per cent of delta is set aside: 900,000 values on a coarse grid use it up, whatever epsilon is left."""
-    wide = coarse(values=450_000)
-    first = bench.preview(wide)
-    assert (first.affordable, first.more_like_this) == (True, 1)
-    bench.reserve("job_1", wide)
-    bench.reserve("job_2", wide)
-    with pytest.raises(BudgetExceeded, match="rounded noise"):
-        bench.reserve("job_3", wide)
-    bench.reserve("job_4", gaussian(60.0))
 
 
 def test_a_refusal_is_counted_and_changes_nothing_else(bench: Bench) -> None:

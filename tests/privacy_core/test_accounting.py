@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from app.privacy import accounting
-from app.privacy.accounting import INFINITE, MOST_NOISE, ORDERS, UNIT_BITS, add, composable, cost, epsilon, renyi
+from app.privacy.accounting import INFINITE, MOST_NOISE, ORDERS, UNIT_BITS, add, cost, epsilon, renyi
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, SelfComposedEvent, UnknownEvent
 from tests.privacy_core.divergences import sampled_exact, sampled_quadrature, table_delta, table_divergence
 
@@ -66,11 +66,11 @@ def test_the_price_dominates_both_directions_at_every_order(rate: float, noise: 
 
 @pytest.mark.parametrize(("order", "limit"), [(4.0, 8.0), (8.0, 6.0), (32.0, 3.0)])
 def test_the_conversion_is_attained_by_its_tight_pair(order: float, limit: float) -> None:
-    delta = composable(1e-4)
+    delta = 1e-4
     bad, odds = order * delta, math.exp(limit) * order / (order - 1)
     p, q = np.array([bad, 1 - bad]), np.array([bad / odds, 1 - bad / odds])
     nats = float(table_divergence(p, q, np.array([order]))[0])
-    stated = epsilon((math.ceil(nats / UNIT),), 1e-4, (order,))
+    stated = epsilon((math.ceil(nats / UNIT),), delta, (order,))
     exact = float(brentq(lambda value: table_delta(p, q, value) - delta, 0.0, 50.0, xtol=1e-12))
     assert exact <= stated <= exact + 2e-3
 

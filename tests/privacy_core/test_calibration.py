@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.privacy import accounting
-from app.privacy.accounting import MOST_NOISE, ORDERS, composable, cost
+from app.privacy.accounting import MOST_NOISE, ORDERS, cost
 from app.privacy.calibration import LEAST_NOISE, Plan, Unreachable, calibrate
 from app.privacy.events import (
     GaussianEvent,
@@ -39,7 +39,7 @@ def test_full_batches_meet_the_closed_form(target: float, delta: float) -> None:
     steps = 17
 
     def least(order: float) -> float:
-        limit = target - math.log(1 - 1 / order) + math.log(composable(delta) * order) / (order - 1)
+        limit = target - math.log(1 - 1 / order) + math.log(delta * order) / (order - 1)
         return math.sqrt(steps * order / (2 * limit)) if limit > 0 else math.inf
 
     assert calibrate(_plan(1.0, steps), target, delta) == pytest.approx(min(map(least, ORDERS)), rel=1e-6)

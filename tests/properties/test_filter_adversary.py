@@ -8,8 +8,8 @@ from hypothesis import given, settings, target
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from app.privacy.accounting import composable
-from app.privacy.filter import CANDIDATES, Filter, design
+from app.privacy.filter import Filter, design
+from app.privacy.ladder import CANDIDATES
 from tests.privacy_core.trees import Branch, Rule, free_minimum, spent_delta, weighted, without_union_bound
 
 KNOWN = [
@@ -68,7 +68,7 @@ def _aimed(rule: Rule, limit: float, delta: float) -> tuple[Branch, ...]:
 
 
 def _aim(order: float, delta: float, split: float, share: float, limit: float) -> Branch:
-    log_bad = min(0.0, math.log(order * composable(delta)))
+    log_bad = min(0.0, math.log(order * delta))
     loss = limit - math.log1p(-1 / order)
     return Branch(split * log_bad - 0.7, share * loss, (1 - split) * log_bad)
 

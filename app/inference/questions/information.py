@@ -34,7 +34,7 @@ class InformationSum:
 
     @property
     def length(self) -> int:
-        """``D**2``: the smaller noise off the diagonal counts twice."""
+        """``D**2``, as for every symmetric matrix."""
         return len(self.theta) ** 2
 
     def check(self, model: Model, design: Design) -> None:
