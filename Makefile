@@ -30,6 +30,7 @@ lint: $(INSTALLED) ## Style, types, dependency directions and the boundary check
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_boundaries.py
+	$(BIN)/python tools/check_imports.py
 	$(BIN)/mypy
 
 format: $(INSTALLED) ## Rewrite the code in the house style

@@ -21,9 +21,10 @@ from benchmarks.environment import PAGES, environment
 from benchmarks.experiments.unseen import METHOD, SIZE, promised, within_reach
 from benchmarks.figures import write_lines
 from benchmarks.floors import table_floors
-from benchmarks.measures import divergence, posterior
+from benchmarks.measures import posterior
 from benchmarks.mixtures import mixture
 from benchmarks.runs import Job, seeded_release
+from support.divergence import divergence
 
 _MOST_RUNS = 1000
 """Of a table, so that no two runs have one seed."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.inference.protocol import Column
-from tests.enclave.house import new_vault  # the vault that the enclave's tests use
+from support.vault import new_vault
 from workers.enclave import Ingested, Limits
 
 ROWS: Final = 4_000_000

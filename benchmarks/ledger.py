@@ -26,8 +26,7 @@ from app.db import Database, make_engine
 from app.db.migrations import upgrade
 from benchmarks.environment import environment
 from benchmarks.reservations import CLIENTS, PROCESSES, Crew, new_ledger, reserve
-from tests.factories.servers import Postgres
-from tests.ledger.support import Bench
+from support.servers import Postgres
 
 ROUNDS = 12
 SERVER = ("max_connections=100", "synchronous_commit=on", "fsync=on", "shared_buffers=128MB")
@@ -86,9 +85,19 @@ def measure(url: str, case: Case, rounds: int) -> Result:
 def _open_accounts(url: str, count: int) -> None:
     database = Database(make_engine(url))
     upgrade(database.engine)
-    bench = Bench(database, new_ledger())
-    for number in range(count):
-        bench.open_account(f"ds_{number}", population=f"people {number}", epsilon=4.0)
+    ledger = new_ledger()
+    with database.write() as tx:
+        for number in range(count):
+            ledger.open_account(
+                tx,
+                owner_id="key_o",
+                population=f"people {number}",
+                dataset_id=f"ds_{number}",
+                unit={"kind": "row"},
+                slots=1_000,
+                epsilon=4.0,
+                delta=1e-6,
+            )
     database.dispose()
 
 

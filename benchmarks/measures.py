@@ -16,6 +16,7 @@ from app.inference.models.gaussian import GaussianMean
 from app.inference.models.linear import LinearRegression
 from app.inference.protocol import Array64, Posterior, Pseudocoreset
 from benchmarks.cases import Case, design_rows
+from support.divergence import divergence
 
 
 class Prediction(NamedTuple):
@@ -26,14 +27,6 @@ class Prediction(NamedTuple):
 
 
 NO_PREDICTION = Prediction(math.nan, math.nan)
-
-
-def divergence(approximate: Laplace, exact: Laplace) -> float:
-    """KL between the two normals, in nats."""
-    ratio = solve_triangular(approximate.factor, exact.factor, lower=True)
-    shift = exact.factor.T @ (approximate.mean - exact.mean)
-    logs = np.log(np.diag(approximate.factor)).sum() - np.log(np.diag(exact.factor)).sum()
-    return float(0.5 * (np.sum(ratio**2) - len(shift) + shift @ shift) + logs)
 
 
 def posterior(case: Case, release: Pseudocoreset) -> Laplace:

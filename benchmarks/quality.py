@@ -18,9 +18,10 @@ from benchmarks.adult import MissingData
 from benchmarks.cases import Case, logistic
 from benchmarks.designs import Rows
 from benchmarks.experiments.logistic import small_rows
-from benchmarks.measures import divergence, posterior, prior_divergence
+from benchmarks.measures import posterior, prior_divergence
 from benchmarks.runs import Job, seeded_release
 from benchmarks.sources import ArrayRows
+from support.divergence import divergence
 
 METHOD, SIZE, RUNS = "dp-psvi", 50, 5
 EPSILONS, DELTA = (0.3, 1.0, 2.0), 1e-6

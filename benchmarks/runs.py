@@ -22,9 +22,10 @@ from app.privacy.calibration import calibrate
 from benchmarks.cases import Case
 from benchmarks.environment import commit
 from benchmarks.isolation import Ended, Progress, isolated
-from benchmarks.measures import divergence, posterior, prediction, prior_divergence, stated
+from benchmarks.measures import posterior, prediction, prior_divergence, stated
 from benchmarks.records import FINISHED, Record
 from benchmarks.sources import NoNoise, RoundedNoise, Timed
+from support.divergence import divergence
 
 NO_NOISE = 1e-3
 """The noise multiplier that a plan without noise is made for."""

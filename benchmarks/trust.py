@@ -21,7 +21,7 @@ from benchmarks import trust_page
 from benchmarks.environment import PAGES, environment
 from benchmarks.figures import write_lines
 from benchmarks.sources import RoundedNoise
-from tests.inference.surrogate.tables import DESIGNS, SIGNALS, Case, build, losses
+from support.surrogate_tables import DESIGNS, SIGNALS, Case, build, losses
 
 TABLES: Final = {"labels": 900, "numbers": 400}
 _FAMILIES: Final = {

@@ -29,7 +29,7 @@ from benchmarks.environment import environment
 from benchmarks.figures import Figure, three_digits, write_csv
 from benchmarks.ingestion import COLUMNS, ingestion
 from benchmarks.processes import cpu_seconds
-from tests.factories.processes import free_port
+from support.processes import free_port
 
 MIB = 1 << 20
 SCRIPTS = Path(sys.executable).parent

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 
-from tests.factories.servers import S3, Missing, Postgres, Redis
+from support.servers import S3, Missing, Postgres, Redis
 
 
 def main(command: list[str]) -> int:

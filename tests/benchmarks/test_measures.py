@@ -11,8 +11,9 @@ from app.inference.laplace import Laplace
 from app.inference.protocol import Posterior, Pseudocoreset
 from benchmarks.cases import design_rows, gaussian_mean, linear_regression, logistic, narrowed
 from benchmarks.designs import Rows
-from benchmarks.measures import divergence, posterior, prediction, prior_divergence, stated
+from benchmarks.measures import posterior, prediction, prior_divergence, stated
 from benchmarks.runs import Job, execute
+from support.divergence import divergence
 from tests.benchmarks.cases import case, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

@@ -15,7 +15,7 @@ from benchmarks.figures import write_lines
 from benchmarks.sources import RoundedNoise
 from benchmarks.trust import Outcome, drawn, released
 from benchmarks.trust_page import draw, far, page
-from tests.inference.surrogate.tables import Case, build
+from support.surrogate_tables import Case, build
 
 NEAR = Outcome("labels", 1, "logistic-regression", "rare", "drawn", 3, 300, 270, 4.2, 3.0, 2.0, trusted=True)
 ASTRAY = replace(NEAR, kl=51.0, noise_kl=5.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.factories.processes import kill
+from support.processes import kill
 
 COREVAULTD = Path(sys.executable).parent / "corevaultd"
 PATIENCE_SECONDS = 90

@@ -25,7 +25,8 @@ from app.inference.registry import method, methods, private_method, public_metho
 from app.inference.rng import monte_carlo_generator
 from app.inference.runner import run, run_public
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, flatten, to_json
-from tests.inference.support import MODEL, SPEC, WIDTH, Table, facts, oracle, table
+from support.table import Table
+from tests.inference.support import MODEL, SPEC, WIDTH, facts, oracle, table
 
 ALL = [entry.id for entry in methods()]
 PRIVATE = [entry.id for entry in methods() if entry.private]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from support.processes import free_port
 from tests.deploy.test_compose import SERVICES
 from tests.e2e.house import until
-from tests.factories.processes import free_port
 
 pytestmark = pytest.mark.services
 PASSWORD = "0123456789abcdef"

@@ -10,8 +10,8 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from typer.testing import CliRunner
 
 from app.cli.commands import cli
+from support.servers import Postgres, postgres_program
 from tests.deploy.test_compose import COMPOSE, ROOT, SERVICES
-from tests.factories.servers import Postgres, postgres_program
 
 pytestmark = pytest.mark.services
 CLOSED = "host all corevault 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"

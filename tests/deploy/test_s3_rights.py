@@ -14,10 +14,10 @@ from app.vault.errors import ObjectMissing
 from app.vault.s3_store import S3Store
 from app.vault.store import ObjectStore, new_name
 from app.vault.stores import open_store
+from support.servers import S3
 from tests.factories import rows
 from tests.factories.datasets import declared, entries, uploaded
 from tests.factories.s3_users import POLICIES, PREFIX, User, enforce, new_user, policy
-from tests.factories.servers import S3
 from tests.factories.services import areas_at, worker_areas_at
 from tests.factories.worker import House, job_body, make_house
 

@@ -12,8 +12,8 @@ import redis
 import sqlalchemy as sa
 from pyarrow.fs import FileSelector, S3FileSystem
 
+from support.servers import S3
 from tests.e2e.house import table
-from tests.factories.servers import S3
 
 DOUBLE = 3.718281828171
 AGE = 93

@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 import numpy as np
 
+from support.processes import free_port
 from tests.factories import stack
-from tests.factories.processes import free_port
 
 SCRIPTS = Path(sys.executable).parent
 READY_SECONDS = 60

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from support.processes import kill
 from tests.e2e import canaries
 from tests.e2e.house import COLUMNS, House, declaration, ended, job_body, ready_dataset, services, until
 from tests.factories import stack
-from tests.factories.processes import kill
 
 pytestmark = pytest.mark.process
 

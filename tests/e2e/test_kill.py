@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
+from support.processes import kill
 from tests.e2e.house import House, ended, job_body, ready_dataset, table, until
-from tests.factories.processes import kill
 
 pytestmark = pytest.mark.process
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.enclave.house import Vault, new_vault
+from support.vault import Vault, new_vault
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.enclave.house import Vault
+from support.vault import Vault
 from tests.enclave.test_ingest_child import instructions
 
 _LAUNCHER = """

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.inference.protocol import Column
-from tests.enclave.house import ARROW, COLUMNS, PARQUET, Rows, listed
+from support.vault import ARROW, COLUMNS, PARQUET, Rows, listed
 from workers.enclave import arrow_source
 from workers.enclave.cells import null_rows
 from workers.enclave.faults import FileFault

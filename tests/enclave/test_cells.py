@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.inference.protocol import Column
-from tests.enclave.house import AGE, COLUMNS, HOURS, ILL, NAMES, RACE, RICH, SEX, listed, slow_row
+from support.vault import AGE, COLUMNS, HOURS, ILL, NAMES, RACE, RICH, SEX, listed, slow_row
 from workers.enclave.cells import NUMBER, _numbers, null_rows, parse_cells
 
 digits = st.text("0123456789", min_size=1, max_size=400)

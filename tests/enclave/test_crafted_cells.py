@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.inference.protocol import Column
-from tests.enclave.house import ARROW, COLUMNS, CSV, PARQUET, Vault, csv_file
+from support.vault import ARROW, COLUMNS, CSV, PARQUET, Vault, csv_file
 from tests.enclave.measured import measured
 from workers.enclave import Ingested, Rejected
 from workers.enclave.parse import parse

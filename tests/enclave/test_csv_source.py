@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.inference.protocol import Column
-from tests.enclave.house import COLUMNS, CSV, NAMES, Rows, csv_file, listed, slow_csv
+from support.vault import COLUMNS, CSV, NAMES, Rows, csv_file, listed, slow_csv
 from workers.enclave import csv_source
 from workers.enclave.cells import null_rows
 from workers.enclave.faults import FileFault

@@ -9,7 +9,7 @@ from nacl.public import PrivateKey, PublicKey, SealedBox
 
 from app.vault.envelope import key_context, new_key, seal_key
 from app.vault.errors import VaultError
-from tests.enclave.house import Vault
+from support.vault import Vault
 from workers.enclave.keys import OpeningKey, fingerprint
 
 

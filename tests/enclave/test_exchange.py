@@ -11,7 +11,7 @@ from app.inference.partition import Slots
 from app.inference.protocol import Integers, Question
 from app.inference.questions import PotentialSum
 from app.inference.questions.arrays import from_arrays, to_arrays
-from tests.enclave.house import Vault, new_vault
+from support.vault import Vault, new_vault
 from tests.inference.test_people import QUESTIONS
 from workers.enclave.exchange import Exchange, PartFaulty, Task, clear
 

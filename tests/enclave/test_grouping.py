@@ -16,7 +16,7 @@ from app.datasets.columns import LARGEST_INTEGER
 from app.errors import DependencyUnavailable
 from app.inference.protocol import Column
 from app.vault.errors import VaultError
-from tests.enclave.house import CSV, PARQUET, Vault, csv_file
+from support.vault import CSV, PARQUET, Vault, csv_file
 from workers.enclave import Ingested, Layout, Rejected, grouping, layout
 from workers.enclave.cells import parse_units
 from workers.enclave.faults import FileFault

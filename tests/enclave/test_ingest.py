@@ -16,7 +16,7 @@ from app.errors import DependencyUnavailable
 from app.inference.protocol import Column
 from app.vault.envelope import seal_new_dataset_key
 from app.vault.errors import ObjectMissing, VaultError
-from tests.enclave.house import COLUMNS, PARQUET, Vault, csv_file, new_vault, slow_csv
+from support.vault import COLUMNS, PARQUET, Vault, csv_file, new_vault, slow_csv
 from workers.enclave import Failed, Ingested, Limits, Rejected
 
 ROWS = [["40", "20.5", "Male", "A", "1", "0"], ["x", "nan", "Male"], ["", "-5", "Female", "?", "true", ""]]

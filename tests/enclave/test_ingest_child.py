@@ -19,7 +19,7 @@ from app.datasets.ingestion import Rejection
 from app.inference.protocol import Column
 from app.vault.envelope import new_key
 from app.vault.store import new_name
-from tests.enclave.house import ARROW, CSV, PARQUET, Vault
+from support.vault import ARROW, CSV, PARQUET, Vault
 from workers.enclave.faults import REASONS
 from workers.enclave.instructions import Instructions, Part
 

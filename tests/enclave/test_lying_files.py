@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.inference.protocol import Column
-from tests.enclave.house import ARROW, PARQUET, Vault
+from support.vault import ARROW, PARQUET, Vault
 from tests.enclave.measured import measured
 from tests.factories import parquet
 from workers.enclave.arrow_source import FOOTER_BYTES

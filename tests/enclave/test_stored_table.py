@@ -15,7 +15,7 @@ from app.inference.protocol import Column
 from app.vault.envelope import CHUNK_BYTES, new_key
 from app.vault.errors import VaultError
 from app.vault.local_store import LocalStore
-from tests.enclave.house import COLUMNS, Vault
+from support.vault import COLUMNS, Vault
 from workers.enclave import table_format
 from workers.enclave.cells import STORED_TYPES, null_rows
 from workers.enclave.table import StoredTable

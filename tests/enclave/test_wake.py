@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.enclave.house import COLUMNS, Vault
+from support.vault import COLUMNS, Vault
 from workers.enclave import table_format, wake
 from workers.enclave.cells import null_rows
 from workers.enclave.table import StoredTable

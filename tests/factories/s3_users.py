@@ -12,7 +12,7 @@ import httpx
 from pyarrow.fs import S3FileSystem
 
 from app.vault import s3_keys
-from tests.factories.servers import S3
+from support.servers import S3
 
 POLICIES = Path(__file__).parents[2] / "deploy" / "s3"
 PREFIX = "installation"

@@ -19,8 +19,8 @@ from app.jobs.models import Job
 from app.ledger import Ledger
 from app.vault.keys import create_keys, load_api_keys
 from app.vault.signing import Signer
+from support.processes import Started, free_port
 from tests.factories.datasets import CSV, declaration
-from tests.factories.processes import Started, free_port
 from tests.faults.test_killed_worker import table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from app.db import make_engine
 from app.db.migrations import upgrade
-from tests.factories.processes import kill
-from tests.factories.servers import Postgres, Redis
+from support.processes import kill
+from support.servers import Postgres, Redis
 from tests.factories.worker import job_body
 from tests.faults.real import Kept, Real, until
 from tests.faults.test_killed_worker import children

@@ -13,7 +13,7 @@ import pytest
 from app.db import make_engine
 from app.db.migrations import upgrade
 from app.queue import RUN_JOB, TASKS_QUEUE
-from tests.factories.servers import Postgres, Redis
+from support.servers import Postgres, Redis
 from tests.factories.worker import job_body
 from tests.faults import invariants
 from tests.faults.real import Kept, Real, until

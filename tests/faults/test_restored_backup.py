@@ -16,8 +16,8 @@ from app.ledger import Budget
 from app.vault.errors import VaultError
 from app.vault.keys import load_worker_keys
 from app.vault.stores import open_store
+from support.servers import postgres_program
 from tests.factories.datasets import entries
-from tests.factories.servers import postgres_program
 from tests.factories.worker import job_body
 from tests.faults.real import Real
 from tests.faults.test_killed_worker import table

@@ -8,7 +8,7 @@ from limits.errors import StorageError
 
 from app.http import windows
 from app.http.windows import MemoryWindows, Rate, RedisWindows, Standing, SteadyWindows, Windows, open_windows
-from tests.factories.servers import Redis
+from support.servers import Redis
 
 RATE = Rate(5, 2)
 

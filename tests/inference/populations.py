@@ -8,7 +8,8 @@ import numpy as np
 from app.inference.laplace import Laplace, laplace
 from app.inference.problems import Problem
 from app.inference.protocol import Array64, Column, ModelSpec
-from tests.inference.support import COLUMNS, Table, facts, table
+from support.table import Table
+from tests.inference.support import COLUMNS, facts, table
 
 SLOTS, ROWS = 4200, 4000
 DECLARED = replace(

@@ -1,6 +1,5 @@
 """Small tables, and noise sources that may exist in tests only."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from app.inference.protocol import (
 )
 from app.inference.registry import method
 from app.inference.rng import sampling_generator
-from benchmarks.measures import divergence as divergence
+from support.table import Table
 
 COLUMNS = (
     Column("age", "integer", 20, 80),
@@ -40,21 +39,6 @@ class NullNoise:
 
     def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
         return sums
-
-
-class Table:
-    """A table in memory with null rows after (or, by ``present``, among) its rows."""
-
-    def __init__(self, columns: Mapping[str, NDArray[Any]], rows_per_slot: int = 1) -> None:
-        self.columns = dict(columns)
-        self.rows_per_slot = rows_per_slot
-        self.slots = len(self.columns["_present"]) // rows_per_slot
-        self.gathered: list[NDArray[np.int64]] = []
-
-    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        self.gathered.append(indices)
-        shape = (self.slots, self.rows_per_slot)
-        return {name: values.reshape(shape)[indices].ravel() for name, values in self.columns.items()}
 
 
 def table(n: int, *, slots: int | None = None, seed: int = 0) -> Table:

@@ -14,7 +14,8 @@ from app.inference.ahead import one_ahead
 from app.inference.partition import partial_sum
 from app.inference.questions import MeanSum
 from app.inference.questions.blocks import MOST_ROWS
-from tests.inference.support import DESIGN, MODEL, WIDTH, Table, table
+from support.table import Table
+from tests.inference.support import DESIGN, MODEL, WIDTH, table
 
 WAIT_SECONDS = 10
 

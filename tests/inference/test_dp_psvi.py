@@ -14,7 +14,9 @@ from app.inference.protocol import Mechanism, PlanRequest
 from app.inference.registry import method, smallest_exact
 from app.inference.runner import run
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
-from tests.inference.support import SPEC, WIDTH, NullNoise, Table, divergence, facts, table
+from support.divergence import divergence
+from support.table import Table
+from tests.inference.support import SPEC, WIDTH, NullNoise, facts, table
 
 
 def _request(**fields: Any) -> PlanRequest:

@@ -29,8 +29,10 @@ from app.inference.variational.knobs import MOST_FISHER
 from app.inference.variational.laplace_step import denoised
 from app.inference.variational.mean_field import Box, ascend, averaged, begin, draw, record, unrest
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
+from support.divergence import divergence
+from support.table import Table
 from tests.inference.populations import DECLARED, SLOTS, SPECS, population, posterior
-from tests.inference.support import SPEC, WIDTH, NullNoise, Table, divergence, facts, table
+from tests.inference.support import SPEC, WIDTH, NullNoise, facts, table
 
 SIGMA = 101.4
 """The noise multiplier of the default plan for 4,200 slots at epsilon 1 and delta 1e-6."""

@@ -11,8 +11,9 @@ from app.inference.problems import problem_for
 from app.inference.protocol import Mechanism, ModelSpec, PlanRequest, Pseudocoreset
 from app.inference.registry import families, method
 from app.inference.runner import run
+from support.divergence import divergence
 from tests.inference.populations import DECLARED, SLOTS, SPECS, population, posterior
-from tests.inference.support import NullNoise, divergence
+from tests.inference.support import NullNoise
 
 
 def _run(spec: ModelSpec, **parameters: bool) -> Pseudocoreset:

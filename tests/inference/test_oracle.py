@@ -15,7 +15,8 @@ from app.inference.protocol import Array64, Integers, PlannedQuery
 from app.inference.questions import LengthHistogram, MeanSum, PotentialSum
 from app.inference.rng import sampling_generator
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent, UnknownEvent
-from tests.inference.support import SPEC, WIDTH, NullNoise, Table, facts, oracle, plan, table
+from support.table import Table
+from tests.inference.support import SPEC, WIDTH, NullNoise, facts, oracle, plan, table
 
 DRAWS = np.random.default_rng(5).standard_normal((4, WIDTH))
 

@@ -18,7 +18,8 @@ from app.inference.problems import problem_for
 from app.inference.protocol import DeclaredFacts, Integers, PlannedQuery, Question
 from app.inference.questions.blocks import MOST_ROWS, power_of_two
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
-from tests.inference.support import SPEC, NullNoise, Table, facts, plan, table
+from support.table import Table
+from tests.inference.support import SPEC, NullNoise, facts, plan, table
 from tests.inference.test_people import QUESTIONS, Exact
 
 SLOTS = 5_000

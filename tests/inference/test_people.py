@@ -23,7 +23,8 @@ from app.inference.questions import (
 )
 from app.inference.rng import sampling_generator
 from app.privacy.events import GaussianEvent
-from tests.inference.support import SPEC, WIDTH, Table, facts, plan, table
+from support.table import Table
+from tests.inference.support import SPEC, WIDTH, facts, plan, table
 
 SLOTS, MOST = 30, 3
 PEOPLE = replace(facts(SLOTS), unit={"kind": "column", "column": "person", "max_rows": MOST})

@@ -13,8 +13,9 @@ from app.inference.public_table import PublicTable
 from app.inference.registry import method
 from app.inference.runner import run_public
 from app.inference.weighting import weighting_draws
+from support.divergence import divergence
+from support.table import Table
 from tests.inference.populations import DECLARED, SPECS, population, posterior
-from tests.inference.support import Table, divergence
 
 PUBLIC = DeclaredFacts(DECLARED.columns, DECLARED.slots, DECLARED.unit, "public")
 BOUND = 6.0

@@ -7,7 +7,8 @@ import pytest
 
 from app.inference import public_table
 from app.inference.public_table import Minibatches, PublicTable
-from tests.inference.support import DESIGN, Table, table
+from support.table import Table
+from tests.inference.support import DESIGN, table
 
 
 @pytest.fixture

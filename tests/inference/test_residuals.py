@@ -14,8 +14,8 @@ from app.inference.residuals.choice import residuals_of
 from app.inference.residuals.gaussian_mean import GaussianMeanResiduals
 from app.inference.residuals.linear_regression import LinearResiduals
 from app.inference.residuals.monte_carlo import MonteCarloResiduals
+from support.divergence import divergence
 from tests.inference.populations import DECLARED, SPECS, population, posterior
-from tests.inference.support import divergence
 
 LINEAR, GAUSSIAN = SPECS[2], SPECS[6]
 EXACT = (LINEAR, replace(GAUSSIAN, noise_scale=0.7, prior=PriorSpec(0.4, {"age": 2.0})))

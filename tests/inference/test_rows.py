@@ -17,7 +17,8 @@ from app.inference.questions.blocks import MOST_ROWS
 from app.inference.rng import sampling_generator
 from app.inference.rows import Held, Streamed, rows_for
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
-from tests.inference.support import DESIGN, MODEL, WIDTH, NullNoise, Table, facts, plan, table
+from support.table import Table
+from tests.inference.support import DESIGN, MODEL, WIDTH, NullNoise, facts, plan, table
 
 RNG = np.random.default_rng(8)
 QUESTIONS: tuple[Question, ...] = (

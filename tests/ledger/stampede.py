@@ -23,7 +23,7 @@ from app.db.migrations import upgrade
 from app.errors import BudgetExceeded
 from app.ledger import Ledger
 from app.vault.signing import Signer
-from tests.factories.servers import Postgres
+from support.servers import Postgres
 from tests.ledger import naive
 from tests.ledger.support import DELTA, Bench, commitment, costing
 

@@ -13,8 +13,8 @@ from app.inference.mechanisms import NoiseSource
 from app.inference.protocol import Array64, PriorSpec, Pseudocoreset
 from app.inference.runner import run
 from app.inference.surrogate.schedule import Schedule
+from support.surrogate_tables import DESIGNS, FAMILIES, SIGNALS, Case, Drawn, Script, build, losses
 from tests.inference.support import NullNoise
-from tests.inference.surrogate.tables import DESIGNS, FAMILIES, SIGNALS, Case, Drawn, Script, build, losses
 
 NOISES = (0.01, 0.5, 5.0, 60.0, 1e4, 1e6)
 

@@ -13,8 +13,8 @@ from app.inference.protocol import MechanismPlan, PlanRequest, PriorSpec, Pseudo
 from app.inference.registry import method
 from app.inference.runner import run
 from app.inference.variational import closing
-from tests.inference.support import Table
-from tests.inference.surrogate.tables import FAMILIES, Case, Drawn, losses
+from support.surrogate_tables import FAMILIES, Case, Drawn, losses
+from support.table import Table
 
 SLOTS, RUNS = 1000, 3
 

@@ -23,11 +23,12 @@ from benchmarks.breadth import measured_run
 from benchmarks.cases import Case as BenchmarkCase
 from benchmarks.cases import logistic
 from benchmarks.designs import Rows, bnd15
-from benchmarks.measures import divergence, posterior
+from benchmarks.measures import posterior
 from benchmarks.runs import Job, carried_out, plan_of
 from benchmarks.sources import RoundedNoise
 from benchmarks.unseen import unseen
-from tests.inference.surrogate.tables import DESIGNS, Case, Drawn, build, losses
+from support.divergence import divergence
+from support.surrogate_tables import DESIGNS, Case, Drawn, build, losses
 
 pytestmark = pytest.mark.quality
 METHOD = "dp-psvi-surrogate"

@@ -19,7 +19,7 @@ from app.inference.protocol import (
 )
 from app.inference.questions import PotentialSum
 from app.inference.registry import method
-from tests.inference.support import Table
+from support.table import Table
 from workers.computation import EnclaveFault, GuardedOracle, compute
 
 METHOD = "dp-psvi-surrogate"

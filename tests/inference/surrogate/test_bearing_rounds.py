@@ -15,7 +15,7 @@ from app.inference.rng import sampling_generator
 from app.inference.surrogate.bearing_rounds import TESTS, follows
 from app.inference.surrogate.first_bearing import conceivable
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, Drawn
+from support.surrogate_tables import Case, Drawn
 
 SIGMA = 95.0
 NORMAL = Case(design="normal", features=20, rows=100_000, slots=100_000, seed=3)

@@ -8,8 +8,8 @@ from app.inference.registry import private_method
 from app.inference.rng import monte_carlo_generator
 from app.inference.runner import run
 from app.inference.surrogate.columns import no_columns
+from support.surrogate_tables import plain
 from tests.inference.support import SPEC, WIDTH, NullNoise, facts, oracle, table
-from tests.inference.surrogate.tables import plain
 
 SLOTS = 300
 

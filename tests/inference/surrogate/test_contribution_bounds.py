@@ -12,7 +12,7 @@ from app.inference.questions import InformationSum
 from app.inference.surrogate.answer import Answer
 from app.inference.surrogate.contribution_bounds import information_bound
 from app.privacy.events import GaussianEvent
-from tests.inference.surrogate.tables import Case, Drawn, build, losses
+from support.surrogate_tables import Case, Drawn, build, losses
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from app.inference.surrogate import credibility
 from app.inference.surrogate.credibility import believable
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, Drawn, build, ended
+from support.surrogate_tables import Case, Drawn, build, ended
 
 FAMILIES = ("linear-regression", "poisson-regression", "gaussian-mean", "logistic-regression")
 SURPRISING = 1.01 * credibility.MOST_SURPRISE_OF_NUMBERS

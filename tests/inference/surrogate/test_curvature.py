@@ -9,7 +9,7 @@ from app.inference.surrogate.curvature import Curvature
 from app.inference.surrogate.memory import congruent
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.winsorised import Winsorised
-from tests.inference.surrogate.tables import Case
+from support.surrogate_tables import Case
 
 RNG = np.random.default_rng(2)
 COVARIANCE = np.zeros((4, 4))

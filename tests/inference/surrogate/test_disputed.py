@@ -10,7 +10,7 @@ from app.inference.surrogate.disputed import disputed
 from app.inference.surrogate.efficiency import concentration
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import believed
+from support.surrogate_tables import believed
 
 MEAN, DEVIATION = np.array([0.1, -0.2, 1.0]), np.array([0.12, 0.3])
 ROWS = Population(1e5, MEAN, np.pad(np.diag(DEVIATION**2), (0, 1)), unknown_levels=False)

@@ -12,7 +12,7 @@ from app.inference.surrogate.credibility import believable
 from app.inference.surrogate.doubt import doubted_noise, population_information
 from app.inference.surrogate.release import released
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, Drawn, after, build, ended, losses
+from support.surrogate_tables import Case, Drawn, after, build, ended, losses
 
 VARIANCE, EARLIER = 0.01, 0.05
 """Of the mode's noise, and what it was three rounds ago, in a direction of the information's metric."""

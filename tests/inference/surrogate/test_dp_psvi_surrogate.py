@@ -18,9 +18,11 @@ from app.inference.runner import run
 from app.inference.surrogate import schedule as schedule_of
 from app.inference.surrogate.planning import OtherVersion
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, flatten
+from support.divergence import divergence
+from support.surrogate_tables import FAMILIES, METHOD, Case, Drawn, build, losses
+from support.table import Table
 from tests.inference.populations import DECLARED, SLOTS, SPECS, population, posterior
-from tests.inference.support import SPEC, Table, divergence, facts
-from tests.inference.surrogate.tables import FAMILIES, METHOD, Case, Drawn, build, losses
+from tests.inference.support import SPEC, facts
 
 RARE = replace(DECLARED, slots=50 * SLOTS)
 WIDE = ("age", "hours", "colour", "smoker")

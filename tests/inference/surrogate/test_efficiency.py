@@ -16,7 +16,7 @@ from app.inference.surrogate.matrix_metric import widened
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
 from app.inference.surrogate.winsorised import Winsorised
-from tests.inference.surrogate.tables import Case, ended, tail_sums
+from support.surrogate_tables import Case, ended, tail_sums
 
 CASE = Case(features=5, rows=20_000, slots=20_000)
 LAST = 12

@@ -12,7 +12,7 @@ from app.inference.surrogate.hidden_rows import MOST_HIDDEN, hidden_nats, shows_
 from app.inference.surrogate.population import Lengths, Population
 from app.inference.surrogate.release import released
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, Drawn, build, ended
+from support.surrogate_tables import Case, Drawn, build, ended
 
 ROWS, DEVIATIONS = 10_000.0, 1.64
 OF_LABEL = {"logistic-regression": 0.25, "multinomial-logistic": 2 / 9}

@@ -10,7 +10,7 @@ from app.inference.questions.lengths import BINS
 from app.inference.surrogate.isotropy import Isotropic, isotropic
 from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Lengths
-from tests.inference.surrogate.tables import plain
+from support.surrogate_tables import plain
 from tests.inference.surrogate.test_moments import sums
 
 ROWS, COLUMNS, LARGEST, SCALE = 20_000, 12, 200.0, 2.0

@@ -12,7 +12,7 @@ from app.inference.surrogate.matrix_metric import Roomy, roomy
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
 from app.inference.surrogate.tails import Tails
-from tests.inference.surrogate.tables import DESIGNS, Case, after, believed, ended
+from support.surrogate_tables import DESIGNS, Case, after, believed, ended
 
 SHARE, PRIOR = 0.01, 0.1 * np.eye(3)
 TAILS = Tails(np.array([1.0, 0.0]), np.array([9.95, 5.0]), np.array([1.0, 0.0]), np.zeros((1, 2)), clear=True)

@@ -15,7 +15,7 @@ from app.inference.surrogate.memory import Memory, begun
 from app.inference.surrogate.mending import steadied
 from app.inference.surrogate.schedule import Schedule
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, Drawn, build, losses
+from support.surrogate_tables import Case, Drawn, build, losses
 
 SIZE, ROUNDS, NOISE = 30, 9, 0.4
 PRIOR = 0.01 * np.eye(SIZE)

@@ -10,7 +10,7 @@ from app.inference.questions import PotentialSum
 from app.inference.surrogate.mending import LARGEST_PARAMETER, asked, steadied
 from app.inference.surrogate.schedule import Schedule
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, Script
+from support.surrogate_tables import Case, Script
 
 
 def _state() -> State:

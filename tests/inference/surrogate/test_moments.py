@@ -10,7 +10,7 @@ from app.inference.questions.moments import CENTRE_GRID
 from app.inference.surrogate.declared import Declared
 from app.inference.surrogate.moments import Moments, centre_of
 from app.inference.surrogate.population import Population
-from tests.inference.surrogate.tables import plain
+from support.surrogate_tables import plain
 
 RNG = np.random.default_rng(4)
 X = np.column_stack((RNG.normal((0.5, -0.2, 0.0), (0.3, 0.1, 0.5), (400, 3)), np.ones(400)))

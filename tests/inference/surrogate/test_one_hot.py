@@ -15,7 +15,7 @@ from app.inference.surrogate.moments import Indicators, Moments
 from app.inference.surrogate.one_hot import Runs, believed, seen_as_one_hot, together
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
-from tests.inference.surrogate import tables
+from support import surrogate_tables as tables
 
 RNG = np.random.default_rng(8)
 N, SHARES = 20_000, np.array([0.4, 0.3, 0.2, 0.1])

@@ -9,7 +9,7 @@ from app.inference.protocol import Array64, Mechanism, PlanRequest
 from app.inference.registry import method
 from app.inference.surrogate.declared import Declared
 from app.inference.surrogate.population import Population
-from tests.inference.surrogate.tables import DESIGNS, METHOD, Case, after
+from support.surrogate_tables import DESIGNS, METHOD, Case, after
 
 SIGMA, ROUNDS = 5.0, 8
 

@@ -8,7 +8,7 @@ import pytest
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.reach import LONGEST, LONGEST_OF_FEW, believed, within_reach
 from app.inference.surrogate.tails import Tails
-from tests.inference.surrogate.tables import Case, ended
+from support.surrogate_tables import Case, ended
 
 DEVIATIONS, MEANS = np.array([0.2, 0.5]), np.array([-0.96, 0.1])
 TAILS = Tails(np.array([1.0, 0.0]), np.array([7.0, 6.0]), np.array([1.0, 0.0]), np.zeros((1, 2)), clear=True)

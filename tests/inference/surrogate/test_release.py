@@ -9,7 +9,7 @@ import pytest
 from app.inference.fitting.fit import Fitted
 from app.inference.surrogate.release import MOST_FIT, MOST_SURPRISE, released
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, ended
+from support.surrogate_tables import Case, ended
 
 CASE = Case(features=3)
 

@@ -10,7 +10,7 @@ from app.inference.surrogate.contribution_bounds import information_bound, infor
 from app.inference.surrogate.schedule import LENGTHS_NOISE, LENGTHS_SHARE, MOST_LENGTHS_SHARE, Schedule
 from app.privacy.accounting import cost
 from app.privacy.events import GaussianEvent
-from tests.inference.surrogate.tables import Case
+from support.surrogate_tables import Case
 
 SCHEDULES = [
     Schedule(sigma, rate, slots, dimension, informed=informed, one_predictor=plain, labels=plain)

@@ -15,7 +15,7 @@ from app.inference.surrogate.population import Population
 from app.inference.surrogate.score_metric import _cheapest, roomy_for_scores
 from app.inference.surrogate.state import State
 from app.inference.surrogate.tails import Tails
-from tests.inference.surrogate.tables import Case, after, ended
+from support.surrogate_tables import Case, after, ended
 
 SHARE, COUNT, BOUND = 0.05, 50_000.0, 0.01
 DISTANCE = np.sqrt(1 / SHARE - 1)

@@ -7,7 +7,7 @@ from scipy.special import expit, ndtr
 from app.inference.protocol import Array64
 from app.inference.surrogate.isotropy import Isotropic
 from app.inference.surrogate.single_index import BinaryResponse, SingleIndex
-from tests.inference.surrogate.tables import Case
+from support.surrogate_tables import Case
 
 COLUMNS, CENTRE = 12, 0.4
 SLOPE, OFFSET = 1.7, -0.3

@@ -13,7 +13,7 @@ from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.slope import STEEP, in_parts, turned
 from app.inference.surrogate.state import State
-from tests.inference.surrogate.tables import Case, ended
+from support.surrogate_tables import Case, ended
 
 COUNT, THETA = 50_000.0, np.array([9.0, -12.0, 0.5])
 MEAN, COVARIANCE = np.array([0.1, 0.0, 1.0]), np.diag([0.3, 0.3, 0.0])

@@ -15,7 +15,7 @@ from app.inference.surrogate.moments import Moments
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
 from app.inference.surrogate.told_by_moments import lacking, outweighing
-from tests.inference.surrogate.tables import Case, ended, plain
+from support.surrogate_tables import Case, ended, plain
 
 ROWS, NOISE = 10_000.0, 20.0
 MEAN, VARIANCE = np.array([0.01, 0.3]), np.array([0.01, 0.2])

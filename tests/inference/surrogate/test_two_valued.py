@@ -5,7 +5,7 @@ import pytest
 
 from app.inference.protocol import Array64
 from app.inference.surrogate.two_valued import Winsorisations, two_valued
-from tests.inference.surrogate.tables import tail_sums
+from support.surrogate_tables import tail_sums
 
 ROWS = 100_000
 TIMES = 2_000

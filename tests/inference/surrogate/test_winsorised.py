@@ -8,7 +8,7 @@ from app.inference.surrogate.flags import Flags
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.tails import DRAWS, Tails
 from app.inference.surrogate.winsorised import Winsorised, clip_of_tails
-from tests.inference.surrogate.tables import tail_sums
+from support.surrogate_tables import tail_sums
 
 ROWS = 200_000
 RNG = np.random.default_rng(4)

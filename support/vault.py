@@ -1,4 +1,4 @@
-"""Columns, files and a vault for the enclave's tests, and a slow parser that shares nothing with the real one."""
+"""Columns, files and a vault to ingest into, and a slow parser that shares nothing with the real one."""
 
 import csv
 import io

@@ -32,7 +32,8 @@ from app.inference.runner import run
 from app.inference.surrogate.declared import Declared
 from app.inference.surrogate.population import Population
 from app.inference.surrogate.state import State
-from tests.inference.support import Table, divergence
+from support.divergence import divergence
+from support.table import Table
 
 METHOD: Final = "dp-psvi-surrogate"
 CLASSES: Final = ("a", "b", "c")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pyarrow.fs import S3FileSystem
 
-from tests.factories.processes import Started, free_port
+from support.processes import Started, free_port
 
 PATIENCE_SECONDS = 60.0
 

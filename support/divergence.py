@@ -1,0 +1,14 @@
+"""How far one normal approximation of a posterior is from another."""
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from app.inference.laplace import Laplace
+
+
+def divergence(approximate: Laplace, exact: Laplace) -> float:
+    """KL between the two normals, in nats."""
+    ratio = solve_triangular(approximate.factor, exact.factor, lower=True)
+    shift = exact.factor.T @ (approximate.mean - exact.mean)
+    logs = np.log(np.diag(approximate.factor)).sum() - np.log(np.diag(exact.factor)).sum()
+    return float(0.5 * (np.sum(ratio**2) - len(shift) + shift @ shift) + logs)
