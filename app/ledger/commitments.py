@@ -69,11 +69,9 @@ def matches_declaration(balance: Balance, dataset_id: str, commitment: Commitmen
 
 def sign(book: Book, dataset_id: str, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """``body`` for the next entry, signed with the ledger key as the reservation of this job."""
-    account = book.account
-    stated = {**body, "checkpoint": account.checkpoint}
-    place = (account.id, account.sequence + 1, dataset_id, job_id)
-    signed = book.scribe.signer.sign(_statement(*place, stated))
-    return stated | {name: signed[name] for name in _SIGNATURE}
+    place = (book.account.id, book.account.sequence + 1, dataset_id, job_id)
+    signed = book.scribe.signer.sign(_statement(*place, body))
+    return {**body, **{name: signed[name] for name in _SIGNATURE}}
 
 
 def check(book: Book, row: Reservation, terms: Terms | None) -> Mapping[str, Any]:
@@ -104,13 +102,13 @@ def hold(session: ReadSession, scribe: Scribe, job_id: str, terms: Terms) -> boo
 
 
 def _is_signed(session: ReadSession, scribe: Scribe, entry: Entry) -> bool:
-    """By a key that is believed at the checkpoint that the entry follows."""
+    """By a key that is believed at the newest checkpoint before the entry."""
     body = {name: value for name, value in entry.body.items() if name not in _SIGNATURE}
     statement = _statement(entry.account_id, entry.sequence, entry.dataset_id, str(entry.job_id), body)
     document = {"statement": statement, **{name: entry.body.get(name) for name in _SIGNATURE}}
     before = (Checkpoint.account_id == entry.account_id, Checkpoint.account_sequence < entry.sequence)
     newest = session.scalar(select(func.max(Checkpoint.sequence)).where(*before)) or 0
-    return body["checkpoint"] == newest and scribe.signer.ring.verify(document, ("checkpoint", newest))
+    return scribe.signer.ring.verify(document, ("checkpoint", newest))
 
 
 def _statement(account_id: str, sequence: int, dataset_id: str, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -15,14 +16,15 @@ from app.cli.commands import cli
 from app.config import Settings
 from app.db import Database, make_engine
 from app.errors import DependencyUnavailable, StateConflict
-from app.ledger import Ledger, Mark, snapshot
+from app.ledger import Ledger, Mark, commitments, snapshot
 from app.ledger.balance import Balance
 from app.ledger.models import Account, Checkpoint
 from app.vault import rotation
 from app.vault.keys import load_api_keys, load_worker_keys
 from app.vault.marks import MarkName, open_marks
 from app.vault.signing import Signer
-from tests.ledger.support import Bench, costing
+from tests.factories.tampering import rewrite_newest_entry
+from tests.ledger.support import Bench, commitment, costing
 
 
 def run(*command: str | Path) -> Result:
@@ -236,3 +238,26 @@ def test_w11_a_head_that_is_being_signed_counts_to_what_the_old_key_has_signed(
         ring = Signer(held.ledger_seed, held.ledger_retired, held.ledger_until).ring
         assert list(chain.findings(session, ring)) == []
         assert chain.newest(session) == 2
+
+
+def test_w11_a_reservation_that_a_retired_key_signs_is_not_opened(rotated: Rotated) -> None:
+    """Its holder writes to the database, and pins another plan after the rotation; what was reserved before goes on."""
+    bench = rotated.bench()
+    bench.open("job_2")
+    bench.reserve("job_3", costing(0.1))
+
+    def forge(body: dict[str, Any]) -> dict[str, Any]:
+        with rotated.database.read() as session:
+            row = session.execute(text("SELECT account_id, sequence FROM ledger_entries WHERE job_id = 'job_3'")).one()
+        altered = {name: value for name, value in body.items() if name not in {"signature", "key_id"}}
+        altered["plan"] = "b" * 64
+        signed = rotated.thief.sign(commitments._statement(row.account_id, row.sequence, "ds_a", "job_3", altered))
+        return altered | {name: signed[name] for name in ("signature", "key_id")}
+
+    with rotated.database.read() as session:
+        account_id = session.scalars(text("SELECT account_id FROM ledger_reservations WHERE job_id = 'job_3'")).one()
+    with rotated.database.write() as tx:
+        rewrite_newest_entry(tx, account_id, forge)
+    terms = bench.terms("job_3", commitment=commitment(plan="b" * 64))
+    with pytest.raises(StateConflict, match="frozen"), rotated.database.write() as tx:
+        bench.ledger.open(tx, "job_3", costing(0.1).events, terms)

@@ -1,0 +1,22 @@
+"""What the relation means for two values of one unit, against exact hockey sticks."""
+
+import math
+
+import pytest
+
+from app.privacy.relation import IN_WORDS
+from tests.privacy_core.divergences import gaussian_delta
+
+CASES = [(0.5, 1.0), (1.0, 4.0), (2.0, 1.0), (4.0, 0.5)]
+"""Noise multiplier, and epsilon."""
+
+
+@pytest.mark.parametrize(("noise", "epsilon"), CASES)
+def test_two_values_of_a_unit_cost_more_than_twice_epsilon(noise: float, epsilon: float) -> None:
+    """They move a Gaussian's mean by two sensitivities: at 2 epsilon, delta exceeds that of the null row."""
+    delta, apart = float(gaussian_delta(noise, epsilon)), float(gaussian_delta(noise / 2, 2 * epsilon))
+    assert delta < apart <= (1 + math.exp(epsilon)) * delta
+
+
+def test_the_certificates_words_state_that_bound() -> None:
+    assert "up to (2 epsilon, (1 + e^epsilon) delta)" in IN_WORDS
