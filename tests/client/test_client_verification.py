@@ -48,13 +48,14 @@ def test_the_published_keys_can_be_pinned_as_they_come() -> None:
     published = Published()
     with Script([published]).client() as client:
         keys = client.signing_keys()
-        for pins in (
+        kinds: list[Any] = [
             keys,
             list(keys),
             keys.items,
             [keys.items[0], Published().public_key],
             [f" {published.public_key}\n"],
-        ):
+        ]
+        for pins in kinds:
             assert client.releases.verify("rel_1", pinned_keys=pins)["release_id"] == "rel_1"
             assert client.releases.download("rel_1", pinned_keys=pins).release.id == "rel_1"
 
