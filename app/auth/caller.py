@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Annotated
 
@@ -32,6 +33,8 @@ class Caller:
     id: str
     role: str
     name: str
+    expires_at: datetime | None = None
+    """When the credential that was sent ends."""
 
 
 def optional_caller(request: Request, services: Shared, credentials: Credentials) -> Caller | None:
@@ -58,17 +61,19 @@ def _identified(services: Services, text: str) -> Caller:
     keys, tokens = Keys(services.identity_key), services.tokens
     if tokens is not None and not text.startswith(START):
         identity = tokens.verify(text)
-        key, role = identified(services.database, services.identity_key, identity), identity.role
+        key = identified(services.database, services.identity_key, identity)
+        role: str = identity.role
+        expires_at: datetime | None = identity.expires_at
         if key.role != role:
             services.soon(f"role of {key.id}", partial(repository.note_role, key_id=key.id, role=role))
     else:
         with services.database.read() as session:
             key = keys.authenticate(session, text)
-        role = key.role
+        role, expires_at = key.role, key.expires_at
     acting(key.id)
     if (write := keys.note_use(key, text, now())) is not None:
         services.soon(f"use of {key.id}", write)
-    return Caller(key.id, role, key.name)
+    return Caller(key.id, role, key.name, expires_at)
 
 
 def any_caller(caller: "MaybeCaller") -> Caller:

@@ -42,6 +42,12 @@ def by_id(tx: WriteSession, key_id: str) -> ApiKey | None:
     return tx.scalar(query)
 
 
+def unrevoked(session: ReadSession, key_id: str) -> ApiKey | None:
+    """The key's row as it is now, however often this session has read it."""
+    query = select(ApiKey).where(ApiKey.id == key_id, ApiKey.revoked_at.is_(None))
+    return session.scalar(query.execution_options(populate_existing=True))
+
+
 def newest(session: ReadSession, limit: int, after: str | None) -> Sequence[ApiKey]:
     query = select(ApiKey).where(ApiKey.revoked_at.is_(None)).order_by(ApiKey.id.desc()).limit(limit)
     return session.scalars(query if after is None else query.where(ApiKey.id < after)).all()

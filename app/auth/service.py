@@ -115,14 +115,29 @@ def revoke(tx: WriteSession, key_id: str) -> None:
     tx.flush()
 
 
-def check_still_valid(tx: WriteSession, caller_id: str) -> None:
-    """For calls that take so long that their key may have been revoked or have expired on the way.
+def check_still_valid(tx: WriteSession, caller_id: str, expires_at: datetime | None) -> None:
+    """For writes that take so long that their credential may have been revoked or have expired on the way.
+
+    Until ``tx`` ends, nobody revokes it.
 
     Raises:
         Unauthenticated: it was, or has.
     """
-    key = repository.by_id(tx, caller_id)
-    if key is None or not _usable(key, now()):
+    _check_valid(repository.by_id(tx, caller_id), expires_at)
+
+
+def check_may_read_on(session: ReadSession, caller_id: str, expires_at: datetime | None) -> None:
+    """The same for answers that go on for long.
+
+    Raises:
+        Unauthenticated: the credential was revoked or has expired.
+    """
+    _check_valid(repository.unrevoked(session, caller_id), expires_at)
+
+
+def _check_valid(key: ApiKey | None, expires_at: datetime | None) -> None:
+    at = now()
+    if key is None or not _usable(key, at) or (expires_at is not None and expires_at <= at):
         raise Unauthenticated
 
 

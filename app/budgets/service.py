@@ -11,6 +11,8 @@ from app.errors import Forbidden, StateConflict
 from app.ledger import Budget, Ledger, LedgerEntry
 
 NO_ACCOUNT = "A public dataset has no account: nothing that is done with it costs anything."
+_READERS = ("admin", "auditor", "owner")
+_NOT_OWN = "This call needs the key of the dataset's owner, or one of the role admin or auditor; yours only shares it."
 
 
 def budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> Budget:
@@ -35,10 +37,10 @@ def entries(
         NotFound, StateConflict: as :func:`budget`.
     """
     if caller.role == "analyst":
-        raise Forbidden
+        raise Forbidden.to(caller.role, _READERS)
     dataset = access.visible(session, caller, dataset_id)
     if not access.oversees(caller, dataset):
-        raise Forbidden
+        raise Forbidden(_NOT_OWN)
     return ledger.entries(session, _accounted(dataset).id, limit=limit, before=before)
 
 

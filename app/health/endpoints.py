@@ -8,6 +8,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict
 
 from app.auth.caller import MaybeCaller
+from app.datasets.access import OVERSEERS
 from app.errors import Forbidden, NotFound, Unauthenticated
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
@@ -55,7 +56,10 @@ def ready(request: Request) -> Health:
     },
 )
 def metrics(request: Request, caller: MaybeCaller) -> Response:
-    """Prometheus metrics, for internal addresses and administrators."""
+    """Prometheus metrics. An internal address reads them too: all of them with a key of an admin or auditor.
+
+    Without such a key it sees only whether the service works, and calls of addresses that answer everybody alike.
+    """
     found = request.app.state.metrics
     if not isinstance(found, Metrics):
         raise NotFound
@@ -63,8 +67,11 @@ def metrics(request: Request, caller: MaybeCaller) -> Response:
         if caller is None:
             raise Unauthenticated
         if caller.role != "admin":
-            raise Forbidden
-    return Response(found.text(), media_type=EXPOSITION, headers={"Cache-Control": "no-store"})
+            raise Forbidden.to(caller.role, ("admin",))
+    shows_all = caller is not None and caller.role in OVERSEERS
+    return Response(
+        found.text() if shows_all else found.public_text(), media_type=EXPOSITION, headers={"Cache-Control": "no-store"}
+    )
 
 
 def is_internal(request: Request) -> bool:

@@ -1,13 +1,19 @@
 """Prometheus metrics of the API, in a registry of their own: counts and times by route template, nothing else."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from app.http.edge import Exchange
 
+PUBLIC: Final = frozenset({"corevault_database_up", "corevault_sweeper_up"})
+"""Families that say no more than whether the service works."""
+PUBLIC_ROUTES: Final = frozenset({"/", "/health/live", "/health/ready", "/metrics", "/v1/keys"})
+"""Routes that answer everybody alike: how often they are called tells nothing about owners, analysts and their data."""
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
@@ -45,5 +51,29 @@ class Metrics:
         self._seconds.labels(request.route).observe(exchange.seconds)
 
     def text(self) -> bytes:
-        """The exposition format, version 0.0.4."""
+        """All series, in the exposition format, version 0.0.4."""
         return generate_latest(self._shown)
+
+    def public_text(self) -> bytes:
+        """The series that everybody may see: an upload or a job changes none of them."""
+        shown = CollectorRegistry()
+        shown.register(_Public(self._shown))
+        return generate_latest(shown)
+
+
+class _Public(Collector):
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand: registering reads no metric."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        for family in self._registry.collect():
+            shown = Metric(family.name, family.documentation, family.type)  # others are shown the whole family
+            shown.samples = [
+                each for each in family.samples if family.name in PUBLIC or each.labels.get("route") in PUBLIC_ROUTES
+            ]
+            if shown.samples:
+                yield shown

@@ -9,14 +9,15 @@ from fastapi.sse import EventSourceResponse
 
 from app.audit.journal import record
 from app.auth.caller import AnyCaller, Caller, require
-from app.db import WriteSession
+from app.auth.service import check_may_read_on
+from app.db import ReadSession, WriteSession
 from app.errors import BudgetExceeded, CorevaultError
 from app.http.idempotency import Answer, Idempotent, IdempotentRequest, idempotent
 from app.http.openapi import problem_responses
 from app.http.pagination import Page, Paging, page
 from app.http.routing import api_router
 from app.jobs import repository, service
-from app.jobs.events import Streams, event_id
+from app.jobs.events import Streams, Watcher, event_id
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job
 from app.jobs.schemas import JobBody, JobView, QuoteView, Status
@@ -149,13 +150,24 @@ async def events(
     job: Annotated[Job, Depends(_watched)],
     last_event_id: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
-    """``progress`` events until ``end``. Reconnecting with the id of ``end`` answers 204: there is no more."""
+    """``progress`` events until ``end``, or until the key is revoked or expires.
+
+    Reconnecting with the id of ``end`` answers 204: there is no more.
+    """
     if job.status in repository.ENDED and event_id(job) == last_event_id:
         return Response(status_code=204)
-    streams = _streams(request, services)
-    streams.admit(caller.id)
+    streams, watcher = _streams(request, services), _watcher(caller, job.id)
+    streams.admit(watcher)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return EventSourceResponse(streams.follow(job.id, last_event_id, caller.id), headers=headers)
+    return EventSourceResponse(streams.follow(job.id, last_event_id, watcher), headers=headers)
+
+
+def _watcher(caller: Caller, job_id: str) -> Watcher:
+    def check(session: ReadSession) -> None:
+        check_may_read_on(session, caller.id, caller.expires_at)
+        service.visible(session, caller, job_id)
+
+    return Watcher(caller.id, check)
 
 
 def _streams(request: Request, services: Services) -> Streams:

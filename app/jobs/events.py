@@ -1,5 +1,6 @@
 """A job's progress as server-sent events: polled from the database, since the row is the truth."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -11,14 +12,16 @@ import anyio.to_thread
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel
 
-from app.db import Database
-from app.errors import RateLimited
+from app.db import Database, ReadSession
+from app.errors import NotFound, RateLimited, Unauthenticated
 from app.jobs import repository
 from app.jobs.models import Job
 from app.jobs.schemas import Progress, Status
 from app.jobs.views import job_view, progress
 
 POLL_SECONDS: Final = 0.25
+CHECK_SECONDS: Final = 1.0
+"""How often it is asked whether the watcher may still see the job; also before each event."""
 COMMENT_SECONDS: Final = 15.0
 LIFETIME_SECONDS: Final = 3600.0
 MAX_STREAMS: Final = 100
@@ -35,6 +38,14 @@ class ProgressEvent(BaseModel):
     progress: Progress
 
 
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """Who follows a job: the caller's id, and a check that raises what a fresh call would be refused with."""
+
+    id: str
+    check: Callable[[ReadSession], object]
+
+
 @dataclass(slots=True)
 class Streams:
     """The open streams of this process: bounded, and all reading the database through a few threads."""
@@ -44,20 +55,29 @@ class Streams:
     _open: Counter[str] = field(default_factory=Counter)
     _readers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_READERS))
 
-    def admit(self, watcher: str) -> None:
-        """Raise RateLimited while too many streams are open, or too many of the key ``watcher``."""
-        if self._open.total() >= MAX_STREAMS or self._open[watcher] >= MAX_STREAMS_EACH:
+    def admit(self, watcher: Watcher) -> None:
+        """Raise RateLimited while too many streams are open, or too many of the watcher's key."""
+        if self._open.total() >= MAX_STREAMS or self._open[watcher.id] >= MAX_STREAMS_EACH:
             raise RateLimited
 
-    async def follow(self, job_id: str, last_event_id: str | None, watcher: str) -> AsyncIterator[bytes]:
-        """Events newer than ``last_event_id`` until the job has ended; a comment where nothing happens for long."""
-        self._open[watcher] += 1
+    async def follow(self, job_id: str, last_event_id: str | None, watcher: Watcher) -> AsyncIterator[bytes]:
+        """Events newer than ``last_event_id`` until the job has ended; a comment where nothing happens for long.
+
+        The stream ends as well once the watcher may not see the job any more.
+        """
+        self._open[watcher.id] += 1
         try:
             started = spoken = self.clock()
+            checked = -math.inf
             seen = last_event_id
             while self.clock() - started < LIFETIME_SECONDS:
                 job = await anyio.to_thread.run_sync(self._read, job_id, limiter=self._readers)
-                if job is not None and event_id(job) != seen:
+                is_news = job is not None and event_id(job) != seen
+                if is_news or self.clock() - checked >= CHECK_SECONDS:
+                    if not await anyio.to_thread.run_sync(self._admits, watcher, limiter=self._readers):
+                        return
+                    checked = self.clock()
+                if job is not None and is_news:
                     seen, spoken = event_id(job), self.clock()
                     yield encode(job)
                 if job is None or job.status in repository.ENDED:
@@ -67,12 +87,20 @@ class Streams:
                     yield format_sse_event(comment="waiting")
                 await anyio.sleep(POLL_SECONDS)
         finally:
-            self._open[watcher] -= 1
+            self._open[watcher.id] -= 1
             self._open += Counter()  # forget who has none left
 
     def _read(self, job_id: str) -> Job | None:
         with self.database.read() as session:
             return repository.get(session, job_id)
+
+    def _admits(self, watcher: Watcher) -> bool:
+        try:
+            with self.database.read() as session:
+                watcher.check(session)
+        except (Unauthenticated, NotFound):
+            return False
+        return True
 
 
 def event_id(job: Job) -> str:

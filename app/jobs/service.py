@@ -28,6 +28,7 @@ from app.ledger.charge import Charge
 from app.tracing import span
 
 RUNNERS = frozenset({"owner", "analyst"})
+_NOT_OWN = "This call needs the key that submitted the job, or the dataset's owner; yours is of the role {}."
 _NOISE = NoiseCache()
 
 
@@ -141,7 +142,7 @@ def cancel(tx: WriteSession, lifecycle: Lifecycle, caller: Caller, job_id: str) 
     """
     job = visible(tx, caller, job_id)
     if not _commands(tx, caller, job):
-        raise Forbidden
+        raise Forbidden(_NOT_OWN.format(caller.role))
     lifecycle.request_cancel(tx, job_id)
     tx.refresh(job)
     return job

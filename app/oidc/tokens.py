@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 import jwt
@@ -14,7 +15,7 @@ LONGEST_TOKEN: Final = 16_384
 LEEWAY_SECONDS: Final = 30
 _LONGEST_SUBJECT: Final = 255  # OpenID Connect Core, section 2
 _REQUIRED: Final = ("iss", "sub", "aud", "exp", "iat")
-_NO_ROLE: Final = "Your sign-in carries none, or more than one, of the roles that this server knows."
+_NO_ROLE: Final = "This call needs a sign-in with exactly one of the roles admin, analyst, auditor and owner."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Identity:
     issuer: str
     subject: str = field(repr=False)
     role: str
+    expires_at: datetime
 
 
 class Keys(Protocol):
@@ -65,7 +67,7 @@ class TokenVerifier:
         subject = claims["sub"]
         if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_SUBJECT:
             raise Unauthenticated
-        return Identity(self._provider.issuer, subject, self._role(claims))
+        return Identity(self._provider.issuer, subject, self._role(claims), _expiry(claims["exp"]))
 
     def _claims(self, token: str) -> dict[str, Any]:
         if len(token) > LONGEST_TOKEN:
@@ -104,3 +106,11 @@ class TokenVerifier:
         if len(known) != 1:
             raise Forbidden(_NO_ROLE)
         return known.pop()
+
+
+def _expiry(seconds: float) -> datetime:
+    """When a token ends that was just found valid; a time beyond the calendar ends with it."""
+    try:
+        return datetime.fromtimestamp(int(seconds) + LEEWAY_SECONDS, UTC)
+    except (OverflowError, ValueError, OSError):
+        return datetime.max.replace(tzinfo=UTC)

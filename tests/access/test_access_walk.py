@@ -17,6 +17,7 @@ from tests.factories.transport import AppTransport
 from tests.factories.worker import House
 
 OVERSEERS = frozenset({"admin", "auditor"})
+ROLES = ("admin", "auditor", "owner", "analyst")
 CODES = {401: "unauthenticated", 403: "forbidden", 404: "not_found"}
 UNDESCRIBED = frozenset({"/openapi.json"})
 ELSEWHERE = ("11.0.0.1", 50_000)
@@ -57,6 +58,8 @@ def test_another_tenants_things_do_not_exist(world: World, name: tuple[str, str]
         answer = _call(world, caller, operation, rule, world.theirs)
         assert answer.status_code == rule.expected[caller], (caller, answer.text)
         _check_unchanged(world, before, rule, caller)
+        if answer.status_code == 403:
+            _check_roles(answer.json()["detail"], rule, caller)
         if caller not in OVERSEERS:
             _check_hidden(world, answer, first)
             if answer.status_code >= 400:
@@ -91,6 +94,13 @@ def _check_unchanged(world: World, before: Any, rule: Rule, caller: str) -> None
         for table, found in tables.items():
             assert set(found) <= set(after[0][table]), f"{caller} may add to {table}, and change nothing"
         assert set(files) <= set(after[1])
+
+
+def _check_roles(detail: str, rule: Rule, caller: str) -> None:
+    """A refusal says which role the call takes, and which one the caller has."""
+    takes = [role for role in ROLES if rule.expected.get(role, 200) != 403]
+    assert any(role in detail.partition("yours")[0] for role in takes), (caller, detail)
+    assert f"yours is of the role {caller}" in detail, (caller, detail)
 
 
 def _check_hidden(world: World, answer: httpx.Response, first: httpx.Response | None) -> None:

@@ -175,7 +175,7 @@ def test_nothing_of_a_key_is_logged_or_counted(
     for text in wrong:
         assert client.get("/v1/me", headers={"Authorization": f"Bearer {text}"}).status_code == 401
     shown = capsys.readouterr()
-    written = shown.out + shown.err + caplog.text + client.get("/metrics").text
+    written = shown.out + shown.err + caplog.text + client.get("/metrics", headers=admin.headers).text
     assert "request" in written
     for text in (*wrong, admin.secret, rotated["key"], "canary-name"):
         assert text not in written

@@ -15,13 +15,16 @@ import jwt
 import pytest
 from sqlalchemy import select
 
+from app.auth.identities import identified
 from app.auth.models import ApiKey
+from app.auth.service import check_may_read_on, check_still_valid
 from app.config import Settings
-from app.db import BackgroundWriter
+from app.db import BackgroundWriter, now
 from app.errors import CorevaultError, DependencyUnavailable, Forbidden, Unauthenticated
 from app.main import _tokens, create_app
 from app.oidc import Documents, Provider, ProviderKeys, TokenVerifier
 from app.oidc.documents import LARGEST_BYTES
+from app.oidc.tokens import LEEWAY_SECONDS
 from app.services import Services
 from tests.auth.provider import AUDIENCE, SignInService, sign_in_service
 from tests.factories import rows
@@ -212,7 +215,11 @@ def test_the_table_does_not_say_who_it_is(calls: httpx.Client, signed_in: Servic
 
 
 def test_nothing_of_a_token_is_logged_or_counted(
-    calls: httpx.Client, service: SignInService, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    calls: httpx.Client,
+    service: SignInService,
+    admin: rows.Key,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """W3: good or bad, tokens leave no trace in logs and metrics."""
     caplog.set_level("DEBUG")
@@ -220,7 +227,7 @@ def test_nothing_of_a_token_is_logged_or_counted(
     for token in tokens:
         calls.get("/v1/me", headers=_bearer(token))
     shown = capsys.readouterr()
-    written = shown.out + shown.err + caplog.text + calls.get("/metrics").text
+    written = shown.out + shown.err + caplog.text + calls.get("/metrics", headers=admin.headers).text
     assert "canary" not in written
     assert not [token for token in tokens if len(token) > 2 and token in written]
 
@@ -373,3 +380,18 @@ def test_settings_that_are_not_complete_are_refused_by_name(tmp_path: Path) -> N
         _tokens(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example"))
     assert _tokens(Settings(data_dir=tmp_path)) is None
     assert _tokens(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example", oidc_audience="a")) is not None
+
+
+def test_a_token_that_ends_ends_what_goes_on_with_it(signed_in: Services, service: SignInService) -> None:
+    """A stream of events or an upload that was begun with it counts its leeway, and no more."""
+    assert signed_in.tokens is not None
+    ends = int(time.time()) + 60
+    identity = signed_in.tokens.verify(service.token(exp=ends))
+    assert identity.expires_at.timestamp() == ends + LEEWAY_SECONDS
+    assert signed_in.tokens.verify(service.token(exp=10**15)).expires_at.year == 9999
+    key = identified(signed_in.database, signed_in.identity_key, identity)
+    with signed_in.database.write() as tx:
+        for check in (check_still_valid, check_may_read_on):
+            check(tx, key.id, identity.expires_at)
+            with pytest.raises(Unauthenticated):
+                check(tx, key.id, now())

@@ -198,3 +198,13 @@ def test_only_the_owner_allocates(client: httpx.Client, analyst: rows.Key, only_
 def test_nothing_of_a_public_dataset_can_be_allocated(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
     dataset = client.post("/v1/datasets", json=public_declaration(), headers=owner.headers).json()
     problem(allocate(client, owner, dataset["id"], {"key_id": analyst.id, "epsilon": 0.5}), 409, "state_conflict")
+
+
+def test_an_owner_who_only_shares_is_told_whose_ledger_it_is(
+    client: httpx.Client, owner: rows.Key, database: Database
+) -> None:
+    with database.write() as tx:
+        other = rows.api_key(tx, "owner")
+    dataset_id = declared(client, owner, shared_with=[other.id])["id"]
+    refused = problem(ledger(client, other, dataset_id), 403, "forbidden")
+    assert "the dataset's owner, or one of the role admin or auditor" in refused["detail"]

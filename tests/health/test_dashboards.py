@@ -6,6 +6,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.factories import rows
 from tools import dashboard
 
 ALERTS = dashboard.FILE.with_name("alerts.yml")
@@ -22,10 +23,10 @@ QUERIES = [query for _, _, query, _ in dashboard.PANELS] + _alert_queries()
 
 
 @pytest.fixture
-def exposed(client: httpx.Client) -> dict[str, set[str]]:
+def exposed(client: httpx.Client, admin: rows.Key) -> dict[str, set[str]]:
     """Every series that a first scrape shows, with its labels."""
     client.get("/v1/me")
-    families = text_string_to_metric_families(client.get("/metrics").text)
+    families = text_string_to_metric_families(client.get("/metrics", headers=admin.headers).text)
     return {sample.name: set(sample.labels) for family in families for sample in family.samples} | {
         "corevault_job_claim_seconds": {"quantile"}  # has no series before the first claim
     }

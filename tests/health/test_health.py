@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from tests.factories import rows
 from tests.factories.queue import RecordingQueue
 from tests.factories.services import make_services
 from tests.factories.transport import AppTransport
+from tests.factories.worker import House, job_body
 
 CANARY = "canary-7461"
 
@@ -104,11 +106,13 @@ def test_a_ledger_that_could_not_be_verified_is_not_ready(services: Services, mo
     assert CANARY not in str(raised.value)
 
 
-def test_metrics_count_by_template_and_never_by_what_was_asked_for(application: FastAPI, owner: rows.Key) -> None:
+def test_metrics_count_by_template_and_never_by_what_was_asked_for(
+    application: FastAPI, owner: rows.Key, admin: rows.Key
+) -> None:
     """W3: no path, query or made-up method becomes a series."""
     for path in (f"/v1/api-keys/{CANARY}", f"/{CANARY}", f"/v1/me?{CANARY}=1"):
         _get(application, path, **owner.headers)
-    text = _get(application, "/metrics").text
+    text = _get(application, "/metrics", **admin.headers).text
     assert 'route="/v1/me"' in text
     assert 'route="unmatched"' in text
     assert CANARY not in text
@@ -153,3 +157,42 @@ def test_logs_say_which_route_and_no_more(
     assert "/v1/api-keys/{key_id}" in written
     assert CANARY not in written
     assert owner.secret not in written
+
+
+def test_metrics_without_a_key_do_not_change_with_what_others_do(
+    house: House, owner: rows.Key, analyst: rows.Key, admin: rows.Key
+) -> None:
+    """W3: uploads, their rejection and times, others' jobs and refusals are hidden from analysts and the public."""
+    application = create_app(house.services)
+    before = _shown(application)
+    dataset_id = house.ready_dataset(owner)
+    with house.database.write() as tx:
+        rows.content(tx, dataset_id, version=2, status="rejected", rejection="malformed")
+        rows.content(tx, dataset_id, version=3, status="received")
+    for epsilon in (0.5, 15.0):
+        body = job_body(dataset_id, privacy={"epsilon": epsilon})
+        _post(application, "/v1/jobs", body, owner)
+    assert 'status="rejected"} 1.0' in _get(create_app(house.services), "/metrics", **admin.headers).text
+    for headers in ({}, analyst.headers, owner.headers):
+        assert _shown(create_app(house.services), **headers) == before
+        assert _shown(application, **headers) == before
+
+
+def test_an_auditor_reads_all_metrics_from_an_internal_address(application: FastAPI, database: Database) -> None:
+    with database.write() as tx:
+        auditor = rows.api_key(tx, "auditor")
+    assert "corevault_contents" in _get(application, "/metrics", **auditor.headers).text
+    assert "corevault_contents" not in _get(application, "/metrics").text
+    assert "corevault_contents" in _get(application, "/metrics", **auditor.headers).text  # nothing was lost on the way
+
+
+def _shown(application: FastAPI, **headers: str) -> list[str]:
+    """Names and values of the gauges, and whatever is counted of requests for more than liveness and metrics."""
+    lines = _get(application, "/metrics", **headers).text.splitlines()
+    assert "corevault_database_up 1.0" in lines
+    return sorted(line for line in lines if not line.startswith("#") and 'route="/metrics"' not in line)
+
+
+def _post(application: FastAPI, path: str, body: dict[str, Any], key: rows.Key) -> None:
+    with httpx.Client(transport=AppTransport(application), base_url="http://corevault.test") as client:
+        assert client.post(path, json=body, headers=key.headers).status_code in {202, 409}

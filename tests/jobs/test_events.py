@@ -1,22 +1,30 @@
 """Server-sent events: what a follower of a job hears, from where, and for how long."""
 
+import dataclasses
 import json
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from typing import Any
 
 import anyio
 import httpx
 import pytest
 
+from app.auth.caller import Caller
+from app.auth.models import ApiKey
+from app.datasets.models import Dataset
+from app.db import now
 from app.errors import RateLimited
-from app.jobs import events, repository
-from app.jobs.events import Streams, event_id
+from app.jobs import endpoints, events, repository
+from app.jobs.events import Streams, Watcher, event_id
+from app.jobs.models import Job
 from tests.factories import rows
 from tests.factories.datasets import problem
 from tests.factories.worker import House, memory_tables
 
-WATCHER = "key_watcher"
+WATCHER = Watcher("key_watcher", lambda _: None)
 
 
 @pytest.fixture
@@ -109,10 +117,10 @@ def test_a_stream_does_not_last_for_ever(
 
 def test_streams_are_bounded_for_all_and_for_each(house: House) -> None:
     streams = Streams(house.database)
-    streams._open = Counter({WATCHER: events.MAX_STREAMS_EACH})
+    streams._open = Counter({WATCHER.id: events.MAX_STREAMS_EACH})
     with pytest.raises(RateLimited):
         streams.admit(WATCHER)
-    streams.admit("key_other")
+    streams.admit(dataclasses.replace(WATCHER, id="key_other"))
     streams._open = Counter({f"key_{number}": 1 for number in range(events.MAX_STREAMS)})
     with pytest.raises(RateLimited):
         streams.admit(WATCHER)
@@ -130,3 +138,58 @@ def test_over_http(house: House, api: httpx.Client, owner: rows.Key, analyst: ro
     assert api.get(path, headers=owner.headers | {"Last-Event-ID": end["id"]}).status_code == 204
     problem(api.get(path, headers=analyst.headers), 404, "not_found")
     problem(api.get(path), 401, "unauthenticated")
+
+
+def test_a_key_that_expires_ends_its_stream_at_once(
+    house: House, api: httpx.Client, dataset_id: str, owner: rows.Key
+) -> None:
+    """What holds for one key: no event is told after it, not even that of the end."""
+    caller = Caller(owner.id, owner.role, "a key", expires_at=now() + timedelta(seconds=0.2))
+    job_id = house.job(dataset_id, owner)
+    assert _told_after(house, job_id, endpoints._watcher(caller, job_id), lambda: time.sleep(0.3)) == []
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired", "dataset given away"])
+def test_a_stream_ends_with_the_right_to_see_it(
+    house: House, dataset_id: str, owner: rows.Key, analyst: rows.Key, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that goes on is told of no more, and neither is its end (W3: of what a caller may not see, nothing)."""
+    monkeypatch.setattr(events, "POLL_SECONDS", 0.0)
+    job_id = house.job(dataset_id, owner)
+    watcher = endpoints._watcher(Caller(owner.id, owner.role, "a key"), job_id)
+
+    def take_away() -> None:
+        with house.database.write() as tx:
+            if end == "dataset given away":
+                tx.get_one(Dataset, dataset_id).owner_id = analyst.id
+                tx.get_one(Job, job_id).caller_id = analyst.id
+            elif end == "revoked":
+                tx.get_one(ApiKey, owner.id).revoked_at = now()
+            else:
+                tx.get_one(ApiKey, owner.id).expires_at = now()
+
+    assert _told_after(house, job_id, watcher, take_away) == []
+
+
+def test_a_silent_stream_ends_within_its_interval(house: House, dataset_id: str, owner: rows.Key) -> None:
+    job_id = house.job(dataset_id, owner)
+    watcher = endpoints._watcher(Caller(owner.id, owner.role, "a key"), job_id)
+    stream = Streams(house.database).follow(job_id, event_id(house.read(job_id)), watcher)
+    with house.database.write() as tx:
+        tx.get_one(ApiKey, owner.id).revoked_at = now()
+    started = time.monotonic()
+    assert heard(stream) == []
+    assert time.monotonic() - started < 10 * events.CHECK_SECONDS
+
+
+def _told_after(house: House, job_id: str, watcher: Watcher, take_away: Callable[[], None]) -> list[bytes]:
+    """What a stream still says after its first event, when the job goes on and then ends."""
+
+    async def listen() -> list[bytes]:
+        stream = Streams(house.database).follow(job_id, None, watcher)
+        assert parsed(await anext(stream))["event"] == "progress"
+        take_away()
+        advance(house, job_id, status="running", steps_done=1)
+        return [raw async for raw in stream]
+
+    return anyio.run(listen)

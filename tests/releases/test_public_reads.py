@@ -121,12 +121,12 @@ def test_a_fault_of_the_store_is_answered_the_usual_way(
     problem(reader.get(path), 503, "dependency_unavailable")
 
 
-def test_it_is_counted_and_logged_under_its_route(released: Released, reader: httpx.Client) -> None:
+def test_it_is_counted_and_logged_under_its_route(released: Released, reader: httpx.Client, admin: rows.Key) -> None:
     path = released()
     for _ in range(3):
         reader.get(path)
     line = 'corevault_http_requests_total{method="GET",route="/v1/releases/{release_id}/points",status="200"} 3.0'
-    assert line in reader.get("/metrics").text
+    assert line in reader.get("/metrics", headers=admin.headers).text
 
 
 def test_the_least_recent_is_forgotten_first() -> None:

@@ -101,7 +101,7 @@ def _claim_whole(services: Services, caller: Caller, dataset_id: str, headers: H
 def _keep_whole(services: Services, caller: Caller, dataset_id: str, part: Part, writer: UploadWriter) -> DatasetDetail:
     size = part.publish(writer)
     with services.database.write() as tx:
-        check_still_valid(tx, caller.id)
+        check_still_valid(tx, caller.id, caller.expires_at)
         dataset = access.changeable(tx, caller, dataset_id)
         service.complete(tx, services, dataset, part.keep(tx, size))
         record(tx)
@@ -174,7 +174,7 @@ def _keep_part(services: Services, caller: Caller, dataset_id: str, part: Part, 
         return part.offset
     size = part.publish(writer)
     with services.database.write() as tx:
-        check_still_valid(tx, caller.id)
+        check_still_valid(tx, caller.id, caller.expires_at)
         access.changeable(tx, caller, dataset_id)
         upload = part.keep(tx, size)
         record(tx)
