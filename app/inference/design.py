@@ -16,6 +16,7 @@ from app.errors import InvalidRequest
 from app.inference.models.definition import Family
 from app.inference.models.targets import Scaled, scaled
 from app.inference.protocol import PRESENT, Array32, Array64, Column, DeclaredFacts, DesignColumn, ModelSpec
+from app.inference.rowwise import zero_rows_unless
 
 RESERVED = frozenset({"weight", "y", "intercept"})
 MAX_COLUMNS = 2000
@@ -91,8 +92,8 @@ class Design:
             sums = np.ones(self.width, dtype=np.float32) @ coordinates
             present &= sums == sums  # noqa: PLR0124 - what is not a number is unequal to itself, and so is its sum
             y = self._targets(table, present)
-        coordinates[:, ~present] = 0
-        y[~present] = 0
+        zero_rows_unless(coordinates.T, present)
+        zero_rows_unless(y, present)
         return coordinates.T, y, present
 
     def _targets(self, table: Mapping[str, NDArray[Any]], present: NDArray[np.bool_]) -> Array64:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.protocol import Array32, Array64, Integers
+from app.inference.rowwise import zero_rows_unless
 from app.privacy.discretisation import FINEST_SCALE
 
 GRID_BITS = 24
@@ -141,7 +142,7 @@ def clip_to_grid(values: Array32, present: NDArray[np.bool_], clip: float) -> Ar
         values *= scale.astype(np.float32)[:, None]
         np.rint(values, out=values)
         within = _squares(values) <= np.float32((1 - length * _LOSS) * float(GRID) ** 2)
-        values[~within] = 0
+        zero_rows_unless(values, within)
     return values
 
 
@@ -175,7 +176,7 @@ def factors_to_grid(factors: Array32, present: NDArray[np.bool_], bound: float) 
         factors *= scale.astype(np.float32)[:, None]
         np.rint(factors, out=factors)
         within = np.vecdot(factors, factors) < np.float32(GRID)
-        factors[~within] = 0
+        zero_rows_unless(factors, within)
     return factors
 
 

@@ -154,3 +154,19 @@ def test_stored_types_are_fixed() -> None:
         "age": "float64", "hours": "float64", "sex": "uint16", "race": "uint16",
         "rich": "uint8", "ill": "uint8", "_present": "uint8",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("others", [("1", "3"), ("99", "98", "97"), ("",), ("-40", "x")])
+@pytest.mark.parametrize("kind", ["integer", "real", "binary", "categorical"])
+def test_a_missing_cell_takes_the_declared_value(kind: Any, others: tuple[str, ...]) -> None:
+    """W6: whatever the rest of its batch holds."""
+    bounds = (0.0, 100.0) if kind in {"integer", "real"} else (None, None)
+    impute, categories = {"categorical": ("3", ("1", "99", "3"))}.get(kind, (True if kind == "binary" else 42.0, ()))
+    column = Column("x", kind, *bounds, categories, impute)
+    array = pa.array(["", *others, "no such"], pa.string())
+    found = parse_cells([column], {"x": array}, len(array))
+    stored = {"categorical": 2, "binary": 1}.get(kind, 42)
+    assert (found["x"][0], found["x"][-1]) == (stored, stored)
+    assert found["_present"].all()
+    for place, cell in enumerate(array.to_pylist()):
+        assert parse_cells([column], {"x": pa.array([cell])}, 1)["x"][0] == found["x"][place]

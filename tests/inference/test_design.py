@@ -56,6 +56,23 @@ def test_columns_and_values_follow_the_declaration() -> None:
     assert present.all()
 
 
+@pytest.mark.parametrize(
+    ("family_name", "declared"), [("linear-regression", (-5, 20)), ("poisson-regression", (0, 20))]
+)
+def test_targets_keep_within_declared_bounds_alone(family_name: str, declared: tuple[float, float]) -> None:
+    """W6: a target is clamped to what was declared, not to what is there, and each as it would be by itself."""
+    target = Column("dose", "real" if family_name == "linear-regression" else "integer", *declared)
+    design = build(ModelSpec(family_name, ("age",), "dose"), _with(target), family(family_name))
+    dose = np.array([-1e6, declared[0], 3.0, 7.25, declared[1], 1e6, 4.0])
+    encoded = design.encode({"age": np.full(7, 40.0), "dose": dose, "_present": np.ones(7, np.uint8)})
+    np.testing.assert_array_equal(encoded[1], np.clip(dose, *declared))
+    for place in range(7):
+        one = {"age": np.full(1, 40.0), "dose": dose[place : place + 1], "_present": np.ones(1, np.uint8)}
+        assert design.encode(one)[1] == encoded[1][place]
+    apart = design.encode({"age": np.full(2, 40.0), "dose": np.array([3.0, 4.0]), "_present": np.ones(2, np.uint8)})
+    np.testing.assert_array_equal(apart[1], [3, 4])
+
+
 def test_a_constant_column_is_zero() -> None:
     design = build(ModelSpec("logistic-regression", ("k",), "ill"), _with(Column("k", "real", 3.0, 3.0)), LOGISTIC)
     table = {"k": np.array([3.0, 9.0]), "ill": np.zeros(2), "_present": np.ones(2, np.uint8)}

@@ -120,6 +120,22 @@ def test_one_unit_moves_the_sum_by_the_grids_radius_at_most(
 
 
 @EVERY
+@pytest.mark.parametrize("each", [1, 3])
+def test_a_sum_is_that_of_its_units_alone(name: str, each: int) -> None:
+    """W5, W6: what a unit adds follows from its own rows and declared facts, so no clip is read from the others."""
+    rng = np.random.default_rng(8)
+    question, rows, total = KINDS[name](rng, 0.4, 2.0), _rows(rng, 12 * each), 0
+    whole = question.sum(MODEL, rows, np.ones(12 * each, dtype=bool), each)
+    for unit in range(12):
+        alone, place = np.zeros_like(rows), slice(unit * each, (unit + 1) * each)
+        alone[place] = rows[place]
+        total = total + question.sum(MODEL, alone, np.any(alone != 0, axis=1), each)
+    np.testing.assert_array_equal(whole, total)
+    wide = KINDS[name](np.random.default_rng(8), 1e6, 2.0).sum(MODEL, rows, np.ones(12 * each, dtype=bool), each)
+    assert name.startswith("length") or not np.array_equal(whole, wide)  # the clip bites
+
+
+@EVERY
 def test_noise_grows_as_its_multiplier_does(name: str) -> None:
     """W5: what holds of the sums at one multiplier holds at all of them."""
     question = KINDS[name](np.random.default_rng(1), 1.0, 1.0)

@@ -15,6 +15,7 @@ import numpy as np
 
 from app.inference.models.normal import log_cdf
 from app.inference.protocol import Array32
+from app.inference.rowwise import zero_rows_unless
 
 SHRINK: Final = np.float32(1 - 2.0**-12)
 """Leaves room for single precision: a norm that is to be at most C is not above it after rounding."""
@@ -64,7 +65,7 @@ def quadratic(directions: Array32, constant: Array32, residual: Array32, presenc
     e, total = np.clip(residual, -cut, cut), norm + np.abs(residual)
     _scale(directions, factor * e, total)
     of_square = factor * (np.square(e) - mean) * np.clip(presence, 0, 1)
-    of_square[~np.isfinite(of_square * total)] = 0
+    zero_rows_unless(of_square, np.isfinite(of_square * total))
     directions += of_square[:, None] * constant
     return directions
 
@@ -72,5 +73,5 @@ def quadratic(directions: Array32, constant: Array32, residual: Array32, presenc
 def _scale(directions: Array32, factor: Array32, size: Array32) -> Array32:
     """``factor v``, zero where that or the ``size`` of what came in is not finite."""
     directions *= factor[:, None]
-    directions[~np.isfinite(factor * size)] = 0
+    zero_rows_unless(directions, np.isfinite(factor * size))
     return directions

@@ -40,4 +40,7 @@ class Labels(OnePredictor):
 
 def signs(y: NDArray[np.floating[Any]], like: NDArray[np.floating[Any]]) -> NDArray[Any]:
     """``2y - 1`` ``(n, 1)``, of the dtype of ``like``; any positive target counts as 1."""
-    return np.where(y > 0, like.dtype.type(1), like.dtype.type(-1))[:, None]
+    found: NDArray[Any] = (y > 0).astype(like.dtype)
+    found *= 2
+    found -= 1
+    return found[:, None]

@@ -16,6 +16,7 @@ from app.inference.likelihoods import Apart
 from app.inference.models.bounded import ACTIVATION, SHRINK, lengths
 from app.inference.models.definition import Family
 from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
+from app.inference.rowwise import zero_rows_unless
 
 _BOUNDS: Final[dict[type, float]] = {np.float32: 80.0, np.float64: 700.0}
 """Activations beyond count as these."""
@@ -145,7 +146,7 @@ class MultinomialLogistic(Apart):
             np.maximum(most, lengths(own - mean), out=most)
         weight = np.minimum(1, np.float32(clip) * SHRINK / most)
         directions *= weight[:, None]
-        directions[~np.isfinite(weight * most + rows[:, -1])] = 0
+        zero_rows_unless(directions, np.isfinite(weight * most + rows[:, -1]))
         return directions
 
     @np.errstate(all="ignore")

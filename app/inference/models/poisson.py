@@ -16,6 +16,7 @@ from app.inference.models.one_predictor import OnePredictor
 from app.inference.models.poisson_law import clipped_mean
 from app.inference.models.targets import bounds_of
 from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
+from app.inference.rowwise import zero_rows_unless
 
 _BOUNDS: Final[dict[type, float]] = {np.float32: 20.0, np.float64: 300.0}
 _MOST_SAMPLED: Final = 40.0
@@ -93,7 +94,7 @@ class PoissonRegression(OnePredictor):
         cut = np.maximum(np.float32(clip) * SHRINK / lengths(directions), np.float32(_LEAST_BOUND))
         mean = clipped_mean(rate.astype(np.float64), cut.astype(np.float64)).astype(np.float32)
         residual = np.clip(rows[:, -1] - rate, -cut, cut) - mean
-        residual[~np.isfinite(rows[:, -1])] = 0
+        zero_rows_unless(residual, np.isfinite(rows[:, -1]))
         return bounded(directions, residual, cut + np.abs(mean), clip)
 
     @np.errstate(all="ignore")

@@ -15,6 +15,9 @@ from app.inference.questions.moments import Coordinates, with_squares
 BINS = 48
 """Halvings of a squared length that are told apart."""
 
+_MANTISSA_BITS = 52
+"""Of double precision."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LengthHistogram(Coordinates):
@@ -40,17 +43,16 @@ class LengthHistogram(Coordinates):
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
         """K in one bin for every unit: see :meth:`app.inference.protocol.Question.sum`."""
-        counts = np.zeros(BINS + 1, dtype=np.int64)
-        edges = admissible_clip(self.largest) * 2.0 ** -np.arange(BINS - 1, 0, -1)
+        counts = np.zeros(BINS, dtype=np.int64)
+        largest, bins = np.float64(admissible_clip(self.largest)), np.arange(BINS, dtype=np.int8)[:, None]
         with np.errstate(all="ignore"):
             for block, there in unit_blocks(rows, present, rows_per_unit, self.width):
                 values = self.coordinates(model, block)[: len(there)]
                 sums, units = over_units(with_squares(values) if self.squares else values, there, rows_per_unit)
                 squared = np.vecdot(sums, sums).astype(np.float64)
-                place = BINS - 1 - np.searchsorted(edges, squared, side="right")
-                place[~(units & np.isfinite(squared))] = BINS
-                counts += np.bincount(place, minlength=BINS + 1)
-        return counts[:BINS] * GRID
+                counted = units & np.isfinite(squared)
+                counts += np.count_nonzero((_halvings(squared, largest) == bins) & counted, axis=1)
+        return counts * GRID
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every count."""
@@ -59,3 +61,13 @@ class LengthHistogram(Coordinates):
     def answer(self, noised: Integers) -> Array64:
         """``(BINS,)``, in units."""
         return noised.astype(np.float64) / GRID
+
+
+def _halvings(squared: Array64, largest: np.float64) -> NDArray[np.int8]:
+    """``ceil(log2(largest / squared)) - 1`` where that is a bin, else the nearest one; ``squared`` is zero or more.
+
+    Bits of positive numbers are ordered as the numbers are, and exponents lie above the mantissa: so a difference of
+    bits has the exact floor of the logarithm in its upper part. No step depends on a value (W14).
+    """
+    halvings = np.negative((squared.view(np.int64) - largest.view(np.int64)) >> _MANTISSA_BITS)
+    return np.clip(halvings - 1, 0, BINS - 1).astype(np.int8)

@@ -1,0 +1,224 @@
+"""Whether run time tells how many rows there are: ``make presence-bench``.
+
+Encodes a table and asks every kind of question of every family, on a table of which no slot, half of the slots (at
+random) or every slot holds a row. The three take turns, so that other work on the machine slows all of them alike, and
+medians of processor time are compared. All else than a ratio of 1 is a side channel (W14).
+"""
+
+import os
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import argparse
+import csv
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from app.inference.design import Design
+from app.inference.mechanisms import BadQuestion
+from app.inference.partition import gathered
+from app.inference.problems import problem_for
+from app.inference.protocol import PRESENT, Array32, Column, DeclaredFacts, Model, ModelSpec, Question
+from app.inference.questions import (
+    BoundedScoreSum,
+    ClippedScoreSum,
+    InformationMomentSum,
+    InformationSum,
+    LengthHistogram,
+    MeanSum,
+    MomentSum,
+    PotentialSum,
+    TailSum,
+)
+
+SHARES: Final = {"empty": 0.0, "half": 0.5, "full": 1.0}
+FEATURES: Final = 40
+ENCODED_SLOTS: Final = 524_288
+ASKED_SLOTS: Final = 65_536
+DRAWS: Final = 64
+TARGETS: Final = {
+    "logistic-regression": Column("target", "binary"),
+    "probit-regression": Column("target", "binary"),
+    "linear-regression": Column("target", "real", 0.0, 10.0),
+    "poisson-regression": Column("target", "integer", 0.0, 20.0),
+    "multinomial-logistic": Column("target", "categorical", categories=("a", "b", "c")),
+    "gaussian-mean": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Median milliseconds on each of the three tables."""
+
+    family: str
+    work: str
+    empty: float
+    half: float
+    full: float
+
+    @property
+    def ratios(self) -> tuple[float, float]:
+        """Of the empty and of the half table to the full one."""
+        return self.empty / self.full, self.half / self.full
+
+
+class Rows:
+    """A table in memory with rows in a share of its slots, chosen at random."""
+
+    rows_per_slot = 1
+
+    def __init__(self, columns: tuple[Column, ...], slots: int, share: float) -> None:
+        rng = np.random.default_rng(1)
+        self.slots = slots
+        present = rng.random(slots) < share
+        self.table: dict[str, NDArray[Any]] = {column.name: _values(rng, column, slots) for column in columns}
+        for values in self.table.values():
+            values[~present] = 0
+        self.table[PRESENT] = present.astype(np.uint8)
+
+    def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        """The rows at ``indices``, which are consecutive."""
+        return {name: values[indices[0] : indices[-1] + 1] for name, values in self.table.items()}
+
+
+def _values(rng: np.random.Generator, column: Column, slots: int) -> NDArray[Any]:
+    match column.type:
+        case "categorical":
+            return rng.integers(0, len(column.categories), slots).astype(np.uint16)
+        case "binary":
+            return rng.integers(0, 2, slots).astype(np.float64)
+        case "integer":
+            return rng.integers(int(column.lower or 0), int(column.upper or 0) + 1, slots).astype(np.float64)
+        case "real":
+            return rng.uniform(column.lower or 0, column.upper or 0, slots)
+
+
+def declared(target: Column | None, slots: int) -> tuple[ModelSpec, DeclaredFacts]:
+    """A model of :data:`FEATURES` real, or also binary and categorical, features over ``slots``."""
+    features = [Column(f"x{i}", "real", -1.0, 3.0) for i in range(FEATURES)]
+    if target is not None:
+        features[-2:] = [Column("b", "binary"), Column("c", "categorical", categories=("p", "q", "r"))]
+    columns = (*features, target) if target is not None else tuple(features)
+    family = next(name for name, found in TARGETS.items() if found == target)
+    spec = ModelSpec(family, tuple(column.name for column in features), None if target is None else target.name)
+    return spec, DeclaredFacts(columns, slots, {"kind": "row"}, "private", 1e-6)
+
+
+def questions(model: Model, design: Design) -> Iterator[Question]:
+    """One of every kind that the model takes."""
+    rng, p, d = np.random.default_rng(2), design.width, model.dimension
+    theta, transform = 0.2 * rng.standard_normal(d), np.eye(d)
+    deviations = 0.1 * rng.standard_normal((DRAWS // 2, d))
+    shape: dict[str, Any] = {"scale": 1.0, "width": p, "intercept": design.intercept}
+    found: list[Question] = [
+        PotentialSum(np.concatenate([theta + deviations, theta - deviations]), 1.0, antithetic=True),
+        PotentialSum(theta + rng.standard_normal((DRAWS, d)), 1.0),
+        BoundedScoreSum(theta, transform, 1.0),
+        ClippedScoreSum(theta, transform, 1.0),
+        InformationSum(theta, transform, 1.0),
+        MomentSum(**shape, clip=5.0),
+        MeanSum(**shape, clip=5.0),
+        LengthHistogram(**shape, largest=80.0, squares=True),
+    ]
+    if design.intercept:
+        centre = np.zeros(p - 1)
+        found.append(TailSum(**shape, centre=centre, deviation=np.full(p - 1, 0.5), clip=1.0))
+        if d == p:
+            found.append(InformationMomentSum(**shape, theta=theta, clip=1.0))
+    yield from (question for question in found if _fits(question, model, design))
+
+
+def _fits(question: Question, model: Model, design: Design) -> bool:
+    try:
+        question.check(model, design)
+    except BadQuestion:
+        return False
+    return True
+
+
+def compare(family: str, work: str, of_share: Mapping[str, Callable[[], object]], repeats: int) -> Figure:
+    """Medians of ``repeats`` interleaved runs on each table, in an order that turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in of_share}
+    names = list(of_share)
+    for turn in range(repeats):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            start = time.process_time()
+            of_share[name]()
+            seconds[name].append(time.process_time() - start)
+    return Figure(family, work, **{name: 1e3 * float(np.median(found)) for name, found in seconds.items()})
+
+
+def figures(repeats: int) -> Iterator[Figure]:
+    """The encoding of each family's table, then each question about it."""
+    for family, target in TARGETS.items():
+        spec, facts = declared(target, ENCODED_SLOTS)
+        design = problem_for(spec, facts).design
+        large = {name: Rows(facts.columns, ENCODED_SLOTS, share).table for name, share in SHARES.items()}
+        encode = {name: _encode(design, table) for name, table in large.items()}
+        yield compare(family, "encode", encode, max(repeats // 3, 3))
+        del large, encode
+        yield from _asked(family, target, repeats)
+
+
+def _asked(family: str, target: Column | None, repeats: int) -> Iterator[Figure]:
+    spec, facts = declared(target, ASKED_SLOTS)
+    model, design, _ = problem_for(spec, facts)
+    sources = {name: Rows(facts.columns, ASKED_SLOTS, share) for name, share in SHARES.items()}
+    fold = {name: _fold(model, design, source) for name, source in sources.items()}
+    yield compare(family, "read", fold, repeats)
+    held = {name: read() for name, read in fold.items()}
+    for question in questions(model, design):
+        work = question.kind + (", pairs" if isinstance(question, PotentialSum) and question.antithetic else "")
+        yield compare(family, work, {name: _ask(question, model, *rows) for name, rows in held.items()}, repeats)
+
+
+def _encode(design: Design, table: Mapping[str, NDArray[Any]]) -> Callable[[], object]:
+    return lambda: design.encode(table)
+
+
+def _fold(model: Model, design: Design, source: Rows) -> Callable[[], tuple[Array32, NDArray[np.bool_]]]:
+    return lambda: gathered(model, design, source, range(source.slots))
+
+
+def _ask(question: Question, model: Model, rows: Array32, present: NDArray[np.bool_]) -> Callable[[], object]:
+    return lambda: question.sum(model, rows, present, 1)
+
+
+def page(found: list[Figure]) -> Table:
+    """Milliseconds, and ratios to the full table."""
+    table = Table(title="Processor time by the share of slots that hold a row")
+    for name in ("family", "work", "empty ms", "half ms", "full ms", "empty / full", "half / full"):
+        table.add_column(name, justify="right" if name[-1] in "sl" and name != "family" else "left")
+    for each in found:
+        times = (f"{value:.2f}" for value in (each.empty, each.half, each.full))
+        table.add_row(each.family, each.work, *times, *(f"{ratio:.3f}" for ratio in each.ratios))
+    return table
+
+
+def main() -> None:
+    """Print the figures; write them where ``--csv`` says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=21)
+    parser.add_argument("--csv", type=Path, help="where the figures are written")
+    chosen = parser.parse_args()
+    found = list(figures(chosen.repeats))
+    Console(width=110).print(page(found))
+    if chosen.csv:
+        with chosen.csv.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["family", "work", "empty_ms", "half_ms", "full_ms", "empty_ratio", "half_ratio"])
+            for each in found:
+                times = (each.empty, each.half, each.full, *each.ratios)
+                writer.writerow([each.family, each.work, *(f"{value:.4g}" for value in times)])
+
+
+if __name__ == "__main__":
+    main()
