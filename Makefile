@@ -11,7 +11,7 @@ WORKERS ?= auto
 WAITING_WORKERS ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint check test test-services on-services coverage contract demo adult bench reads-bench quality quality-checks papers private-table unseen breadth trust scaling out-of-core faults recovery race upload-bench lock format clean ledger-bench
+.PHONY: help install lint check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality quality-checks papers private-table unseen breadth trust scaling out-of-core faults recovery race upload-bench lock format clean ledger-bench
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -75,6 +75,9 @@ bench: $(INSTALLED) ## Speed and memory of questions, runs and prices, and what 
 	$(BIN)/python -m benchmarks.questions
 	$(BIN)/python -m benchmarks.limits --csv docs/benchmarks/speed.csv
 	$(BIN)/python -m benchmarks.quotes
+
+presence-bench: $(INSTALLED) ## Whether processor time tells how many slots hold a row, into docs/benchmarks: five minutes
+	$(BIN)/python -m benchmarks.presence --csv docs/benchmarks/presence.csv
 
 reads-bench: $(INSTALLED) ## Reads of public releases at fixed rates, server and generator on two cores
 	$(BIN)/python -m benchmarks.reads --csv docs/benchmarks/reads.csv
