@@ -14,6 +14,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 from corevault import (
+    Column,
     CorevaultError,
     Dataset,
     InvalidArgument,
@@ -301,7 +302,8 @@ def test_a_column_of_codes_with_a_gap_keeps_its_rows() -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_large_file_is_checked_in_bounded_memory(kind: str, tmp_path: Path) -> None:
-    table = pa.table({"n": np.arange(400_000) % 90, "b": np.arange(400_000) % 2})
+    numbers = [str(n % 90) for n in range(400_000)]
+    table = pa.table({"n": numbers, "b": ["1"] * len(numbers)})
     path = tmp_path / f"t.{kind}"
     pq.write_table(table, path) if kind == "parquet" else table.to_pandas().to_csv(path, index=False)
     schema = Schema(integer("n", 0, 90), binary("b"))
@@ -314,6 +316,22 @@ def test_a_large_file_is_checked_in_bounded_memory(kind: str, tmp_path: Path) ->
         tracemalloc.stop()
     assert (check.rows, check.null_rows) == (400_000, 0)
     assert peak < 8 << 20  # the rows as texts take 50 MB
+
+
+@pytest.mark.parametrize("kind", ["csv file", "parquet file", "arrow file"])
+def test_a_file_stands_where_it_stood_after_a_check(kind: str) -> None:
+    file = _sources(ROWS)[kind]
+    assert isinstance(file, io.BytesIO)
+    for _ in range(2):
+        assert SCHEMA.check(file).rows == 3
+        assert file.tell() == 0
+    assert _upload(file).bodies[-1] == file.getvalue()
+
+
+@pytest.mark.parametrize("cell", ["1_0", "٣", "\x1c3", "3\x1f", "\xa03", "inf", "nan", "0x3", "1e999"])
+@pytest.mark.parametrize("column", [real("x", 0, 10), integer("x", 0, 10), binary("x")], ids=lambda column: column.type)
+def test_numbers_that_only_python_reads_are_missing(column: Column, cell: str) -> None:
+    assert Schema(column).check({"x": [cell]}).null_rows == 1
 
 
 def test_a_one_shot_stream_is_refused_by_the_check() -> None:

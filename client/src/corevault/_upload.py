@@ -124,12 +124,14 @@ def _from_file(file: Any) -> Upload:
 
         def chunks() -> Iterator[bytes]:
             file.seek(start)
-            yield from _read(file)
+            try:
+                yield from _read(file)
+            finally:
+                if not getattr(file, "closed", False):
+                    file.seek(start)  # so that the same file can be checked and then uploaded
 
         length = file.seek(0, os.SEEK_END) - start
-        upload = _repeatable(chunks, length, lambda: cast("BinaryIO", io.BufferedReader(_Window(file, start, length))))
-        file.seek(start)
-    return upload
+        return _repeatable(chunks, length, lambda: cast("BinaryIO", io.BufferedReader(_Window(file, start, length))))
 
 
 def _from_stream(stream: Iterator[bytes]) -> Upload:
@@ -165,6 +167,7 @@ class _Window(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         self._file.seek(self._start + self._place)
         read = self._file.read(len(buffer))
+        self._file.seek(self._start)
         buffer[: len(read)] = read
         self._place += len(read)
         return len(read)
