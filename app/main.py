@@ -6,8 +6,10 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+import structlog
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -15,6 +17,7 @@ from starlette.middleware import Middleware
 from app.audit.endpoints import router as audit_router
 from app.audit.keeper import Keeper
 from app.auth.endpoints import router as auth_router
+from app.auth.service import Keys
 from app.budgets.endpoints import router as budgets_router
 from app.catalogue.endpoints import router as catalogue_router
 from app.config import Settings
@@ -131,9 +134,16 @@ def _audit(ledger: Ledger, tx: WriteSession) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     with suppress(DependencyUnavailable):  # /health/ready says so, and verifies once the database is back
         await run_in_threadpool(app.state.readiness.verify_ledger)
+        await run_in_threadpool(_report_unsealed, app.state.services)
     with app.state.keeper.running():
         yield
     app.state.services.close()
+
+
+def _report_unsealed(services: Services) -> None:
+    with suppress(SQLAlchemyError), services.database.read() as session:
+        if unsealed := Keys(services.identity_key).unsealed(session):
+            structlog.get_logger().warning("API keys that this service did not write are not accepted", keys=unsealed)
 
 
 def build_services(settings: Settings) -> Services:

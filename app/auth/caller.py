@@ -12,7 +12,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from app.auth import repository
 from app.auth.identities import identified
 from app.auth.secrets import START
-from app.auth.service import Keys
+from app.auth.service import Keys, note_use
 from app.context import acting
 from app.db import now
 from app.errors import Forbidden, Unauthenticated
@@ -71,7 +71,7 @@ def _identified(services: Services, text: str) -> Caller:
             key = keys.authenticate(session, text)
         role, expires_at = key.role, key.expires_at
     acting(key.id)
-    if (write := keys.note_use(key, text, now())) is not None:
+    if (write := note_use(key, now())) is not None:
         services.soon(f"use of {key.id}", write)
     return Caller(key.id, role, key.name, expires_at)
 

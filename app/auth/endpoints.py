@@ -66,7 +66,7 @@ def rotate_key(services: Shared, caller: Admin, request: Idempotent, key_id: str
 def revoke_key(services: Shared, _: Admin, key_id: str) -> Response:
     """Revoke a key; what it owns stays."""
     with services.database.write() as tx:
-        service.revoke(tx, key_id)
+        Keys(services.identity_key).revoke(tx, key_id)
         record(tx)
     return Response(status_code=204)
 

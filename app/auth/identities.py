@@ -1,6 +1,7 @@
 """Callers who sign in elsewhere: each gets an id like a key's, so that datasets are owned by and shared with them too.
 
-Issuer and subject are kept as a keyed hash: the table says nothing about who it is.
+Issuer and subject are kept as a keyed hash: the table says nothing about who it is. The row is sealed like a key's, or
+whoever writes to the database could give one caller the id of another.
 """
 
 import hmac
@@ -10,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.auth import repository
 from app.auth.models import ApiKey
+from app.auth.seals import is_sealed, seal_of
 from app.db import Database, ReadSession, new_id, now
 from app.errors import Unauthenticated
 
@@ -23,22 +25,22 @@ def identified(database: Database, identity_key: bytes, identity: "Identity") ->
     """The caller's row, made when it is met for the first time.
 
     Raises:
-        Unauthenticated: the caller was revoked here.
+        Unauthenticated: the caller was revoked here, or somebody else wrote the row.
     """
     digest = _digest(identity_key, identity)
     with database.read() as session:
         known = repository.by_identity(session, digest)
     if known is None:
-        known = _first_met(database, digest, identity.role)
-    if known.revoked_at is not None:
+        known = _first_met(database, identity_key, digest, identity.role)
+    if known.revoked_at is not None or not is_sealed(identity_key, known):
         raise Unauthenticated
     return known
 
 
-def _first_met(database: Database, digest: str, role: str) -> ApiKey:
+def _first_met(database: Database, identity_key: bytes, digest: str, role: str) -> ApiKey:
     try:
         with database.write() as tx:
-            tx.add(row := _row(digest, role))
+            tx.add(row := _row(identity_key, digest, role))
             tx.flush()
             tx.expunge(row)
             return row
@@ -53,9 +55,11 @@ def _found(session: ReadSession, digest: str) -> ApiKey:
     return known
 
 
-def _row(digest: str, role: str) -> ApiKey:
+def _row(identity_key: bytes, digest: str, role: str) -> ApiKey:
     name = f"sign-in {digest[:8]}"
-    return ApiKey(id=new_id("key"), name=name, role=role, source="oidc", secret_hash=digest, created_at=now())
+    row = ApiKey(id=new_id("key"), name=name, role=role, source="oidc", secret_hash=digest, created_at=now())
+    row.seal = seal_of(identity_key, row)
+    return row
 
 
 def _digest(identity_key: bytes, identity: "Identity") -> str:

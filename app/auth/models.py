@@ -16,8 +16,9 @@ class ApiKey(Base):
     name: Mapped[str]
     role: Mapped[str]
     source: Mapped[str] = mapped_column(default="key")  # key | oidc
-    prefix: Mapped[str | None] = mapped_column(index=True)  # None: not used since only plain hashes were kept, or oidc
+    prefix: Mapped[str | None] = mapped_column(index=True)  # None: oidc, or only a plain hash is kept
     secret_hash: Mapped[str] = mapped_column(unique=True)  # of the secret, or of issuer and subject
+    seal: Mapped[str | None]  # see app.auth.seals; None: revoked, or of no use
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]

@@ -9,10 +9,9 @@ from app.auth.models import ApiKey
 from app.db import ReadSession, WriteSession
 
 
-def candidates(session: ReadSession, prefix: str, plain_hash: str) -> Sequence[ApiKey]:
-    """Keys of this prefix (few, mostly one), and the one that is still kept as this plain hash."""
-    old = and_(ApiKey.prefix.is_(None), ApiKey.secret_hash == plain_hash)
-    return session.scalars(select(ApiKey).where(ApiKey.source == "key", or_(ApiKey.prefix == prefix, old))).all()
+def candidates(session: ReadSession, prefix: str) -> Sequence[ApiKey]:
+    """Keys of this prefix: few, mostly one."""
+    return session.scalars(select(ApiKey).where(ApiKey.source == "key", ApiKey.prefix == prefix)).all()
 
 
 def by_identity(session: ReadSession, digest: str) -> ApiKey | None:
@@ -28,12 +27,6 @@ def note_role(tx: WriteSession, key_id: str, role: str) -> None:
 def note_use(tx: WriteSession, key_id: str, at: datetime) -> None:
     earlier = or_(ApiKey.last_used_at.is_(None), ApiKey.last_used_at < at)
     tx.execute(update(ApiKey).where(ApiKey.id == key_id, earlier).values(last_used_at=at))
-
-
-def replace_plain_hash(tx: WriteSession, key_id: str, plain_hash: str, *, prefix: str, keyed_hash: str) -> None:
-    """Unless the key was rotated in the meantime."""
-    same = update(ApiKey).where(ApiKey.id == key_id, ApiKey.prefix.is_(None), ApiKey.secret_hash == plain_hash)
-    tx.execute(same.values(prefix=prefix, secret_hash=keyed_hash))
 
 
 def by_id(tx: WriteSession, key_id: str) -> ApiKey | None:
@@ -53,12 +46,16 @@ def newest(session: ReadSession, limit: int, after: str | None) -> Sequence[ApiK
     return session.scalars(query if after is None else query.where(ApiKey.id < after)).all()
 
 
-def usable_admins(tx: WriteSession, at: datetime) -> Sequence[ApiKey]:
-    """All admin keys that work, locked: two of them cannot revoke each other at once."""
+def admins(tx: WriteSession, at: datetime) -> Sequence[ApiKey]:
+    """All rows of admin keys that have not ended, locked: two of them cannot revoke each other at once."""
     lasting = or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > at)
     own = and_(ApiKey.source == "key", ApiKey.role == "admin", ApiKey.revoked_at.is_(None), lasting)
     query = select(ApiKey).where(own)
     return tx.scalars(query.order_by(ApiKey.id).with_for_update()).all()
+
+
+def all_unrevoked(session: ReadSession) -> Sequence[ApiKey]:
+    return session.scalars(select(ApiKey).where(ApiKey.revoked_at.is_(None)).order_by(ApiKey.id)).all()
 
 
 def hold(tx: WriteSession, key_id: str) -> None:

@@ -49,7 +49,9 @@ class ListedKey(BaseModel):
     role: str
     source: Literal["key", "oidc"]
     prefix: str | None
-    """The part of the secret that is none; null for who signs in elsewhere, and for keys not used since an upgrade."""
+    """The part of the secret that is none; null for who signs in elsewhere, and for keys of an old form.
+
+    The latter must be rotated."""
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None

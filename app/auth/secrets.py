@@ -1,10 +1,9 @@
 """The secrets of API keys: their form, their public prefix, and the keyed hash that is kept of them.
 
 ``cv_<10 characters>_<43 characters>``: the first part names the key and is no secret; the second holds 256 random
-bits. Keys of the older form, ``cv_<43 characters>``, were kept as plain SHA-256 until they were first used again.
+bits. Keys of an older form, ``cv_<43 characters>``, work where a keyed hash of them is kept.
 """
 
-import hashlib
 import hmac
 import re
 import secrets
@@ -31,10 +30,6 @@ class Secret:
     def keyed_hash(self, identity_key: bytes) -> str:
         """HMAC-SHA-256 under a key that lies outside of the database: a stolen table proves no guess."""
         return hmac.digest(identity_key, _PURPOSE + self.text.encode("ascii"), "sha256").hex()
-
-    def plain_hash(self) -> str:
-        """SHA-256, as keys of the older form were kept."""
-        return hashlib.sha256(self.text.encode("ascii")).hexdigest()
 
 
 def new_secret() -> Secret:

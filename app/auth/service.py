@@ -1,4 +1,4 @@
-"""Rules of API keys: only a keyed hash of a secret is kept, and someone can always administer."""
+"""Rules of API keys: only a keyed hash of a secret is kept, rows are sealed, and someone can always administer."""
 
 import hmac
 from collections.abc import Sequence
@@ -8,13 +8,14 @@ from typing import Final
 
 from app.auth import repository
 from app.auth.models import ApiKey
+from app.auth.seals import is_sealed, seal_of
 from app.auth.secrets import Secret, new_secret, parse
 from app.context import seen
 from app.db import ReadSession, Write, WriteSession, new_id, now
 from app.errors import InvalidRequest, NotFound, StateConflict, Unauthenticated
 
 USE_NOTED_EVERY: Final = timedelta(minutes=1)
-_DECOY: Final = ApiKey(prefix="", secret_hash="0" * 64)
+_DECOY: Final = ApiKey(id="", source="key", role="", prefix="", secret_hash="0" * 64, seal="0" * 64)
 """No secret has this hash; it is compared with where there is no key, so that both cost the same."""
 
 
@@ -28,12 +29,13 @@ class Keys:
         """The key that the secret belongs to.
 
         Raises:
-            Unauthenticated: for an unknown, expired or revoked key, all alike, after the same work.
+            Unauthenticated: for an unknown, expired or revoked key and for a row that somebody else wrote, all alike,
+                after the same work.
         """
         secret = parse(text)
         if secret is None:
             raise Unauthenticated
-        key = self._matching(repository.candidates(session, secret.prefix, secret.plain_hash()), secret)
+        key = self._matching(repository.candidates(session, secret.prefix), secret)
         if key is None or not _usable(key, now()):
             raise Unauthenticated
         return key
@@ -58,61 +60,60 @@ class Keys:
 
         Raises:
             NotFound: for an unknown or revoked key.
-            StateConflict: for an expired one, which a new secret would not revive, and for one that has no secret.
+            StateConflict: for an expired one, which a new secret would not revive, for one that has no secret, and for
+                a row that was altered in the database.
         """
         key = _found(tx, key_id)
         if not _usable(key, now()):
             raise StateConflict("This key has expired; create a new one.")
         if key.source != "key":
             raise StateConflict("Its holder signs in elsewhere; there is no secret here to rotate.")
+        if key.prefix is not None and not is_sealed(self.identity_key, key):
+            raise StateConflict("This key was altered in the database; revoke it and create a new one.")
         secret = self._give_secret(key)
         tx.flush()
         return key, secret
 
-    def note_use(self, key: ApiKey, text: str, at: datetime) -> Write | None:
-        """What is to be written about a use of ``key`` at ``at`` with this secret, if anything."""
-        fresh = key.last_used_at is not None and at - key.last_used_at < USE_NOTED_EVERY
-        plain = key.source == "key" and key.prefix is None
-        if fresh and not plain:
-            return None
-        secret = parse(text) if plain else None
+    def revoke(self, tx: WriteSession, key_id: str) -> None:
+        """End a key for good; what it owns stays.
 
-        def write(tx: WriteSession) -> None:
-            repository.note_use(tx, key.id, at)
-            if secret is not None:
-                keyed = secret.keyed_hash(self.identity_key)
-                repository.replace_plain_hash(tx, key.id, secret.plain_hash(), prefix=secret.prefix, keyed_hash=keyed)
+        Raises:
+            NotFound: for an unknown or revoked key.
+            StateConflict: for the last admin key that works.
+        """
+        at = now()
+        admins = {key.id for key in repository.admins(tx, at) if is_sealed(self.identity_key, key)}
+        key = _found(tx, key_id)
+        if admins == {key.id}:
+            raise StateConflict("This is the last admin key that works; create another one first.")
+        key.revoked_at, key.seal = at, None
+        tx.flush()
 
-        return write
+    def unsealed(self, session: ReadSession) -> Sequence[str]:
+        """Ids of rows that were not revoked and yet belong to nobody: altered, added by others, or of an old form."""
+        return [key.id for key in repository.all_unrevoked(session) if not is_sealed(self.identity_key, key)]
 
     def _matching(self, candidates: Sequence[ApiKey], secret: Secret) -> ApiKey | None:
-        """The candidate whose hash it is; at least one comparison, in constant time."""
-        keyed, plain, found = secret.keyed_hash(self.identity_key), secret.plain_hash(), None
+        """The candidate whose hash and seal these are; at least one comparison, in constant time."""
+        keyed, found = secret.keyed_hash(self.identity_key), None
         for key in candidates or [_DECOY]:
-            if hmac.compare_digest(key.secret_hash, plain if key.prefix is None else keyed):
+            stored = key.secret_hash + (key.seal or "")
+            if hmac.compare_digest(stored, keyed + seal_of(self.identity_key, key)):
                 found = key
         return found
 
     def _give_secret(self, key: ApiKey) -> str:
         secret = new_secret()
         key.prefix, key.secret_hash = secret.prefix, secret.keyed_hash(self.identity_key)
+        key.seal = seal_of(self.identity_key, key)
         return secret.text
 
 
-def revoke(tx: WriteSession, key_id: str) -> None:
-    """End a key for good; what it owns stays.
-
-    Raises:
-        NotFound: for an unknown or revoked key.
-        StateConflict: for the last admin key that works.
-    """
-    at = now()
-    admins = {key.id for key in repository.usable_admins(tx, at)}
-    key = _found(tx, key_id)
-    if admins == {key.id}:
-        raise StateConflict("This is the last admin key that works; create another one first.")
-    key.revoked_at = at
-    tx.flush()
+def note_use(key: ApiKey, at: datetime) -> Write | None:
+    """What is to be written about a use of ``key`` at ``at``, if anything."""
+    if key.last_used_at is not None and at - key.last_used_at < USE_NOTED_EVERY:
+        return None
+    return lambda tx: repository.note_use(tx, key.id, at)
 
 
 def check_still_valid(tx: WriteSession, caller_id: str, expires_at: datetime | None) -> None:

@@ -2,26 +2,31 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import make_url
 
 from app.audit import chain
 from app.audit.journal import record_command
 from app.auth import repository
+from app.auth.models import ApiKey
+from app.auth.seals import is_sealed, seal_of
 from app.auth.service import Keys
-from app.cli.failures import fail
+from app.cli.failures import fail, warn
 from app.cli.relocation import sort_into_areas
 from app.config import Settings
 from app.db import Database, grants, make_engine
 from app.db.migrations import upgrade
-from app.errors import Unauthenticated
+from app.errors import CorevaultError, Unauthenticated
 from app.ledger import Ledger, Mark
 from app.ledger.privileges import PRIVILEGES
 from app.ledger.reconciliation import Reconciled
 from app.vault import keys, rotation
+from app.vault.errors import VaultError
 from app.vault.marks import open_marks
 from app.vault.signing import Cutoff, Signer
 from app.vault.stores import open_store
@@ -64,11 +69,35 @@ def migrate(settings: Settings) -> None:
     _make_database_folder(settings.database_url)
     database = Database(make_engine(settings.database_url))
     try:
-        upgrade(database.engine, WrappedKeys(open_store(settings.wrapped_keys_url)).keep)
+        upgrade(database.engine, WrappedKeys(open_store(settings.wrapped_keys_url)).keep, partial(_seal, settings))
+        _warn_of_useless_keys(database)
         sort_into_areas(settings, database)
         database.forget()
     finally:
         database.dispose()
+
+
+def _seal(settings: Settings, row: Mapping[str, Any]) -> str:
+    try:
+        identity_key = keys.load_identity_key(settings.keys_dir)
+    except VaultError:
+        raise CorevaultError(
+            "The database holds API keys, which this version seals with the identity key: let COREVAULT_KEYS_DIR name "
+            "the folder of the API's keys, and repeat the command. Nothing was changed."
+        ) from None
+    fields = {name: value for name, value in row.items() if name not in {"revoked_at", "seal"}}
+    return seal_of(identity_key, ApiKey(**fields))
+
+
+def _warn_of_useless_keys(database: Database) -> None:
+    """Keys that were never used since keyed hashes came: what is kept of them is not believed any more."""
+    with database.read() as session:
+        useless = [key.id for key in repository.all_unrevoked(session) if key.seal is None]
+    if useless:
+        warn(
+            f"{len(useless)} API keys have an old form that is not accepted any more: {', '.join(useless)}. Rotate or "
+            "revoke them (who rotates keeps its datasets); `corevaultd admin-key FILE` makes an administrator's key."
+        )
 
 
 def grant(settings: Settings, role: str) -> None:
@@ -165,11 +194,12 @@ def write_admin_key(settings: Settings, file: Path) -> bool:
 
 
 def has_keys(settings: Settings) -> bool:
-    """Whether there is any API key that was not revoked."""
+    """Whether there is any API key that works, or did until it expired."""
+    identity_key = keys.load_identity_key(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
     try:
         with database.read() as session:
-            return repository.count(session) > 0
+            return any(is_sealed(identity_key, key) for key in repository.all_unrevoked(session))
     finally:
         database.dispose()
 

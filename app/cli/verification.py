@@ -8,6 +8,7 @@ import typer
 from sqlalchemy import make_url
 
 from app.audit import chain
+from app.auth.service import Keys
 from app.cli.failures import FAILED
 from app.config import Settings
 from app.db import Database, ReadSession, make_engine
@@ -53,6 +54,10 @@ def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding
             if mark:
                 yield from _of_mark(session, keys, settings)
             yield from _of_database(session, keys, settings.max_epsilon, store)
+            for key_id in Keys(keys.identity_key).unsealed(session):
+                yield Finding(
+                    "key", key_id, "it was altered or added in the database, or has an old form; it is nobody's"
+                )
     finally:
         database.dispose()
 

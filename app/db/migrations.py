@@ -1,8 +1,9 @@
 """Running migrations from code: no ini file, no second way to find the database."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
 
 from alembic import command
 from alembic.config import Config
@@ -18,15 +19,21 @@ KeepKey = Callable[[str, bytes], None]
 """Takes a dataset's id and the box with its key, and returns once that is durable."""
 
 
-def upgrade(engine: Engine, keep_key: KeepKey | None = None) -> None:
+SealCaller = Callable[[Mapping[str, Any]], str]
+"""Takes the columns of a caller's row and returns its seal (see :mod:`app.auth.seals`)."""
+
+
+def upgrade(engine: Engine, keep_key: KeepKey | None = None, seal_caller: SealCaller | None = None) -> None:
     """Bring the database to the newest revision, in one transaction; a no-op when it is there already.
 
     Args:
         engine: the database's.
         keep_key: what takes the keys that an older revision held; needed only if it did.
+        seal_caller: what seals the API keys of an older revision; needed only if there are any.
     """
     with _migrating(engine) as config:
         config.attributes["keep_key"] = keep_key
+        config.attributes["seal_caller"] = seal_caller
         command.upgrade(config, "head")
 
 

@@ -14,6 +14,7 @@ from app.cli.commands import cli
 from app.cli.verification import name_of
 from app.db import Database
 from app.ledger.models import Checkpoint
+from app.vault.keys import IDENTITY, link_new
 from app.vault.rotation import rotate
 from app.vault.signing import Signer
 from tests.factories import rows
@@ -41,6 +42,9 @@ def verify(house: House, owner: rows.Key, admin: rows.Key, tmp_path: Path, monke
     monkeypatch.setenv("COREVAULT_DATABASE_URL", house.database.engine.url.render_as_string(hide_password=False))
     monkeypatch.setenv("COREVAULT_RELEASED_URL", house.areas.released.url)
 
+    identity = tmp_path / "keys" / IDENTITY  # the house seals its callers' rows with another one
+    identity.unlink()
+    link_new(identity, rows.IDENTITY_KEY)
     adopted = CliRunner().invoke(cli, ["reconcile", "--adopt", "--data-dir", str(tmp_path)])
     assert adopted.exit_code == 0, adopted.output
 

@@ -19,7 +19,7 @@ RIGHTS = {
     "postgres": {"database": "rw"},
     "redis": {},
     "keys": {"private-keys": "rw", "api-keys": "rw"},
-    "migrate": {"wrapped-keys": "rw"},
+    "migrate": {"wrapped-keys": "rw", "api-keys": "ro"},
     "api": {"api-keys": "ro", "incoming": "rw", "released": "ro", "wrapped-keys": "rw", "mark": "ro"},
     "worker": {
         "private-keys": "ro",
@@ -194,7 +194,10 @@ def test_what_runs_is_watched_and_waits_for_what_it_needs() -> None:
             "migrate": {"condition": "service_completed_successfully"},
             "redis": {"condition": "service_healthy"},
         }
-    assert SERVICES["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    assert SERVICES["migrate"]["depends_on"] == {
+        "postgres": {"condition": "service_healthy"},
+        "keys": {"condition": "service_completed_successfully"},
+    }
     assert all(SERVICES[name]["restart"] == "no" for name in ("keys", "migrate", "maintenance"))
 
 

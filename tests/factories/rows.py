@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from app.auth.models import ApiKey
+from app.auth.seals import seal_of
 from app.auth.secrets import new_secret
 from app.datasets.models import Content, Dataset, DatasetShare
 from app.datasets.uploads.models import Upload, UploadPart
@@ -45,18 +46,19 @@ def api_key(
 ) -> Key:
     secret = new_secret()
     key = Key(new_id("key"), secret.text, role)
-    tx.add(
-        ApiKey(
-            id=key.id,
-            name=name,
-            role=role,
-            prefix=secret.prefix,
-            secret_hash=secret.keyed_hash(IDENTITY_KEY),
-            created_at=now(),
-            expires_at=expires_at,
-            revoked_at=revoked_at,
-        )
+    row = ApiKey(
+        id=key.id,
+        name=name,
+        role=role,
+        source="key",
+        prefix=secret.prefix,
+        secret_hash=secret.keyed_hash(IDENTITY_KEY),
+        created_at=now(),
+        expires_at=expires_at,
+        revoked_at=revoked_at,
     )
+    row.seal = seal_of(IDENTITY_KEY, row)
+    tx.add(row)
     tx.flush()
     return key
 
