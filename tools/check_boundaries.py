@@ -15,6 +15,7 @@ COMMITS = frozenset({"app/db/session.py", "app/db/together.py"})
 RANDOMNESS = {"app/inference/rng.py"}
 OPENS = ("workers/limits.py", "app/vault/", "app/cli", "app/queue/files.py", "workers/enclave/", "client/src/")
 LEDGER = ("app/ledger/", "migrations/")
+NOISE = "app/inference/mechanisms.py"
 FILE_CALLS = {"open", "read_text", "read_bytes", "write_text", "write_bytes"}
 OTHER_OPENS = {"ledger", "lifecycle", "store"}
 """What has an ``open`` of its own that opens no file of ours."""
@@ -72,6 +73,13 @@ def _call(path: str, node: ast.Call) -> Iterator[Breach]:
         yield node.lineno, "only app/db commits: sessions, and those that are joined"
     if name in FILE_CALLS and not path.startswith(OPENS) and _receiver(node.func).lstrip("_") not in OTHER_OPENS:
         yield node.lineno, "only the vault, the enclave and the command line open files"
+    if name == "ClippedGaussianOracle" and _noise_of(node) != "DiscreteGaussian()":
+        yield node.lineno, "an oracle of the service is given DiscreteGaussian() itself, under no condition"
+
+
+def _noise_of(node: ast.Call) -> str:
+    """What an oracle is given as its noise source, as it is written."""
+    return "".join(ast.unparse(keyword.value) for keyword in node.keywords if keyword.arg == "noise")
 
 
 def _constant(path: str, node: ast.Constant) -> Iterator[Breach]:
@@ -95,6 +103,8 @@ def _function(path: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
     every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
     if any(re.search(r"(^|_)seed(_|$)", argument.arg) for argument in every) and not path.startswith("app/vault/"):
         yield node.lineno, "nothing takes a seed"
+    if node.name == "perturb" and path != NOISE:
+        yield node.lineno, "noise sources are in app/inference/mechanisms.py; others are in tests and benchmarks"
     if (node.end_lineno or node.lineno) - node.lineno >= LONGEST_FUNCTION:
         yield node.lineno, f"a function is at most {LONGEST_FUNCTION} lines"
 

@@ -72,8 +72,10 @@ def _oracle(
     """Draws all subsamples and gathers their rows. The store or the process may fail here; nothing else may."""
     model = problem_for(plan.model, facts).model
     try:
-        noise, sampling = DiscreteGaussian(), sampling_generator()
-        return ClippedGaussianOracle(model, plan, facts, rows, noise=noise, sampling=sampling, summation=summation)
+        sampling = sampling_generator()
+        return ClippedGaussianOracle(
+            model, plan, facts, rows, noise=DiscreteGaussian(), sampling=sampling, summation=summation
+        )
     except (CorevaultError, VaultError, MemoryError):
         raise
     except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)

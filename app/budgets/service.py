@@ -55,7 +55,7 @@ def change_limit(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: s
     dataset = _accounted(access.changeable(tx, caller, dataset_id))
     ledger.change_limit(tx, dataset.id, body.epsilon, body.delta)
     tx.flush()
-    return ledger.budget(tx, dataset.id)
+    return ledger.budget(tx, dataset.id, caller.id)
 
 
 def _accounted(dataset: Dataset) -> Dataset:

@@ -18,6 +18,11 @@ from app.privacy.events import to_json
 from app.privacy.relation import IN_WORDS, Relation
 
 CONDITIONS: Final = "conditional on schema facts that were not read off the rows"
+NOISE_IN_WORDS: Final = (
+    "Noise is drawn on a finer grid, at a scale between 0.75 * 2^57 and 2^57 of its steps. "
+    "An odd number of these steps makes one step of the answers' grid. "
+    "Noise is rounded to the nearest step of the answers' grid and added to the integer sum."
+)
 LARGEST_INTEGER: Final = 2**53 - 1
 _DISTRIBUTIONS: Final = {
     "corevault": "corevault-server",
@@ -85,7 +90,7 @@ def statement(
         "noise_multiplier": None if mechanism is None else mechanism.noise_multiplier,
         "iterations": None if mechanism is None else mechanism.iterations,
         "clipping": run.plan.clipping,
-        "noise_grid": None if mechanism is None else {"noise": "discrete_gaussian", "bits": run.plan.grid_bits},
+        "noise_grid": None if mechanism is None else _noise_grid(run.plan),
         "events": [to_json(event) for event in run.plan.events],
         "queries": [query_to_json(query) for query in run.plan.queries],
         "privacy": run.cost,
@@ -96,6 +101,11 @@ def statement(
         "conditions": CONDITIONS,
     }
     return {name: plain(value) for name, value in stated.items()} | _posterior_digest(points)
+
+
+def _noise_grid(plan: MechanismPlan) -> dict[str, Any]:
+    """``bits`` is the grid that answers lie on; ``drawn`` says how the noise comes to it."""
+    return {"noise": "discrete_gaussian", "bits": plan.grid_bits, "drawn": NOISE_IN_WORDS}
 
 
 def model_json(model: ModelSpec) -> dict[str, Any]:

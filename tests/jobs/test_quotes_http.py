@@ -89,6 +89,30 @@ def test_a_job_for_the_whole_limit_is_admitted_on_a_fresh_account(
     assert (again["affordable"], again["more_like_this"]) == (False, 0)
 
 
+def test_what_remains_is_affordable_up_to_the_greatest_limit(
+    house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, dataset_id: str
+) -> None:
+    """W15: at the limit of 2, raised to 20 and lowered to 2 again; an allocation has a remainder of its own."""
+
+    def remaining() -> float:
+        url = f"/v1/datasets/{dataset_id}/budget"
+        left = float(api.get(url, headers=analyst.headers).json()["remaining"]["epsilon"])
+        body = job_body(dataset_id, method="dp-psvi-surrogate", parameters={}, privacy={"epsilon": left})
+        quote = api.post("/v1/quotes", json=body, headers=analyst.headers).json()
+        assert quote["affordable"] is True
+        return left
+
+    first = remaining()
+    for limit in ({"epsilon": 20.0, "delta": DELTA}, {"epsilon": 2.0}):
+        answer = api.put(f"/v1/datasets/{dataset_id}/budget", json=limit, headers=owner.headers)
+        assert answer.status_code == 200, answer.text
+        assert remaining() > 0.9 * first
+    allocations = {"allocations": [{"key_id": analyst.id, "epsilon": 0.5}]}
+    answer = api.patch(f"/v1/datasets/{dataset_id}", json=allocations, headers=owner.headers)
+    assert answer.status_code == 200, answer.text
+    assert 0.3 < remaining() <= 0.5
+
+
 def test_a_request_that_names_no_method_gets_the_usual_one_at_its_target(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import math
 from typing import Any
 
 import httpx
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 import rfc8785
 
+from app.inference.mechanisms import GRID_BITS
+from app.privacy.discretisation import FINEST_SCALE, LEAST_FINE_SCALE
 from app.releases.formats import MEDIA_TYPES
 from app.vault.signing import verify
 from tests.factories import rows
@@ -113,6 +116,10 @@ def test_every_question_of_the_usual_method_is_certified_and_settled(
     assert all(
         word in statement["clipping"] for word in ("Lengths", "Means and moments", "Information matrices", "scores")
     )
+    grid = statement["noise_grid"]
+    assert (grid["noise"], grid["bits"]) == ("discrete_gaussian", GRID_BITS)
+    assert LEAST_FINE_SCALE / FINEST_SCALE == 0.75
+    assert f"between 0.75 * 2^{math.log2(FINEST_SCALE):g} and 2^{math.log2(FINEST_SCALE):g}" in grid["drawn"]
     canonical = rfc8785.dumps(statement)
     assert json.loads(canonical) == statement
     assert len(canonical) < 16_384

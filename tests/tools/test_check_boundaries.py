@@ -13,6 +13,13 @@ PLANTED = {
     "a file opened in a feature": ("app/jobs/service.py", "open('table.csv')"),
     "SQL on the ledger": ("app/jobs/service.py", "text('UPDATE ledger_entries SET sequence = 1')"),
     "global randomness": ("app/inference/methods/uniform.py", "np.random.default_rng(7)"),
+    "another noise source": ("workers/computation.py", "def perturb(self, sums, scale): return sums"),
+    "noise under a condition": (
+        "workers/computation.py",
+        "ClippedGaussianOracle(rows, noise=DiscreteGaussian() if settings.private else Nothing())",
+    ),
+    "noise by another name": ("workers/computation.py", "ClippedGaussianOracle(rows, noise=noise)"),
+    "an oracle without noise": ("workers/computation.py", "ClippedGaussianOracle(rows)"),
     "a seed": ("app/inference/methods/uniform.py", "def init(seed: int) -> None: ..."),
     "an argument that holds a seed": ("app/inference/rng.py", "def make(seed_bytes: bytes) -> None: ..."),
     "a keyword of a seed": ("app/inference/laplace.py", "generator(seed=7)"),
@@ -50,6 +57,8 @@ def test_a_planted_breach_is_found(what: str) -> None:
         ("app/inference/sampling.py", "text = 'a ChaCha20 stream'"),
         ("app/vault/signing.py", "SEED = load_seed()"),
         ("app/jobs/service.py", "self._ledger.open(tx, job_id)"),
+        ("app/inference/mechanisms.py", "def perturb(self, sums, scale): ..."),
+        ("workers/computation.py", "ClippedGaussianOracle(rows, noise=DiscreteGaussian())"),
     ],
 )
 def test_what_belongs_where_it_stands_is_no_breach(path: str, source: str) -> None:

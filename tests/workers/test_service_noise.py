@@ -1,0 +1,65 @@
+"""The noise of a run as the service carries it out: that of its plan."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from app.inference.mechanisms import GRID
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import (
+    PRESENT,
+    Array64,
+    Column,
+    DeclaredFacts,
+    Mechanism,
+    MechanismPlan,
+    ModelSpec,
+    PlannedQuery,
+    PlanRequest,
+)
+from app.inference.questions import PotentialSum
+from app.inference.registry import method
+from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
+from tests.inference.support import Table
+from workers import computation
+
+FACTS = DeclaredFacts((Column("x", "real", -1, 1), Column("y", "binary")), 10, {"kind": "row"}, "private", 1e-6)
+EMPTY = Table({"x": np.zeros(10), "y": np.zeros(10), PRESENT: np.zeros(10, dtype=np.uint8)})
+CLIP = 0.75
+LENGTH, COUNT = 200, 200
+CHANCE = 5e-10
+
+
+def _plan(event: AtomicEvent) -> MechanismPlan:
+    """As many questions of as many values as tell two per cent of the noise's scale."""
+    mechanism = Mechanism(3.0, 1.0, 10)
+    request = PlanRequest("dp-psvi", 3, ModelSpec("logistic-regression", ("x",), "y"), mechanism=mechanism)
+    queries = (PlannedQuery("potential_sum", LENGTH, event, COUNT),)
+    return replace(method("dp-psvi").plan(request, FACTS), queries=queries)
+
+
+def _answers(plan: MechanismPlan) -> Iterator[Array64]:
+    oracle = computation._oracle(plan, FACTS, EMPTY, None)
+    assert isinstance(oracle, ClippedGaussianOracle)
+    for _ in range(COUNT):
+        yield oracle.ask(PotentialSum(np.zeros((LENGTH, 2)), CLIP))
+
+
+@pytest.mark.parametrize("event", [GaussianEvent(3.0), PoissonSampledEvent(0.5, GaussianEvent(700.0))])
+def test_answers_about_nobody_are_noise_of_the_planned_scale(event: AtomicEvent) -> None:
+    """W7: by chi-square over 40,000 values, which fails by chance less than once in 10**9; 4 % less noise fails it."""
+    noise = event.noise_multiplier if isinstance(event, GaussianEvent) else event.event.noise_multiplier
+    drawn = np.concatenate(list(_answers(_plan(event)))) / (noise * CLIP)
+    assert CHANCE < stats.chi2.cdf(float(np.sum(np.square(drawn))), len(drawn)) < 1 - CHANCE
+    assert stats.kstest(drawn, "norm").pvalue > CHANCE
+    assert np.unique(drawn).size > 0.99 * drawn.size
+
+
+def test_answers_lie_on_the_grid_of_the_sums() -> None:
+    """W7: certificates state this grid; noise that is not rounded to it would not be what they state."""
+    (answer, *_) = _answers(_plan(GaussianEvent(3.0)))
+    steps = answer / (CLIP / GRID)
+    np.testing.assert_array_equal(steps, np.rint(steps))
