@@ -1,6 +1,8 @@
 """Parquet files and Arrow streams as streams of rows.
 
 What a Parquet footer says of its size is checked before it is read, and what it says of row counts before a row is.
+No byte is left unread: bytes that the footer does not name, bytes after the end of a stream and pages whose checksum
+fails are faults of the file.
 """
 
 import io
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 
 from app.inference.protocol import Column
 from workers.enclave.faults import FileFault
+from workers.enclave.parquet_layout import check_every_byte
 from workers.enclave.sources import Meter, Plaintext, RawRows, check_header, faults_of_the_file
 
 PARQUET_BATCH_ROWS = 16_384
@@ -38,6 +41,7 @@ def parquet_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> 
         if file.metadata.num_rows > meter.most_rows:
             raise FileFault(meter.excess)
         _check_row_counts(file.metadata)
+        check_every_byte(source, source.seek(0, io.SEEK_END))
         batches = file.iter_batches(batch_size=PARQUET_BATCH_ROWS, use_threads=False)
     yield from _rows(batches, columns, meter, file.metadata.num_rows)
 
@@ -48,6 +52,8 @@ def arrow_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> It
         reader = pyarrow.ipc.open_stream(source, options=pyarrow.ipc.IpcReadOptions(use_threads=False))
         _check_schema(reader.schema, columns)
     yield from _rows(iter(reader), columns, meter)
+    if source.read(1):
+        raise FileFault("malformed")
 
 
 def _open_parquet(source: Plaintext, keyed: list[str]) -> pq.ParquetFile:
@@ -59,6 +65,7 @@ def _open_parquet(source: Plaintext, keyed: list[str]) -> pq.ParquetFile:
         buffer_size=PARQUET_BUFFER_BYTES,
         pre_buffer=False,
         arrow_extensions_enabled=False,
+        page_checksum_verification=True,
     )
 
 
