@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from app.errors import CorevaultError
-from app.inference import registry
+from app.inference import dry_run, registry
 from app.inference.mechanisms import BadQuestion, DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
 from app.inference.partition import Summation
@@ -36,13 +36,13 @@ class GuardedOracle:
 
 
 def rehearse(plan: MechanismPlan, facts: DeclaredFacts) -> None:
-    """Begin a run without its rows: a plan that this version cannot carry out fails here, before anything is charged.
+    """Dry-run a plan: one that no run of this version can carry out fails here, before anything is charged.
 
     Raises:
-        Exception: whatever the method makes of a plan of another version.
+        Exception: whatever the method makes of such a plan.
     """
     if registry.method(plan.method).private:
-        registry.private_method(plan.method).init(plan, facts, monte_carlo_generator())
+        dry_run.carry_out(plan, facts, to_the_end=not dry_run.is_large(plan, facts))
 
 
 def compute(

@@ -194,7 +194,7 @@ class Runner:
             raise KeyDestroyed from None
 
     def _rehearse(self, claim: Claim) -> None:
-        """As far as a run goes without its rows: a plan of another version may not be this one's to carry out."""
+        """Dry-run the job's plan, which another version may have made; what fails here is not charged."""
         with self._database.read() as session:
             job = session.get_one(Job, claim.job_id)
             facts = declared_facts(session.get_one(Dataset, job.dataset_id), job.cost_delta)

@@ -280,6 +280,9 @@ State = TypeVar("State")
 class PrivateMethod(Method, Protocol[State]):
     """A method that learns from noised answers only: pure steps on a named state."""
 
+    def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
+        """A plan that asks every kind of question of ``plan``, as few times as it can, for a dry run."""
+
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
         """The start, from the model and declared facts alone."""
 

@@ -17,6 +17,7 @@ from app.errors import Forbidden, InvalidRequest, NotFound, StateConflict
 from app.inference import plans, registry
 from app.inference.protocol import DeclaredFacts, MechanismPlan
 from app.jobs import repository
+from app.jobs.dry_runs import DryRuns
 from app.jobs.lifecycle import Lifecycle, Stage
 from app.jobs.models import Job
 from app.jobs.planning import NoiseCache, charge_of, make_plan
@@ -30,6 +31,7 @@ from app.tracing import span
 RUNNERS = frozenset({"owner", "analyst"})
 _NOT_OWN = "This call needs the key that submitted the job, or the dataset's owner; yours is of the role {}."
 _NOISE = NoiseCache()
+_DRY_RUNS = DryRuns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
         Forbidden: the caller's role runs no jobs.
         NotFound: there is no such dataset for this caller.
         StateConflict: the dataset has no content in force, or is deleted.
-        InvalidRequest, MethodNotAllowedOnPrivateData: for the body.
+        InvalidRequest, MethodNotAllowedOnPrivateData: for the body; also where a dry run fails.
     """
     if caller.role not in RUNNERS:
         raise Forbidden.to(caller.role, RUNNERS)
@@ -81,6 +83,7 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
     _check(body, ledger.max_epsilon)
     _check_ready(session, caller, dataset)
     plan = make_plan(body.wish(), facts, delta, _NOISE, _admission(session, ledger, dataset, caller))
+    _DRY_RUNS.check(plan, facts)
     return Priced(dataset, facts, plan)
 
 

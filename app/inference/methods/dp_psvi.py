@@ -31,6 +31,7 @@ bring the KL to the full posterior to 0.3 to 8 % of the prior's at epsilon 1 and
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ from app.inference.methods.private import (
     iterations,
     mechanism_of,
     sampling_rate,
+    shortened,
     size_warnings,
     usual_rate,
 )
@@ -123,6 +125,13 @@ class DpPsvi:
             steps=mechanism.iterations,
             warnings=size_warnings(request.size, model),
         )
+
+    def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
+        """Two iterations, in which a second point enters where points enter one by one."""
+        short = shortened(plan, problem_for(plan.model, facts).model)
+        if plan.parameters.get(SCHEDULE.name) != INCREMENTAL:
+            return short
+        return replace(short, size=min(short.size, short.steps))
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
         """Design rows that know the declarations only, targets from the model, weights near nothing."""

@@ -73,6 +73,21 @@ class DpPsviSurrogate:
             warnings=planning.warnings(request.size, problem, schedule),
         )
 
+    def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
+        """The first questions, and as few rounds as there can be, each of which asks the same."""
+        problem = problem_for(plan.model, facts)
+        rounds, size = int(ROUNDS.minimum), min(plan.size, problem.model.smallest_exact)
+        setup = set_up(problem, replace(planned(plan, facts, problem), asked_rounds=rounds), facts, size)
+        queries = planning.queries(setup)
+        return replace(
+            plan,
+            size=size,
+            parameters={**plan.parameters, ROUNDS.name: rounds},
+            clipping=planning.clipping(setup),
+            queries=queries,
+            steps=sum(query.count for query in queries),
+        )
+
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
         """Nothing known: the parameter at zero, and the prior's information.
 

@@ -47,6 +47,7 @@ from app.inference.methods.private import (
     iterations,
     mechanism_of,
     sampling_rate,
+    shortened,
     size_warnings,
     usual_rate,
 )
@@ -120,6 +121,10 @@ class DpVi:
             steps=mechanism.iterations,
             warnings=(*size_warnings(request.size, model), *warnings),
         )
+
+    def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
+        """Each kind of question, at most twice."""
+        return shortened(plan, problem_for(plan.model, facts).model)
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
         """Centred on zero, as wide as a table of the declared population would leave it."""

@@ -1,13 +1,14 @@
 """What methods behind a Gaussian mechanism share: their knobs, and the mechanism that a request comes down to."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from app.errors import InvalidRequest
 from app.inference.knobs import Knob, Parameter
 from app.inference.mechanisms import MAX_SCALE
 from app.inference.methods.requests import check_values
-from app.inference.protocol import Mechanism, Model, PlanRequest
+from app.inference.protocol import Mechanism, MechanismPlan, Model, PlanRequest
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 
 MAX_ITERATIONS = 100_000
@@ -62,6 +63,13 @@ def sampled_event(noise_multiplier: float, rate: float) -> AtomicEvent:
     """One question on a Poisson subsample of that rate."""
     event = GaussianEvent(noise_multiplier)
     return event if rate == 1 else PoissonSampledEvent(rate, event)
+
+
+def shortened(plan: MechanismPlan, model: Model) -> MechanismPlan:
+    """``plan`` with each query at most twice, and no more points than represent a posterior of ``model``."""
+    queries = tuple(replace(query, count=min(query.count, 2)) for query in plan.queries)
+    steps = sum(query.count for query in queries)
+    return replace(plan, queries=queries, steps=steps, size=min(plan.size, model.smallest_exact))
 
 
 def size_warnings(size: int, model: Model) -> tuple[str, ...]:

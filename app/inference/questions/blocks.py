@@ -77,7 +77,7 @@ def over_units(values: Array32, present: NDArray[np.bool_], rows_per_unit: int) 
     if rows_per_unit == 1:
         return values, present
     values *= present[:, None]
-    sums: Array32 = values.reshape(-1, rows_per_unit, values.shape[1]).sum(axis=1)
+    sums: Array32 = values.reshape(len(values) // rows_per_unit, rows_per_unit, values.shape[1]).sum(axis=1)
     units: NDArray[np.bool_] = np.any(present.reshape(-1, rows_per_unit), axis=1)
     return sums, units
 

@@ -140,8 +140,8 @@ def mean_power(lengths: Lengths, power: int) -> float:
 
 
 def scale_of(length: float, columns: int) -> float:
-    """A common scale of the columns, from the root mean square length of rows."""
-    return float(np.clip(_SCALE_LENGTHS * length / np.sqrt(columns), _LEAST_SCALE, _MOST_SCALE))
+    """A common scale of the columns, from the root mean square length of rows; any serves where there are none."""
+    return float(np.clip(_SCALE_LENGTHS * length / np.sqrt(max(columns, 1)), _LEAST_SCALE, _MOST_SCALE))
 
 
 def clip_of(length: float) -> float:

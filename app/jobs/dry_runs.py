@@ -1,0 +1,70 @@
+"""Which requests can be carried out at all: found by a dry run, before a price is told or anything is reserved."""
+
+import hashlib
+import threading
+from collections import OrderedDict
+from typing import Final
+
+import structlog
+
+from app.errors import InvalidRequest
+from app.inference import dry_run, registry
+from app.inference.protocol import DeclaredFacts, MechanismPlan
+
+IMPOSSIBLE: Final = (
+    "This method cannot build this model from the declared columns. Choose other features, another size or another "
+    "method."
+)
+_CACHED: Final = 4096
+
+
+class DryRuns:
+    """Results of dry runs by the structure of plan and declaration; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._results: OrderedDict[bytes, bool] = OrderedDict()
+
+    def check(self, plan: MechanismPlan, facts: DeclaredFacts) -> None:
+        """Dry-run ``plan`` but for its last step, unless its model is large.
+
+        A worker dry-runs every plan to its end before it opens the reservation.
+
+        Raises:
+            InvalidRequest: at ``/model``, for a plan that no run could carry out.
+        """
+        if not registry.method(plan.method).private or dry_run.is_large(plan, facts):
+            return
+        key = _structure(plan, facts)
+        with self._lock:
+            possible = self._results.get(key)
+        if possible is None:
+            possible = _is_possible(plan, facts)
+            self._keep(key, possible=possible)
+        if not possible:
+            raise InvalidRequest.at("/model", IMPOSSIBLE)
+
+    def _keep(self, key: bytes, *, possible: bool) -> None:
+        with self._lock:
+            self._results[key] = possible
+            if len(self._results) > _CACHED:
+                self._results.popitem(last=False)
+
+
+def _is_possible(plan: MechanismPlan, facts: DeclaredFacts) -> bool:
+    try:
+        dry_run.carry_out(plan, facts, to_the_end=False)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  (whatever it is, it follows from the request and would fail every run)
+        structlog.get_logger().error("dry run failed", method=plan.method, family=plan.model.family)
+        return False
+    return True
+
+
+def _structure(plan: MechanismPlan, facts: DeclaredFacts) -> bytes:
+    """What decides the shapes of a run: all of plan and declaration but the noise, which is found anew each time."""
+    queries = [(query.kind, query.length, query.count, query.event.sampling_rate) for query in plan.queries]
+    chosen = (plan.method, plan.size, plan.model, sorted(plan.parameters.items()), queries)
+    declared = (facts.columns, facts.slots, dict(facts.unit))
+    return hashlib.sha256(repr((chosen, declared)).encode()).digest()

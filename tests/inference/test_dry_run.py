@@ -1,0 +1,137 @@
+"""W15: what fails on every table is found on one without a row, and degenerate designs fail nowhere."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.inference import dry_run
+from app.inference.dry_run import NullRows
+from app.inference.protocol import Column, DeclaredFacts, Mechanism, MechanismPlan, ModelSpec, PlanRequest
+from app.inference.questions import blocks
+from app.inference.registry import families, method, methods
+from workers.computation import compute
+
+COLUMNS = (
+    Column("yes", "binary"),
+    Column("dose", "real", -2.0, 10.0),
+    Column("visits", "integer", 0.0, 30.0),
+    Column("group", "categorical", categories=("a", "b", "c")),
+    Column("site", "categorical", categories=("only",)),
+    Column("ward", "categorical", categories=("only",)),
+    Column("level", "real", 0.0, 1.0),
+    Column("narrow", "real", 0.0, 1e-100),
+    Column("wide", "real", -1e300, 1e300),
+    Column("person", "integer", 0.0, 1000.0),
+)
+TARGETS = {
+    "logistic-regression": "yes",
+    "probit-regression": "yes",
+    "linear-regression": "dose",
+    "poisson-regression": "visits",
+    "multinomial-logistic": "group",
+    "gaussian-mean": None,
+}
+MECHANISMS = {
+    "dp-psvi-surrogate": Mechanism(30.0, 1.0, 27),
+    "dp-psvi": Mechanism(30.0, 0.5, 2),
+    "dp-vi": Mechanism(30.0, 0.5, 10),
+}
+UNITS: dict[str, dict[str, Any]] = {
+    "row": {"kind": "row"},
+    "people": {"kind": "column", "column": "person", "max_rows": 3},
+}
+DESIGNS = {
+    "no column": ("site",),
+    "no columns of two": ("site", "ward"),
+    "one column": ("level",),
+    "one and none": ("level", "site"),
+    "narrow": ("narrow",),
+    "wide": ("wide",),
+}
+CASES = [
+    (each, family, unit, design)
+    for each in MECHANISMS
+    for family in TARGETS
+    for unit in UNITS
+    for design in DESIGNS
+    if family != "gaussian-mean" or "site" not in DESIGNS[design]
+]
+
+
+def _planned(
+    method_id: str, family: str, unit: str, features: tuple[str, ...], *, slots: int = 40, size: int = 2
+) -> tuple[MechanismPlan, DeclaredFacts]:
+    facts = DeclaredFacts(COLUMNS, slots, UNITS[unit], "private", 1e-6)
+    spec = ModelSpec(family, features, TARGETS[family])
+    request = PlanRequest(method_id, size, spec, mechanism=MECHANISMS[method_id])
+    return method(method_id).plan(request, facts), facts
+
+
+def test_the_grid_holds_every_private_method_and_family() -> None:
+    assert set(MECHANISMS) == {each.id for each in methods() if each.private}
+    assert set(TARGETS) == {each.name for each in families()}
+
+
+@pytest.mark.parametrize(("method_id", "family", "unit", "design"), CASES)
+def test_degenerate_design_passes_the_dry_run(method_id: str, family: str, unit: str, design: str) -> None:
+    """W15: the designs make sense, so that they are carried out."""
+    dry_run.carry_out(*_planned(method_id, family, unit, DESIGNS[design]), to_the_end=False)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("family", [name for name in TARGETS if name != "gaussian-mean"])
+@pytest.mark.parametrize("method_id", MECHANISMS)
+def test_design_without_columns_runs_to_its_end(method_id: str, family: str, unit: str) -> None:
+    """W15: an intercept alone is a model; every planned question is asked, and the points are finite."""
+    plan, facts = _planned(method_id, family, unit, ("site",), slots=2000)
+    points, executed = compute(plan, facts, NullRows(facts), lambda _: None)
+    assert executed == plan.events
+    assert [column.name for column in points.design] == ["intercept"]
+    assert np.isfinite(points.weight).all()
+    assert np.isfinite(points.u).all()
+
+
+@pytest.mark.parametrize("method_id", MECHANISMS)
+def test_dry_run_asks_every_planned_kind_of_question(method_id: str) -> None:
+    plan, facts = _planned(method_id, "logistic-regression", "row", ("level",))
+    short = dry_run.private_method(method_id).shorten(plan, facts)
+    assert {query.kind for query in short.queries} == {query.kind for query in plan.queries}
+    assert short.steps == sum(query.count for query in short.queries)
+
+
+@pytest.mark.parametrize("method_id", MECHANISMS)
+def test_fault_among_null_rows_fails_the_dry_run(method_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W15: a question that no table can answer is met before there is a charge."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(blocks, "unit_blocks", fail)
+    plan, facts = _planned(method_id, "logistic-regression", "people", ("level",))
+    monkeypatch.setattr("app.inference.questions.lengths.unit_blocks", fail)
+    with pytest.raises(ZeroDivisionError):
+        dry_run.carry_out(plan, facts, to_the_end=False)
+
+
+def test_points_enter_one_by_one_in_a_dry_run() -> None:
+    facts = DeclaredFacts(COLUMNS, 40, UNITS["row"], "private", 1e-6)
+    spec, chosen = ModelSpec("logistic-regression", ("level",), "yes"), {"schedule": "incremental"}
+    plan = method("dp-psvi").plan(PlanRequest("dp-psvi", 5, spec, chosen, Mechanism(30.0, 1.0, 50)), facts)
+    short = dry_run.private_method("dp-psvi").shorten(plan, facts)
+    assert (short.size, short.steps) == (2, 2)
+    dry_run.carry_out(plan, facts, to_the_end=True)
+
+
+@pytest.mark.parametrize("method_id", MECHANISMS)
+def test_dry_run_to_the_end_meets_a_fault_of_the_fit(method_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W15: a worker finds it before it opens the reservation; a price does not wait for a fit."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(type(dry_run.private_method(method_id)), "finish", fail)
+    plan, facts = _planned(method_id, "logistic-regression", "row", ("level",))
+    dry_run.carry_out(plan, facts, to_the_end=False)
+    with pytest.raises(ZeroDivisionError):
+        dry_run.carry_out(plan, facts, to_the_end=True)
