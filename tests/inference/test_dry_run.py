@@ -9,7 +9,7 @@ from app.inference import dry_run
 from app.inference.dry_run import NullRows
 from app.inference.protocol import Column, DeclaredFacts, Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from app.inference.questions import blocks
-from app.inference.registry import families, method, methods
+from app.inference.registry import families, method, methods, private_method
 from workers.computation import compute
 
 COLUMNS = (
@@ -95,7 +95,7 @@ def test_design_without_columns_runs_to_its_end(method_id: str, family: str, uni
 @pytest.mark.parametrize("method_id", MECHANISMS)
 def test_dry_run_asks_every_planned_kind_of_question(method_id: str) -> None:
     plan, facts = _planned(method_id, "logistic-regression", "row", ("level",))
-    short = dry_run.private_method(method_id).shorten(plan, facts)
+    short = private_method(method_id).shorten(plan, facts)
     assert {query.kind for query in short.queries} == {query.kind for query in plan.queries}
     assert short.steps == sum(query.count for query in short.queries)
 
@@ -118,7 +118,7 @@ def test_points_enter_one_by_one_in_a_dry_run() -> None:
     facts = DeclaredFacts(COLUMNS, 40, UNITS["row"], "private", 1e-6)
     spec, chosen = ModelSpec("logistic-regression", ("level",), "yes"), {"schedule": "incremental"}
     plan = method("dp-psvi").plan(PlanRequest("dp-psvi", 5, spec, chosen, Mechanism(30.0, 1.0, 50)), facts)
-    short = dry_run.private_method("dp-psvi").shorten(plan, facts)
+    short = private_method("dp-psvi").shorten(plan, facts)
     assert (short.size, short.steps) == (2, 2)
     dry_run.carry_out(plan, facts, to_the_end=True)
 
@@ -130,7 +130,7 @@ def test_dry_run_to_the_end_meets_a_fault_of_the_fit(method_id: str, monkeypatch
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(type(dry_run.private_method(method_id)), "finish", fail)
+    monkeypatch.setattr(type(private_method(method_id)), "finish", fail)
     plan, facts = _planned(method_id, "logistic-regression", "row", ("level",))
     dry_run.carry_out(plan, facts, to_the_end=False)
     with pytest.raises(ZeroDivisionError):

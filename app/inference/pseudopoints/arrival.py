@@ -55,8 +55,9 @@ def kept(model: Model, rows: Array64, draws: Array64, clip: float, rows_per_unit
 
     ``rows`` are folded; those of a unit count as independent.
     """
-    potentials = centred_potentials(model, rows, draws)
-    lengths = np.sqrt(np.vecdot(potentials, potentials) * rows_per_unit)
+    with np.errstate(over="ignore", invalid="ignore"):  # a length beyond all numbers is not kept
+        potentials = centred_potentials(model, rows, draws)
+        lengths = np.sqrt(np.vecdot(potentials, potentials) * rows_per_unit)
     return float(np.minimum(lengths, clip).sum() / max(float(lengths.sum()), np.finfo(np.float64).tiny))
 
 
