@@ -21,14 +21,15 @@ def add_to_rows(values: Array32, amounts: Array32) -> None:
         values += amounts[:, None]
 
 
-def zero_rows_unless(values: Array32, keep: NDArray[np.bool_]) -> None:
+def zero_rows_unless(values: Array32 | Array64, keep: NDArray[np.bool_]) -> None:
     """Set the rows of ``values`` ``(n,)`` or ``(n, S)`` to zero where ``keep`` ``(n,)`` is false, in place.
 
     A bit mask does it: NaN becomes zero as well, and each value takes the same steps. Assignment through a boolean
     index takes a time that depends on how many rows it selects, and so counts them (W14).
     """
-    mask = _mask(keep).astype(np.int32)
-    bits = values.view(np.int32)
+    integers = np.dtype(f"i{values.itemsize}")
+    mask = _mask(keep).astype(integers)
+    bits = values.view(integers)
     bits &= mask.reshape(-1, *(1,) * (values.ndim - 1))
 
 

@@ -70,4 +70,4 @@ def _halvings(squared: Array64, largest: np.float64) -> NDArray[np.int8]:
     bits has the exact floor of the logarithm in its upper part. No step depends on a value (W14).
     """
     halvings = np.negative((squared.view(np.int64) - largest.view(np.int64)) >> _MANTISSA_BITS)
-    return np.clip(halvings - 1, 0, BINS - 1).astype(np.int8)
+    return np.asarray(np.clip(halvings - 1, 0, BINS - 1), dtype=np.int8)
