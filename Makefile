@@ -57,7 +57,7 @@ on-services: # by the target above
 
 coverage: $(INSTALLED) ## Branches that tests take of the packages that privacy rests on: 95 % of each at least
 	$(BIN)/coverage erase
-	$(COMPUTING) --cov -m "not (services or process or quality)" $(COVERING)
+	$(COMPUTING) --cov --cov-report= -m "not (services or process or quality)" $(COVERING)
 	$(BIN)/coverage json -q -o coverage.json
 	$(BIN)/python tools/check_coverage.py coverage.json
 

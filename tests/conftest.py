@@ -4,10 +4,13 @@ Tests that give another answer on other servers are marked ``backend``: those wh
 name. No other test may open a database or ask where servers are.
 """
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
+from importlib import import_module
 from pathlib import Path
+from unittest.mock import patch
 
 import httpx
 import pytest
@@ -53,6 +56,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 def _has_any(item: pytest.Item, *markers: str) -> bool:
     return any(item.get_closest_marker(name) is not None for name in markers)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def measured_children() -> Iterator[None]:
+    """Under ``make coverage`` the parsing process is measured too, though its environment is empty."""
+    names = [name for name in os.environ if name.startswith("COVERAGE_PROCESS_")]
+    parent = import_module("workers.enclave.ingest")
+    with patch.dict(parent._ENVIRONMENT, {name: os.environ[name] for name in names}):
+        yield
 
 
 @pytest.fixture(scope="session")

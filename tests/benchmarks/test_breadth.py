@@ -56,6 +56,7 @@ def test_figures_are_medians_over_runs_with_coins_of_their_own(monkeypatch: pyte
     assert one != other
 
 
+@pytest.mark.slow
 def test_a_table_that_promises_nothing_has_no_line_and_all_others_one_for_each_epsilon(tmp_path: Path) -> None:
     small = next(seed for seed in range(50) if mixture(seed)[1].x.shape == (5_000, 6))
     found = list(reached(small, 1))

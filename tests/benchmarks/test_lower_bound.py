@@ -33,6 +33,7 @@ def test_the_bound_is_the_propositions_where_the_library_can_say_it() -> None:
     np.testing.assert_allclose(subset_lower_bound(20, 3, 10, 0.5), exact, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_no_subset_of_a_small_table_does_better() -> None:
     """Every pair of ten rows in six dimensions with its best weights: below the bound in at most delta of tables."""
     n, size, d, delta = 10, 2, 6, 0.2

@@ -114,6 +114,8 @@ def test_a_body_that_is_read_takes_its_own_time(address: Address) -> None:
         assert answered(client)
 
 
+@pytest.mark.process
+@pytest.mark.sqlite
 def test_the_setting_reaches_the_server(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, header_seconds=SECONDS)
     with _api(settings, "127.0.0.1") as (process, port):

@@ -14,6 +14,7 @@ def loaded(module: str) -> set[str]:
     return set(done.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "expected"), [("app.main", set()), ("workers.celery_app", set(LARGE))])
 def test_the_api_loads_large_libraries_late_and_a_worker_before_its_first_run(module: str, expected: set[str]) -> None:
     assert loaded(module) == expected

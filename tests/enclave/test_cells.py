@@ -49,6 +49,7 @@ def expected(rows: list[list[str]]) -> dict[str, list[float]]:
     return {name: [row[place] for row in slow] for place, name in enumerate([*NAMES, "_present"])}
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tables)
 def test_w14_any_cell_has_a_value_or_makes_its_row_null(rows: list[list[str]]) -> None:
@@ -67,6 +68,7 @@ def matched(cell: str) -> float | None:
     return value if np.isfinite(value) else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alphabet", "longest"), [("05.+-eE", 5), ("1.+exXpPfFdDlLnNaAiIt_, '#\0٣½", 3)])
 def test_short_cells_are_numbers_exactly_as_the_grammar_says(alphabet: str, longest: int) -> None:
     """Every text there is, alone and among others; what casting accepts beyond the grammar (words for NaN and infinity)

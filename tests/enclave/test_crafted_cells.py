@@ -64,6 +64,7 @@ def test_w14_any_cell_is_a_value_or_makes_its_row_null(cell: str) -> None:
     assert hours[1:].tolist() == [20.25, 0, 0, 20.25]
 
 
+@pytest.mark.slow
 def test_w14_a_crafted_table_costs_what_an_ordinary_one_of_its_size_does(vault: Vault) -> None:
     """W14: time follows the bytes that owner and operator see, within a factor; the stored table is the same."""
     ordinary, size = cost(vault, table(ORDINARY))
@@ -72,6 +73,7 @@ def test_w14_a_crafted_table_costs_what_an_ordinary_one_of_its_size_does(vault: 
     assert crafted < 2.5 * ordinary + 0.5
 
 
+@pytest.mark.slow
 def test_w14_a_crafted_table_takes_the_memory_of_an_ordinary_one(vault: Vault) -> None:
     """W14: rows and bytes, which owner and operator see, set the peak of the process; what the cells say does not."""
     rows = 150_000

@@ -285,6 +285,7 @@ def test_too_many_people_reject_the_file_and_leave_nothing(vault: Vault, people:
     assert vault.files() == before
 
 
+@pytest.mark.slow
 def test_w3_the_size_follows_from_schema_slots_and_rows_of_a_slot(vault: Vault) -> None:
     """W3: one person, many, none that is known: one size; and no id is in the store, sealed or not."""
     sizes = set()

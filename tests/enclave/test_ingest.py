@@ -95,6 +95,7 @@ def test_a_fault_of_the_file_rejects_it_and_leaves_nothing(vault: Vault, data: b
     assert vault.files() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [Limits(memory_bytes=64 << 20), Limits(time_scale=1e-9), Limits(decoded_bytes=1000)])
 def test_what_exhausts_its_caps_is_too_large(vault: Vault, limits: Limits) -> None:
     """Memory, processor time, decoded size: the file is at fault, and trying again would not help.

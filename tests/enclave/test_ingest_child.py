@@ -127,6 +127,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str, set[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("data", "media_type", "reasons"), HOSTILE.values(), ids=HOSTILE.keys())
 def test_w3_hostile_files_get_a_verdict_of_the_closed_list(
     vault: Vault, data: Callable[[], bytes], media_type: str, reasons: set[str]
@@ -148,6 +149,7 @@ def test_without_sensible_instructions_it_fails_silently(told: str) -> None:
     assert answer(told) == (b'{"verdict": "failed"}', b"", 0)
 
 
+@pytest.mark.slow
 def test_keys_that_do_not_fit_fail_without_a_reason(vault: Vault) -> None:
     told = instructions(vault, b"x\n1\n", CSV)
     for wrong in (

@@ -61,6 +61,7 @@ def test_a_footer_that_is_only_spelt_anew_is_as_good(vault: Vault, honest: bytes
     assert measured(vault, parquet.rewritten(honest, lambda _: None), PARQUET).word == "ready"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [-(2**63), -1, 0, 1, ROWS - 1, ROWS + 1, 2**31, 2**63 - 1])
 @pytest.mark.parametrize("lie", [counts_of_file, counts_of_groups, counts_of_columns])
 def test_counts_of_rows_that_disagree_are_malformed(vault: Vault, honest: bytes, lie: Change, rows: int) -> None:
@@ -100,6 +101,7 @@ def test_a_billion_rows_in_a_small_file_are_counted_before_they_are_read(vault: 
     assert run.peak_kib < MEMORY_KIB
 
 
+@pytest.mark.slow
 def test_a_billion_rows_of_few_units_are_given_up_early(vault: Vault) -> None:
     """Where rows are not units, what a small file expands to is what bounds it: processor, memory and scratch."""
     unit = {"kind": "column", "column": "x", "max_rows": 3}
@@ -111,6 +113,7 @@ def test_a_billion_rows_of_few_units_are_given_up_early(vault: Vault) -> None:
     assert run.peak_kib < MEMORY_KIB
 
 
+@pytest.mark.slow
 def test_a_footer_beyond_its_bound_is_not_read(vault: Vault, honest: bytes) -> None:
     length = FOOTER_BYTES + 1
     run = measured(vault, b"PAR1" + bytes(length) + length.to_bytes(4, "little") + b"PAR1", PARQUET)
@@ -125,6 +128,7 @@ def test_hardly_a_file(vault: Vault, data: bytes) -> None:
     assert measured(vault, data, PARQUET).word == "malformed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_a_compressed_stream_is_taken_and_bounded(vault: Vault, compression: str) -> None:
     assert measured(vault, stream(pa.table({"x": np.full(1000, 0.5)}), compression), ARROW).word == "ready"

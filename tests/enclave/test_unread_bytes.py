@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.inference.protocol import Column
-from tests.enclave.house import ARROW, PARQUET
+from support.vault import ARROW, PARQUET
 from tests.enclave.test_arrow_source import encoded, rejection, stored
 from tests.factories import parquet
 

@@ -230,6 +230,7 @@ class TestEveryModel:
         assert divergence(points, exact) < 1.5
         assert found.diagnostics["trusted"]
 
+    @pytest.mark.slow
     def test_noise_costs_what_the_release_says(self, spec: ModelSpec) -> None:
         """At an epsilon of 1: some nats, and of the order that is stated."""
         plan = _plan(spec, DECLARED, noise_multiplier=SIGMA)
@@ -257,6 +258,7 @@ class TestRelease:
         assert found.posterior is not None
         assert found.posterior.names == tuple(column.name for column in found.design)
 
+    @pytest.mark.slow
     def test_noise_moves_parameters_by_what_is_stated(self) -> None:
         """Over 20 runs: root mean square error in posterior standard deviations, up to a factor of two."""
         spec = SPECS[0]
@@ -281,6 +283,7 @@ class TestRelease:
         plan = _plan(SPECS[0], DECLARED, noise_multiplier=2e4)
         assert not _run(plan, DECLARED, population(), RoundedNoise(3)).diagnostics["trusted"]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("scale", [0.0, 1e6, 1e30])
     def test_it_is_finite_whatever_the_answers(self, scale: float) -> None:
         """W14: a posterior comes out of anything, for every model."""

@@ -42,6 +42,7 @@ def test_the_filter_holds_where_the_others_break(limit: float, delta: float, bra
     assert spent_delta(branches, weighted(design(limit, delta)), limit) <= delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "delta", "branches"), KNOWN[::3])
 def test_an_optimiser_cannot_push_the_filter_over_its_delta(
     limit: float, delta: float, branches: tuple[Branch, ...]
@@ -86,6 +87,7 @@ def filters(draw: st.DrawFn) -> Filter:
     return Filter(limit, delta, orders, tuple(0.999 * share / math.fsum(shares) for share in shares))
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(st.data(), filters())
 def test_no_tree_breaks_a_filter(data: st.DataObject, rule: Filter) -> None:

@@ -82,6 +82,7 @@ def test_w14_any_table_gives_points(
         _check(build(case, plan, noise or Drawn(case.seed), case.seed), size)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     cases(),
@@ -112,6 +113,7 @@ def test_w14_any_answers_are_averaged(family: str, magnitude: float | None) -> N
             _check(run(plan, case.facts, said, np.random.default_rng(seed), lambda _: None), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family", ["logistic-regression", "probit-regression", "multinomial-logistic", "gaussian-mean"]
 )
@@ -127,6 +129,7 @@ def test_what_is_far_away_is_not_trusted(family: str) -> None:
     assert trusted >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["linear-regression", "poisson-regression"])
 def test_scales_and_rates_that_are_far_away_are_not_trusted(family: str) -> None:
     """Degenerate tables too: few rows, separable or constant targets, noise scales that are to be learned."""
@@ -192,6 +195,7 @@ def _trusted_and_near(case: Case, sigma: float) -> bool:
     return trusted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_search_that_cannot_arrive_in_two_rounds_is_not_trusted(family: str) -> None:
     """An oracle that keeps saying the mode is far away in one direction."""

@@ -57,6 +57,7 @@ def _trusted_and_near(name: str, case: Case, sigma: float, iterations: int = 300
     return trusted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "family"),
     [("dp-psvi", family) for family in FAMILIES]
@@ -132,6 +133,7 @@ def test_a_climb_that_is_on_its_way_says_how_far_it_has_to_go_and_goes_there(
     assert kl < 2 * points.diagnostics["noise_kl"]
 
 
+@pytest.mark.slow
 def test_a_last_step_that_is_noise_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the climb has arrived: root mean square nats over eight runs, against those without it."""
     found = list[float]()

@@ -27,6 +27,7 @@ def test_signature_is_ed25519_over_the_canonical_form() -> None:
     assert signed["statement"] == STATEMENT
 
 
+@pytest.mark.slow
 @given(JSON_VALUES)
 def test_what_was_signed_verifies(value: Any) -> None:
     signer = Signer(SEED)

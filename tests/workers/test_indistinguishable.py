@@ -179,6 +179,7 @@ def test_every_method_and_every_model_is_asked() -> None:
     assert set(families) == TARGETS.keys() == {family.name for family in registry.families()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "family"), PAIRS)
 def test_a_table_made_to_upset_is_like_any_other(laboratory: Laboratory, method: str, family: str) -> None:
     """W14: outcome, codes, progress, memory, and processor time (the least of a few, taken in turn)."""

@@ -10,6 +10,7 @@ import pytest
 WORKER = Path(sys.executable).parent / "corevault-worker"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "named"),
     [("LEASE_SECONDS", "canary-7461", "COREVAULT_LEASE_SECONDS"), ("KEYS_DIR", "canary-7461", "opening.key")],

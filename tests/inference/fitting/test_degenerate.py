@@ -36,6 +36,7 @@ def design_of(width: int) -> Design:
     return Design((), None, (*columns, DesignColumn("intercept", None, {"kind": "constant"})))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     kind=st.sampled_from(KINDS),

@@ -99,6 +99,7 @@ def test_any_number_of_points_is_closer_than_the_prior(family: str, noise_scale:
     assert plain_divergence(givens, found.u, found.y, found.weight) == pytest.approx(found.kl, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_several_classes_are_close_at_one_point_more_than_parameters() -> None:
     givens = posterior("multinomial-logistic")
     found = fitted(givens, givens.model.smallest_exact)

@@ -180,6 +180,7 @@ def test_a_long_step_of_a_search_leaves_no_average(sigma: float, *, begins_anew:
             np.testing.assert_array_equal(there.memory.first, there.information)
 
 
+@pytest.mark.slow
 def test_the_average_is_worth_having(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 20,000 normal rows, D = 20, sigma 18: resolution 0.36. Measured: a quarter fewer nats over eight runs.
 
