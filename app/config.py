@@ -16,6 +16,8 @@ from app.vault.secret_files import UnreadableSecret, as_given, secrets_from_file
 from app.vault.stores import below
 
 _PREFIX = "COREVAULT_"
+_POSTGRESQL, _UNKNOWN_DATABASE = "postgresql+psycopg", "unknown_database"
+_SCHEMES = {"sqlite": "sqlite", **dict.fromkeys(("postgres", "postgresql", _POSTGRESQL), _POSTGRESQL)}
 SECRETS = ("database_url", "database_password", "broker_url", "broker_password")
 """Settings that may also be given as ``COREVAULT_X_FILE``, the path of a file that holds the value."""
 
@@ -38,6 +40,15 @@ Networks = Annotated[Names, AfterValidator(lambda networks: tuple(str(ip_network
 
 HttpsUrl = Annotated[str, Field(pattern=r"^https://\S+$")]
 Roles = Annotated[Names, AfterValidator(_mapped)]
+
+
+def _database_url(url: str) -> str:
+    """The URL with the driver that is installed; other databases and drivers are refused."""
+    scheme, separator, rest = url.partition("://")
+    known = _SCHEMES.get(scheme.lower())
+    if known is None or not separator:
+        raise PydanticCustomError(_UNKNOWN_DATABASE, "use postgresql://user@host/name or sqlite:////absolute/path")
+    return f"{known}://{rest}"
 
 
 def _below(*names: str) -> Any:
@@ -68,7 +79,7 @@ class Settings(BaseSettings):
     database_password: str | None = Field(default=None, repr=False)
     """Put into ``database_url``, for who has it in a file of its own."""
     database_url: str = Field(default_factory=lambda data: f"sqlite:///{data['data_dir'] / 'corevault.sqlite3'}")
-    """SQLAlchemy URL; ``postgresql+psycopg://…`` in production."""
+    """``postgresql://…`` (or ``postgres://…``) in production, else ``sqlite:///…``."""
     broker_password: str | None = Field(default=None, repr=False)
     """Put into ``broker_url``."""
     broker_url: str = "filesystem://"
@@ -174,6 +185,11 @@ class Settings(BaseSettings):
     def _complete(cls, url: str, info: ValidationInfo) -> str:
         return with_password(url, info.data.get(str(info.field_name).replace("_url", "_password")))
 
+    @field_validator("database_url")
+    @classmethod
+    def _with_driver(cls, url: str) -> str:
+        return _database_url(url)
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -197,8 +213,13 @@ class Settings(BaseSettings):
 
 
 def invalid_names(error: ValidationError) -> str:
-    """The variables that are at fault, without their values."""
-    return ", ".join(sorted(f"COREVAULT_{str(fault['loc'][0]).upper()}" for fault in error.errors()))
+    """The variables that are at fault, without their values; with our own words on it where there are some."""
+    return ", ".join(sorted(_blamed(fault["loc"][0], fault["type"], fault["msg"]) for fault in error.errors()))
+
+
+def _blamed(name: object, kind: str, message: str) -> str:
+    variable = f"COREVAULT_{str(name).upper()}"
+    return f"{variable} ({message})" if kind == _UNKNOWN_DATABASE else variable
 
 
 def _plain(value: object) -> str:

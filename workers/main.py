@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 from celery import signals
+from celery.apps import worker as celery_worker
 from celery.exceptions import SecurityWarning
 from celery.worker import state
 from pydantic import ValidationError
@@ -22,6 +23,7 @@ from app.config import Settings, invalid_names
 from app.errors import CorevaultError
 from app.http.logs import configure_logs
 from workers.celery_app import Workshop, make_celery, make_sweeper, make_workshop, rewrap_keys
+from workers.command_line import command_of
 from workers.process import StopSign, die_with_parent, forbid_core_dumps
 from workers.tasks import register
 
@@ -38,8 +40,9 @@ def main() -> None:
 
     Settings come from the environment (``COREVAULT_…``).
     """
+    command = command_of(sys.argv[1:])
     try:
-        if sys.argv[1:] == ["rewrap"]:
+        if command == "rewrap":
             _rewrap(Settings())
         else:
             _work(Settings())
@@ -79,6 +82,7 @@ def _work(settings: Settings) -> None:
     )
     celery = make_celery(settings)
     register(celery, lambda: _workshops[os.getpid()])
+    celery_worker.safe_say = _keep_quiet
     signals.setup_logging.connect(_keep_our_logs, weak=False)
     signals.worker_process_init.connect(start_child, weak=False)
     signals.worker_ready.connect(_ready, weak=False)
@@ -95,6 +99,10 @@ def _keep_our_logs(**_: Any) -> None:
     """Celery configures no logging where somebody listens here."""
 
 
+def _keep_quiet(*_: Any) -> None:
+    """Celery writes a line of its own to the terminal where it is stopped; ours is in the log."""
+
+
 def _ready(**_: Any) -> None:
     signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))  # a terminal that closes must leave nothing behind
     structlog.get_logger().info("worker ready")
@@ -102,6 +110,7 @@ def _ready(**_: Any) -> None:
 
 def _leave(sweeper: threading.Thread, stop: threading.Event, sign: StopSign) -> None:
     """End this process, and with it its children, as soon as nothing is under way; what then is, is taken up again."""
+    structlog.get_logger().info("worker is stopping")
     started = time.monotonic()
     deadline = started + STOP_SECONDS
     while state.reserved_requests and time.monotonic() < deadline:

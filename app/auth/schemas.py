@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from app.auth.models import ApiKey
 from app.http.bodies import Body
+from app.http.pointers import ONE_LINE
 
 Role = Literal["admin", "owner", "analyst", "auditor"]
 _ID = "key_01jd0000000000000000000000"
@@ -19,7 +20,7 @@ class NewKey(Body):
         json_schema_extra={"examples": [{"name": "ward 7", "role": "analyst", "expires_at": "2030-01-31T12:00:00Z"}]}
     )
 
-    name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    name: Annotated[str, Field(min_length=1, max_length=200, pattern=ONE_LINE)]
     role: Role
     expires_at: AwareDatetime | None = None
 

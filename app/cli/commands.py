@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -24,8 +25,6 @@ DataDir = Annotated[Path | None, typer.Option(help="Folder of the installation; 
 
 cli = typer.Typer(
     name="corevaultd",
-    help="Corevault: differentially private Bayesian pseudocoresets as a service.\n\n"
-    "Settings come from environment variables with the prefix COREVAULT_.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -33,6 +32,24 @@ cli = typer.Typer(
 
 
 cli.add_typer(keys_cli, name="keys")
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"corevaultd {version('corevault-server')}")
+        raise typer.Exit
+
+
+@cli.callback()
+def options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Corevault: differentially private Bayesian pseudocoresets as a service.
+
+    Settings come from environment variables with the prefix COREVAULT_.
+    """
 
 
 @cli.command()
@@ -92,8 +109,10 @@ def grants(
     role: Annotated[str, typer.Option(help="The role that API and workers connect as.")], data_dir: DataDir = None
 ) -> None:
     """Let ROLE run the service on PostgreSQL, without any way to change or remove what the ledger has written."""
+    settings = load_settings(data_dir=data_dir)
     with explained():
-        installation.grant(load_settings(data_dir=data_dir), role)
+        installation.check_exists(settings)
+        installation.grant(settings, role)
 
 
 @cli.command()

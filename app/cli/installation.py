@@ -57,11 +57,25 @@ def alone(folder: Path) -> AbstractContextManager[None]:
 
 
 def check_exists(settings: Settings) -> None:
-    """End the command where neither keys nor a local database lie: what is there to look at has a mistyped folder."""
+    """End a command that needs a database where there is none: to open a local one would create it."""
     url = make_url(settings.database_url)
-    local = url.get_backend_name() == "sqlite" and url.database is not None
-    if local and not (settings.keys_dir.exists() or Path(str(url.database)).exists()):
+    if url.get_backend_name() != "sqlite" or url.database is None or Path(url.database).exists():
+        return
+    if not settings.keys_dir.exists():
         fail(f"there is no installation in {settings.data_dir}; --data-dir names the folder of one")
+    fail(f"there is no database at {url.database}, so it is not migrated; run 'corevaultd migrate'")
+
+
+def check_keys(settings: Settings) -> None:
+    """End a command that works on keys where there are none."""
+    if not settings.keys_dir.is_dir():
+        fail(f"there are no keys in {settings.keys_dir}; --data-dir names the folder of an installation")
+
+
+def check_folder(data_dir: Path | None) -> None:
+    """End a command that would make a folder which was named on the command line, and so perhaps mistyped."""
+    if data_dir is not None and not data_dir.is_dir():
+        fail(f"there is no folder {data_dir}; create it first, or correct --data-dir")
 
 
 def migrate(settings: Settings) -> None:

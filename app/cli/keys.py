@@ -29,6 +29,7 @@ def create(context: typer.Context, data_dir: DataDir = None, api_share: ApiShare
     if context.invoked_subcommand is not None:
         return
     settings = load_settings(data_dir=data_dir)
+    installation.check_folder(data_dir)
     with explained():
         share = installation.create_keys(settings, api_share)
     typer.echo(f"worker: COREVAULT_KEYS_DIR={settings.keys_dir}\napi:    COREVAULT_KEYS_DIR={share}")
@@ -48,7 +49,10 @@ def rotate(
     if not found:
         fail("rotate one of: opening, ledger, release", 2)
     settings = load_settings(data_dir=data_dir)
+    installation.check_keys(settings)
     with explained():
+        if found[0] == "ledger":
+            installation.check_exists(settings)
         ledger = found[0] == "ledger"
         retired = installation.rotate_ledger_key(settings) if ledger else rotation.rotate(settings.keys_dir, found[0])
         installation.create_keys(settings, api_share)
@@ -67,7 +71,9 @@ def rewrap(
 ) -> None:
     """Seal the keys of all datasets anew, to the opening key that is in use (runs as the worker)."""
     settings = load_settings(data_dir=data_dir)
+    installation.check_keys(settings)
     with explained():
+        installation.check_exists(settings)
         done = subprocess.run((script("corevault-worker"), "rewrap"), env=child_environment(settings), check=False)
         if done.returncode != 0:
             raise typer.Exit(1)
@@ -91,6 +97,7 @@ def seal(
 ) -> None:
     """Write all keys, sealed to the escrow key, to OUT, which must not exist."""
     settings = load_settings(data_dir=data_dir)
+    installation.check_keys(settings)
     with explained():
         sealed = escrow.seal_keys(settings.keys_dir, recipient)
         with out.open("xb") as file:

@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from app.http.bodies import Body
+from app.http.pointers import COLUMN_NAME
 
 MAX_COLUMNS = 4096
 MAX_CATEGORIES = 10_000
 LARGEST_INTEGER = 2**53 - 1  # up to here a double is one whole number: larger ones could make one unit of strangers
 LARGEST_REAL = 1e100  # squares, widths and their reciprocals stay finite
 
-ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")]
+ColumnName = Annotated[str, Field(pattern=COLUMN_NAME)]
 Category = Annotated[str, Field(min_length=1, max_length=200)]
 Whole = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 Real = Annotated[float, Field(ge=-LARGEST_REAL, le=LARGEST_REAL)]

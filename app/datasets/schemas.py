@@ -7,9 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.datasets.columns import MAX_COLUMNS, ColumnBody, ColumnName
 from app.http.bodies import Body
+from app.http.pointers import KEY_ID
 
 MAX_SHARES = 1000
-KeyId = Annotated[str, Field(pattern=r"^key_[0-9a-z]{1,64}$")]
+KeyId = Annotated[str, Field(pattern=KEY_ID)]
 Shares = Annotated[list[KeyId], Field(max_length=MAX_SHARES)]
 Description = Annotated[str, Field(max_length=10_000)]
 

@@ -1,4 +1,4 @@
-"""``/health/live``, ``/health/ready`` and ``/metrics``."""
+"""``/``, ``/health/live``, ``/health/ready`` and ``/metrics``."""
 
 from ipaddress import ip_address
 from typing import Final, Literal
@@ -17,6 +17,16 @@ from app.http.routing import api_router
 
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 _EXAMPLE: Final = 'corevault_http_requests_total{method="GET",route="/v1/me",status="200"} 3.0'
+_ABOUT: Final = (
+    "A privacy wall as a service: analysts get differentially private summaries (Bayesian pseudocoresets) of tables "
+    "that nobody can read back. Send an API key as 'Authorization: Bearer cv_…'; the links here need none."
+)
+_LINKS: Final = {
+    "documentation": "/openapi.json",
+    "readiness": "/health/ready",
+    "releases": "/v1/releases",
+    "verification_keys": "/v1/keys",
+}
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 router = api_router("", "operations")
 
@@ -30,6 +40,24 @@ class Health(BaseModel):
 
     status: Literal["ok", "degraded"] = "ok"
     without: tuple[str, ...] | None = None
+
+
+class Welcome(BaseModel):
+    """What answers here, and where to read on."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "Corevault", "about": _ABOUT, "links": {**_LINKS}}]}
+    )
+
+    name: str = "Corevault"
+    about: str = _ABOUT
+    links: dict[str, str] = _LINKS
+
+
+@router.get("/")
+def welcome() -> Welcome:
+    """What this server is, and the addresses that need no API key."""
+    return Welcome()
 
 
 @router.get("/health/live", response_model_exclude_none=True)

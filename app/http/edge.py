@@ -118,7 +118,7 @@ class Edge:
         if (refusal := message_refusal(scope)) is not None:
             return refusal
         if self._hosts is not None and not self._hosts.admits(scope):
-            return InvalidRequest.at("", _WRONG_HOST)
+            return InvalidRequest.at("/header/host", _WRONG_HOST)
         if "\0" in scope["path"]:
             return NotFound()
         codings = ",".join(Headers(scope=scope).getlist("content-encoding"))

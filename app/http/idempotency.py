@@ -130,7 +130,9 @@ def _record(tx: WriteSession, record: IdempotentAnswer, answer: Answer, omit: fr
 def _unquoted(header: str) -> str:
     key = header[1:-1] if len(header) >= 2 and header[0] == header[-1] == '"' else header
     if _KEY.fullmatch(key) is None:
-        raise InvalidRequest.at("", "The header Idempotency-Key takes 1 to 128 visible ASCII characters.")
+        raise InvalidRequest.at(
+            "/header/idempotency-key", "The header Idempotency-Key takes 1 to 128 visible ASCII characters."
+        )
     return key
 
 

@@ -45,5 +45,5 @@ def message_refusal(scope: Scope) -> CorevaultError | None:
         return refusal
     headers = Headers(scope=scope)
     if repeated := [name for name in SINGLE if len(headers.getlist(name)) > 1]:
-        return InvalidRequest.at("", f"Send the header {repeated[0].title()} once.")
+        return InvalidRequest.at(f"/header/{repeated[0]}", f"Send the header {repeated[0].title()} once.")
     return None

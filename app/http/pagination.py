@@ -75,7 +75,7 @@ def page(
 
 
 def bad_cursor() -> InvalidRequest:
-    return InvalidRequest.at("", "The query parameter 'cursor' is not one that this list gave out.")
+    return InvalidRequest.at("/query/cursor", "The query parameter 'cursor' is not one that this list gave out.")
 
 
 def _encode(position: str | int) -> str:

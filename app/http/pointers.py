@@ -21,7 +21,6 @@ MESSAGES: Final[Mapping[str, str]] = {
     "string_type": "Use a string.",
     "string_too_short": "Use at least {min_length} characters.",
     "string_too_long": "Use at most {max_length} characters.",
-    "string_pattern_mismatch": "Use text of the form {pattern}.",
     "bool_type": "Use true or false.",
     "bool_parsing": "Use true or false.",
     "int_type": "Use an integer.",
@@ -51,6 +50,13 @@ MESSAGES: Final[Mapping[str, str]] = {
     "datetime_from_date_parsing": "Use an RFC 3339 time, as in 2030-01-31T12:00:00Z.",
     "timezone_aware": "Use an RFC 3339 time with its offset, as in 2030-01-31T12:00:00Z.",
 }
+ONE_LINE, COLUMN_NAME, KEY_ID = r"^[^\x00-\x1f\x7f]+$", r"^[A-Za-z][A-Za-z0-9_]{0,62}$", r"^key_[0-9a-z]{1,64}$"
+PATTERNS: Final[Mapping[str, str]] = {
+    ONE_LINE: "Use one line of text, without control characters.",
+    COLUMN_NAME: "Use a letter, and then at most 62 letters, digits and underscores (A to Z without accents).",
+    KEY_ID: "Use the id of an API key, as in key_01jd0000000000000000000000.",
+}
+"""Every pattern of a request, in words."""
 _ONE: Final = re.compile(r"\b1 (character|item)s\b")
 
 
@@ -69,13 +75,20 @@ def _parameter_fault(error: Mapping[str, Any]) -> Fault:
     place, *names = error["loc"]
     if place == "body":
         return Fault("", "A JSON body is required.")
-    return Fault("", f"The {place} parameter '{names[0]}': {message(error)}")
+    return Fault(parameter(place, names[0]), f"The {place} parameter '{names[0]}': {message(error)}")
+
+
+def parameter(place: str, name: str) -> str:
+    """The pointer of a parameter, as of a member of the request: ``/query/limit``, ``/header/idempotency-key``."""
+    return f"/{place}/{name}"
 
 
 def message(error: Mapping[str, Any]) -> str:
     """Our sentence for the error's type. What it quotes (bounds, patterns, choices) comes from our own schemas."""
     if error["type"] == CUSTOM:
         return str(error["msg"])
+    if error["type"] == "string_pattern_mismatch":
+        return PATTERNS.get(error["ctx"]["pattern"], FALLBACK)
     template = MESSAGES.get(error["type"], FALLBACK)
     return _ONE.sub(r"1 \1", template.format_map(error.get("ctx", {})))
 

@@ -1,5 +1,6 @@
 """Routes of the house: strict bodies, no unknown query parameters, documented problems."""
 
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from app.context import current
 from app.errors import Fault, InvalidRequest
 from app.http.bodies import JsonRequest
 from app.http.openapi import problem_responses
+from app.http.pointers import parameter
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -66,11 +68,14 @@ def check_query(request: Request, declared: frozenset[str]) -> None:
         InvalidRequest: naming the parameters that exist, never those that were sent.
     """
     sent = request.query_params.multi_items()
-    if len({name for name, _ in sent}) < len(sent) or any("\0" in value for _, value in sent):
-        raise InvalidRequest(faults=(Fault("", "Give each query parameter once, without null characters."),))
+    counts = Counter(name for name, _ in sent)
+    for name, value in sent:
+        if counts[name] > 1 or "\0" in value:
+            where = parameter("query", name) if name in declared else "/query"
+            raise InvalidRequest(faults=(Fault(where, "Give each query parameter once, without null characters."),))
     if not declared.issuperset(name for name, _ in sent):
         known = ", ".join(sorted(declared)) or "none"
-        raise InvalidRequest(faults=(Fault("", f"Unknown query parameter; this address takes: {known}."),))
+        raise InvalidRequest(faults=(Fault("/query", f"Unknown query parameter; this address takes: {known}."),))
 
 
 def matching(routes: Iterable[BaseRoute], path: str) -> Iterator[StarletteRoute]:

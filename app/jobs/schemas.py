@@ -53,6 +53,7 @@ EXAMPLE_JOB: dict[str, Any] = {
     "parameters": {"rounds": 12},
     "mechanism": EXAMPLE_QUOTE["mechanism"],
     "cancel_requested": False,
+    "settlement": None,
     "created_at": "2030-01-31T12:00:00Z",
     "started_at": "2030-01-31T12:00:01Z",
     "ended_at": None,
@@ -190,6 +191,13 @@ class ErrorView(BaseModel):
     code: Literal["run_failed", "interrupted", "dataset_deleted"]
 
 
+class Settlement(BaseModel):
+    """What an ended job has cost, and why: the whole price or nothing."""
+
+    charged: Cost
+    reason: str
+
+
 class JobView(BaseModel):
     """A job as its caller, the dataset's owner and auditors see it."""
 
@@ -208,6 +216,8 @@ class JobView(BaseModel):
     parameters: dict[str, Any]
     mechanism: MechanismView | None
     cancel_requested: bool
+    settlement: Settlement | None
+    """Null until the job has ended, and on public data."""
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None

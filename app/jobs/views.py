@@ -1,10 +1,16 @@
 """Jobs as callers see them."""
 
+from typing import Final
+
 from app.inference import plans
 from app.inference.protocol import Mechanism
 from app.jobs.models import Job
-from app.jobs.schemas import Cost, ErrorView, JobView, MechanismView, Progress
+from app.jobs.schemas import Cost, ErrorView, JobView, MechanismView, Progress, Settlement
 from app.releases.statement import model_json
+
+_PUBLISHED: Final = "The release was published, so the whole price was charged."
+_OPENED: Final = "The job ended after it had opened the data. What is opened is charged in full, and never refunded."
+_VOIDED: Final = "The job ended before it opened the data, so nothing was charged."
 
 
 def job_view(job: Job) -> JobView:
@@ -24,6 +30,7 @@ def job_view(job: Job) -> JobView:
             "parameters": job.plan["parameters"],
             "mechanism": job.plan["mechanism"],
             "cancel_requested": job.cancel_requested,
+            "settlement": _settlement(job),
             "created_at": job.created_at,
             "started_at": job.started_at,
             "ended_at": job.ended_at,
@@ -39,6 +46,16 @@ def progress(job: Job) -> Progress:
 
 def mechanism_view(mechanism: Mechanism | None) -> MechanismView | None:
     return None if mechanism is None else MechanismView.model_validate(mechanism, from_attributes=True)
+
+
+def _settlement(job: Job) -> Settlement | None:
+    """The content is pinned in the transaction that opens the reservation: from then on nothing is refunded."""
+    cost = _cost(job)
+    if cost is None or job.ended_at is None:
+        return None
+    if job.content_id is None:
+        return Settlement(charged=Cost(epsilon=0.0, delta=0.0), reason=_VOIDED)
+    return Settlement(charged=cost, reason=_PUBLISHED if job.status == "succeeded" else _OPENED)
 
 
 def _cost(job: Job) -> Cost | None:

@@ -63,6 +63,10 @@ class Daemon:
         """On a connection of its own, which any of the processes may take."""
         return httpx.get(f"{self.address}{path}", timeout=PATIENCE_SECONDS)
 
+    def log(self) -> str:
+        """What its processes have written to standard error so far."""
+        return Path(self._log.name).read_text()
+
     def ready(self) -> bool:
         try:
             return self.get("/health/ready").status_code == 200

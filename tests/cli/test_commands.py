@@ -2,6 +2,8 @@
 
 import shlex
 import socket
+import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,7 @@ def test_migrate_explains_a_database_that_is_away(settings: Settings, monkeypatc
 
 def test_keys_share_with_the_api_only_what_seals_signs_and_verifies(settings: Settings) -> None:
     """W1: the folder that the API is given holds no key that opens."""
+    settings.data_dir.mkdir()
     assert RUNNER.invoke(cli, ["keys", "--data-dir", str(settings.data_dir)]).exit_code == 0
     share = settings.keys_dir / "api"
     names = {"sealing.pub", "ledger.key", "ledger.pub", "release.pub", "identity.key"}
@@ -229,7 +232,9 @@ def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["verify"], ["admin-key", "keys/admin.key"], ["reconcile"]], ids=lambda each: each[0]
+    "command",
+    [["verify"], ["admin-key", "keys/admin.key"], ["reconcile"], ["grants", "--role", "service"]],
+    ids=lambda each: each[0],
 )
 @pytest.mark.parametrize("there", [False, True], ids=["absent", "another"])
 def test_a_mistyped_folder_holds_no_installation_and_stays_as_it_is(
@@ -244,6 +249,68 @@ def test_a_mistyped_folder_holds_no_installation_and_stays_as_it_is(
     assert ended.exit_code == 1
     assert ended.output == f"corevaultd: there is no installation in {folder}; --data-dir names the folder of one\n"
     assert list(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["keys"],
+        ["keys", "rotate", "opening"],
+        ["keys", "rotate", "ledger"],
+        ["keys", "rewrap"],
+        ["keys", "escrow", "out", "--recipient", "recipient"],
+        ["verify"],
+        ["reconcile"],
+        ["admin-key", "-"],
+        ["grants", "--role", "service"],
+    ],
+    ids=" ".join,
+)
+def test_a_mistyped_folder_is_not_made(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = RUNNER.invoke(cli, [*command, "--data-dir", "dta"])
+    assert ended.exit_code == 1
+    assert ended.output.startswith("corevaultd: ")
+    assert len(ended.output.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_api_on_a_mistyped_folder_does_not_make_it(tmp_path: Path) -> None:
+    """In a process of its own, which it configures the logs of."""
+    command = (up.script("corevaultd"), "api", "--port", "0", "--data-dir", "dta")
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("corevaultd: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["verify"], ["reconcile"], ["admin-key", "-"], ["grants", "--role", "service"], ["keys", "rotate", "ledger"]],
+    ids=" ".join,
+)
+def test_a_database_that_is_not_there_is_not_made(command: list[str], settings: Settings) -> None:
+    """To open one of SQLite would make it, and what then is found to hold holds nothing."""
+    installation.create_keys(settings)
+    before = sorted(settings.data_dir.rglob("*"))
+    ended = RUNNER.invoke(cli, [*command, "--data-dir", str(settings.data_dir)])
+    assert ended.exit_code == 1
+    assert "it is not migrated; run 'corevaultd migrate'" in ended.output
+    assert sorted(settings.data_dir.rglob("*")) == before
+
+
+@pytest.mark.parametrize("url", ["mysql://h/x", "postgresql+asyncpg://h/x", "canary-7461", "sqlite+aiosqlite:///x"])
+def test_another_database_is_refused_in_words(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COREVAULT_DATABASE_URL", url)
+    ended = RUNNER.invoke(cli, ["migrate"])
+    assert ended.exit_code == 2
+    assert "COREVAULT_DATABASE_URL (use postgresql://user@host/name or sqlite:////absolute/path)" in ended.output
+    assert url not in ended.output
+
+
+def test_the_version_is_printed() -> None:
+    shown = RUNNER.invoke(cli, ["--version"])
+    assert (shown.exit_code, shown.output) == (0, f"corevaultd {version('corevault-server')}\n")
 
 
 @pytest.mark.parametrize(

@@ -77,3 +77,16 @@ def test_nothing_outlives_a_parent_that_was_killed_and_a_key_file_that_exists_st
         assert len(family) >= 2
         running.process.kill()
         eventually(lambda: not [pid for pid in family if alive(pid)], "a child outlived its parent")
+
+
+def test_ctrl_c_ends_it_in_words_of_its_own(running: Running) -> None:
+    """A terminal sends the signal to every process of the group; no library says its part on the terminal."""
+    eventually(running.ready, "it never became ready")
+    eventually(lambda: "worker ready" in running.log(), "its worker never became ready")
+    os.killpg(running.process.pid, signal.SIGINT)
+    assert running.process.wait(PATIENCE_SECONDS) == 0
+    assert running.process.stdout is not None
+    shown = running.process.stdout.read() + running.log()
+    assert "worker is stopping" in shown
+    assert "MainProcess" not in shown
+    assert "Traceback" not in shown

@@ -114,3 +114,18 @@ def test_every_secret_is_marked_in_the_table() -> None:
         if line.startswith("| `COREVAULT_"):
             names = re.findall(r"`(?:COREVAULT|…)_([A-Z_]+)`", line.split("|")[1])
             assert ("¹" in line.split("|")[1]) == any(name.lower() in SECRETS for name in names), line
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg", "POSTGRES"])
+def test_every_spelling_of_postgresql_is_understood(
+    scheme: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With a password from a file, and passed on to a child as it was given."""
+    (tmp_path / "password").write_text("p@ss\n")
+    monkeypatch.setenv("COREVAULT_DATABASE_URL", f"{scheme}://corevault@postgres:5433/name?sslmode=require")
+    monkeypatch.setenv("COREVAULT_DATABASE_PASSWORD_FILE", str(tmp_path / "password"))
+    settings = Settings()
+    assert settings.database_url == "postgresql+psycopg://corevault:p%40ss@postgres:5433/name?sslmode=require"
+    for name, value in settings.environment().items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == settings

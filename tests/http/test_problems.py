@@ -35,7 +35,7 @@ def test_every_code_has_an_example(code: str) -> None:
     ("method", "path", "status", "code"),
     [
         ("GET", "/v1/nothing", 404, "not_found"),
-        ("GET", "/", 404, "not_found"),
+        ("GET", "/nothing", 404, "not_found"),
         ("GET", "/v1/me/", 404, "not_found"),
         ("GET", "/v1/%00", 404, "not_found"),
         ("GET", "/docs", 404, "not_found"),

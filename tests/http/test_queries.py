@@ -1,8 +1,13 @@
 """Query parameters and lists."""
 
+import re
+
 import httpx
 import pytest
+from fastapi import FastAPI
 
+from app.http.pointers import PATTERNS
+from tests.factories import rows
 from tests.http.conftest import CANARY
 
 PATH = "/v1/drawings"
@@ -60,3 +65,59 @@ def test_pages_join_without_gap_or_overlap(drawings: httpx.Client) -> None:
 
 def test_a_page_that_ends_with_the_last_row_is_the_last(drawings: httpx.Client) -> None:
     assert drawings.get(PATH, params={"limit": "7"}).json()["next_cursor"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer"),
+    [
+        ("limit=0", "/query/limit"),
+        ("limit=ten", "/query/limit"),
+        ("limit=1&limit=2", "/query/limit"),
+        ("cursor=!", "/query/cursor"),
+        ("cursor=ZHNfMDFqZDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA", "/query/cursor"),
+        ("kind=toolong", "/query/kind"),
+        ("kind=%00", "/query/kind"),
+        (f"{CANARY}=1", "/query"),
+        (f"{CANARY}=1&{CANARY}=1", "/query"),
+    ],
+)
+def test_a_fault_points_to_its_parameter(drawings: httpx.Client, query: str, pointer: str) -> None:
+    """One that does not exist is not named: its pointer is that of the query."""
+    assert [fault["pointer"] for fault in drawings.get(f"{PATH}?{query}").json()["errors"]] == [pointer]
+
+
+@pytest.mark.parametrize(
+    ("headers", "pointer"),
+    [
+        ([("Idempotency-Key", "a b\x7f")], "/header/idempotency-key"),
+        ([("Idempotency-Key", "a"), ("Idempotency-Key", "b")], "/header/idempotency-key"),
+    ],
+)
+def test_a_fault_points_to_its_header(
+    drawings: httpx.Client, owner: rows.Key, headers: list[tuple[str, str]], pointer: str
+) -> None:
+    answer = drawings.post(PATH, headers=[*owner.headers.items(), *headers], json={})
+    assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
+
+
+def test_every_pattern_of_a_request_has_words(application: FastAPI) -> None:
+    """A regular expression tells few callers what to do."""
+    patterns = set(re.findall(r"'pattern': (?:'([^']+)'|\"([^\"]+)\")", repr(application.openapi())))
+    assert patterns
+    assert {first or second for first, second in patterns} <= {repr(known)[1:-1] for known in PATTERNS}
+    for words in PATTERNS.values():
+        assert "[" not in words
+
+
+def test_a_name_of_another_form_is_refused_in_words(client: httpx.Client, admin: rows.Key) -> None:
+    body = {"name": "a\nb", "role": "owner"}
+    fault = client.post("/v1/api-keys", headers=admin.headers, json=body).json()["errors"][0]
+    assert fault == {"pointer": "/name", "message": "Use one line of text, without control characters."}
+
+
+def test_the_root_says_what_answers_here(client: httpx.Client) -> None:
+    answer = client.get("/")
+    assert answer.status_code == 200
+    assert answer.json()["name"] == "Corevault"
+    for address in answer.json()["links"].values():
+        assert client.get(address).status_code == 200

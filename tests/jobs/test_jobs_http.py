@@ -11,6 +11,7 @@ from app.datasets.ingestion import Rejection
 from app.datasets.models import Content, Dataset
 from app.datasets.remedies import REMEDIES
 from app.db import Together, WriteSession, now
+from app.jobs.lifecycle import JobError
 from tests.factories import rows
 from tests.factories.datasets import problem
 from tests.factories.worker import House, job_body, memory_tables
@@ -256,6 +257,45 @@ def test_a_queued_job_is_cancelled_at_once_and_given_back(
     assert api.post(f"/v1/jobs/{job_id}/cancel", headers=analyst.headers).json() == response.json()
     house.run(job_id)
     assert house.read(job_id).status == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("opened", "end", "words"),
+    [
+        (False, "cancelled", "before it opened the data, so nothing was charged"),
+        (False, "failed", "before it opened the data, so nothing was charged"),
+        (True, "cancelled", "after it had opened the data"),
+        (True, "failed", "after it had opened the data"),
+        (True, "succeeded", "The release was published"),
+    ],
+)
+def test_an_ended_job_says_what_was_charged_and_why(
+    house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str, *, opened: bool, end: str, words: str
+) -> None:
+    """W10: what the ledger has settled, and nothing of it where the reservation was voided."""
+    job_id = house.job(dataset_id, analyst)
+    assert api.get(f"/v1/jobs/{job_id}", headers=analyst.headers).json()["settlement"] is None
+    if end == "succeeded":
+        house.runner(memory_tables).run(job_id)
+    else:
+        _end(house, job_id, opened=opened, end=end)
+    job = api.get(f"/v1/jobs/{job_id}", headers=analyst.headers).json()
+    assert (job["status"], house.charge(job_id)) == (end, "settled" if opened else "voided")
+    assert job["settlement"]["charged"] == (job["cost"] if opened else {"epsilon": 0.0, "delta": 0.0})
+    assert words in job["settlement"]["reason"]
+
+
+def _end(house: House, job_id: str, *, opened: bool, end: str) -> None:
+    with house.database.write() as tx:
+        claim = house.lifecycle.claim(tx, job_id)
+    assert claim is not None
+    with house.database.write() as tx:
+        if opened:
+            house.lifecycle.open(tx, claim)
+        if end == "cancelled":
+            house.lifecycle.cancelled(tx, claim)
+        else:
+            house.lifecycle.fail(tx, claim, JobError.RUN_FAILED)
 
 
 def test_an_ended_job_is_returned_unchanged(

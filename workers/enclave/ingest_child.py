@@ -19,6 +19,7 @@ from app.vault.joined import JoinedReader
 from app.vault.reader import SealedReader
 from app.vault.store import ObjectStore
 from app.vault.stores import open_store
+from workers.command_line import check_ingest
 from workers.enclave.faults import FileFault
 from workers.enclave.grouping import Grouping
 from workers.enclave.instructions import Instructions, Part
@@ -35,6 +36,7 @@ HASH_BYTES = 1 << 20
 
 def main() -> None:
     """Console script ``corevault-ingest``."""
+    check_ingest(sys.argv[1:])
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     for stream in (1, 2):  # no library may speak
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

@@ -50,7 +50,9 @@ def offset_of(headers: Headers) -> int:
     """
     values = headers.getlist("upload-offset")
     if len(values) != 1 or _OFFSET.fullmatch(values[0]) is None:
-        raise InvalidRequest.at("", "Send the header Upload-Offset with the number of bytes that are kept so far.")
+        raise InvalidRequest.at(
+            "/header/upload-offset", "Send the header Upload-Offset with the number of bytes that are kept so far."
+        )
     return int(values[0])
 
 
