@@ -14,9 +14,9 @@ import pytest
 
 from app.errors import DependencyUnavailable
 from app.inference.protocol import Column
-from app.vault.envelope import seal_new_dataset_key
+from app.vault.envelope import content_context, declared_context, seal_new_dataset_key, unwrap_key, wrap_key
 from app.vault.errors import ObjectMissing, VaultError
-from support.vault import COLUMNS, PARQUET, Vault, csv_file, new_vault, slow_csv
+from support.vault import COLUMNS, FACTS, PARQUET, Vault, csv_file, new_vault, slow_csv
 from workers.enclave import Failed, Ingested, Limits, Rejected
 
 ROWS = [["40", "20.5", "Male", "A", "1", "0"], ["x", "nan", "Male"], ["", "-5", "Female", "?", "true", ""]]
@@ -46,11 +46,25 @@ def test_a_table_opens_for_its_own_content_only(vault: Vault) -> None:
         "opening_key": new_vault(vault.root / "other").opening_key,
         "dataset_box": seal_new_dataset_key("ds_1", vault.sealing_key),
         "wrapped_key": flipped,
+        "facts_digest": "e" * 64,
     }
     vault.open(outcome).close()
     for name, other in others.items():
         with pytest.raises(VaultError):
             vault.open(outcome, changes={name: other})
+
+
+def test_a_table_of_an_older_version_opens_still(vault: Vault) -> None:
+    """Its key is bound to no declaration; nobody without the dataset's key can bind a newer one so."""
+    outcome = vault.ingest(vault.receive(DATA))
+    assert isinstance(outcome, Ingested)
+    dataset_key = vault.opening_key.dataset_key(vault.dataset_box, "ds_1")
+    content_key = unwrap_key(outcome.wrapped_key, dataset_key, declared_context("ds_1", 1, FACTS))
+    older = wrap_key(content_key, dataset_key, content_context("ds_1", 1))
+    vault.open(outcome, changes={"wrapped_key": older}).close()
+    for name, other in {"dataset_id": "ds_2", "version": 2}.items():
+        with pytest.raises(VaultError):
+            vault.open(outcome, changes={"wrapped_key": older, name: other})
 
 
 def test_w3_no_canary_is_in_the_store(vault: Vault) -> None:

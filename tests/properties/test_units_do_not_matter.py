@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from randomgen import ChaCha
+from tests.inference.surrogate.tables import Drawn
 
 from app.errors import InvalidRequest
 from app.inference.models.targets import resolves
@@ -26,7 +27,6 @@ from app.inference.registry import method
 from app.inference.runner import run
 from tests.inference.populations import posterior
 from tests.inference.support import Table, divergence
-from tests.inference.surrogate.tables import Drawn
 
 SLOTS: Final = 800
 METHODS: Final = ("dp-psvi-surrogate", "dp-psvi", "dp-vi")

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sqlalchemy import select
 
+from app.datasets.models import Content
 from app.db import now
 from app.inference.partition import partial_sum
 from app.jobs import repository
@@ -49,6 +51,8 @@ LAPSES: dict[str, tuple[str, dict[str, Any]]] = {
     "after the end": ("{}:1:0:0", {"status": "failed"}),
     "after the lease": ("{}:1:0:0", {"lease_until": now() - timedelta(seconds=1)}),
     "without a reservation": ("{}:1:0:0", {"cost_epsilon": None}),
+    "with an altered plan": ("{}:1:0:0", {"plan": {}}),
+    "with an altered cost": ("{}:1:0:0", {"cost_delta": 1e-9}),
 }
 
 
@@ -65,6 +69,19 @@ def test_w8_a_message_that_nobody_waits_for_opens_no_table(
     house.helper(watched(seen)).run(identifier.format(job_id))
     assert seen == []
     assert len(stored(house.areas)) == 1
+
+
+def test_w8_no_helper_opens_a_table_before_the_reservation_is_opened(house: House, owner: rows.Key) -> None:
+    """W8: the job is claimed and runs, and its reservation is not opened yet."""
+    job_id = house.job(house.ready_dataset(owner), owner)
+    with house.database.write() as tx:
+        assert house.lifecycle.claim(tx, job_id) is not None
+        assert repository.change(tx, job_id, content_id=select(Content.id).scalar_subquery())
+    exchange = Exchange(house.areas.vault, OpeningKey(house.keys.opening_key), job_id, 1)
+    exchange.tell(0, Task(QUESTION, range(SLOTS), [0, 512, SLOTS]))
+    seen: list[NDArray[np.int64]] = []
+    house.helper(watched(seen)).run(f"{job_id}:1:0:0")
+    assert (house.charge(job_id), seen) == ("reserved", [])
 
 
 def test_a_message_that_somebody_waits_for_is_answered(house: House, owner: rows.Key) -> None:

@@ -1,0 +1,48 @@
+"""W11: an API that starts replays every account from its first entry, whatever was signed since."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import delete, select, update
+
+from app.ledger.snapshot import REPLAYED_AT_MOST
+from app.main import create_app
+from tests.factories import rows
+from tests.factories.tampering import drop_triggers, table
+from tests.factories.transport import AppTransport
+from tests.factories.worker import House
+from tests.workers.support import kinds
+
+ENTRIES = table("ledger_entries")
+TAMPERED: dict[str, Callable[[Any], Any]] = {
+    "altered": lambda first: update(ENTRIES).where(first).values(body={"balance": {}}),
+    "lost": lambda first: delete(ENTRIES).where(first),
+}
+
+
+def start(house: House) -> None:
+    with httpx.Client(transport=AppTransport(create_app(house.services)), base_url="http://corevault.test") as client:
+        client.get("/health/ready")
+
+
+@pytest.mark.parametrize("tamper", TAMPERED.values(), ids=TAMPERED.keys())
+def test_an_old_entry_that_does_not_hold_freezes_at_start(
+    house: House, owner: rows.Key, tamper: Callable[[Any], Any]
+) -> None:
+    """The entry lies behind several signed snapshots, so that no charge reads it again."""
+    dataset_id, untouched = house.ready_dataset(owner), house.ready_dataset(owner)
+    for _ in range(REPLAYED_AT_MOST):
+        with house.database.write() as tx:
+            house.ledger.change_limit(tx, dataset_id, 2.0, None)
+    house.run(house.job(dataset_id, owner))
+    with house.database.write() as tx:
+        drop_triggers(tx)
+        account_id = tx.scalars(select(ENTRIES.c.account_id).where(ENTRIES.c.dataset_id == dataset_id)).first()
+        first = (ENTRIES.c.account_id == account_id) & (ENTRIES.c.sequence == 1)
+        tx.execute(tamper(first))
+    house.job(dataset_id, owner)
+    start(house)
+    assert "frozen" in kinds(house, dataset_id)
+    assert "frozen" not in kinds(house, untouched)

@@ -1,0 +1,154 @@
+"""W3: nothing that can be seen of runs is constant on each of two contents and differs between them.
+
+Whole jobs run through the real enclave with real noise, several times on each content. What noise hides differs from
+run to run; what does not differ, and yet follows from the content, was never noised.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import structlog
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from sqlalchemy import select
+
+from app import tracing
+from app.datasets.models import Content
+from app.db import Base, Database, make_engine
+from app.health import gauges
+from app.inference import registry
+from app.main import create_app
+from tests.factories import rows
+from tests.factories.datasets import declared, entries, uploaded
+from tests.factories.transport import AppTransport
+from tests.factories.worker import House, make_house
+from tests.workers.observations import Observer, tell_apart
+from tests.workers.support import TARGETS
+
+SLOTS = 1_000
+UNITS = {"whole": 731, "one less": 730, "few": 412}
+"""Units of each content: the first two are neighbours."""
+LEAST, MOST = 3, 14
+"""Runs on each content: more of them while something seems to tell two contents apart that chance may explain."""
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "age", "type": "integer", "lower": 0, "upper": 100},
+    {"name": "dose", "type": "real", "lower": -5, "upper": 5},
+    {"name": "sick", "type": "binary"},
+    {"name": "visits", "type": "integer", "lower": 0, "upper": 20},
+]
+JOBS: dict[tuple[str, str], dict[str, Any]] = {
+    ("dp-psvi-surrogate", "logistic-regression"): {"privacy": {"epsilon": 0.05}, "parameters": {"rounds": 3}},
+    ("dp-psvi", "probit-regression"): {
+        "privacy": {"noise_multiplier": 60.0, "sampling_rate": 1.0, "iterations": 3},
+        "parameters": {"posterior_draws": 5},
+    },
+    ("dp-psvi", "gaussian-mean"): {
+        "privacy": {"noise_multiplier": 60.0, "sampling_rate": 0.5, "iterations": 3},
+        "parameters": {"posterior_draws": 5},
+    },
+    ("dp-vi", "linear-regression"): {"privacy": {"noise_multiplier": 150.0, "sampling_rate": 1.0, "iterations": 10}},
+}
+
+
+def table(units: int) -> bytes:
+    """The first ``units`` of the same people."""
+    rng = np.random.default_rng(5)
+    ages, doses = rng.integers(0, 101, SLOTS), rng.uniform(-5, 5, SLOTS).round(4)
+    sick, visits = rng.integers(0, 2, SLOTS), rng.integers(0, 21, SLOTS)
+    lines = [f"{ages[i]},{doses[i]},{sick[i]},{visits[i]}" for i in range(units)]
+    return "\n".join(["age,dose,sick,visits", *lines, ""]).encode()
+
+
+class Laboratory:
+    """An installation with a dataset for each content, all declared alike, and what can be seen of it."""
+
+    def __init__(self, house: House, client: httpx.Client, spans: InMemorySpanExporter) -> None:
+        with house.database.write() as tx:
+            self._owner, self.admin = rows.api_key(tx, "owner"), rows.api_key(tx, "admin")
+        self.house = house
+        self.ingested: list[list[tuple[Any, ...]]] = []
+        self.datasets = {name: self._dataset(client, units) for name, units in UNITS.items()}
+        self._observer = Observer(house, client, spans, self._names())
+
+    def _dataset(self, client: httpx.Client, units: int) -> str:
+        budget = {"epsilon": 20.0, "delta": 1e-6}
+        dataset_id = str(declared(client, self._owner, columns=COLUMNS, slots=SLOTS, budget=budget)["id"])
+        uploaded(client, self._owner, dataset_id, table(units))
+        with structlog.testing.capture_logs() as logs:
+            self.house.work()
+        self.ingested.append([(*log, *log.values()) for log in logs if log.pop("content_id")])
+        assert client.get(f"/v1/datasets/{dataset_id}", headers=self._owner.headers).json()["status"] == "ready"
+        return dataset_id
+
+    def _names(self) -> list[str]:
+        """Random names that a content keeps from run to run."""
+        with self.house.database.read() as session:
+            contents = session.scalars(select(Content)).all()
+            accounts = session.scalars(select(Base.metadata.tables["ledger_accounts"].c.id)).all()
+        return [*self.datasets.values(), *accounts, *(content.id for content in contents)]
+
+    def observe(self, content: str, method: str, family: str) -> set[str]:
+        target = TARGETS[family]
+        features = [name for name in ("age", "dose", "visits") if name != target]
+        model = {"family": family, "features": features, "target": target}
+        request = {"method": method, "size": 5, "model": model, "parameters": {}} | JOBS[method, family]
+        return self._observer.run(self.datasets[content], self._owner, request)
+
+
+@pytest.fixture(scope="module")
+def laboratory(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
+    folder = tmp_path_factory.mktemp("laboratory")
+    path = folder / "corevault.sqlite3"
+    path.write_bytes(migrated_file.read_bytes())
+    database, spans = Database(make_engine(f"sqlite:///{path}")), InMemorySpanExporter()
+    house = make_house(database, folder)
+    transport = AppTransport(create_app(house.services))
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        httpx.Client(transport=transport, base_url="http://corevault.test") as client,
+    ):
+        patch.setattr(gauges, "CACHE_SECONDS", 0.0)
+        tracing.start(SimpleSpanProcessor(spans), "test")
+        yield Laboratory(house, client, spans)
+        tracing.stop()
+    database.dispose()
+
+
+def test_every_private_method_is_observed() -> None:
+    assert {method for method, _ in JOBS} == {method.id for method in registry.methods() if method.private}
+
+
+def test_what_is_constant_on_each_and_differs_tells_contents_apart() -> None:
+    alike, noised = {"size=5"}, [{"x=1"}, {"x=2"}]
+    first, second = [{"n=7"} | alike | each for each in noised], [{"n=8"} | alike | each for each in noised]
+    assert tell_apart(first, second) == {"n=7", "n=8"}
+    assert tell_apart(first, first) == set()
+
+
+@pytest.mark.parametrize(("method", "family"), JOBS, ids=map("-".join, JOBS))
+def test_no_run_tells_which_content_it_was_on(laboratory: Laboratory, method: str, family: str) -> None:
+    """W3: of two neighbours, nor of contents with other numbers of units."""
+    seen: dict[str, list[set[str]]] = {name: [] for name in UNITS}
+    apart: dict[str, set[str]] = {}
+    for runs in range(1, MOST + 1):
+        for name, observed in seen.items():
+            observed.append(laboratory.observe(name, method, family))
+        apart = {name: tell_apart(seen["whole"], seen[name]) for name in ("one less", "few")}
+        if runs >= LEAST and not any(apart.values()):
+            break
+    assert apart == {"one less": set(), "few": set()}
+
+
+def test_all_contents_are_ingested_alike(laboratory: Laboratory) -> None:
+    """W3: tables of one declaration have one size, and nothing is logged of what is in them."""
+    assert laboratory.ingested[0]
+    assert all(logs == laboratory.ingested[0] for logs in laboratory.ingested)
+    with laboratory.house.database.read() as session:
+        names = [content.table_object for content in session.scalars(select(Content))]
+    stored = entries(laboratory.house.areas.vault)
+    sizes = {len(content) for path, content in stored.items() if path.rpartition("/")[2] in names}
+    assert (len(names), len(sizes)) == (len(UNITS), 1)
