@@ -140,7 +140,7 @@ def test_without_a_schema_one_label_alone_may_be_the_reference(labels: list[str]
     assert "X" not in str(caught.value)
 
 
-@pytest.mark.parametrize("cell", [1, 1.0, "1", "1.0", " 01 ", np.float64(1), np.int8(1)])
+@pytest.mark.parametrize("cell", [1, 1.0, "1", "1.0", " 01 ", np.float64(1), np.int8(1), True, "true"])
 def test_a_number_is_the_category_that_spells_it(cell: object) -> None:
     design = [DesignColumn(name="c=1", source="c", transform={"kind": "indicator", "value": "1"})]
     for schema in (None, Schema(categorical("c", ["0", "1"]))):

@@ -27,6 +27,7 @@ from corevault import (
     integer,
     real,
 )
+from corevault._cells import Categories
 from corevault._formats import ARROW_STREAM, CSV, PARQUET
 from corevault._upload import prepare
 
@@ -280,7 +281,9 @@ def test_a_table_without_rows_has_no_null_rows() -> None:
     assert (check.rows, check.null_rows, check.null_share) == (0, 0, 0.0)
 
 
-@pytest.mark.parametrize("cell", [1, 1.0, "1", "1.0", " 1 ", "01", "1e0", np.int64(1), np.float32(1), "+1"])
+@pytest.mark.parametrize(
+    "cell", [1, 1.0, "1", "1.0", " 1 ", "01", "1e0", np.int64(1), np.float32(1), "+1", True, np.True_, "TRUE", " true"]
+)
 def test_a_number_is_the_category_of_the_same_value(cell: object) -> None:
     schema = Schema(categorical("code", ["2", "1"]))
     assert schema.check({"code": [cell]}).null_rows == 0
@@ -291,6 +294,44 @@ def test_a_number_is_the_category_of_the_same_value(cell: object) -> None:
 def test_what_is_no_number_is_the_category_of_its_text_alone(cell: object) -> None:
     schema = Schema(categorical("code", ["10", "3", "1", "0"]))
     assert schema.check({"code": [cell]}).null_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("categories", "cell", "code"),
+    [
+        (["1", "1.0"], "1.0", 1.0),
+        (["1", "1.0"], " 1 ", 0.0),
+        (["1", "1.0"], "1e0", None),
+        (["1", "true"], "True", None),
+        (["true", "false"], "0", 1.0),
+        (["0", "-0"], "0.0", None),
+        (["9007199254740991"], "9007199254740991.0", 0.0),
+        (["9007199254740992"], "9007199254740992.0", None),
+        ([" 1", "1"], " 1", 0.0),
+        ([" 1", "1"], "1 ", 1.0),
+        (["1"], "0.9999999999999999", None),
+    ],
+)
+def test_a_category_matches_by_text_and_then_by_a_value_of_its_own(
+    categories: list[str], cell: str, code: float | None
+) -> None:
+    """A value that two categories share names neither, and one that may be rounded names none."""
+    (found,) = Categories(categories).codes([cell])
+    assert found == code if code is not None else np.isnan(found)
+
+
+def test_a_number_of_a_file_matches_by_its_value_alone() -> None:
+    found = Categories(["2.50", "1", "1.0", "0"]).codes(np.array([2.5, 1.0, -0.0, np.nan, 1e300]))
+    np.testing.assert_array_equal(found, [0, np.nan, 3, np.nan, np.nan])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "pyarrow table"])
+@pytest.mark.parametrize("code", [[1, 2], [1.0, 2.0], ["1", "2"], [True, 2], [1.0, None]])
+def test_codes_of_every_type_are_categories(kind: str, code: list[Any]) -> None:
+    column = pa.array([int(each) for each in code]) if True in code and 2 in code else pa.array(code)
+    table = pa.table({"code": column})
+    source = {"parquet": _parquet, "arrow": _arrow, "pyarrow table": lambda table: table}[kind](table)
+    assert Schema(categorical("code", ["1", "2"])).check(source).null_rows == code.count(None)
 
 
 def test_a_column_of_codes_with_a_gap_keeps_its_rows() -> None:

@@ -22,6 +22,7 @@ SPACES: Final = " \t\n\r\v\f"
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ONLY_IN_PYTHON = re.compile(r"[^\x20-\x7e\t\n\r\v\f]|_")  # ``float`` takes these in a number, the server does not
 _TRUTHS = {"false": 0.0, "true": 1.0}
+_MOST_EXACT = 2.0**53
 _MOST_REMEMBERED = 100_000
 
 
@@ -41,9 +42,9 @@ def is_missing(cell: object) -> bool:
     return isinstance(cell, float | np.floating | np.datetime64 | np.timedelta64) and bool(cell != cell)  # noqa: PLR0124
 
 
-def cells_of(values: NDArray[Any]) -> Cells:
-    """An array ``(n,)`` as cells: numbers stay numbers, everything else becomes text."""
-    if values.dtype.kind in "iuf":
+def cells_of(values: NDArray[Any], *, as_text: bool) -> Cells:
+    """An array ``(n,)`` as cells: numbers stay numbers unless ``as_text``, everything else becomes text."""
+    if values.dtype.kind in "iuf" and not as_text:
         return values.astype(np.float64)
     scalars = list(values) if values.dtype.kind in "mM" else values.tolist()  # a list would make integers of times
     return [text_of(cell) for cell in scalars]
@@ -92,32 +93,38 @@ def _number(cell: str) -> float:
     return float(trimmed) if _NUMBER.fullmatch(trimmed) else math.nan
 
 
-def numeric_value(text: str) -> float | None:
-    """The finite number that ``text`` spells, spaces around it aside; None where it spells none."""
+def category_value(text: str) -> float | None:
+    """The number by which a text matches a category; None where it has none.
+
+    It is the number that the text spells, 1 for ``true`` and 0 for ``false``. A number of 2^53 or more counts as none:
+    there, different numbers may look alike.
+    """
     value = _number(text)
-    return value if math.isfinite(value) else None
+    if math.isnan(value):
+        value = _TRUTHS.get(text.strip(SPACES).lower(), math.nan)
+    return value if abs(value) < _MOST_EXACT else None
 
 
 class Categories:
     """The declared categories of one column.
 
-    A cell is a category when it is the same text, then when it is so without the spaces around it, then when both
-    are the same finite number: ``1``, ``1.0`` and ``01`` are the category ``"1"``.
+    A text matches the category of the same text, then of the same text without the spaces around it, then the only
+    category of the same value (see ``category_value``): ``1``, ``1.0`` and ``True`` are the category ``"1"``. A
+    fractional number has no text, and matches by its value alone.
     """
 
     def __init__(self, categories: Sequence[str]) -> None:
-        self._by_text = {category: index for index, category in enumerate(categories)}
-        self._by_number: dict[float, int] = {}
-        for index, category in enumerate(categories):
-            value = numeric_value(category)
-            if value is not None:
-                self._by_number.setdefault(value, index)
+        self._by_text = {category: float(index) for index, category in enumerate(categories)}
+        values = [category_value(category) for category in categories]
+        self._by_value = {
+            value: float(index) for index, value in enumerate(values) if value is not None and values.count(value) == 1
+        }
         self._known: dict[str, float] = {}
 
     def codes(self, cells: Cells) -> Array:
         """The index of each cell's category, ``(n,)``; NaN where it has none."""
         if isinstance(cells, np.ndarray):
-            cells = [text_of(cell) for cell in cells.tolist()]
+            return np.array([self._by_value.get(value, math.nan) for value in cells.tolist()])
         if len(self._known) > _MOST_REMEMBERED:
             self._known.clear()
         known = self._known
@@ -128,6 +135,6 @@ class Categories:
     def _code(self, text: str) -> float:
         for form in (text, text.strip(SPACES)):
             if form in self._by_text:
-                return float(self._by_text[form])
-        value = numeric_value(text)
-        return math.nan if value is None else float(self._by_number.get(value, math.nan))
+                return self._by_text[form]
+        value = category_value(text)
+        return math.nan if value is None else self._by_value.get(value, math.nan)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corevault._arguments import what_came
-from corevault._cells import SPACES, Categories, Cells, cells_of, numbers, numeric_value, text_of, truths, values_of
+from corevault._cells import SPACES, Categories, Cells, category_value, cells_of, numbers, truths, values_of
 from corevault._tables import TABLES, arrow_table, as_column, is_frame
 from corevault.errors import InvalidArgument, MissingColumn, WrongType
 from corevault.replies._decode import Reply
@@ -73,7 +73,8 @@ def design_matrix(
     sources = {column.source: None for column in design if column.kind != "constant" and column.source is not None}
     if not sources:
         raise InvalidArgument("The design has no column that comes from the table, so its rows cannot be counted.")
-    cells = {name: cells_of(values) for name, values in _columns(table, list(sources)).items()}
+    texts = {column.source for column in design if column.kind == "indicator"}
+    cells = {name: cells_of(each, as_text=name in texts) for name, each in _columns(table, list(sources)).items()}
     matrix = np.ones((len(next(iter(cells.values()))), len(design)))
     for name in sources:
         places = [place for place, column in enumerate(design) if column.source == name]
@@ -154,9 +155,10 @@ def _indicators(design: Sequence[DesignColumn], cells: Cells, column: Column | N
 def _codes(source: str | None, named: Sequence[str], cells: Cells) -> Array:
     """The index among ``named``, −1 for the one label that is not among them, NaN for missing cells."""
     codes = Categories(named).codes(cells)
-    texts = [text_of(cell) for cell in cells.tolist()] if isinstance(cells, np.ndarray) else cells
-    others = {texts[place].strip(SPACES) for place in np.flatnonzero(np.isnan(codes)).tolist()} - {""}
-    labels = {label if numeric_value(label) is None else numeric_value(label) for label in others}
+    assert not isinstance(cells, np.ndarray), "the cells of a category are texts"
+    others = {cells[place].strip(SPACES) for place in np.flatnonzero(np.isnan(codes)).tolist()} - {""}
+    values = {label: category_value(label) for label in others}
+    labels = {label if value is None else value for label, value in values.items()}
     near = {value.casefold() for value in named} & {label.casefold() for label in others}
     if len(labels) > 1 or near:
         raise InvalidArgument(
@@ -164,7 +166,7 @@ def _codes(source: str | None, named: Sequence[str], cells: Cells) -> Array:
             "one. Correct their spelling, or give the schema: schema=client.datasets.get(...)."
         )
     for place in np.flatnonzero(np.isnan(codes)).tolist():
-        if texts[place].strip(SPACES):
+        if cells[place].strip(SPACES):
             codes[place] = -1.0
     return codes
 

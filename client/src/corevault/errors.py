@@ -23,7 +23,7 @@
   - ``ClientClosed`` (also a ``RuntimeError``): the client was used after it was closed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -132,12 +132,17 @@ _REMEDIES: Mapping[str, str] = {
 
 
 class ContentRejected(CorevaultError):
-    """The uploaded file was rejected. ``reason`` is the stable code, such as ``missing_column``."""
+    """The uploaded file was rejected.
 
-    def __init__(self, reason: str) -> None:
+    ``reason`` is the stable code, such as ``missing_column``; ``columns`` are the names that it is about, if any.
+    """
+
+    def __init__(self, reason: str, columns: Sequence[str] = ()) -> None:
         remedy = f" ({_REMEDIES[reason]})" if reason in _REMEDIES else ""
-        super().__init__(f"The uploaded content was rejected: {reason}{remedy}.")
+        names = f"; columns: {', '.join(columns)}" if columns else ""
+        super().__init__(f"The uploaded content was rejected: {reason}{remedy}{names}.")
         self.reason = reason
+        self.columns = tuple(columns)
 
 
 class JobFailed(CorevaultError):

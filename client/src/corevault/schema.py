@@ -103,7 +103,7 @@ def integer(name: str, lower: int, upper: int, *, impute: int | None = None) -> 
 def categorical(name: str, categories: Sequence[str], *, impute: str | None = None) -> Column:
     """One of ``categories``; the first is the reference, which gets no design column.
 
-    A cell matches the category of the same text, and otherwise the one of the same number: ``1.0`` is ``"1"``.
+    A cell matches the category of the same text, and otherwise the one of the same value: ``1.0`` is ``"1"``.
     """
     if isinstance(categories, str | set | frozenset) or not hasattr(categories, "__iter__"):
         raise WrongType(f"categories must be a list of texts in a fixed order; {what_came(categories)}.")

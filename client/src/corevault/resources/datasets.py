@@ -190,7 +190,7 @@ class Datasets:
             if (newest or dataset.status) == "ready":
                 return dataset
             if (newest or dataset.status) == "rejected":
-                raise ContentRejected((dataset.content.rejection if dataset.content else None) or "unknown")
+                raise _rejection(dataset)
             if time.monotonic() > deadline:
                 missing = "Nothing was uploaded yet; call datasets.upload."
                 raise WaitTimeout(
@@ -215,6 +215,13 @@ class Datasets:
 
 def _segment(dataset: str | Dataset) -> str:
     return segment(id_of(dataset, Dataset))
+
+
+def _rejection(dataset: Dataset) -> ContentRejected:
+    content = dataset.content.raw if dataset.content else {}
+    columns = content.get("rejection_columns")
+    names = [str(name) for name in columns] if isinstance(columns, list) else []
+    return ContentRejected(str(content.get("rejection") or "unknown"), names)
 
 
 def _unfit(absent: Sequence[str], unknown: Sequence[str]) -> str:
