@@ -161,7 +161,16 @@ def test_a_rejection_is_raised_with_its_reason() -> None:
     rejected = DATASET | {"content": {"version": 2, "status": "rejected", "rejection": "missing_column"}}
     with Script([ok(rejected)]).client() as client, pytest.raises(ContentRejected) as caught:
         client.datasets.wait_until_ready("ds_1")
-    assert caught.value.reason == "missing_column"
+    assert (caught.value.reason, caught.value.columns) == ("missing_column", ())
+
+
+def test_a_rejection_names_the_columns_that_it_is_about() -> None:
+    content = {"version": 2, "status": "rejected", "rejection": "wrong_type", "rejection_columns": ["born", "seen"]}
+    with Script([ok(DATASET | {"content": content})]).client() as client, pytest.raises(ContentRejected) as caught:
+        client.datasets.wait_until_ready("ds_1")
+    assert caught.value.columns == ("born", "seen")
+    assert "wrong_type" in str(caught.value)
+    assert "columns: born, seen" in str(caught.value)
 
 
 def test_a_content_that_is_never_ready_ends_the_wait(naps: list[float]) -> None:

@@ -18,7 +18,7 @@ def as_json(value: Any, place: str = "") -> Any:
     if isinstance(plain, float) and not math.isfinite(plain):
         raise InvalidArgument(f"{place} must be a finite number.")
     if isinstance(plain, str):
-        return _encodable(plain, place)
+        return _check_encodable(plain, place)
     if plain is None or isinstance(plain, bool | int | float):
         return plain
     if isinstance(plain, Mapping):
@@ -28,7 +28,7 @@ def as_json(value: Any, place: str = "") -> Any:
     raise WrongType(f"{place} must be text, a number, true or false, or a list or mapping of them; {what_came(value)}.")
 
 
-def _encodable(text: str, place: str) -> str:
+def _check_encodable(text: str, place: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -50,12 +50,12 @@ def mapping(value: object, name: str) -> dict[str, Any]:
 
 
 def is_number(value: object) -> bool:
-    """Whether ``value`` is a real number, of Python or NumPy, and not a truth value."""
+    """Whether ``value`` is a real number and not a truth value."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def require_number(value: object, name: str, *, lower: float = -math.inf, upper: float = math.inf) -> None:
-    """Raises ``WrongType`` unless ``value`` is a number, and ``InvalidArgument`` unless it is within the bounds."""
+    """Checks a number. Raises ``WrongType`` for another type, and ``InvalidArgument`` beyond the bounds."""
     if not is_number(value):
         raise WrongType(f"{name} must be a number; {what_came(value)}.")
     if not lower <= float(value) <= upper:  # type: ignore[arg-type]  # a Real

@@ -27,7 +27,7 @@ _MOST_REMEMBERED = 100_000
 
 
 def text_of(cell: object) -> str:
-    """One cell as CSV holds it; empty for None, NaN, NaT and the NA of pandas."""
+    """One cell as CSV holds it; a missing cell is empty."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, bytes):
@@ -51,7 +51,7 @@ def cells_of(values: NDArray[Any], *, as_text: bool) -> Cells:
 
 
 def values_of(column: "Column", cells: Cells) -> Array:
-    """Values ``(n,)`` of the declared type, before they are clamped; the index of a category; NaN where missing."""
+    """Values ``(n,)`` of the declared type, not clamped yet. A category is its index, a missing cell NaN."""
     if column.categories is not None:
         return Categories(column.categories).codes(cells)
     if column.type == "binary":
@@ -70,7 +70,7 @@ def numbers(cells: Cells) -> Array:
 
 
 def truths(cells: Cells) -> Array:
-    """0 and 1 ``(n,)``, also for the words ``false`` and ``true``; NaN for every other cell."""
+    """Truth values ``(n,)`` as 0 and 1, with the words for them; NaN elsewhere."""
     values = numbers(cells)
     if not isinstance(cells, np.ndarray):
         for place in np.flatnonzero(np.isnan(values)).tolist():

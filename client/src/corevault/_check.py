@@ -1,4 +1,4 @@
-"""Counts what the server would make of a table's cells, on the owner's own machine, before an upload."""
+"""Counts missing and clamped cells of a table on the owner's machine, before an upload."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ColumnCheck:
-    """``missing`` cells are imputed, or make their row null; ``clamped`` ones are moved to a bound."""
+    """Counts of one column. ``missing`` cells are imputed or make their row null; ``clamped`` ones move to a bound."""
 
     missing: int
     clamped: int

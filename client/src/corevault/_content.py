@@ -1,4 +1,4 @@
-"""Checks the header of a CSV before it goes out, for a fault for which the server would reject it."""
+"""Checks the header of a CSV before it is sent."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ def check_start(upload: Upload) -> None:
 
 
 def _header(start: bytes) -> list[str]:
-    """The names in the first line, as the server reads them; none where it does not end among these bytes."""
+    """The names in the first line; none where these bytes do not hold all of it."""
     try:
         lines = start[: start.rfind(b"\n") + 1].decode("utf-8-sig")
         names = next((row for row in csv.reader(io.StringIO(lines, newline="")) if row), [])

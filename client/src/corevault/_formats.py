@@ -1,4 +1,4 @@
-"""File formats by their first bytes: those that the server reads, and common ones that it does not."""
+"""File formats by their first bytes."""
 
 from typing import Final
 
@@ -58,7 +58,7 @@ def media_type_of(start: bytes, suffix: str | None, given: str | None) -> str:
     """
     shown = format_of(start)
     if given is not None:
-        return _confirmed(given, shown, start)
+        return _confirm_type(given, shown, start)
     if shown is not None:
         return shown
     named = CSV if suffix is None else BY_SUFFIX.get(suffix.lower())
@@ -71,7 +71,7 @@ def media_type_of(start: bytes, suffix: str | None, given: str | None) -> str:
     return named
 
 
-def _confirmed(given: str, shown: str | None, start: bytes) -> str:
+def _confirm_type(given: str, shown: str | None, start: bytes) -> str:
     base = given.partition(";")[0].strip().lower()
     if base not in {CSV, PARQUET, ARROW_STREAM}:
         raise InvalidArgument(f"media_type must be one of {CSV}, {PARQUET} and {ARROW_STREAM}.")

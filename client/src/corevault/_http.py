@@ -1,4 +1,4 @@
-"""One HTTP session: sends requests, retries them where that is safe, and raises error answers as classes."""
+"""One HTTP session, with retries where they are safe and typed errors."""
 
 import re
 import time
@@ -83,7 +83,7 @@ class Http:
         return decode(self.send(self._client.build_request(method, path, json=as_json(body)), repeatable=False))
 
     def put_stream(self, path: str, chunks: Iterator[bytes], headers: Mapping[str, str]) -> Any:
-        """PUTs a body chunk by chunk; once, since a stream cannot be assumed to start again."""
+        """PUTs a body chunk by chunk, once: a stream may not start again."""
         request = self._client.build_request("PUT", path, content=chunks, headers=dict(headers))
         return decode(self.send(request, repeatable=False))
 
@@ -175,7 +175,7 @@ def _check_timeout(timeout: object) -> None:
 
 
 def segment(name: str) -> str:
-    """``name`` as one segment of a path, so that an id from elsewhere cannot lead to another address."""
+    """``name`` as one segment of a path. No id leads to another address."""
     if not isinstance(name, str):
         raise WrongType(f"An id is text; {what_came(name)}.")
     if name in ("", ".", ".."):

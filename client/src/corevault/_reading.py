@@ -1,4 +1,4 @@
-"""Reads the rows of an upload in batches, as the server would: CSV, Parquet and Arrow streams, in bounded memory."""
+"""Reads the rows of an upload in batches, as the server does. Memory is bounded."""
 
 import csv
 import io
@@ -119,7 +119,7 @@ def _parquet_rows(file: BinaryIO) -> Rows:
     with _file_faults(pa):
         parquet = pq.ParquetFile(file, pre_buffer=False)
         batches = parquet.iter_batches(rows_at_once(len(parquet.schema_arrow.names)), use_threads=False)
-        return Rows(*_described(pa, parquet.schema_arrow, batches))
+        return Rows(*_describe(pa, parquet.schema_arrow, batches))
 
 
 def _arrow_rows(file: io.BufferedReader) -> Rows:
@@ -128,10 +128,10 @@ def _arrow_rows(file: io.BufferedReader) -> Rows:
 
     with _file_faults(pa):
         reader = pyarrow.ipc.open_stream(file)
-        return Rows(*_described(pa, reader.schema, iter(reader)))
+        return Rows(*_describe(pa, reader.schema, iter(reader)))
 
 
-def _described(pa: Any, schema: Any, batches: Iterator[Any]) -> tuple[tuple[str, ...], Iterator[Batch], dict[str, str]]:
+def _describe(pa: Any, schema: Any, batches: Iterator[Any]) -> tuple[tuple[str, ...], Iterator[Batch], dict[str, str]]:
     unread = {each.name: str(each.type) for each in schema if not _is_read(pa.types, each.type)}
     return tuple(schema.names), _arrow_batches(pa, batches), unread
 

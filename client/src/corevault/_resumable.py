@@ -1,4 +1,4 @@
-"""Uploads in parts: each is sent until it is kept, and what breaks off goes on where the server says.
+"""Uploads in parts. A part is sent until the server has it, and continues where the server says.
 
 One part is in memory at a time, so that a source that cannot be read twice can be resumed, too.
 """
@@ -46,7 +46,7 @@ def begin(http: Http, dataset_id: str, upload: Upload) -> str:
 
 
 def send(http: Http, dataset_id: str, upload_id: str, upload: Upload, report: Report) -> object:
-    """Send what the server does not have yet, and complete the upload; the dataset as JSON.
+    """Sends the bytes that the server lacks, and completes the upload. Returns the dataset as JSON.
 
     Raises:
         UploadInterrupted: the server was away for too long; the upload can be resumed by its id.

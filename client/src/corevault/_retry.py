@@ -31,7 +31,7 @@ class RetryPolicy:
             raise InvalidArgument("max_retries cannot be negative.")
 
     def after_silence(self, attempt: int) -> float | None:
-        """Seconds to wait after a failed connection on attempt 0, 1, …; None: give up."""
+        """Seconds to wait after a failed connection. ``attempt`` counts from 0; None means to give up."""
         return None if attempt >= self.max_retries else back_off(attempt)
 
     def after_error(self, attempt: int, error: ApiError) -> float | None:

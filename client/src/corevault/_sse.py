@@ -1,4 +1,4 @@
-"""Server-sent events, as the HTML standard frames them: fields a line, an empty line ends an event."""
+"""Server-sent events of the HTML standard. Each line is a field, and an empty line ends an event."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event: ``name`` (``message`` where none was given), ``data`` with its lines joined, ``id`` or ""."""
+    """One event. ``name`` is ``message`` where none was given, ``data`` has its lines joined, ``id`` may be empty."""
 
     name: str
     data: str

@@ -1,4 +1,4 @@
-"""Tables in memory: pandas, anything with an Arrow stream (polars, pyarrow), and mappings of names to columns."""
+"""Tables in memory: pandas, polars, pyarrow, and mappings of names to columns."""
 
 import csv
 import io
@@ -41,11 +41,11 @@ def is_frame(source: object) -> bool:
 
 
 def table_of(source: object) -> Table | None:
-    """The table that ``source`` is; None where it is of no kind that this package knows.
+    """``source`` as a table; None where it is no table.
 
     Raises ``WrongType`` and ``InvalidArgument`` for a table that no upload can hold.
     """
-    table = _known_table(source)
+    table = _convert(source)
     if table is not None:
         if not table.names:
             raise InvalidArgument("The table has no columns.")
@@ -54,7 +54,7 @@ def table_of(source: object) -> Table | None:
     return table
 
 
-def _known_table(source: object) -> Table | None:
+def _convert(source: object) -> Table | None:
     if is_frame(source):
         return _from_pandas(source)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
@@ -129,12 +129,12 @@ def as_column(values: Any, name: str) -> Any:
 
 
 def _as_csv(names: Sequence[str], batches: Iterable[Columns]) -> Iterator[bytes]:
-    yield _written([names])
+    yield _write_rows([names])
     for columns in batches:
-        yield _written(zip(*([text_of(cell) for cell in column] for column in columns), strict=True))
+        yield _write_rows(zip(*([text_of(cell) for cell in column] for column in columns), strict=True))
 
 
-def _written(rows: Iterable[Sequence[str]]) -> bytes:
+def _write_rows(rows: Iterable[Sequence[str]]) -> bytes:
     buffer = io.StringIO(newline="")
     csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue().encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Sources of an upload, as streams of chunks: paths, bytes, binary files, tables and iterables of bytes."""
+"""Sources of an upload, as streams of chunks."""
 
 import io
 import os
@@ -49,7 +49,7 @@ class Upload:
 
 
 def prepare(source: object, media_type: str | None = None) -> Upload:
-    """The upload of a path, bytes, a binary file, a table (as CSV) or an iterable of bytes.
+    """The upload of a source, with its media type. Tables go as CSV.
 
     The media type is the caller's, or follows from the first bytes, or from a path's suffix; otherwise it is CSV.
     Raises ``WrongType`` for any other source, ``UnreadableSource`` for a file that cannot be read, and
@@ -77,12 +77,12 @@ def open_source(source: object) -> Upload:
     if (table := table_of(source)) is not None:
         return Upload(CSV, table.chunks, next(table.chunks()), index=table.index)
     if isinstance(source, Iterable) and not isinstance(source, set | frozenset | Mapping):
-        return _from_stream(_checked(source))
+        return _from_stream(_check_chunks(source))
     raise WrongType(f"{_SOURCES}; {what_came(source)}.")
 
 
-def with_digest(upload: Upload) -> Upload:
-    """The upload with its length and its digest, where it can be read more than once."""
+def add_digest(upload: Upload) -> Upload:
+    """The upload with its length and digest, where it can be read twice."""
     if not upload.repeatable:
         return upload
     length = sum(len(chunk) for chunk in upload.chunks()) if upload.length is None else upload.length
@@ -100,10 +100,10 @@ def _from_path(source: str | os.PathLike[str]) -> Upload:
         with path.open("rb") as file:
             yield from _read(file)
 
-    with _readable(f"{str(path)[:200]} cannot be read; does it exist, and may you read it?"):
+    with _translate_faults(f"{str(path)[:200]} cannot be read; does it exist, and may you read it?"):
         if path.is_dir():
             raise UnreadableSource(f"{path} is a directory; give the path of one file.")
-        return _repeatable(chunks, path.stat().st_size, lambda: path.open("rb"))
+        return _make_upload(chunks, path.stat().st_size, lambda: path.open("rb"))
 
 
 def _from_bytes(content: bytes) -> Upload:
@@ -111,13 +111,13 @@ def _from_bytes(content: bytes) -> Upload:
         for start in range(0, len(content), _CHUNK_BYTES):
             yield content[start : start + _CHUNK_BYTES]
 
-    return _repeatable(chunks, len(content), lambda: io.BytesIO(content))
+    return _make_upload(chunks, len(content), lambda: io.BytesIO(content))
 
 
 def _from_file(file: Any) -> Upload:
     if isinstance(file, io.TextIOBase) or isinstance(getattr(file, "encoding", None), str):
         raise WrongType(_TEXT_MODE)
-    with _readable("The file cannot be read; is it closed, or open for writing only?"):
+    with _translate_faults("The file cannot be read; is it closed, or open for writing only?"):
         if not (hasattr(file, "seekable") and file.seekable()):
             return _from_stream(_read(file))
         start = file.tell()
@@ -131,7 +131,7 @@ def _from_file(file: Any) -> Upload:
                     file.seek(start)  # so that the same file can be checked and then uploaded
 
         length = file.seek(0, os.SEEK_END) - start
-        return _repeatable(chunks, length, lambda: cast("BinaryIO", io.BufferedReader(_Window(file, start, length))))
+        return _make_upload(chunks, length, lambda: cast("BinaryIO", io.BufferedReader(_Window(file, start, length))))
 
 
 def _from_stream(stream: Iterator[bytes]) -> Upload:
@@ -139,13 +139,13 @@ def _from_stream(stream: Iterator[bytes]) -> Upload:
     return Upload(format_of(first) or CSV, lambda: chain([first], stream), first, repeatable=False)
 
 
-def _repeatable(chunks: Callable[[], Iterator[bytes]], length: int, open_file: Callable[[], BinaryIO]) -> Upload:
+def _make_upload(chunks: Callable[[], Iterator[bytes]], length: int, open_file: Callable[[], BinaryIO]) -> Upload:
     first = next(chunks(), b"")
     return Upload(format_of(first) or CSV, chunks, first, length=length, open_file=open_file)
 
 
 class _Window(io.RawIOBase):
-    """A caller's file from ``start`` on, as a file of its own; closing it leaves the caller's open."""
+    """A caller's file from ``start`` on. Closing it leaves the caller's file open."""
 
     def __init__(self, file: Any, start: int, length: int) -> None:
         super().__init__()
@@ -173,7 +173,7 @@ class _Window(io.RawIOBase):
         return len(read)
 
 
-def _checked(source: Iterable[object]) -> Iterator[bytes]:
+def _check_chunks(source: Iterable[object]) -> Iterator[bytes]:
     for chunk in source:
         if not isinstance(chunk, bytes | bytearray | memoryview):
             raise WrongType(
@@ -191,7 +191,7 @@ def _read(file: Any) -> Iterator[bytes]:
 
 
 @contextmanager
-def _readable(sentence: str) -> Iterator[None]:
+def _translate_faults(sentence: str) -> Iterator[None]:
     try:
         yield
     except InvalidArgument:

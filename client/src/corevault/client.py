@@ -21,13 +21,17 @@ from corevault.resources.releases import Releases
 
 
 class Client:
-    """A connection to a Corevault server; use it in a ``with`` block, or ``close()`` it.
+    """A connection to a Corevault server. Use it in a ``with`` block, or ``close()`` it.
 
-    ``api_key`` None is enough for public releases. ``timeout`` counts for connecting, and for every read
-    and write. ``max_retries`` bounds the repetitions after 429, 503 and broken connections, of calls that
-    may be repeated only: GET, and POST with the ``Idempotency-Key`` that the client makes for it; after 429,
-    which means that nothing was done, of every call but a streamed upload. ``Retry-After`` is obeyed.
-    ``transport`` replaces the network, as in httpx. One client may be shared by threads.
+    ``base_url`` is the server's address, with or without ``/v1`` at its end. ``api_key`` None is enough for public
+    releases. ``timeout`` in seconds applies to connecting and to each read and write.
+
+    ``max_retries`` limits the retries after 429, 503 and broken connections. Only calls that may be repeated are
+    retried: GET, and POST with the ``Idempotency-Key`` that the client makes. After 429, where nothing was done, every
+    call is, except a streamed upload. ``Retry-After`` is obeyed. ``transport`` replaces the network, as in httpx.
+    Threads may share one client.
+
+    Raises ``InvalidArgument`` for an address or a key that cannot be one.
     """
 
     def __init__(
@@ -79,7 +83,7 @@ class Client:
         return Quote.from_json(self._http.post("/v1/quotes", body))
 
     def methods(self) -> Catalogue:
-        """The methods and models that the server offers, and which may run on private data."""
+        """The methods and models of the server, and which may run on private data."""
         return Catalogue.from_json(self._http.get("/v1/methods"))
 
     def signing_keys(self) -> Page[SigningKey]:

@@ -1,4 +1,4 @@
-"""The design of a release: how its columns come from the declared table, and the design matrix of new rows."""
+"""The design of a release, and the design matrix of new rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 class Table(Protocol):
-    """Anything with columns by name, such as a DataFrame, or a mapping of names to arrays ``(n,)``."""
+    """Anything with columns by name, such as a DataFrame or a mapping."""
 
     def __getitem__(self, name: str, /) -> Any:
         """The column, shape (n,)."""
@@ -49,7 +49,7 @@ def design_matrix(
     schema: Schema | Dataset | None = None,
     null_rows: Literal["refuse", "nan"] = "refuse",
 ) -> Array:
-    """The design matrix of new rows, shape ``(n, p)``, columns in the design's order, intercept included.
+    """The design matrix of new rows, shape ``(n, p)``, with columns in the design's order.
 
     ``table`` is a pandas or polars DataFrame, a pyarrow Table or a mapping of names to columns. Its cells are read as
     the server reads them: values out of the declared bounds are clamped, spaces around a cell do not count, and a
@@ -69,7 +69,7 @@ def design_matrix(
     """
     if null_rows not in ("refuse", "nan"):
         raise InvalidArgument("null_rows must be 'refuse' or 'nan'.")
-    declared = _declared(schema)
+    declared = _columns_of(schema)
     sources = {column.source: None for column in design if column.kind != "constant" and column.source is not None}
     if not sources:
         raise InvalidArgument("The design has no column that comes from the table, so its rows cannot be counted.")
@@ -87,7 +87,7 @@ def design_matrix(
     return matrix
 
 
-def _declared(schema: object) -> Mapping[str, Column] | None:
+def _columns_of(schema: object) -> Mapping[str, Column] | None:
     if schema is None:
         return None
     if isinstance(schema, Dataset):
@@ -108,7 +108,7 @@ def _encode(design: Sequence[DesignColumn], cells: Cells, column: Column | None,
     is_category = design[0].kind == "indicator"
     if column is not None and is_category is not (column.categories is not None):
         raise InvalidArgument(f"The schema declares {column.name!r} with another type than the design has.")
-    encoded = (_indicators if is_category else _scaled)(design, cells, column)
+    encoded = (_indicators if is_category else _scale_cells)(design, cells, column)
     if null_rows == "refuse" and np.isnan(encoded).any():
         hint = "Impute or drop them" if column is not None else "Impute or drop them, or give the schema"
         raise InvalidArgument(
@@ -118,10 +118,10 @@ def _encode(design: Sequence[DesignColumn], cells: Cells, column: Column | None,
     return encoded
 
 
-def _scaled(design: Sequence[DesignColumn], cells: Cells, column: Column | None) -> Array:
+def _scale_cells(design: Sequence[DesignColumn], cells: Cells, column: Column | None) -> Array:
     scales = [(float(each.transform["center"]), float(each.transform["scale"])) for each in design]
     if column is not None:
-        values = _imputed(column, values_of(column, cells))
+        values = _impute(column, values_of(column, cells))
     else:  # only binary columns and reals in [0, 1] are centred there
         values = truths(cells) if _is_binary(scales[0], cells) else numbers(cells)
     scaled: Array = np.column_stack([np.clip((values - center) / scale, -1.0, 1.0) for center, scale in scales])
@@ -129,7 +129,7 @@ def _scaled(design: Sequence[DesignColumn], cells: Cells, column: Column | None)
 
 
 def _is_binary(scale: tuple[float, float], cells: Cells) -> bool:
-    """Whether these may be the cells of a binary column: all truth values, in a column of bounds 0 and 1."""
+    """Whether the cells are truth values, in a column with the bounds 0 and 1."""
     if scale != (0.5, 0.5) or isinstance(cells, np.ndarray):
         return False
     return bool(
@@ -143,7 +143,7 @@ def _indicators(design: Sequence[DesignColumn], cells: Cells, column: Column | N
         assert column.categories is not None, "the caller has looked"
         if not set(named) <= set(column.categories):
             raise InvalidArgument(f"The schema declares other categories of {column.name!r} than the design has.")
-        codes = _imputed(column, values_of(column, cells))
+        codes = _impute(column, values_of(column, cells))
         wanted = [float(column.categories.index(value)) for value in named]
     else:
         codes, wanted = _codes(design[0].source, named, cells), [float(index) for index in range(len(named))]
@@ -153,7 +153,7 @@ def _indicators(design: Sequence[DesignColumn], cells: Cells, column: Column | N
 
 
 def _codes(source: str | None, named: Sequence[str], cells: Cells) -> Array:
-    """The index among ``named``, −1 for the one label that is not among them, NaN for missing cells."""
+    """Each cell's index in ``named``: −1 for another label, NaN for a missing cell."""
     codes = Categories(named).codes(cells)
     assert not isinstance(cells, np.ndarray), "the cells of a category are texts"
     others = {cells[place].strip(SPACES) for place in np.flatnonzero(np.isnan(codes)).tolist()} - {""}
@@ -171,7 +171,7 @@ def _codes(source: str | None, named: Sequence[str], cells: Cells) -> Array:
     return codes
 
 
-def _imputed(column: Column, values: Array) -> Array:
+def _impute(column: Column, values: Array) -> Array:
     if column.impute is None:
         return values
     impute = float(column.impute) if column.categories is None else float(column.categories.index(str(column.impute)))

@@ -94,7 +94,7 @@ class ConnectionFailed(CorevaultError):
 
 
 class UploadInterrupted(CorevaultError):
-    """An upload broke off and could not be resumed for now; the cause is chained.
+    """An upload broke off and could not be resumed yet. The cause is chained.
 
     ``datasets.resume(dataset_id, upload_id, source)`` goes on from ``offset``, for a day.
     """
@@ -114,7 +114,7 @@ class VerificationError(CorevaultError):
 
 
 class WaitTimeout(CorevaultError):
-    """The time allowed for a wait is over; what was waited for goes on at the server."""
+    """A wait took longer than allowed. What was waited for continues at the server."""
 
 
 _REMEDIES: Mapping[str, str] = {

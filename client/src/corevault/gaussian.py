@@ -91,10 +91,10 @@ class Gaussian:
         return predict_probability(outcome, self.mean, self.covariance, x)
 
     def predict_mean(self, x: Array) -> Array:
-        """The posterior predictive mean of the target ``(n,)``, in its own units, for design rows ``x`` ``(n, p)``.
+        """The posterior predictive mean of the target, ``(n,)``, for design rows ``x`` ``(n, p)``.
 
-        The expected count under Poisson regression, the expected target under linear regression (both exact for this
-        normal belief), and the probability of a 1 under logistic and probit regression.
+        It is in the target's own units: the expected count under Poisson regression, the expected target under linear
+        regression (both exact for this normal belief), the probability of a 1 under logistic and probit regression.
 
         Raises ``InvalidArgument`` for a family without a mean to predict, for a belief that was made by hand, and
         for an ``x`` that is no design matrix.

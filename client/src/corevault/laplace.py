@@ -1,4 +1,4 @@
-"""Laplace approximations of weighted posteriors: on a pseudocoreset, or on a table of one's own."""
+"""Laplace approximations of weighted posteriors, on a pseudocoreset or on your own table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -69,7 +69,7 @@ class ProbitRegression(_OnColumns):
 
 @dataclass(frozen=True, kw_only=True)
 class PoissonRegression(_OnColumns):
-    """Bayesian Poisson regression, log link, of the integer ``target`` (declared lower bound 0 or more)."""
+    """Bayesian Poisson regression of the integer ``target``, with a log link. Its declared lower bound is 0 or more."""
 
     family: ClassVar[str] = "poisson-regression"
     target: str
@@ -85,7 +85,7 @@ class MultinomialLogistic(_OnColumns):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRegression(_OnColumns):
-    """Bayesian linear regression of the real or integer ``target``, which its bounds map to −1 and 1, too.
+    """Bayesian linear regression of the real or integer ``target``. Its bounds map to −1 and 1.
 
     ``noise_scale`` is the noise's standard deviation in the target's own units; without it the noise is unknown, and
     ``log_noise_scale`` one more parameter.
@@ -98,8 +98,10 @@ class LinearRegression(_OnColumns):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianMean(_OnColumns):
-    """The mean of real and integer ``features`` under normal noise of standard deviation ``noise_scale`` (1 where
-    absent), both in coordinates where bounds are −1 and 1. No target, no intercept.
+    """The mean of real and integer ``features`` under normal noise.
+
+    ``noise_scale`` is its standard deviation, 1 where absent. Both are in coordinates where the bounds are −1 and 1.
+    The model has no target and no intercept.
     """
 
     family: ClassVar[str] = "gaussian-mean"

@@ -1,4 +1,4 @@
-"""The posterior of a released model on weighted rows: the release's own points, or a table of one's own."""
+"""The posterior of a released model, on its points or on your own rows."""
 
 from collections.abc import Sequence
 

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a model predicts: its ``family``, the design's ``columns``, and how the target is read.
+    """What a model predicts, from its ``family`` and the design's ``columns``.
 
     ``classes`` are those of a categorical target. ``center`` and ``half`` map the linear predictor to the target's
     own units.
@@ -99,7 +99,7 @@ _MEANS: Final[Mapping[str, _Link]] = {"poisson-regression": _poisson, "linear-re
 
 
 def _predictor(mean: Array, covariance: Array, x: Array) -> tuple[Array, Array]:
-    """Mean and variance ``(n,)`` of the linear predictor; parameters after the coefficients do not enter it."""
+    """Mean and variance ``(n,)`` of the linear predictor, which only coefficients enter."""
     width = x.shape[1]
     return x @ mean[:width], np.einsum("np,pq,nq->n", x, covariance[:width, :width], x)
 

@@ -1,4 +1,4 @@
-"""The prior of a release: normal with a scale per coefficient, or with one unknown common factor on top."""
+"""The prior of a release: normal, with known scales or one unknown common factor."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 class UntrustedRelease(UserWarning):
-    """The release says of itself that it should not be used as a posterior (``release.trusted`` is False)."""
+    """The release should not be used as a posterior: ``release.trusted`` is False."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +52,11 @@ class Pseudocoreset:
 
     @property
     def prior_scale(self) -> float:
-        """The scale of the prior ``N(0, scale² I)`` that the release was made for, where no coefficient has its own."""
+        """The scale of the release's prior, for coefficients without a scale of their own."""
         return self.release.model.prior.scale if self.release.model.prior else 1.0
 
     def to_pandas(self) -> "pd.DataFrame":
-        """The design columns by name, ``y`` where the model has a target, and ``weight`` (``pandas`` extra)."""
+        """A DataFrame of design columns, target and weights (needs the ``pandas`` extra)."""
         frame = import_pandas().DataFrame(self.u, columns=list(self.columns))
         if self.y is not None:
             frame["y"] = self.y
@@ -82,7 +82,7 @@ class Pseudocoreset:
     def design_matrix(
         self, table: Table, *, schema: Schema | Dataset | None = None, null_rows: Literal["refuse", "nan"] = "refuse"
     ) -> Array:
-        """New rows of the declared table in the design's coordinates, shape ``(n, p)``; see ``design_matrix``."""
+        """New rows in the design's coordinates, shape ``(n, p)``; see ``design_matrix``."""
         return design_matrix(self.design, table, schema=schema, null_rows=null_rows)
 
 

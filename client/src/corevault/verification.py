@@ -26,7 +26,7 @@ FORMATS = ("json", "csv", "parquet", "npz")
 
 
 def key_id_of(public_key: str) -> str:
-    """The key id: ``ed25519:`` and the first 16 hexadecimal digits of the SHA-256 of the base64 ``public_key``."""
+    """The id of a base64 ``public_key``. It is ``ed25519:`` and 16 hexadecimal digits of the key's SHA-256."""
     try:
         raw = base64.b64decode(public_key, validate=True)
     except ValueError as error:  # also for text that is not ASCII

@@ -68,7 +68,7 @@ class Job(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class JobEvent:
-    """One server-sent event of a job: ``progress`` or ``end``; ``id`` resumes the stream after it."""
+    """An event of a job, ``progress`` or ``end``. ``id`` resumes the stream after it."""
 
     name: str
     data: Mapping[str, Any]

@@ -127,7 +127,7 @@ class Datasets:
         check_start(upload)
         if max_null_share is not None and upload.repeatable:
             self._check_rows(dataset_id, upload, max_null_share)
-        upload = _upload.with_digest(upload)
+        upload = _upload.add_digest(upload)
         large = upload.length is not None and upload.length >= _resumable.LARGE_BYTES
         with bytes_bar(progress, "Uploading", upload.length) as report:
             if large if resumable is None else resumable:

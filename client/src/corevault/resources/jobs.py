@@ -103,7 +103,7 @@ class Jobs:
     def wait(
         self, job: str | Job, *, progress: bool = False, timeout_seconds: float | None = None, poll_seconds: float = 0.5
     ) -> Job:
-        """Waits for the end, by events, and by asking where events cannot be had; returns the succeeded job.
+        """Waits for the end of a job, and returns the succeeded job.
 
         Raises ``JobFailed`` for a job that failed or was cancelled, ``WaitTimeout`` after ``timeout_seconds``.
         """

@@ -17,7 +17,7 @@ class Keys:
         self._http = http
 
     def create(self, name: str, role: str, *, expires_at: datetime | None = None) -> ApiKey:
-        """A new key of ``role`` ``admin``, ``owner``, ``analyst`` or ``auditor``; ``key`` is shown this once.
+        """Creates a key; its ``key`` is shown only now. ``role`` is admin, owner, analyst or auditor.
 
         Never repeated by the SDK: the replay of a creation omits the secret, so after a broken connection
         look into the list and rotate what you find.
