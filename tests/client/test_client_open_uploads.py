@@ -61,4 +61,5 @@ def test_the_refusal_of_one_more_upload_names_the_open_ones() -> None:
     script = Script([problem(409, "state_conflict", uploads=["up_1", "up_2"])])
     with script.client(max_retries=0) as client, pytest.raises(StateConflict) as caught:
         client.datasets.upload("ds_1", iter([b"age\n1\n"]), resumable=True)
-    assert caught.value.members["uploads"] == ["up_1", "up_2"]
+    assert caught.value.uploads == ("up_1", "up_2")
+    assert "uploads: up_1, up_2" in str(caught.value)

@@ -326,11 +326,10 @@ def test_a_number_of_a_file_matches_by_its_value_alone() -> None:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "pyarrow table"])
-@pytest.mark.parametrize("code", [[1, 2], [1.0, 2.0], ["1", "2"], [True, 2], [1.0, None]])
+@pytest.mark.parametrize("code", [[1, 2], [1.0, 2.0], ["1", "2"], [True, True], [1.0, None]])
 def test_codes_of_every_type_are_categories(kind: str, code: list[Any]) -> None:
-    column = pa.array([int(each) for each in code]) if True in code and 2 in code else pa.array(code)
-    table = pa.table({"code": column})
-    source = {"parquet": _parquet, "arrow": _arrow, "pyarrow table": lambda table: table}[kind](table)
+    table = pa.table({"code": code})
+    source = {"parquet": _parquet(table), "arrow": _arrow(table), "pyarrow table": table}[kind]
     assert Schema(categorical("code", ["1", "2"])).check(source).null_rows == code.count(None)
 
 

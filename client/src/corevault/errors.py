@@ -209,7 +209,22 @@ class IdempotencyInProgress(ApiError):
 
 
 class StateConflict(ApiError):
+    """The state of things does not allow this call.
+
+    Where too many uploads are open, ``uploads`` has their ids: resume or discard one.
+    """
+
     CODE = "state_conflict"
+
+    def __str__(self) -> str:
+        open_ones = f"\n  uploads: {', '.join(self.uploads)}" if self.uploads else ""
+        return f"{super().__str__()}{open_ones}"
+
+    @property
+    def uploads(self) -> tuple[str, ...]:
+        """The ids of the caller's open uploads, where they are the conflict."""
+        given = self.members.get("uploads")
+        return tuple(str(each) for each in given) if isinstance(given, list) else ()
 
 
 class OffsetMismatch(ApiError):
