@@ -237,11 +237,17 @@ def test_rounding_commutes_with_adding_a_sum_and_is_symmetric(noise: int, shift:
 
 def test_noise_is_rounded_from_a_finer_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """W7: what OpenDP draws is not what is added, but the nearest multiple of the steps between."""
-    source, drawn = DiscreteGaussian(), []
+    source = DiscreteGaussian()
+    drawn: list[list[int]] = []
     source.perturb(np.zeros(1, dtype=np.int64), 3.0 * GRID)
     (fine,) = source._measurements
     measurement = source._measurements[fine]
-    monkeypatch.setitem(source._measurements, fine, lambda zeros: drawn.append(measurement(zeros)) or drawn[-1])
+
+    def draw(zeros: list[int]) -> list[int]:
+        drawn.append(measurement(zeros))
+        return drawn[-1]
+
+    monkeypatch.setitem(source._measurements, fine, draw)
     sums = np.arange(-50, 50, dtype=np.int64) * 2**30
     noised = source.perturb(sums, 3.0 * GRID)
     steps = fine_steps(3.0 * GRID)

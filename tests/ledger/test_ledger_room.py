@@ -198,6 +198,7 @@ def test_a_quote_for_what_remains_is_affordable(
     if allocation is not None:
         balance = allocated(balance, allocation)
         assume(balance is not None)
+        assert balance is not None
     balance = Setting(facts.delta, history).after(balance)
     for index in range(purchases):
         remaining = largest_gaussian(balance, "ds_a", CALLER)
