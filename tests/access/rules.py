@@ -86,6 +86,7 @@ def _part(_: World, __: Mapping[str, str]) -> dict[str, Any]:
 _ANNOUNCED = _json(lambda _, __: {"media_type": "text/csv"})
 _OF_UPLOADS: Mapping[str, Options] = {
     "POST /v1/datasets/{dataset_id}/uploads": _ANNOUNCED,
+    "GET /v1/datasets/{dataset_id}/uploads": _nothing,
     "GET /v1/datasets/{dataset_id}/uploads/{upload_id}": _nothing,
     "PATCH /v1/datasets/{dataset_id}/uploads/{upload_id}": _part,
     "DELETE /v1/datasets/{dataset_id}/uploads/{upload_id}": _nothing,
@@ -134,6 +135,7 @@ RULES: Mapping[tuple[str, str], Rule] = {
         for name in ("dataset_id", "upload_id")
         if f"{{{name}}}" in operation
     },
+    ("GET /v1/datasets/{dataset_id}/uploads", "query:cursor"): Rule(OWN, _above("up")),
     ("POST /v1/datasets/{dataset_id}/uploads", "header:idempotency-key"): Rule(OWN, _repeated(_ANNOUNCED)),
     ("POST /v1/datasets/{dataset_id}/uploads/{upload_id}/complete", "header:idempotency-key"): Rule(OWN, _repeated()),
     ("GET /v1/datasets/{dataset_id}/budget", "path:dataset_id"): Rule(READ),

@@ -312,9 +312,50 @@ def test_only_so_many_uploads_are_under_way(
 ) -> None:
     addresses = [begun() for _ in range(services.limits.open_uploads)]
     path, body = f"/v1/datasets/{dataset_id}/uploads", {"media_type": "text/csv"}
-    problem(client.post(path, json=body, headers=owner.headers), 409, "state_conflict")
-    assert client.delete(addresses[0], headers=owner.headers).status_code == 204
+    ids = [address.rpartition("/")[2] for address in addresses]
+    refusal = problem(client.post(path, json=body, headers=owner.headers), 409, "state_conflict")
+    assert refusal["uploads"] == ids[::-1]
+    assert client.delete(f"{path}/{refusal['uploads'][0]}", headers=owner.headers).status_code == 204
     assert client.post(path, json=body, headers=owner.headers).status_code == 201
+
+
+def test_only_own_uploads_are_named_where_there_are_too_many(
+    client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address], database: Database
+) -> None:
+    """W3: of all datasets of the caller, and of nobody else."""
+    mine = [begun().rpartition("/")[2] for _ in range(services.limits.open_uploads - 1)]
+    body, second = {"media_type": "text/csv"}, f"/v1/datasets/{declared(client, owner)['id']}/uploads"
+    mine.append(client.post(second, json=body, headers=owner.headers).json()["id"])
+    with database.write() as tx:
+        other = rows.api_key(tx, "owner")
+    theirs = f"/v1/datasets/{declared(client, other)['id']}/uploads"
+    assert client.post(theirs, json=body, headers=other.headers).status_code == 201
+    refusal = problem(client.post(second, json=body, headers=owner.headers), 409, "state_conflict")
+    assert sorted(refusal["uploads"]) == sorted(mine)
+
+
+def test_open_uploads_are_listed_newest_first(
+    client: httpx.Client, database: Database, owner: rows.Key, dataset_id: str, begun: Callable[..., Address]
+) -> None:
+    """Whoever lost their ids finds them; complete, ended and expired ones are gone."""
+    addresses = [begun() for _ in range(6)]
+    shown = [client.get(address, headers=owner.headers).json() for address in addresses]
+    sent(client, owner, addresses[0], TABLE)
+    complete(client, owner, addresses[0])
+    assert client.delete(addresses[1], headers=owner.headers).status_code == 204
+    with database.write() as tx:
+        tx.get_one(Upload, addresses[2].rpartition("/")[2]).expires_at = now() - timedelta(seconds=1)
+    path = f"/v1/datasets/{dataset_id}/uploads"
+    assert client.get(path, headers=owner.headers).json() == {"items": shown[:2:-1], "next_cursor": None}
+    first = client.get(f"{path}?limit=2", headers=owner.headers).json()
+    rest = client.get(f"{path}?limit=2&cursor={first['next_cursor']}", headers=owner.headers).json()
+    assert (first["items"], rest) == (shown[:3:-1], {"items": [shown[3]], "next_cursor": None})
+    empty = f"/v1/datasets/{declared(client, owner)['id']}/uploads"
+    assert client.get(empty, headers=owner.headers).json() == {"items": [], "next_cursor": None}
+
+
+def test_uploads_are_listed_for_the_owner_alone(client: httpx.Client, only_its_owner_may: Check) -> None:
+    only_its_owner_may(lambda key, dataset_id: client.get(f"/v1/datasets/{dataset_id}/uploads", headers=key.headers))
 
 
 def test_only_its_owner_uploads(client: httpx.Client, begun: Callable[..., Address], only_its_owner_may: Check) -> None:

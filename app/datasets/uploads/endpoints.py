@@ -22,6 +22,7 @@ from app.datasets.views import detail
 from app.http.digests import sha256_of_member
 from app.http.idempotency import Answer, Idempotent, idempotent
 from app.http.openapi import problem_responses
+from app.http.pagination import Page, Paging, page
 from app.http.routing import api_router
 from app.services import Services, Shared
 from app.vault.writer import UploadWriter
@@ -131,6 +132,14 @@ def begin_upload(
             return Answer.of(201, _view(services, upload), {"Location": place, "Upload-Offset": "0"})
 
         return idempotent(tx, caller.id, request, begin)
+
+
+@router.get("/uploads", responses=problem_responses("forbidden", "not_found"))
+def list_uploads(services: Shared, caller: Owner, dataset_id: str, paging: Paging) -> Page[UploadView]:
+    """Uploads that are open, newest first: neither complete nor given up nor expired."""
+    with services.database.read() as session:
+        rows = service.open_uploads(session, caller, dataset_id, paging.after_id("up"), paging.limit + 1)
+        return page(rows, paging, lambda upload: upload.id, partial(_view, services))
 
 
 @router.get(

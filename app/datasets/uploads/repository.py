@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Select, delete, func, or_, select
+from sqlalchemy import ColumnElement, Select, delete, or_, select
 
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads.models import Upload, UploadPart
@@ -20,10 +20,22 @@ def lock(tx: WriteSession, upload_id: str) -> Upload | None:
     return tx.scalars(query.execution_options(populate_existing=True)).one_or_none()
 
 
-def count_open(session: ReadSession, owner_id: str, moment: datetime) -> int:
-    """How many uploads the owner has under way."""
-    under_way = (Upload.owner_id == owner_id, Upload.status == "open", Upload.expires_at > moment)
-    return session.scalar(select(func.count()).select_from(Upload).where(*under_way)) or 0
+def open_of(session: ReadSession, owner_id: str, moment: datetime) -> Sequence[str]:
+    """The ids of uploads that the owner has under way, newest first."""
+    query = select(Upload.id).where(Upload.owner_id == owner_id, *_under_way(moment))
+    return session.scalars(query.order_by(Upload.id.desc())).all()
+
+
+def page(session: ReadSession, dataset_id: str, moment: datetime, before: str | None, limit: int) -> Sequence[Upload]:
+    """Uploads to a dataset that are under way, newest first, below ``before``."""
+    query = select(Upload).where(Upload.dataset_id == dataset_id, *_under_way(moment))
+    if before is not None:
+        query = query.where(Upload.id < before)
+    return session.scalars(query.order_by(Upload.id.desc()).limit(limit)).all()
+
+
+def _under_way(moment: datetime) -> tuple[ColumnElement[bool], ...]:
+    return Upload.status == "open", Upload.expires_at > moment
 
 
 def parts(session: ReadSession, content_id: str) -> Sequence[UploadPart]:

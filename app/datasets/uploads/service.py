@@ -1,5 +1,6 @@
 """Rules of uploads: who begins one, when it lapses, and how it becomes a content."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from app.auth.caller import Caller
@@ -14,6 +15,7 @@ from app.services import Services
 from app.vault.envelope import digest_context, seal_key
 
 LIFETIME = timedelta(hours=24)
+TOO_MANY = "Too many of your uploads are open; complete or delete one of 'uploads' first. Each dataset lists its own."
 GONE = "The upload has ended or expired; begin a new one."
 
 
@@ -31,15 +33,16 @@ def begin(
 
     Raises:
         Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`.
-        StateConflict: the caller has too many uploads under way.
+        StateConflict: the caller has too many uploads open, of which the error's member ``uploads`` has the ids.
         ContentTooLarge: the announced length is beyond the limit.
     """
     dataset = access.changeable(tx, caller, dataset_id)
     moment = now()
     if length is not None and length > services.limits.upload_bytes:
         raise ContentTooLarge
-    if repository.count_open(tx, caller.id, moment) >= services.limits.open_uploads:
-        raise StateConflict("Too many of your uploads are under way; complete or delete one first.")
+    under_way = repository.open_of(tx, caller.id, moment)
+    if len(under_way) >= services.limits.open_uploads:
+        raise StateConflict(TOO_MANY, uploads=list(under_way))
     content_id = new_id("ct")
     box = None if sha256 is None else seal_key(sha256, digest_context(content_id), services.sealing_key)
     upload = Upload(
@@ -67,6 +70,18 @@ def find(session: ReadSession, caller: Caller, dataset_id: str, upload_id: str) 
     """
     access.owned(session, caller, dataset_id)
     return _alive(repository.get(session, upload_id), dataset_id, now())
+
+
+def open_uploads(
+    session: ReadSession, caller: Caller, dataset_id: str, before: str | None, limit: int
+) -> Sequence[Upload]:
+    """At most ``limit`` open uploads to the caller's dataset, newest first.
+
+    Raises:
+        Forbidden, NotFound: as :func:`app.datasets.access.owned`.
+    """
+    access.owned(session, caller, dataset_id)
+    return repository.page(session, dataset_id, now(), before, limit)
 
 
 def locked(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> tuple[Dataset, Upload]:
