@@ -78,9 +78,9 @@ class Ingestion:
         match outcome:
             case Ingested():
                 self._put_in_force(held, outcome)
-            case Rejected(reason):
+            case Rejected(reason, columns):
                 with self.database.write() as tx:
-                    ingestion.reject(tx, held, ingestion.Rejection(reason))
+                    ingestion.reject(tx, held, ingestion.Rejection(reason), columns)
             case Failed(transient):
                 with self.database.write() as tx:
                     ingestion.postpone(tx, held) if transient else ingestion.release(tx, held, counted=True)

@@ -4,6 +4,7 @@ API and worker share these rules. A claim is a compare-and-set that sets a lease
 whoever comes back with an older token has lost the content and changes nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -40,6 +41,7 @@ class Rejection(StrEnum):
     EMPTY = "empty"
     MISSING_COLUMN = "missing_column"
     UNKNOWN_COLUMN = "unknown_column"
+    WRONG_TYPE = "wrong_type"
     TOO_LARGE = "too_large"
     TOO_MANY_UNITS = "too_many_units"
     DUPLICATE_CONTENT = "duplicate_content"
@@ -149,9 +151,14 @@ def _give_back(tx: WriteSession, held: Claim, seconds: float, **values: Any) -> 
     return _change(tx, held, lease_until=now() + timedelta(seconds=seconds), **values)
 
 
-def reject(tx: WriteSession, held: Claim, reason: Rejection) -> bool:
-    """End the content for a fault of the file; the content in force, if any, stays in force."""
-    return _change(tx, held, status="rejected", rejection=str(reason), ended_at=now(), lease_until=None)
+def reject(tx: WriteSession, held: Claim, reason: Rejection, columns: Sequence[str] = ()) -> bool:
+    """End the content for a fault of the file; the content in force, if any, stays in force.
+
+    ``columns`` are the names, of the header or the declaration, that the fault is about.
+    """
+    names = list(columns) or None
+    ended = {"status": "rejected", "rejection": str(reason), "rejection_columns": names, "ended_at": now()}
+    return _change(tx, held, lease_until=None, **ended)
 
 
 def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTable) -> Outcome:

@@ -51,6 +51,7 @@ class Content(Base):
     version: Mapped[int]
     status: Mapped[str]
     rejection: Mapped[str | None]
+    rejection_columns: Mapped[list[Any] | None]  # names of the header or the declaration
     media_type: Mapped[str]
     parts: Mapped[int] = mapped_column(default=1)  # of the sealed original; destroyed after ingestion
     sealed_digest: Mapped[bytes | None]  # of the whole, where it was announced, in a box that only the worker opens

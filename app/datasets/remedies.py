@@ -13,6 +13,9 @@ REMEDIES: Final[Mapping[str, str]] = {
     Rejection.EMPTY: "It has no rows below the header.",
     Rejection.MISSING_COLUMN: "The header must name every declared column as declared, with commas in between.",
     Rejection.UNKNOWN_COLUMN: "It has a column that is not declared (perhaps a data frame's index); leave it out.",
+    Rejection.WRONG_TYPE: (
+        "A column's type in the file cannot be the declared one (a date, a list, a structure); send numbers or text."
+    ),
     Rejection.TOO_LARGE: "It is larger than this server takes.",
     Rejection.TOO_MANY_UNITS: (
         "It holds more units than the declared slots, which never change: declare a new dataset with more slots for "

@@ -107,11 +107,16 @@ class Limit(BaseModel):
 
 
 class ContentView(BaseModel):
-    """A content version; analysts see the last ready one only."""
+    """A content version; analysts see the last ready one only.
+
+    ``rejection_columns`` is there where the rejection is about columns: the declared ones that are missing or of a type
+    that cannot be the declared one, or those of the header that are not declared. At most 20 names, of 64 characters.
+    """
 
     version: int
     status: Literal["received", "ready", "rejected"]
     rejection: str | None
+    rejection_columns: list[str] | None = Field(default=None, exclude_if=lambda names: names is None)
 
 
 _SHOWN: dict[str, Any] = {

@@ -82,6 +82,8 @@ def test_a_table_of_mixed_types(media: str) -> None:
         (TRUTH, pa.array(["true", "0", ""]), [1, 0, 0]),
         (WORD, pa.array(["ä", "a", "b"], pa.string()), [2, 1, 0]),
         (WORD, pa.array([1, 2]), [0, 0]),
+        (WORD, pa.array([1.0, 2.0, None]), [0, 0, 0]),
+        (WORD, pa.array([True, False]), [0, 0]),
         (WORD, pa.array(["a", None, "ä"]).dictionary_encode(), [1, 0, 2]),
     ],
 )
@@ -106,12 +108,16 @@ def test_types_that_streams_alone_carry(kind: Any) -> None:
         (WHOLE, pa.array([0], pa.duration("s"))),
         (REAL, pa.array([[1.0]])),
         (WORD, pa.array([{"a": "a"}])),
-        (WORD, pa.array([1.0])),
-        (WORD, pa.array([True])),
+        (WORD, pa.array([0], pa.timestamp("us"))),
     ],
 )
 def test_types_that_cannot_be_the_declared_one(media: str, column: Column, cells: Any) -> None:
-    assert rejection(encoded(pa.table({"x": cells}), media), media, [column]) == "malformed"
+    """All columns at fault are named, by their declared names."""
+    good, also = Column("good", "real", 0.0, 1.0), Column("also", "binary")
+    table = pa.table({"also": pa.array([[True]]), "x": cells, "good": [0.5]})
+    with pytest.raises(FileFault) as fault:
+        stored(encoded(table, media), media, [column, good, also])
+    assert (fault.value.reason, fault.value.columns) == ("wrong_type", ("x", "also"))
 
 
 X = pa.array([1.0, 2.0])

@@ -162,9 +162,9 @@ def test_stored_types_are_fixed() -> None:
 @pytest.mark.parametrize("kind", ["integer", "real", "binary", "categorical"])
 def test_a_missing_cell_takes_the_declared_value(kind: Any, others: tuple[str, ...]) -> None:
     """W6: whatever the rest of its batch holds."""
-    bounds = (0.0, 100.0) if kind in {"integer", "real"} else (None, None)
+    lower, upper = (0.0, 100.0) if kind in {"integer", "real"} else (None, None)
     impute, categories = {"categorical": ("3", ("1", "99", "3"))}.get(kind, (True if kind == "binary" else 42.0, ()))
-    column = Column("x", kind, *bounds, categories, impute)
+    column = Column("x", kind, lower, upper, categories, impute)
     array = pa.array(["", *others, "no such"], pa.string())
     found = parse_cells([column], {"x": array}, len(array))
     stored = {"categorical": 2, "binary": 1}.get(kind, 42)

@@ -16,7 +16,7 @@ from app.errors import DependencyUnavailable
 from app.inference.protocol import Column
 from app.vault.envelope import content_context, declared_context, seal_new_dataset_key, unwrap_key, wrap_key
 from app.vault.errors import ObjectMissing, VaultError
-from support.vault import COLUMNS, FACTS, PARQUET, Vault, csv_file, new_vault, slow_csv
+from support.vault import COLUMNS, FACTS, NAMES, PARQUET, Vault, csv_file, new_vault, slow_csv
 from workers.enclave import Failed, Ingested, Limits, Rejected
 
 ROWS = [["40", "20.5", "Male", "A", "1", "0"], ["x", "nan", "Male"], ["", "-5", "Female", "?", "true", ""]]
@@ -99,13 +99,18 @@ def test_w3_sizes_of_tables_do_not_tell_their_contents(vault: Vault) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"),
-    [(b"", "empty"), (b"age\n1\n", "missing_column"), (csv_file(ROWS * 40), "too_many_units"), (b"\0", "malformed")],
+    ("data", "outcome"),
+    [
+        (b"", Rejected("empty")),
+        (b"age\n1\n", Rejected("missing_column", tuple(NAMES[1:]))),
+        (csv_file(ROWS * 40), Rejected("too_many_units")),
+        (b"\0", Rejected("malformed")),
+    ],
 )
-def test_a_fault_of_the_file_rejects_it_and_leaves_nothing(vault: Vault, data: bytes, reason: str) -> None:
+def test_a_fault_of_the_file_rejects_it_and_leaves_nothing(vault: Vault, data: bytes, outcome: Rejected) -> None:
     upload = vault.receive(data)
     before = vault.files()
-    assert vault.ingest(upload) == Rejected(reason)  # type: ignore[arg-type]
+    assert vault.ingest(upload) == outcome
     assert vault.files() == before
 
 
@@ -166,6 +171,22 @@ ANSWERS = {
     "out of time": ("os.kill(os.getpid(), signal.SIGXCPU)", Rejected("too_large")),
     "store away": ("""print('{"verdict": "unavailable"}')""", Failed(transient=True)),
     "rejected": ("""print('{"verdict": "rejected", "reason": "malformed"}')""", Rejected("malformed")),
+    **{
+        name: (f"print(json.dumps({{'verdict': 'rejected', 'reason': {reason!r}, 'columns': {columns}}}))", outcome)
+        for name, reason, columns, outcome in [
+            ("a name", "missing_column", "['age']", Rejected("missing_column", ("age",))),
+            ("a header's name", "unknown_column", "['id']", Rejected("unknown_column", ("id",))),
+            ("a cell for a name", "missing_column", "['39']", Failed(transient=False)),
+            ("a type of no column", "wrong_type", "['id']", Failed(transient=False)),
+            ("a declared one that is unknown", "unknown_column", "['age']", Failed(transient=False)),
+            ("names where there are none", "malformed", "['age']", Failed(transient=False)),
+            ("too many names", "unknown_column", "[str(n) for n in range(21)]", Failed(transient=False)),
+            ("a long name", "unknown_column", "['n' * 65]", Failed(transient=False)),
+            ("a name of control characters", "unknown_column", "[chr(10)]", Failed(transient=False)),
+            ("a number for a name", "unknown_column", "[39]", Failed(transient=False)),
+            ("no list of names", "unknown_column", "{'age': 39}", Failed(transient=False)),
+        ]
+    },
 }
 
 

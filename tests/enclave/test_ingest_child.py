@@ -20,7 +20,7 @@ from app.inference.protocol import Column
 from app.vault.envelope import new_key
 from app.vault.store import new_name
 from support.vault import ARROW, CSV, PARQUET, Vault
-from workers.enclave.faults import REASONS
+from workers.enclave.faults import NAMING, REASONS
 from workers.enclave.instructions import Instructions, Part
 
 CHILD = Path(sys.executable).with_name("corevault-ingest")
@@ -115,7 +115,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str, set[str]]] = {
     "long words": (bomb_of_long_words, PARQUET, {"too_large"}),
     "huge page": (bomb_of_zeros, PARQUET, {"too_large"}),
     "nested parquet": (lambda: nested(90, PARQUET), PARQUET, {"malformed"}),
-    "nested stream": (lambda: nested(60, ARROW), ARROW, {"malformed"}),
+    "nested stream": (lambda: nested(60, ARROW), ARROW, {"wrong_type"}),
     "lying stream": (lying_stream, ARROW, {"malformed", "too_large", "too_many_units"}),
     "header only": (lambda: b"x", CSV, {"empty"}),
     "NUL bytes": (lambda: b"\0" * 1_000_000, CSV, {"malformed"}),
@@ -139,8 +139,9 @@ def test_w3_hostile_files_get_a_verdict_of_the_closed_list(
     verdict = json.loads(spoken)
     assert status == 0
     assert verdict["verdict"] == "rejected"
-    assert set(verdict) == {"verdict", "reason"}
+    assert set(verdict) <= {"verdict", "reason", "columns"}
     assert verdict["reason"] in reasons & REASONS
+    assert verdict.get("columns", []) == ([column.name] if verdict["reason"] in NAMING else [])
     assert set(vault.files()) == {told.parts[0].object_name}
 
 

@@ -124,8 +124,9 @@ def test_one_unit_moves_the_sum_by_the_grids_radius_at_most(
 def test_a_sum_is_that_of_its_units_alone(name: str, each: int) -> None:
     """W5, W6: what a unit adds follows from its own rows and declared facts, so no clip is read from the others."""
     rng = np.random.default_rng(8)
-    question, rows, total = KINDS[name](rng, 0.4, 2.0), _rows(rng, 12 * each), 0
+    question, rows = KINDS[name](rng, 0.4, 2.0), _rows(rng, 12 * each)
     whole = question.sum(MODEL, rows, np.ones(12 * each, dtype=bool), each)
+    total = np.zeros_like(whole)
     for unit in range(12):
         alone, place = np.zeros_like(rows), slice(unit * each, (unit + 1) * each)
         alone[place] = rows[place]

@@ -29,7 +29,7 @@ def parquet_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> 
     """The rows of a Parquet file in order.
 
     Raises:
-        FileFault: malformed, empty, missing_column, unknown_column, too_large, too_many_units.
+        FileFault: malformed, empty, missing_column, unknown_column, wrong_type, too_large, too_many_units.
     """
     with faults_of_the_file():
         _check_footer_size(source)
@@ -114,17 +114,17 @@ def _rows(
 
 def _check_schema(schema: pa.Schema, columns: Sequence[Column]) -> None:
     check_header(schema.names, columns)
-    for column in columns:
-        kind = schema.field(column.name).type
-        if not _admissible(column, kind.value_type if pa.types.is_dictionary(kind) else kind):
-            raise FileFault("malformed")
+    wrong = [column.name for column in columns if not _is_admissible(schema.field(column.name).type)]
+    if wrong:
+        raise FileFault("wrong_type", wrong)
 
 
-def _admissible(column: Column, kind: pa.DataType) -> bool:
-    if pa.types.is_null(kind) or pa.types.is_integer(kind) or _is_text(kind):
-        return True
+def _is_admissible(kind: pa.DataType) -> bool:
+    """Whether cells of that type can be of a declared one: numbers and text can be of any, times and lists of none."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
     numeric = pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
-    return numeric and column.type != "categorical"
+    return numeric or pa.types.is_null(kind) or pa.types.is_integer(kind) or _is_text(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:

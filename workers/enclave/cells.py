@@ -2,7 +2,8 @@
 
 A value out of bounds is clamped. A missing cell (empty, NaN, infinite, unparsable, an unknown category, 3.5 in an
 integer column) takes the declared impute value; without one its row becomes null, which is zeros throughout.
-Spaces around a cell do not count, except where a category is declared with them.
+Spaces around a cell do not count, except where a category is declared with them. A cell is a category by its text or,
+failing that, by its value: see :func:`match_categories`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,9 @@ from app.inference.protocol import PRESENT, Column
 
 NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 """No two ways to match a cell, which RE2 tells in half the time."""
+
+MOST_EXACT = 2.0**53
+"""Whole numbers below are exact in double precision."""
 
 SPACES = " \t\n\r\v\f"
 STORED_TYPES: Mapping[str, type[np.generic]] = {
@@ -83,7 +87,7 @@ def _values(column: Column, cells: pa.Array) -> Float:
     """Values of the declared type, wherever they lie, NaN for missing cells."""
     match column.type:
         case "categorical":
-            return _codes(column.categories, cells)
+            return match_categories(column.categories, cells)
         case "binary":
             return _truths(cells)
         case "real" | "integer":
@@ -95,21 +99,62 @@ def _values(column: Column, cells: pa.Array) -> Float:
 
 
 def _truths(cells: pa.Array) -> Float:
-    values = _numbers(cells)
-    if pa.types.is_string(cells.type) and np.isnan(values).any():
-        words = pc.index_in(pc.ascii_lower(pc.ascii_trim_whitespace(cells)), pa.array(["false", "true"]))
-        values = np.where(np.isnan(values), _floats(words), values)
+    values = _numbers_and_truths(cells)
     values[(values != 0) & (values != 1)] = np.nan
     return values
 
 
-def _codes(categories: Sequence[str], cells: pa.Array) -> Float:
-    text = cells if pa.types.is_string(cells.type) else cells.cast(pa.string())
+def _numbers_and_truths(cells: pa.Array) -> Float:
+    """As :func:`_numbers`, where the words true and false are 1 and 0."""
+    values = _numbers(cells)
+    if pa.types.is_string(cells.type) and np.isnan(values).any():
+        words = pc.index_in(pc.ascii_lower(pc.ascii_trim_whitespace(cells)), pa.array(["false", "true"]))
+        values = np.where(np.isnan(values), _floats(words), values)
+    return values
+
+
+def match_categories(categories: Sequence[str], cells: pa.Array) -> Float:
+    """The index of each cell's category ``(n,)``, NaN where it has none.
+
+    A cell belongs to the category of the same text; else to the only one of the same value; else to none.
+
+    - The text of a text cell is what it holds, with and then without spaces around it; that of a whole number its
+      digits. Fractional numbers and truth values have no text.
+    - The value of a text is the number that it spells (see ``NUMBER``), 1 for ``true`` and 0 for ``false`` in capitals
+      or not, and none for all else. A number has its own value, and a truth value 1 or 0. Values that are not finite,
+      or 2^53 and more on either side of zero, are none: there, different numbers may look alike.
+
+    So ``1``, ``1.0`` and ``1e0`` are the category ``1``, unless ``1.0`` is a category as well: then each is itself, and
+    ``1e0`` is none.
+    """
     declared = pa.array(categories, type=pa.string())
+    codes = _same_text(declared, cells)
+    values = _values_of(declared)
+    distinct, first, counts = np.unique(values[~np.isnan(values)], return_index=True, return_counts=True)
+    if not len(distinct) or not np.isnan(codes).any():
+        return codes
+    owners = np.where(counts == 1, np.flatnonzero(~np.isnan(values))[first], np.nan)
+    wanted = _values_of(cells)
+    places = np.minimum(np.searchsorted(distinct, wanted), len(distinct) - 1)
+    by_value = np.where(distinct[places] == wanted, owners[places], np.nan)
+    return np.where(np.isnan(codes), by_value, codes)
+
+
+def _same_text(declared: pa.Array, cells: pa.Array) -> Float:
+    if pa.types.is_floating(cells.type):
+        return np.full(len(cells), np.nan)
+    text = cells if pa.types.is_string(cells.type) else cells.cast(pa.string())
     codes = pc.index_in(pc.ascii_trim_whitespace(text), declared)
-    if any(category != category.strip(SPACES) for category in categories):
+    if any(category != category.strip(SPACES) for category in declared.to_pylist()):
         codes = pc.coalesce(pc.index_in(text, declared), codes)
     return _floats(codes)
+
+
+def _values_of(cells: pa.Array) -> Float:
+    """The value of each cell as :func:`match_categories` has it, NaN for none."""
+    values = _numbers_and_truths(cells)
+    values[~(np.abs(values) < MOST_EXACT)] = np.nan
+    return values
 
 
 def _numbers(cells: pa.Array) -> Float:

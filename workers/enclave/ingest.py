@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -16,12 +16,12 @@ from app.vault.envelope import SealedPart, declared_context, new_key, wrap_key
 from app.vault.reader import box_within, plaintext_size
 from app.vault.store import ObjectStore, new_name
 from app.vault.wrapped_keys import WrappedKeys
-from workers.enclave.faults import REASONS, Reason
+from workers.enclave.faults import MOST_NAMES, NAMING, REASONS, Reason, printable
 from workers.enclave.instructions import Instructions, Part
 from workers.enclave.keys import OpeningKey
 from workers.enclave.limits import Limits
 
-ANSWER_BYTES = 4096  # read once the child has ended: it cannot fill our memory
+ANSWER_BYTES = 32 << 10  # read once the child has ended: it cannot fill our memory; all names fit, and a pipe does
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
@@ -60,9 +60,10 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The file is at fault."""
+    """The file is at fault; ``columns`` are names of its header or of the declaration, where the reason has any."""
 
     reason: Reason
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,8 @@ def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Reje
         answer = answers.read(ANSWER_BYTES)
     if child.returncode in {-signal.SIGXCPU, -signal.SIGABRT}:  # out of time; out of memory within a library
         return Rejected("too_large")
-    return _judged(answer) if child.returncode == 0 else Failed(transient=False)
+    declared = {column.name for column in instructions.columns}
+    return _judged(answer, declared) if child.returncode == 0 else Failed(transient=False)
 
 
 def _credentials() -> dict[str, str]:
@@ -174,7 +176,7 @@ def _credentials() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith("AWS_") or name == "HOME"}
 
 
-def _judged(answer: bytes) -> str | Rejected | Failed:
+def _judged(answer: bytes, declared: Collection[str]) -> str | Rejected | Failed:
     """The child's verdict, if it is one of the closed list: the child has met hostile bytes and is not trusted."""
     try:
         verdict: dict[str, Any] = dict(json.loads(answer))
@@ -183,7 +185,22 @@ def _judged(answer: bytes) -> str | Rejected | Failed:
     match verdict:
         case {"verdict": "ready", "fingerprint": str(found)} if _FINGERPRINT.fullmatch(found):
             return found
-        case {"verdict": "rejected", "reason": str(reason)} if reason in REASONS:
-            return Rejected(cast(Reason, reason))
+        case {"verdict": "rejected", "reason": str(reason), **rest} if reason in REASONS:
+            names = rest.get("columns", [])
+            return (
+                Rejected(cast(Reason, reason), tuple(names))
+                if _are_names(reason, names, declared)
+                else Failed(transient=False)
+            )
         case _:
             return Failed(transient=verdict == {"verdict": "unavailable"})
+
+
+def _are_names(reason: str, names: object, declared: Collection[str]) -> bool:
+    """Whether a fault for ``reason`` may name these columns: few, short and printable, and declared unless unknown."""
+    if not isinstance(names, list) or len(names) > (MOST_NAMES if reason in NAMING else 0):
+        return False
+    return all(
+        isinstance(name, str) and name == printable(name) and (name in declared) is (reason != "unknown_column")
+        for name in names
+    )

@@ -53,7 +53,8 @@ def _verdict(text: str) -> dict[str, Any]:
         pa.set_io_thread_count(1)
         return {"verdict": "ready", "fingerprint": _ingest(instructions)}
     except FileFault as fault:
-        return {"verdict": "rejected", "reason": fault.reason}
+        named = {"columns": fault.columns} if fault.columns else {}
+        return {"verdict": "rejected", "reason": fault.reason, **named}
     except MemoryError:
         return {"verdict": "rejected", "reason": "too_large"}
     except DependencyUnavailable:

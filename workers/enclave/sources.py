@@ -64,10 +64,12 @@ def check_header(names: Sequence[str], columns: Sequence[Column]) -> None:
     declared = {column.name for column in columns}
     if len(set(names)) < len(names) or any("\0" in name for name in names):
         raise FileFault("malformed")
-    if not declared <= set(names):
-        raise FileFault("missing_column")
-    if not set(names) <= declared:
-        raise FileFault("unknown_column")
+    missing = [column.name for column in columns if column.name not in names]
+    if missing:  # and no name of the file is told: without a header, its first row would be
+        raise FileFault("missing_column", missing)
+    unknown = [name for name in names if name not in declared]
+    if unknown:
+        raise FileFault("unknown_column", unknown)
 
 
 @contextmanager

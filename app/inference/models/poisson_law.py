@@ -114,9 +114,8 @@ def _normal_distribution(x: Array64) -> Array64:
     for coefficient in _TAIL[:0:-1]:  # Clenshaw's recurrence
         before, last = last, place * last - before + coefficient
     tail = 0.5 * t * np.exp(_TAIL[0] + 0.5 * place * last - before - z * z)
-    upper: Array64 = (x > 0).astype(np.float64)
-    value: Array64 = upper + (1 - 2 * upper) * tail
-    return value
+    upper = (x > 0).astype(np.float64)
+    return np.asarray(upper + (1 - 2 * upper) * tail)
 
 
 def _first(m: Array64, eta: Array64) -> Array64:

@@ -123,6 +123,8 @@ _REMEDIES: Mapping[str, str] = {
     "empty": "it has no rows below the header",
     "missing_column": "the header must name every declared column as declared, with commas in between",
     "unknown_column": "it has a column that is not declared (perhaps a data frame's index); leave it out",
+    "wrong_type": "a column's type in the file cannot be the declared one (a date, a list, a structure); send numbers "
+    "or text",
     "too_large": "it is larger than the server takes",
     "too_many_units": "it holds more units than the declared slots, which never change: create a new dataset with more "
     "slots for the same population, and upload it there",

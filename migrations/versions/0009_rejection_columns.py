@@ -1,0 +1,21 @@
+"""A rejected content names the columns that its rejection is about.
+
+Revises: 0008
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0009"
+down_revision = "0008"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("contents", sa.Column("rejection_columns", sa.JSON(), nullable=True))
+
+
+def downgrade() -> None:
+    with op.batch_alter_table("contents") as table:
+        table.drop_column("rejection_columns")
