@@ -22,8 +22,6 @@ from app.inference.surrogate.state import State
 
 MOST_UNCOUNTED: Final = 0.4
 """Deviations of noise in the number of units, relative to it."""
-MOST_UNCOUNTED_ALONE: Final = 1.0
-"""The same where the information is known up to that number."""
 MOST_BLURRED: Final = 0.3
 """Of the log of a row's information, by noise."""
 MOST_CHANGED: Final = 0.4
@@ -40,14 +38,13 @@ _OF_A_SCALE = 2.0
 
 def believable(state: State) -> bool:
     """Whether nats mean what they say; for labels, wherever the number of units and the population are known at all."""
-    if state.mode is None or state.population_information is None:
+    if state.mode is None or state.population_information is None or _uncounted(state) > MOST_UNCOUNTED:
         return False
     if _of_labels(state):
-        return _uncounted(state) <= MOST_UNCOUNTED
+        return True
     lately = [_change(state, state.theta - score.theta) for score in state.scores[-_LAST:]]
     return bool(
-        _uncounted(state) <= (MOST_UNCOUNTED if state.setup.schedule.informed else MOST_UNCOUNTED_ALONE)
-        and _blurred(state, state.mode.variance) <= MOST_BLURRED
+        _blurred(state, state.mode.variance) <= MOST_BLURRED
         and max(lately) <= MOST_CHANGED
         and state.surprise <= MOST_SURPRISE_OF_NUMBERS
         and _kept(state) >= LEAST_KEPT
@@ -62,8 +59,10 @@ def _of_labels(state: State) -> bool:
 
 
 def _uncounted(state: State) -> float:
-    schedule = state.setup.schedule
-    return schedule.noise_of(schedule.moments_share, state.clip) / state.rows
+    """Noise in the number of units relative to the answer itself: what is believed of it has a floor."""
+    if state.moments is None or not state.moments.answer[0] > 0:
+        return np.inf
+    return state.moments.noise / float(state.moments.answer[0])
 
 
 def _kept(state: State) -> float:

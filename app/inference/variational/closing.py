@@ -1,7 +1,8 @@
 """The end of a run: a last step, the posterior, the points that stand for it, and what may be said of both.
 
 ``trusted`` is false where the posterior should not be used: noise, or a search that has not arrived, is most of what
-was found, or the points do not represent it.
+was found, answers hardly exceed their noise (:mod:`app.inference.variational.evidence`), or the points do not represent
+the posterior.
 """
 
 import math
@@ -14,6 +15,7 @@ from app.inference.bounds import WITHIN_BOUNDS
 from app.inference.diagnostics import MOST_FIT, bearable_noise, effective_size, stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Posterior
+from app.inference.variational.evidence import LEAST_EVIDENCE, of_matrix
 from app.inference.variational.laplace_step import denoised
 from app.inference.variational.mean_field import averaged, unrest
 from app.inference.variational.rounds import bound
@@ -65,13 +67,25 @@ def last_step(state: State, precision: Array64, covariance: Array64) -> tuple[Ar
 def _whitened_precision(state: State, mean: Array64, spread: Array64) -> Array64:
     """The posterior's precision ``(D, D)`` in units of ``spread`` (D,), prior included."""
     setup = state.setup
-    asked = setup.plan.steps - setup.scores
-    if not asked:
+    if setup.plan.steps == setup.scores:
         return np.eye(len(mean))
-    scale = 1 / (setup.mechanism.sampling_rate * asked)
-    noise = setup.mechanism.noise_multiplier * bound(setup) * scale * np.sqrt(asked)
-    found = denoised(state.information * scale, noise) + setup.prior.precision(mean) * np.outer(spread, spread)
+    found = denoised(*_measured(state)) + setup.prior.precision(mean) * np.outer(spread, spread)
     return 0.5 * (found + found.T)
+
+
+def _measured(state: State) -> tuple[Array64, float]:
+    """The mean of the information matrices that were asked for, ``(D, D)``, and the noise in each diagonal value."""
+    setup = state.setup
+    asked = setup.plan.steps - setup.scores
+    scale = 1 / (setup.mechanism.sampling_rate * asked)
+    return state.information * scale, setup.mechanism.noise_multiplier * bound(setup) * scale * math.sqrt(asked)
+
+
+def _evidence(state: State) -> float:
+    """Standard deviations of noise by which answers exceed it."""
+    if state.setup.plan.steps == state.setup.scores:
+        return state.evidence.deviations
+    return of_matrix(*_measured(state))
 
 
 def _noise_kl(state: State, precision: Array64, covariance: Array64, share: float) -> float:
@@ -110,7 +124,7 @@ def diagnostics(state: State, points: Fitted) -> dict[str, Any]:
     finite = bool(np.isfinite([points.kl, state.noise_kl, state.learned]).all())
     little = state.noise_kl <= bearable_noise(state.learned) and points.kl <= MOST_FIT
     return {
-        "trusted": finite and bool(little),
+        "trusted": finite and bool(little) and _evidence(state) >= LEAST_EVIDENCE,
         "fit_kl": stated(points.kl),
         "noise_kl": stated(state.noise_kl),
         "noise_in_posterior_sds": stated_by_parameter(state.setup.model, state.setup.design, state.noise_in_sds),

@@ -31,7 +31,8 @@ def ascended(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     place = state.done - (setup.scores - tail)
     if place >= 0:
         belief = record(belief, gradient, int(2 * place >= tail - 1))
-    return replace(state, belief=belief, clip=clip)
+    noise = setup.mechanism.noise_multiplier * clip
+    return replace(state, belief=belief, clip=clip, evidence=state.evidence.with_score(answer, deviation, noise))
 
 
 def informed(state: State, oracle: Oracle) -> State:

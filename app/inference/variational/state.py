@@ -8,6 +8,7 @@ from app.inference.design import Design
 from app.inference.fitting.fit import Fitted
 from app.inference.priors import Prior
 from app.inference.protocol import Array64, Mechanism, MechanismPlan, Model, Posterior
+from app.inference.variational.evidence import Evidence
 from app.inference.variational.mean_field import Box, MeanField
 
 
@@ -37,6 +38,7 @@ class State:
     belief: MeanField
     clip: float
     information: Array64  # sum of answers (D, D), in the metric of the belief
+    evidence: Evidence = field(default_factory=Evidence)  # of the scores
     posterior: Posterior | None = None
     fitted: Fitted | None = None
     noise_kl: float = 0.0

@@ -1,0 +1,108 @@
+"""Tables of hardly a row: whatever noise makes of them, no release of any method and family is trusted."""
+
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from randomgen import ChaCha
+
+from app.inference.fitting.fit import Fitted
+from app.inference.oracle import ClippedGaussianOracle
+from app.inference.protocol import PlanRequest, Pseudocoreset
+from app.inference.registry import method
+from app.inference.runner import run
+from app.inference.surrogate import release as surrogate_release
+from app.inference.variational import closing
+from app.inference.variational.evidence import LEAST_EVIDENCE, Evidence, of_matrix
+from app.privacy.calibration import calibrate
+from tests.inference.surrogate.tables import FAMILIES, Case, Drawn
+
+MODELS: Final = (*((family, None) for family in FAMILIES), ("linear-regression", 3.0))
+SIZES: Final = ((0, 2000), (1, 2000), (20, 2000), (1, 1))
+RUNS: Final[dict[str, dict[str, Any]]] = {
+    "dp-psvi-surrogate": {},
+    "dp-psvi": {"iterations": 60},
+    "dp-vi": {"iterations": 150},
+    "dp-vi of its own width": {"iterations": 150, "covariance": "mean-field"},
+}
+
+
+def _method_of(run_id: str) -> str:
+    return run_id.split(maxsplit=1)[0]
+
+
+def _request(run_id: str, case: Case, sigma: float) -> PlanRequest:
+    return PlanRequest(_method_of(run_id), 12, case.spec, RUNS[run_id], None, sigma)
+
+
+@cache
+def _sigma(run_id: str, family: str, noise_scale: float | None, slots: int, epsilon: float) -> float:
+    case = Case(family, features=2, slots=slots, noise_scale=noise_scale)
+    chosen = method(_method_of(run_id))
+    return calibrate(lambda sigma: chosen.plan(_request(run_id, case, sigma), case.facts).events, epsilon, 1e-6)
+
+
+def _release(run_id: str, case: Case, epsilon: float) -> Pseudocoreset:
+    sigma = _sigma(run_id, case.family, case.noise_scale, case.slots, epsilon)
+    plan = method(_method_of(run_id)).plan(_request(run_id, case, sigma), case.facts)
+    sampling, noise = np.random.Generator(ChaCha(key=case.seed)), Drawn(case.seed)
+    oracle = ClippedGaussianOracle(case.problem.model, plan, case.facts, case.table(), noise=noise, sampling=sampling)
+    return run(plan, case.facts, oracle, np.random.default_rng(case.seed), lambda _: None)
+
+
+def _fit_nothing(model: Any, design: Any, *_: Any, **__: Any) -> Fitted:
+    """Points that are said to represent the posterior perfectly: only what was learned decides."""
+    return Fitted(np.ones((12, design.width)), np.zeros(12), np.ones(12), 0.0)
+
+
+@pytest.fixture
+def _without_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(closing, "fit_points", _fit_nothing)
+    monkeypatch.setattr(surrogate_release, "fit_points", _fit_nothing)
+
+
+@pytest.mark.usefixtures("_without_fit")
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("run_id", RUNS)
+def test_release_of_hardly_a_row_is_not_trusted(run_id: str, model: tuple[str, float | None], epsilon: float) -> None:
+    for rows, slots in SIZES:
+        case = Case(model[0], "normal", "drawn", 2, rows, slots, seed=1, noise_scale=model[1])
+        assert not _release(run_id, case, epsilon).diagnostics["trusted"], (rows, slots)
+
+
+@pytest.mark.usefixtures("_without_fit")
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("run_id", ["dp-psvi-surrogate", "dp-vi", "dp-vi of its own width"])
+def test_count_of_an_empty_gaussian_table_is_not_trusted(run_id: str, seed: int) -> None:
+    case = Case("gaussian-mean", "normal", "drawn", 2, 0, 2000, seed)
+    assert not _release(run_id, case, 1.0).diagnostics["trusted"]
+
+
+@pytest.mark.parametrize("family", ["logistic-regression", "linear-regression", "gaussian-mean"])
+@pytest.mark.parametrize("run_id", ["dp-psvi-surrogate", "dp-vi", "dp-vi of its own width"])
+def test_release_of_a_full_table_is_trusted(run_id: str, family: str) -> None:
+    assert _release(run_id, Case(family, "uniform", "drawn", 2, 2000, 2000), 3.0).diagnostics["trusted"]
+
+
+def test_evidence_of_noise_alone_is_below_the_threshold() -> None:
+    rng, found = np.random.default_rng(0), []
+    for _ in range(200):
+        evidence = Evidence()
+        for _ in range(50):
+            evidence = evidence.with_score(5 * rng.standard_normal(4), rng.standard_normal(4), 5.0)
+        found.append(evidence.deviations)
+        found.append(of_matrix(np.diag(0.3 * rng.standard_normal(4)), 0.3))
+    assert np.mean(np.array(found) >= LEAST_EVIDENCE) < 0.02
+    assert Evidence().deviations == 0
+
+
+def test_evidence_grows_with_information_and_with_distance() -> None:
+    rng, here, far = np.random.default_rng(0), Evidence(), Evidence()
+    for _ in range(50):
+        deviation, noise = rng.standard_normal(4), 5 * rng.standard_normal(4)
+        here = here.with_score(-5 * deviation + noise, deviation, 5.0)
+        far = far.with_score(np.full(4, 10.0) + noise, deviation, 5.0)
+    assert here.deviations > LEAST_EVIDENCE
+    assert far.deviations > LEAST_EVIDENCE
