@@ -13,8 +13,8 @@ Opening
 
 Rows as they are believed
     ``population`` their number, means and second moments; ``tails`` rows that a normal population has not;
-    ``population_information``, ``curvature`` their information, and how it changes with the parameter; ``hidden_rows``,
-    ``told_by_moments`` what noise may hide of them.
+    ``population_information``, ``curvature`` their information, and how it changes with the parameter;
+    ``hidden_rows`` what noise may hide of them.
 
 Rounds
     ``rounds`` an information matrix, then a score, then the next parameter. For matrices: ``matrix_metric``,

@@ -28,12 +28,9 @@ _BY_CHANCE = 1.5
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def population_information(rng: np.random.Generator, state: State, more: Array64) -> Array64 | None:
-    """``(D, D)`` at the parameter, prior included, and ``more`` that was added to the belief as well.
-
-    None where it is no information.
-    """
-    return sound(information_of_population(rng, state.setup, state.population, state.theta) + more)
+def population_information(rng: np.random.Generator, state: State) -> Array64 | None:
+    """``(D, D)`` at the parameter, prior included; None where it is no information."""
+    return sound(information_of_population(rng, state.setup, state.population, state.theta))
 
 
 def doubted_noise(state: State, noise: Array64) -> Array64:

@@ -75,11 +75,6 @@ class Moments:
         sums = self.answer[1 : 1 + len(self.known.group)]
         return self.centre + self.scale * sums / count, self.scale * self.noise / count
 
-    def variances(self, count: float) -> tuple[Array64, Array64]:
-        """Those of columns of so many rows, ``(k,)``, and the noise in each."""
-        _, variance, error = self._columns(count)
-        return variance, np.broadcast_to(error, variance.shape)
-
     def _columns(self, count: float) -> tuple[Array64, Array64, Array64]:
         """Means, variances and the noise in variances of the columns, each ``(k,)``."""
         known, means, error = self.known, *self.means(count)

@@ -19,7 +19,6 @@ from app.inference.surrogate.credibility import believable
 from app.inference.surrogate.doubt import doubted_noise, population_information
 from app.inference.surrogate.hidden_rows import shows_enough
 from app.inference.surrogate.state import State
-from app.inference.surrogate.told_by_moments import lacking, outweighing
 
 MOST_SURPRISE = 6.0
 MOST_NOISE = 0.5
@@ -31,14 +30,10 @@ MOST_FIT = 1.0
 
 
 def ended(rng: np.random.Generator, state: State) -> State:
-    """After the last answer, with the points: for what is believed, and what moments tell beside."""
-    with np.errstate(all="ignore"):
-        state = replace(state, theta=outweighing(state, lacking(state)))
-        more = lacking(state)
-    state = replace(state, information=state.information + more)
+    """After the last answer, with the points for what is believed."""
     state = replace(state, fitted=fitted(rng, state))
     with np.errstate(all="ignore"):
-        return replace(state, population_information=population_information(rng, state, more))
+        return replace(state, population_information=population_information(rng, state))
 
 
 def fitted(rng: np.random.Generator, state: State) -> Fitted:

@@ -143,7 +143,7 @@ def test_a_bearing_that_is_not_doubted_needs_no_search() -> None:
 def test_what_the_population_says_is_its_information_at_the_end() -> None:
     state = ended(Case(features=3), 2.0)
     assert state.setup.curvature is not None
-    found = population_information(np.random.default_rng(0), state, np.zeros((4, 4)))
+    found = population_information(np.random.default_rng(0), state)
     assert found is not None
     assert state.population_information is not None
     prior = state.setup.prior.precision(state.theta)
@@ -154,7 +154,7 @@ def test_what_the_population_says_is_its_information_at_the_end() -> None:
 def test_where_the_population_says_nothing_nothing_is_believed() -> None:
     state = ended(Case(features=3), 2.0)
     unknown = replace(state, population=replace(state.population, count=np.nan))
-    assert population_information(np.random.default_rng(0), unknown, np.zeros((4, 4))) is None
+    assert population_information(np.random.default_rng(0), unknown) is None
     blind = replace(_ended(), population_information=None)
     np.testing.assert_array_equal(doubted_noise(blind, blind.information), blind.information)
     assert believable(_ended())
