@@ -123,7 +123,7 @@ class DpPsviSurrogate:
             elif second:
                 moved = headed(state, oracle, turn) if follows(state, turn) else scored(rng, state, oracle, turn)
             else:
-                moved = informed(rng, state, oracle, turn)
+                moved = informed(state, oracle, turn)
             moved = steadied(replace(moved, done=state.done + 1), state)
         return ended(rng, moved) if second and turn == schedule.rounds - 1 else moved
 

@@ -9,7 +9,7 @@ Plan
 
 Opening
     ``asking`` the questions; ``opening`` their answers, one by one; ``moments``, ``winsorised`` what they say of single
-    columns; ``flags``, ``two_valued``, ``one_hot`` columns of two values, and categories that nobody declared.
+    columns; ``flags``, ``two_valued`` columns of two values.
 
 Rows as they are believed
     ``population`` their number, means and second moments; ``tails`` rows that a normal population has not;

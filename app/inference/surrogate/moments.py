@@ -6,41 +6,15 @@ indicators of a category exclude each other, so that their product is known to v
 """
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.inference.protocol import Array64
 from app.inference.questions.moments import CENTRE_GRID
 from app.inference.surrogate.declared import Declared
 from app.inference.surrogate.population import LEAST_COUNT, Population
 
-_DEVIATIONS: Final = 3.0
-"""Of a variance, that that of an indicator may differ by."""
-_ROUNDED: Final = 0.003
-"""By how much more, where there is no noise."""
 _TINY = float(np.finfo(np.float64).tiny)
-
-
-class Indicators(NamedTuple):
-    """Of k columns, ``(k,)`` each: which are ``possible`` as ``origin + step * b``, with b 0 or 1, and b's ``share``.
-
-    ``error`` is the noise in a share.
-    """
-
-    possible: NDArray[np.bool_]
-    share: Array64
-    error: Array64
-    origin: Array64
-    step: Array64
-
-    def direction(self, low: int, high: int) -> Array64:
-        """``(k + 1,)``: that in which the sum of b from ``low`` up to ``high`` rises above one, intercept last."""
-        along = np.zeros(len(self.share) + 1)
-        along[low:high] = 1 / self.step[low:high]
-        along[-1] = -1 - float(np.sum(self.origin[low:high] / self.step[low:high]))
-        return along
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,34 +67,15 @@ class Moments:
             ),
         )
 
-    def indicators(self, count: float) -> Indicators:
-        """What columns are if they are indicators that nobody declared, of so many rows."""
-        means, error = self.means(count)
-        square = self.scale**2 * self.answer[1 + len(means) :] / count
-        variance, signs = square - np.square(means - self.centre), self.known.signs
-        errors = _DEVIATIONS * np.hypot(self.scale**2 * self.noise / count, error) + _ROUNDED
-        coded = signs | (np.abs(variance - (1 - means**2)) < errors)
-        shares, shares_error = self._combined(means, square)
-        flags = (np.abs(variance - means * (1 - means)) < errors) & (shares > -2 * shares_error / count)
-        return Indicators(
-            (coded | flags) & ~self.known.indicators,
-            np.where(coded, 0.5 * (1 + means), shares),
-            np.where(coded, 0.5 * error, shares_error / count),
-            np.where(coded, -1.0, 0.0),
-            np.where(coded, 2.0, 1.0),
-        )
-
     def _shares(self, means: Array64, square: Array64) -> tuple[Array64, Array64]:
-        """As :meth:`_combined` has them, in [0, 1], and of a group at most 1 together."""
-        shares, error = self._combined(means, square)
-        return self.known.shares(shares), error
+        """Of rows, by either moment of what is its own square, ``(k,)``; and the noise in them, times the count.
 
-    def _combined(self, means: Array64, square: Array64) -> tuple[Array64, Array64]:
-        """Of rows, by either moment of what is its own square, ``(k,)``; and the noise in them, times the count."""
+        Shares are in [0, 1], and those of a group at most 1 together.
+        """
         one, other = 1 / self.scale**2, (1 - 2 * self.centre) / self.scale**4  # inverse variances, of one noise
         certainty = one + other * (1 - 2 * self.centre)
         shares = (one * means + other * (square - np.square(self.centre))) / certainty
-        return shares, self.noise / np.sqrt(certainty)
+        return self.known.shares(shares), self.noise / np.sqrt(certainty)
 
 
 def _shrunk(means: Array64, error: Array64 | float) -> Array64:

@@ -17,7 +17,6 @@ from app.inference.surrogate.efficiency import concentration, efficiency
 from app.inference.surrogate.matrices import metric
 from app.inference.surrogate.matrix_metric import roomy
 from app.inference.surrogate.mending import asked
-from app.inference.surrogate.one_hot import seen_as_one_hot
 from app.inference.surrogate.reach import believed, within_reach
 from app.inference.surrogate.score_metric import roomy_for_scores
 from app.inference.surrogate.scores import Score, combined, newton
@@ -25,9 +24,9 @@ from app.inference.surrogate.slope import in_parts
 from app.inference.surrogate.state import State
 
 
-def informed(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) -> State:
+def informed(state: State, oracle: Oracle, turn: int) -> State:
     """The state after the round's information, whole or by columns."""
-    return _by_columns(state, oracle) if state.setup.columnwise else _whole(rng, state, oracle, turn)
+    return _by_columns(state, oracle) if state.setup.columnwise else _whole(state, oracle, turn)
 
 
 def _by_columns(state: State, oracle: Oracle) -> State:
@@ -43,7 +42,7 @@ def _by_columns(state: State, oracle: Oracle) -> State:
     return replace(state, columns=found, information=information)
 
 
-def _whole(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) -> State:
+def _whole(state: State, oracle: Oracle, turn: int) -> State:
     setup, schedule, prior = state.setup, state.setup.schedule, state.setup.prior.precision(state.theta)
     concentrated = concentration(state)
     bound, noise = (of(schedule, turn, concentrated) for of in (information_bound, information_noise))
@@ -56,8 +55,6 @@ def _whole(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     else:
         memory = state.memory.with_answer(answer)
         state = replace(state, memory=memory, information=memory.information)
-        if not turn:
-            state = seen_as_one_hot(rng, state, answer)
     if turn or setup.curvature is None:
         return state
     level = state.population.count * float(setup.curvature(np.zeros(1))[0])
