@@ -95,6 +95,7 @@ def _open_accounts(url: str, count: int) -> None:
                 dataset_id=f"ds_{number}",
                 unit={"kind": "row"},
                 slots=1_000,
+                facts="f" * 64,
                 epsilon=4.0,
                 delta=1e-6,
             )

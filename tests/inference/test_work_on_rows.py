@@ -28,8 +28,8 @@ from app.inference.questions import (
 )
 from app.inference.questions.blocks import MOST_ROWS
 from app.inference.rows import Held
+from support.table import Table
 from tests.inference.populations import DECLARED, SPECS
-from tests.inference.support import Table
 
 EACH = 3
 SLOTS = 2 * MOST_ROWS + 100

@@ -16,7 +16,7 @@ from app.inference.surrogate import release as surrogate_release
 from app.inference.variational import closing
 from app.inference.variational.evidence import LEAST_EVIDENCE, Evidence, of_matrix
 from app.privacy.calibration import calibrate
-from tests.inference.surrogate.tables import FAMILIES, Case, Drawn
+from support.surrogate_tables import FAMILIES, Case, Drawn
 
 MODELS: Final = (*((family, None) for family in FAMILIES), ("linear-regression", 3.0))
 SIZES: Final = ((0, 2000), (1, 2000), (20, 2000), (1, 1))

@@ -1,14 +1,13 @@
 """A table whose columns are shifted and stretched, and its bounds with them, gives the same posterior."""
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from randomgen import ChaCha
-from tests.inference.surrogate.tables import Drawn
 
 from app.errors import InvalidRequest
 from app.inference.models.targets import resolves
@@ -25,8 +24,10 @@ from app.inference.protocol import (
 )
 from app.inference.registry import method
 from app.inference.runner import run
+from support.divergence import divergence
+from support.surrogate_tables import Drawn
+from support.table import Table
 from tests.inference.populations import posterior
-from tests.inference.support import Table, divergence
 
 SLOTS: Final = 800
 METHODS: Final = ("dp-psvi-surrogate", "dp-psvi", "dp-vi")
@@ -131,5 +132,9 @@ def test_large_integers_are_told_apart_to_the_last_one() -> None:
     most = 2.0**53 - 1
     facts = replace(_declared(0, 1), columns=(Column("k", "integer", most - 8, most), Column("y", "binary")))
     design = problem_for(ModelSpec("logistic-regression", ("k",), "y"), facts).design
-    table = {"k": most - np.arange(9.0), "y": np.zeros(9), "_present": np.ones(9, dtype=np.uint8)}
+    table: dict[str, Array64 | np.ndarray[Any, Any]] = {
+        "k": most - np.arange(9.0),
+        "y": np.zeros(9),
+        "_present": np.ones(9, dtype=np.uint8),
+    }
     np.testing.assert_array_equal(design.encode(table)[0][:, 0], 1 - np.arange(9) / 4)

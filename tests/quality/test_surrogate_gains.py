@@ -4,7 +4,6 @@ These are measurements with fixed seeds, a few seconds each. ``make quality-chec
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from app.inference.oracle import ClippedGaussianOracle
 from app.inference.protocol import Array64, MechanismPlan
 from app.inference.rng import sampling_generator
 from app.inference.runner import run
-from app.inference.surrogate import first_bearing, release, rounds, score_metric
+from app.inference.surrogate import first_bearing, rounds, score_metric
 from app.inference.surrogate.disputed import Places
 from app.inference.surrogate.matrices import Metric
 from app.inference.surrogate.state import State
@@ -22,13 +21,12 @@ from app.inference.surrogate.winsorised import Winsorised
 from benchmarks.breadth import measured_run
 from benchmarks.cases import Case as BenchmarkCase
 from benchmarks.cases import logistic
-from benchmarks.designs import Rows, bnd15
+from benchmarks.designs import Rows
 from benchmarks.measures import posterior
-from benchmarks.runs import Job, carried_out, plan_of
-from benchmarks.sources import RoundedNoise
+from benchmarks.runs import Job, plan_of
 from benchmarks.unseen import unseen
 from support.divergence import divergence
-from support.surrogate_tables import DESIGNS, Case, Drawn, build, losses
+from support.surrogate_tables import Case, Drawn, build, losses
 
 pytestmark = pytest.mark.quality
 METHOD = "dp-psvi-surrogate"
@@ -81,23 +79,6 @@ def test_tails_lower_divergence_where_levels_are_rare(monkeypatch: pytest.Monkey
     known = _nats(case, plan, 3)
     monkeypatch.setattr(Winsorised, "tails", lambda self, rng: None)
     assert _mean_ratio(known, _nats(case, plan, 3)) < 0.5
-
-
-def test_one_hot_detection_lowers_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven levels that nobody declared among heavy tails and rare flags: nats of whole runs, same rows and noise."""
-    case = logistic("levels", bnd15(), bound=1.0)
-    job = Job(case, METHOD, 100, 0, epsilon=1.0)
-    plan = plan_of(job)
-
-    def nats(seed: int) -> float:
-        noise = RoundedNoise(np.random.default_rng((seed, 2)))
-        released, _ = carried_out(replace(job, seed=seed), plan, lambda _: None, noise)
-        assert case.exact is not None
-        return divergence(posterior(case, released), case.exact)
-
-    detected = np.array([nats(seed) for seed in range(7000, 7004)])
-    monkeypatch.setattr(rounds, "seen_as_one_hot", lambda rng, state, answer: state)
-    assert _mean_ratio(detected, np.array([nats(seed) for seed in range(7000, 7004)])) < 0.8
 
 
 def _as_believed(state: State, within: Metric, bound: float) -> Metric:
@@ -160,20 +141,3 @@ def test_rounds_at_zero_lower_divergence_of_isotropic_rows(monkeypatch: pytest.M
     monkeypatch.setattr(first_bearing, "LEAST_NOISE", np.inf)
     plan = case.plan(90.0, size=50)
     assert _mean_ratio(followed, nats()) < 0.8
-
-
-def test_moments_lower_divergence_where_a_flag_is_rare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flag of one row in a hundred among normal columns: nats of whole runs, same rows and noise."""
-    monkeypatch.setitem(DESIGNS, "a flag", _with_a_flag)
-    cases = [Case(design="a flag", features=6, rows=20_000, slots=20_000, seed=seed) for seed in range(8)]
-    told = _nats_of_tables(cases, 9.0, 12)
-    monkeypatch.setattr(release, "lacking", lambda state: np.zeros_like(state.information))
-    change = np.log(told / _nats_of_tables(cases, 9.0, 12))
-    assert np.mean(change) < np.log(0.7)
-    assert np.max(change) < np.log(1.2)
-
-
-def _with_a_flag(rng: np.random.Generator, n: int, k: int) -> Array64:
-    x = 0.3 * rng.standard_normal((n, k))
-    x[:, 0] = rng.random(n) < 0.01
-    return x

@@ -23,7 +23,7 @@ from app.inference.protocol import (
 from app.inference.questions import PotentialSum
 from app.inference.registry import method
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
-from tests.inference.support import Table
+from support.table import Table
 from workers import computation
 
 FACTS = DeclaredFacts((Column("x", "real", -1, 1), Column("y", "binary")), 10, {"kind": "row"}, "private", 1e-6)
