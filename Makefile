@@ -11,7 +11,7 @@ WORKERS ?= auto
 WAITING_WORKERS ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality quality-checks papers private-table unseen breadth trust scaling out-of-core faults recovery race upload-bench lock format clean ledger-bench
+.PHONY: help install lint check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality quality-checks papers private-table unseen breadth trust scaling out-of-core faults requests recovery race upload-bench lock format clean ledger-bench
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -111,6 +111,9 @@ out-of-core: $(INSTALLED) ## A question about an encrypted table that does not f
 
 faults: $(INSTALLED) ## Seeded runs of crashes, lost and late messages, clock jumps and full disks (RUNS=10000)
 	$(BIN)/python -m tests.faults.seeded --runs $(or $(RUNS),10000)
+
+requests: $(INSTALLED) ## Random requests over random declarations: each one that is accepted ends with a release (EXAMPLES=10000)
+	EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/pytest tests/properties/test_random_requests.py -q --timeout=0
 
 ledger-bench: $(INSTALLED) ## Reservations a second on a PostgreSQL of its own, into docs/benchmarks
 	$(BIN)/python -m benchmarks.ledger --csv docs/benchmarks/ledger.csv

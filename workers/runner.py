@@ -22,7 +22,7 @@ from app.inference import plans
 from app.inference.protocol import Pseudocoreset
 from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, accounted
 from app.jobs.models import Job
-from app.ledger import Ledger
+from app.ledger import Cause, Ledger
 from app.privacy.events import PrivacyEvent
 from app.releases import repository as releases
 from app.releases.publication import Draft, Publisher
@@ -241,7 +241,7 @@ class Runner:
             self._lifecycle.fail(tx, claim, JobError.RUN_FAILED)
             job = tx.get_one(Job, claim.job_id)
             if faulty and accounted(job):
-                self._ledger.freeze(tx, job.dataset_id)
+                self._ledger.freeze(tx, job.dataset_id, Cause.RUN)
         self._discard_unpublished(claim)
 
     def _discard_unpublished(self, claim: Claim) -> None:

@@ -114,4 +114,5 @@ def _statement(entry: AuditEntry) -> dict[str, Any]:
         "request_id": entry.request_id,
         "sequence": entry.sequence,
         "previous_hash": entry.previous_hash,
+        **({} if entry.reason is None else {"reason": entry.reason}),  # entries of earlier versions have none
     }

@@ -18,7 +18,7 @@ class Outcome(StrEnum):
         return cls.SUCCEEDED if status < 400 else cls.REFUSED if status < 500 else cls.FAILED
 
 
-def record(tx: WriteSession, target: str | None = None) -> None:
+def record(tx: WriteSession, target: str | None = None, *, reason: str | None = None) -> None:
     """Note in ``tx`` that the current request succeeds, about ``target`` (or what its caller was seen to be about).
 
     Outside of a request this does nothing: workers change rows on behalf of calls that were recorded.
@@ -27,14 +27,14 @@ def record(tx: WriteSession, target: str | None = None) -> None:
     if request is None:
         return
     about = target or request.target
-    add(tx, request, status=request.status, code=None, target=about, count=1, at=now())
+    add(tx, request, status=request.status, code=None, target=about, count=1, at=now(), reason=reason)
     tx.after_commit(lambda: setattr(request, "recorded", True))
 
 
-def record_command(tx: WriteSession, command: str, target: str | None = None) -> None:
+def record_command(tx: WriteSession, command: str, target: str | None = None, *, reason: str | None = None) -> None:
     """Note in ``tx`` what the operator did on the command line."""
     context = RequestContext(new_id("req"), method="corevaultd", route=command)
-    add(tx, context, status=200, code=None, target=target, count=1, at=now())
+    add(tx, context, status=200, code=None, target=target, count=1, at=now(), reason=reason)
 
 
 def add(
@@ -46,6 +46,7 @@ def add(
     target: str | None,
     count: int,
     at: datetime,
+    reason: str | None = None,
 ) -> None:
     """One entry about ``count`` calls that ended alike, of which ``request`` was the first."""
     entry = AuditEntry(
@@ -59,6 +60,7 @@ def add(
         code=code,
         count=count,
         request_id=request.request_id,
+        reason=reason,
     )
     tx.add(entry)
     tx.flush()

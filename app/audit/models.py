@@ -34,6 +34,7 @@ class AuditEntry(Base):
     code: Mapped[str | None]  # of the problem that it was answered with
     count: Mapped[int]  # how many calls it stands for
     request_id: Mapped[str | None]  # of the first of them
+    reason: Mapped[str | None]  # what the actor gave for it, where the call asks for one
     sequence: Mapped[int | None]
     previous_hash: Mapped[str | None]
     entry_hash: Mapped[str | None]

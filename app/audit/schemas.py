@@ -27,6 +27,7 @@ class AuditView(BaseModel):
                     "code": None,
                     "count": 1,
                     "request_id": "req_01jd0000000000000000000000",
+                    "reason": None,
                     "entry_hash": "5d" * 32,
                     "previous_hash": "00" * 32,
                 }
@@ -45,5 +46,6 @@ class AuditView(BaseModel):
     code: str | None
     count: int
     request_id: str | None
+    reason: str | None
     entry_hash: str | None
     previous_hash: str | None

@@ -1,9 +1,9 @@
 """``/v1/datasets/{id}/budget`` and ``/v1/datasets/{id}/ledger``."""
 
 from app.audit.journal import record
-from app.auth.caller import AnyCaller, Owner
+from app.auth.caller import Admin, AnyCaller, Owner
 from app.budgets import service
-from app.budgets.schemas import BudgetView, EntryView, LimitBody
+from app.budgets.schemas import BudgetView, EntryView, LimitBody, UnfreezeBody
 from app.http.openapi import problem_responses
 from app.http.pagination import Page, Paging, page
 from app.http.routing import api_router
@@ -28,6 +28,15 @@ def change_budget(services: Shared, caller: Owner, dataset_id: str, body: LimitB
         changed = service.change_limit(tx, services.ledger, caller, dataset_id, body)
         record(tx)
         return BudgetView.model_validate(changed)
+
+
+@router.post("/unfreeze", response_model_exclude_none=True, responses=problem_responses("forbidden", "invalid_request"))
+def unfreeze(services: Shared, caller: Admin, dataset_id: str, body: UnfreezeBody) -> BudgetView:
+    """End the freeze of the dataset's account, unless tampering caused it."""
+    with services.database.write() as tx:
+        unfrozen = service.unfreeze(tx, services.ledger, caller, dataset_id, body.reason)
+        record(tx, reason=body.reason)
+        return BudgetView.model_validate(unfrozen)
 
 
 @router.get("/ledger", responses=problem_responses("forbidden"))

@@ -19,6 +19,14 @@ class LimitBody(Body):
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
 
 
+class UnfreezeBody(Body):
+    """Why the freeze is ended; the ledger and the audit log keep it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "A fault of the service, since mended."}]})
+
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+
+
 class CostView(BaseModel):
     """An (epsilon, delta) pair, priced by the account's accountant."""
 
@@ -124,6 +132,7 @@ class EntryView(BaseModel):
         "content_replaced",
         "dataset_deleted",
         "frozen",
+        "unfrozen",
     ]
     job_id: str | None
     event: dict[str, Any] | None

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from app.auth.caller import Caller
 from app.budgets.schemas import LimitBody
 from app.datasets import access
+from app.datasets.declaration import plain_text_faults
 from app.datasets.models import Dataset
 from app.db import ReadSession, WriteSession
-from app.errors import Forbidden, StateConflict
+from app.errors import Forbidden, InvalidRequest, StateConflict
 from app.ledger import Budget, Ledger, LedgerEntry
 
 NO_ACCOUNT = "A public dataset has no account: nothing that is done with it costs anything."
@@ -56,6 +57,23 @@ def change_limit(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: s
     ledger.change_limit(tx, dataset.id, body.epsilon, body.delta)
     tx.flush()
     return ledger.budget(tx, dataset.id, caller.id)
+
+
+def unfreeze(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, reason: str) -> Budget:
+    """End the freeze of the dataset's account.
+
+    Raises:
+        NotFound: there is no such dataset.
+        InvalidRequest: the reason is blank or not printable.
+        StateConflict: the dataset is public, or as :func:`app.ledger.freezes.end`.
+    """
+    faults = tuple(plain_text_faults("/reason", reason))
+    if faults:
+        raise InvalidRequest(faults=faults)
+    dataset = _accounted(access.visible(tx, caller, dataset_id))
+    ledger.unfreeze(tx, dataset.id, reason)
+    tx.flush()
+    return ledger.budget(tx, dataset.id)
 
 
 def _accounted(dataset: Dataset) -> Dataset:

@@ -145,6 +145,20 @@ def reconcile(
 
 
 @cli.command()
+def unfreeze(
+    dataset_id: str,
+    reason: Annotated[str, typer.Option(help="Why; the ledger and the audit log keep it.")],
+    data_dir: DataDir = None,
+) -> None:
+    """End the freeze of the account of DATASET_ID, unless tampering caused it."""
+    settings = load_settings(data_dir=data_dir)
+    with explained():
+        installation.check_exists(settings)
+        installation.unfreeze(settings, dataset_id, reason)
+    typer.echo(f"{dataset_id}: the account goes on")
+
+
+@cli.command()
 def admin_key(file: Path, data_dir: DataDir = None) -> None:
     """Create an admin key and write it to FILE, which must not exist; to standard output for `-`."""
     settings = load_settings(data_dir=data_dir)

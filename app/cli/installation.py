@@ -138,6 +138,18 @@ def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
         database.dispose()
 
 
+def unfreeze(settings: Settings, dataset_id: str, reason: str) -> None:
+    """End the freeze of a dataset's account; also beside processes that run."""
+    database = Database(make_engine(settings.database_url))
+    try:
+        ledger, _ = _ledger(settings)
+        with database.write() as tx:
+            ledger.unfreeze(tx, dataset_id, reason)
+            record_command(tx, "unfreeze", dataset_id, reason=reason)
+    finally:
+        database.dispose()
+
+
 def rotate_ledger_key(settings: Settings) -> str:
     """Retire the ledger key at what it has signed so far, and sign every account with the new one; its id.
 

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from app.db import ReadSession, WriteSession
 from app.ledger import accounts, chain, checkpoints, snapshot
 from app.ledger import book as books
-from app.ledger.balance import FROZEN, RESERVED, Balance
+from app.ledger.balance import FROZEN, RESERVED, UNFROZEN, Balance
 from app.ledger.chain import GENESIS, Head, Link, Mismatch
 from app.ledger.encoding import digest
 from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset, Reservation
@@ -21,7 +21,7 @@ def verify(session: ReadSession, signer: Signer) -> tuple[str, ...]:
     for account_id in session.scalars(select(Account.id).order_by(Account.id)).all():
         query = select(Account).where(Account.id == account_id).with_for_update(read=True)
         account = session.scalars(query.execution_options(populate_existing=True)).one()
-        if not _holds(session, signer, account):
+        if not holds(session, signer, account):
             suspects.add(account_id)
     return tuple(sorted(suspects))
 
@@ -55,14 +55,17 @@ class _Trail:
         if entry.kind == RESERVED:
             self.within = self.within and balance.holds(entry.dataset_id)
         self.used = entry.epsilon_after
-        if entry.kind == FROZEN:
-            self.frozen_at = entry.at
+        if entry.kind in {FROZEN, UNFROZEN}:
+            self.frozen_at = entry.at if entry.kind == FROZEN else None
         if entry.sequence in self.wanted:
             self.points[entry.sequence] = (entry.entry_hash, digest(balance.to_json()))
 
 
-def _holds(session: ReadSession, signer: Signer, account: Account) -> bool:
-    """Replays the chain from its first entry, then compares all that was derived from it."""
+def holds(session: ReadSession, signer: Signer, account: Account) -> bool:
+    """Whether the locked account is what its entries add up to.
+
+    Replays the chain from its first entry, then compares all that was derived from it.
+    """
     marks = session.scalars(select(Checkpoint).where(Checkpoint.account_id == account.id)).all()
     try:
         snapshot.verified(session, signer, account)

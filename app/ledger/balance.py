@@ -12,12 +12,13 @@ from app.ledger.meter import Meter, Pot
 from app.ledger.stored import Stored
 
 OPENED, RESERVED, SETTLED, VOIDED = "opened", "reserved", "settled", "voided"
-ACCOUNT_OPENED, LIMIT_CHANGED, FROZEN = "account_opened", "limit_changed", "frozen"
+ACCOUNT_OPENED, LIMIT_CHANGED = "account_opened", "limit_changed"
+FROZEN, UNFROZEN = "frozen", "unfrozen"
 CONTENT_REPLACED, DATASET_DELETED = "content_replaced", "dataset_deleted"
 STATES = (RESERVED, OPENED, SETTLED, VOIDED)
 KINDS = (
     *(ACCOUNT_OPENED, RESERVED, OPENED, SETTLED, VOIDED, LIMIT_CHANGED),
-    *(CONTENT_REPLACED, DATASET_DELETED, FROZEN),
+    *(CONTENT_REPLACED, DATASET_DELETED, FROZEN, UNFROZEN),
 )
 NO_DISTANCE = Meter((0,), (0,), (0,))
 _MOVES = {RESERVED: (0, 1), OPENED: (1, -1), VOIDED: (0, -1)}
@@ -159,11 +160,17 @@ def apply(balance: Balance | None, happening: Happening) -> Balance:
         return _with_share(balance, happening.dataset_id, _share(body["share"]))
     if kind == LIMIT_CHANGED:
         return _limit(balance, happening)
-    if kind == FROZEN:
-        return replace(balance, frozen=True)
+    if kind in {FROZEN, UNFROZEN}:
+        return _freeze(balance, frozen=kind == FROZEN)
     if kind in {CONTENT_REPLACED, DATASET_DELETED}:
         return balance
     raise ValueError("an unknown kind of entry")
+
+
+def _freeze(balance: Balance, *, frozen: bool) -> Balance:
+    if not (frozen or balance.frozen):
+        raise ValueError("only a freeze can be ended")
+    return replace(balance, frozen=frozen)
 
 
 def _job(balance: Balance, happening: Happening) -> Balance:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 from typing import Any, cast
 
@@ -239,7 +240,16 @@ def reserved_entry(book: Book, job_id: str, state: str, dataset_id: str) -> Entr
     return entry
 
 
-def freeze(tx: WriteSession, account: Account, dataset_id: str) -> None:
+class Cause(StrEnum):
+    """Why an account was frozen, as its entry says."""
+
+    RUN = "run"
+    """A run failed among the rows: the ledger itself holds."""
+    MISMATCH = "mismatch"
+    """Something stored does not hold."""
+
+
+def freeze(tx: WriteSession, account: Account, dataset_id: str, cause: Cause = Cause.MISMATCH) -> None:
     """Freeze the account, with an entry where its head still holds (evidence elsewhere is left as it is)."""
     if account.frozen_at is not None:
         return
@@ -248,7 +258,7 @@ def freeze(tx: WriteSession, account: Account, dataset_id: str) -> None:
     beyond = tx.get(Entry, (account.id, account.sequence + 1))
     if last is None or beyond is not None or last.entry_hash != account.head_hash:
         return
-    happening = Happening(account.sequence + 1, FROZEN, dataset_id, None, {})
+    happening = Happening(account.sequence + 1, FROZEN, dataset_id, None, {"cause": str(cause)})
     try:
         balance = Balance.from_json(account.stored.whole())
         head = Head(account.sequence, account.head_hash, balance)

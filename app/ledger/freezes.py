@@ -1,19 +1,32 @@
-"""Freezes beyond the reach of a restore: what was frozen once is frozen again by a reconciliation.
+"""Freezes: how they outlast a restore of the database, and how an operator ends one.
+
+What was frozen is frozen again by a reconciliation, unless the mark says that the freeze was ended.
 
 A freeze happens wherever something does not hold, also in processes that may not write the mark. A worker then looks
 for frozen accounts whose mark does not say so, signs each as it stands into the chain of checkpoints, and marks that.
 """
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession
-from app.ledger import accounts, checkpoints
+from app.errors import StateConflict
+from app.ledger import accounts, audit, checkpoints
 from app.ledger import book as books
+from app.ledger.balance import FROZEN, UNFROZEN
+from app.ledger.book import Book, Cause
 from app.ledger.mark import Mark, marked
-from app.ledger.models import Account, Checkpoint
+from app.ledger.models import Account, Checkpoint, Entry
 from app.ledger.scribe import Scribe
+
+NOT_FROZEN: Final = "The account is not frozen."
+TAMPERED: Final = (
+    "The account was frozen because something stored did not hold, or no cause is on record; such a freeze is not "
+    "ended. Run 'corevaultd verify', and declare the data anew under another population."
+)
 
 
 def unmarked(session: ReadSession, mark: Mark) -> list[str]:
@@ -23,7 +36,7 @@ def unmarked(session: ReadSession, mark: Mark) -> list[str]:
         DependencyUnavailable: the mark cannot be reached.
     """
     frozen = session.scalars(select(Account.id).where(Account.frozen_at.is_not(None)).order_by(Account.id))
-    return [account_id for account_id in frozen if not mark.says_frozen(account_id)]
+    return mark.without_freeze(frozen.all())
 
 
 def carry(tx: WriteSession, scribe: Scribe, mark: Mark, account_id: str) -> None:
@@ -44,6 +57,38 @@ def carry(tx: WriteSession, scribe: Scribe, mark: Mark, account_id: str) -> None
         tx.after_commit(partial(mark.advance, row, marked(account)), vital=True)
     else:
         checkpoints.append(book)
+
+
+def end(tx: WriteSession, scribe: Scribe, dataset_id: str, reason: str) -> None:
+    """End a freeze that a run caused, for ``reason``: the account goes on, and its mark says so.
+
+    Raises:
+        NotFound: the dataset has no account.
+        StateConflict: the account is not frozen, does not hold, or was frozen because something did not.
+        DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
+    """
+    account = books.locked(tx, dataset_id)
+    if account.frozen_at is None:
+        raise StateConflict(NOT_FROZEN)
+    book = books.open_sound(tx, scribe, dataset_id)
+    if book is None or cause(tx, account) != Cause.RUN or not audit.holds(tx, scribe.signer, account):
+        raise StateConflict(TAMPERED)
+    scribe.check_mark(tx)
+    lift(book, dataset_id, {"reason": reason})
+    checkpoints.append(book)
+
+
+def lift(book: Book, dataset_id: str, body: Mapping[str, str]) -> None:
+    """Append the end of a freeze to the account's chain."""
+    book.account.frozen_at = None
+    book.append(UNFROZEN, dataset_id, body)
+
+
+def cause(session: ReadSession, account: Account) -> str | None:
+    """What the newest freeze in the account's chain says of itself; None where it says nothing, as old ones do."""
+    of_account = (Entry.account_id == account.id, Entry.kind == FROZEN)
+    entry = session.scalars(select(Entry).where(*of_account).order_by(Entry.sequence.desc()).limit(1)).first()
+    return None if entry is None else entry.body.get("cause")
 
 
 def _covering(session: ReadSession, account: Account) -> Checkpoint | None:

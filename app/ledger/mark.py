@@ -6,7 +6,7 @@ another one: nothing is written to it until an operator has reconciled the two.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,7 @@ class Mark:
     def __init__(self, marks: Marks, signer: Signer) -> None:
         self._marks = marks
         self._signer = signer
-        self._frozen: set[str] = set()
+        self._frozen: set[MarkName] = set()
         self.confirmed = False
 
     def confirm(self, database: Database) -> None:
@@ -102,12 +102,22 @@ class Mark:
         """The newest mark of each account."""
         return newest_each(self._marks.names())
 
-    def says_frozen(self, account_id: str) -> bool:
-        """Whether the account's mark says that it is frozen, which it then says for ever."""
-        if account_id not in self._frozen:
-            states = [self.read(name) for name in self.names() if name.account == account_id]
-            self._frozen |= {account_id for state in states if state is not None and state.balance.frozen}
-        return account_id in self._frozen
+    def without_freeze(self, account_ids: Sequence[str]) -> list[str]:
+        """Those of the accounts whose newest mark does not say that they are frozen.
+
+        Raises:
+            DependencyUnavailable: the place cannot be reached.
+        """
+        if not account_ids:
+            return []
+        newest_of = {name.account: name for name in self.names()}
+        return [each for each in account_ids if each not in newest_of or not self._says_frozen(newest_of[each])]
+
+    def _says_frozen(self, name: MarkName) -> bool:
+        if name not in self._frozen:
+            state = self.read(name)
+            self._frozen |= {name} if state is not None and state.balance.frozen else set()
+        return name in self._frozen
 
     def read(self, name: MarkName) -> State | None:
         """What a mark says; None if it cannot be believed or read."""

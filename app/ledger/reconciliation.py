@@ -15,10 +15,10 @@ from sqlalchemy import select
 
 from app.db import WriteSession
 from app.errors import StateConflict
-from app.ledger import accounts, checkpoints
+from app.ledger import accounts, checkpoints, freezes
 from app.ledger import book as books
 from app.ledger.balance import OPENED, RESERVED, SETTLED, Balance, Happening, Share, apply
-from app.ledger.book import Book
+from app.ledger.book import Book, Cause
 from app.ledger.charge import Pinned
 from app.ledger.mark import Mark, State, contains
 from app.ledger.meter import Meter, Pot
@@ -74,6 +74,8 @@ def _reconcile(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | 
         account = _again(tx, scribe, name, state)
     dataset_id = accounts.any_dataset(tx, account.id) or ""
     book = books.open_sound(tx, scribe, dataset_id)
+    if book is not None and state is not None and _was_ended(book, state):
+        freezes.lift(book, dataset_id, {"mark": str(name)})
     charged = book is not None and state is not None and not book.balance.frozen and _charge(book, state)
     if not charged:
         books.freeze(tx, account, dataset_id)
@@ -83,6 +85,11 @@ def _reconcile(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | 
     else:
         checkpoints.note(tx, scribe, account, above)
     return Reconciled(account.id, "charged" if charged else "frozen")
+
+
+def _was_ended(book: Book, state: State) -> bool:
+    """Whether a freeze that the database has was ended since, as the mark says."""
+    return book.balance.frozen and not state.balance.frozen and freezes.cause(book.tx, book.account) == Cause.RUN
 
 
 def _charge(book: Book, state: State) -> bool:

@@ -23,6 +23,7 @@ from app.ledger import allocations as allocating
 from app.ledger import book as books
 from app.ledger.admission import Preview
 from app.ledger.balance import CONTENT_REPLACED, DATASET_DELETED
+from app.ledger.book import Cause
 from app.ledger.charge import Charge
 from app.ledger.checkpoints import CheckpointRef
 from app.ledger.commitments import Commitment, Terms
@@ -205,9 +206,13 @@ class Ledger:
         """Note the deletion; the account stays."""
         self._note(tx, dataset_id, DATASET_DELETED, {})
 
-    def freeze(self, tx: WriteSession, dataset_id: str) -> None:
-        """Stop all spending of the account for good; what was charged stays charged."""
-        books.freeze(tx, books.locked(tx, dataset_id), dataset_id)
+    def freeze(self, tx: WriteSession, dataset_id: str, cause: Cause) -> None:
+        """Stop all spending of the account; what was charged stays charged."""
+        books.freeze(tx, books.locked(tx, dataset_id), dataset_id, cause)
+
+    def unfreeze(self, tx: WriteSession, dataset_id: str, reason: str) -> None:
+        """See :func:`app.ledger.freezes.end`."""
+        freezes.end(tx, self._scribe, dataset_id, reason)
 
     def unmarked_freezes(self, session: ReadSession) -> list[str]:
         """See :func:`app.ledger.freezes.unmarked`; none where no mark is kept."""

@@ -4,7 +4,7 @@ from sqlalchemy import select
 
 from app.datasets.models import Dataset
 from app.db import WriteSession
-from app.ledger import Ledger
+from app.ledger import Cause, Ledger
 from app.releases.models import Release
 
 
@@ -14,5 +14,5 @@ def freeze_unaccounted(tx: WriteSession, ledger: Ledger) -> tuple[str, ...]:
     private = tx.scalars(query.where(Dataset.sensitivity == "private").order_by(Release.id)).all()
     missing = [release for release in private if not ledger.contains_settled(tx, release.job_id)]
     for release in missing:
-        ledger.freeze(tx, release.dataset_id)
+        ledger.freeze(tx, release.dataset_id, Cause.MISMATCH)
     return tuple(release.id for release in missing)

@@ -140,6 +140,9 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("POST /v1/datasets/{dataset_id}/uploads/{upload_id}/complete", "header:idempotency-key"): Rule(OWN, _repeated()),
     ("GET /v1/datasets/{dataset_id}/budget", "path:dataset_id"): Rule(READ),
     ("PUT /v1/datasets/{dataset_id}/budget", "path:dataset_id"): Rule(OWN, _json(lambda _, __: {"epsilon": 1.0})),
+    ("POST /v1/datasets/{dataset_id}/unfreeze", "path:dataset_id"): Rule(
+        KEYS | {"admin": 409}, _json(lambda _, __: {"reason": "mended"})
+    ),
     ("GET /v1/datasets/{dataset_id}/ledger", "path:dataset_id"): Rule(READ_LEDGER),
     ("GET /v1/datasets/{dataset_id}/ledger", "query:cursor"): Rule(READ_LEDGER, _cursor("99")),
     ("GET /v1/methods", "none"): Rule(LISTED),

@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from app.audit.models import AuditEntry
 from app.db import WriteSession
+from app.ledger import Cause
 from app.main import create_app
 from tests.factories import rows
 from tests.factories.worker import House, job_body
@@ -91,6 +92,12 @@ def _complete(world: World) -> httpx.Response:
     return world.call("POST", f"{address}/complete", world.owner)
 
 
+def _unfreeze(world: World) -> httpx.Response:
+    with world.house.database.write() as tx:
+        world.house.ledger.freeze(tx, world.dataset, Cause.RUN)
+    return world.call("POST", f"/v1/datasets/{world.dataset}/unfreeze", world.admin, json={"reason": "mended"})
+
+
 SUCCESSES: dict[str, Call] = {
     "POST /v1/api-keys": _create_key,
     "POST /v1/api-keys/{key_id}/rotate": lambda w: w.call("POST", f"/v1/api-keys/{_new_key(w)}/rotate", w.admin),
@@ -104,6 +111,7 @@ SUCCESSES: dict[str, Call] = {
     "PUT /v1/datasets/{dataset_id}/budget": lambda w: w.call(
         "PUT", f"/v1/datasets/{w.dataset}/budget", w.owner, json={"epsilon": 1.5}
     ),
+    "POST /v1/datasets/{dataset_id}/unfreeze": _unfreeze,
     "POST /v1/datasets/{dataset_id}/uploads": _begin,
     "PATCH /v1/datasets/{dataset_id}/uploads/{upload_id}": lambda w: _send(w, _begin(w).headers["Location"]),
     "DELETE /v1/datasets/{dataset_id}/uploads/{upload_id}": lambda w: w.call(

@@ -7,9 +7,11 @@ import httpx
 import pytest
 
 from app.db import Database
+from app.ledger import Cause
 from app.services import Services
 from tests.factories import rows
 from tests.factories.datasets import Check, declared, everything, problem, public_declaration
+from tests.factories.worker import House
 
 FIELDS = {
     "dataset_id", "population", "accountant", "relation", "unit", "slots", "limit", "spent", "reserved", "remaining",
@@ -208,3 +210,63 @@ def test_an_owner_who_only_shares_is_told_whose_ledger_it_is(
     dataset_id = declared(client, owner, shared_with=[other.id])["id"]
     refused = problem(ledger(client, other, dataset_id), 403, "forbidden")
     assert "the dataset's owner, or one of the role admin or auditor" in refused["detail"]
+
+
+def _frozen(house: House, owner: rows.Key, cause: Cause = Cause.RUN) -> str:
+    dataset_id = house.ready_dataset(owner)
+    with house.database.write() as tx:
+        house.ledger.freeze(tx, dataset_id, cause)
+    return dataset_id
+
+
+def _unfreeze(client: httpx.Client, key: rows.Key, dataset_id: str, reason: str = "mended") -> httpx.Response:
+    return client.post(f"/v1/datasets/{dataset_id}/unfreeze", json={"reason": reason}, headers=key.headers)
+
+
+def test_unfreeze_leaves_its_reason_in_the_audit_log(house: House, admin: rows.Key, owner: rows.Key) -> None:
+    dataset_id = _frozen(house, owner)
+    with house.client() as client:
+        answer = _unfreeze(client, admin, dataset_id, "A fault of the service.")
+        assert (answer.status_code, set(answer.json())) == (200, FIELDS)
+        assert [entry["kind"] for entry in ledger(client, owner, dataset_id).json()["items"]][:2] == [
+            "unfrozen",
+            "frozen",
+        ]
+        entries = client.get("/v1/audit-log", params={"target": dataset_id}, headers=admin.headers).json()["items"]
+    assert [(entry["action"], entry["reason"]) for entry in entries] == [
+        ("POST /v1/datasets/{dataset_id}/unfreeze", "A fault of the service.")
+    ]
+    house.job(dataset_id, owner)
+
+
+def test_unfreeze_after_tampering_is_a_conflict(house: House, admin: rows.Key, owner: rows.Key) -> None:
+    """W11: no reason ends it."""
+    dataset_id = _frozen(house, owner, Cause.MISMATCH)
+    with house.client() as client:
+        answer = _unfreeze(client, admin, dataset_id)
+    assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
+
+
+def test_unfreeze_of_an_account_that_is_not_frozen_conflicts(house: House, admin: rows.Key, owner: rows.Key) -> None:
+    with house.client() as client:
+        answer = _unfreeze(client, admin, house.ready_dataset(owner))
+    assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
+
+
+@pytest.mark.parametrize("role", ["owner", "analyst", "auditor"])
+def test_only_an_administrator_ends_a_freeze(
+    house: House, owner: rows.Key, request: pytest.FixtureRequest, role: str
+) -> None:
+    with house.client() as client:
+        answer = _unfreeze(client, request.getfixturevalue(role), _frozen(house, owner))
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "  "}, {"reason": "a\x00b"}, {"reason": "x" * 501}])
+def test_unfreeze_without_a_plain_reason_is_refused(
+    house: House, admin: rows.Key, owner: rows.Key, body: dict[str, Any]
+) -> None:
+    with house.client() as client:
+        path = f"/v1/datasets/{_frozen(house, owner)}/unfreeze"
+        answer = client.post(path, json=body, headers=admin.headers)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import select
 from typer.testing import CliRunner
 
+from app.audit.models import AuditEntry
 from app.auth.models import ApiKey
 from app.cli import installation, up
 from app.cli.commands import cli
@@ -18,6 +19,7 @@ from app.cli.supervisor import LONGEST_DELAY_SECONDS, delay_seconds
 from app.config import Settings
 from app.db import Database, make_engine
 from app.db.migrations import at_head
+from app.ledger import Cause
 from app.vault.keys import load_api_keys, load_worker_keys
 
 pytestmark = pytest.mark.sqlite
@@ -110,6 +112,27 @@ def test_an_admin_key_is_the_files_only_content(settings: Settings, tmp_path: Pa
     ended = RUNNER.invoke(cli, arguments)
     assert ended.exit_code == 1
     assert len(_admins(settings)) == 1
+
+
+def test_unfreeze_ends_a_freeze_and_leaves_its_reason(settings: Settings) -> None:
+    _install(settings)
+    database = Database(make_engine(settings.database_url))
+    ledger, _ = installation._ledger(settings)
+    unit, limits = {"kind": "row"}, {"epsilon": 2.0, "delta": 1e-6}
+    with database.write() as tx:
+        ledger.open_account(
+            tx, owner_id="key_o", population="people", dataset_id="ds_a", unit=unit, slots=100, **limits
+        )
+        ledger.freeze(tx, "ds_a", Cause.RUN)
+    arguments = ["unfreeze", "ds_a", "--reason", "mended", "--data-dir", str(settings.data_dir)]
+    ended = RUNNER.invoke(cli, arguments)
+    assert (ended.exit_code, ended.output) == (0, "ds_a: the account goes on\n")
+    again = RUNNER.invoke(cli, arguments)
+    assert (again.exit_code, again.output) == (1, "corevaultd: The account is not frozen.\n")
+    with database.read() as session:
+        assert ledger.entries(session, "ds_a", limit=1, before=None)[0].kind == "unfrozen"
+        assert session.scalars(select(AuditEntry.reason)).all() == ["mended"]
+    database.dispose()
 
 
 def test_a_file_whose_key_was_not_created_does_not_stay(settings: Settings, tmp_path: Path) -> None:
@@ -233,7 +256,13 @@ def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [["verify"], ["admin-key", "keys/admin.key"], ["reconcile"], ["grants", "--role", "service"]],
+    [
+        ["verify"],
+        ["admin-key", "keys/admin.key"],
+        ["reconcile"],
+        ["grants", "--role", "service"],
+        ["unfreeze", "ds_a", "--reason", "mended"],
+    ],
     ids=lambda each: each[0],
 )
 @pytest.mark.parametrize("there", [False, True], ids=["absent", "another"])

@@ -17,6 +17,7 @@ from app.db import Database, now
 from app.health import gauges
 from app.health.gauges import Gauges
 from app.jobs.models import Job, WorkerLease
+from app.ledger import Cause
 from app.main import create_app
 from tests.factories import rows
 from tests.factories.transport import AppTransport
@@ -99,7 +100,7 @@ def test_refused_budgets_and_frozen_accounts_are_counted(house: House, api: http
         body = job_body(dataset, privacy={"epsilon": 15.0})
         assert api.post("/v1/jobs", headers=owner.headers, json=body).status_code == 409
     with house.database.write() as tx:
-        house.ledger.freeze(tx, dataset)
+        house.ledger.freeze(tx, dataset, Cause.RUN)
     found = _values(house.database)
     assert (found["ledger_refusals_total",], found["ledger_accounts_frozen",]) == (2, 1)
 

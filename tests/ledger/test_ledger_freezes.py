@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from app.db import Database, make_engine
 from app.errors import DependencyUnavailable, StateConflict
-from app.ledger import Ledger, Mark
+from app.ledger import Cause, Ledger, Mark
 from app.vault.marks import Marks, open_marks
 from app.vault.signing import Signer
 from tests.ledger.support import SEED, Bench, Restore, costing, guarded, reconcile
@@ -28,7 +28,7 @@ def checkpoints(bench: Bench) -> int:
 
 
 def by_its_operator(bench: Bench) -> None:
-    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a"))
+    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", Cause.RUN))
 
 
 def by_another_plan(bench: Bench) -> None:

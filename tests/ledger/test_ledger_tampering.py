@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from app.db import Base, Database, WriteSession, make_engine
 from app.errors import CorevaultError, StateConflict
-from app.ledger import Ledger, chain, snapshot
+from app.ledger import Cause, Ledger, chain, snapshot
 from app.ledger import book as books
 from app.ledger.chain import GENESIS, Head
 from app.vault.signing import Signer
@@ -172,7 +172,7 @@ def test_a_mismatch_freezes_for_good(bench: Bench, victim: str) -> None:
 
 
 def test_a_frozen_account_cannot_be_thawed_by_hand(bench: Bench, victim: str) -> None:
-    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a"))
+    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", Cause.RUN))
     assert bench.verify() == ()
     edit(bench, "ledger_accounts", victim, lambda row: {"frozen_at": None}, newest=True)
     assert bench.verify() == (victim,)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.errors import BudgetExceeded, Internal, InvalidRequest, MethodNotAllowedOnPrivateData, NotFound, StateConflict
-from app.ledger import Charge, Ledger, Terms
+from app.ledger import Cause, Charge, Ledger, Terms
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
 from app.vault.signing import Signer
 from tests.ledger.support import DELTA, Bench, commitment, costing, gaussian, sampled
@@ -194,7 +194,7 @@ def test_a_frozen_account_spends_nothing_more(bench: Bench) -> None:
     bench.reserve("job_1", costing(0.2))
     bench.reserve("job_2", costing(0.2))
     bench.open("job_1")
-    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a"))
+    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", Cause.RUN))
     refused: list[Callable[[], object]] = [
         lambda: bench.reserve("job_3", costing(0.1)),
         lambda: bench.open("job_2"),

@@ -13,7 +13,7 @@ from app.cli.installation import RESTRICTED
 from app.db import Database, make_engine
 from app.db.grants import grant
 from app.db.migrations import upgrade
-from app.ledger import Ledger
+from app.ledger import Cause, Ledger
 from app.vault.signing import Signer
 from tests.factories import stack
 from tests.ledger.support import SEED, Bench, costing
@@ -75,7 +75,7 @@ def test_the_service_runs_on_its_grants(roles: Roles) -> None:
     bench.void("job_2")
     bench.change_limit(3.0, 1e-6)
     assert bench.write(bench.ledger.verify_and_freeze) == ()
-    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a"))
+    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", Cause.RUN))
     assert bench.verify() == ()
 
 

@@ -14,7 +14,7 @@ from app.db import Database, now
 from app.jobs import repository
 from app.jobs.lifecycle import MAX_ATTEMPTS
 from app.jobs.models import WorkerLease
-from app.ledger import Mark
+from app.ledger import Cause, Mark
 from app.queue import INGEST_CONTENT, RUN_JOB
 from app.vault.marks import open_marks
 from tests.factories import rows
@@ -184,7 +184,7 @@ def test_freezes_are_carried_to_the_mark(database: Database, tmp_path: Path, own
     house = make_house(database, tmp_path, mark_url=mark_url)
     dataset_id = house.ready_dataset(owner)
     with house.database.write() as tx:
-        house.ledger.freeze(tx, dataset_id)
+        house.ledger.freeze(tx, dataset_id, Cause.RUN)
     assert open_marks(mark_url).names() == frozenset()
     house.sweeper.sweep()
     (name,) = open_marks(mark_url).names()

@@ -1,0 +1,156 @@
+"""The end of a freeze: only where a run caused it, in the chain, and as the mark says after a restore (W11)."""
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+import sqlalchemy as sa
+
+from app.errors import NotFound, StateConflict
+from app.ledger import Cause
+from tests.ledger.support import Bench, Restore, costing, guarded, reconcile
+from tests.ledger.test_ledger_freezes import by_another_plan, by_what_does_not_hold, sweep
+
+REASON = "A fault of the service, since mended."
+
+
+def freeze(bench: Bench) -> None:
+    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", Cause.RUN))
+
+
+def unfreeze(bench: Bench) -> None:
+    bench.write(lambda tx: bench.ledger.unfreeze(tx, "ds_a", REASON))
+
+
+def kinds(bench: Bench) -> list[str]:
+    with bench.database.read() as session:
+        return [entry.kind for entry in bench.ledger.entries(session, "ds_a", limit=100, before=None)]
+
+
+def test_account_goes_on_after_its_freeze_is_ended(running: Bench) -> None:
+    before = running.budget().spent
+    freeze(running)
+    unfreeze(running)
+    assert kinds(running)[:2] == ["unfrozen", "frozen"]
+    assert running.budget().spent == before
+    running.run("job_after", costing(0.1))
+    assert running.verify() == ()
+
+
+def test_reason_is_part_of_the_chain(running: Bench) -> None:
+    """W11: what the operator said cannot be altered unnoticed."""
+    freeze(running)
+    unfreeze(running)
+    with running.database.read() as session:
+        body = session.scalar(sa.text("SELECT body FROM ledger_entries WHERE kind = 'unfrozen'"))
+    assert REASON in str(body)
+
+
+def test_second_freeze_after_an_unfreeze_is_marked_again(
+    running: Bench, backup: Restore, database_url: str, mark_url: str
+) -> None:
+    """W11: the process that marked the first freeze marks the second one too."""
+    freeze(running)
+    assert sweep(running) == 1
+    unfreeze(running)
+    assert sweep(running) == 0
+    freeze(running)
+    assert sweep(running) == 1
+    backup()
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
+
+
+def test_account_that_is_not_frozen_is_refused(running: Bench) -> None:
+    with pytest.raises(StateConflict, match="not frozen"):
+        unfreeze(running)
+
+
+def test_dataset_without_an_account_is_not_found(running: Bench) -> None:
+    with pytest.raises(NotFound):
+        running.write(lambda tx: running.ledger.unfreeze(tx, "ds_none", REASON))
+
+
+def by_a_mismatch(bench: Bench) -> None:
+    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", Cause.MISMATCH))
+
+
+def by_an_unknown_cause(bench: Bench) -> None:
+    """As an entry of an older version, which names none: unknown means refuse."""
+    bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", cast("Cause", "unheard of")))
+
+
+@pytest.mark.parametrize("tamper", [by_a_mismatch, by_an_unknown_cause, by_another_plan, by_what_does_not_hold])
+def test_freeze_by_tampering_is_not_ended(running: Bench, tamper: Callable[[Bench], None]) -> None:
+    """W11: whatever reason is given."""
+    tamper(running)
+    with pytest.raises(StateConflict, match="did not hold"):
+        unfreeze(running)
+    with pytest.raises(StateConflict):
+        running.reserve("job_after", costing(0.1))
+
+
+def test_account_that_was_altered_while_frozen_is_refused(running: Bench) -> None:
+    """W11: a freeze by a run hides no tampering of later."""
+    freeze(running)
+    altered = sa.text("UPDATE ledger_accounts SET epsilon_limit = epsilon_limit + 1")
+    running.write(lambda tx: tx.execute(altered))
+    with pytest.raises(StateConflict, match="did not hold"):
+        unfreeze(running)
+
+
+def test_restore_to_within_a_freeze_keeps_its_end(
+    running: Bench, database_url: str, mark_url: str, take_backup: Callable[[], Restore]
+) -> None:
+    """W11: the mark knows that the freeze was ended, and what was spent after."""
+    freeze(running)
+    sweep(running)
+    restore = take_backup()
+    unfreeze(running)
+    running.run("job_after", costing(0.2))
+    spent = running.budget().spent
+    restore()
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["charged"]
+    restored = guarded(database_url, mark_url)
+    assert (restored.verify(), restored.budget().spent) == ((), spent)
+    assert "unfrozen" in kinds(restored)
+    restored.run("job_last", costing(0.1))
+    restored.database.dispose()
+
+
+def test_restore_to_before_a_freeze_that_was_ended_charges(
+    running: Bench, backup: Restore, database_url: str, mark_url: str
+) -> None:
+    freeze(running)
+    sweep(running)
+    unfreeze(running)
+    running.run("job_after", costing(0.2))
+    spent = running.budget().spent
+    backup()
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["charged"]
+    restored = guarded(database_url, mark_url)
+    assert (restored.verify(), restored.budget().spent) == ((), spent)
+    restored.database.dispose()
+
+
+def test_restore_ends_no_freeze_that_nobody_ended(
+    running: Bench, database_url: str, mark_url: str, take_backup: Callable[[], Restore]
+) -> None:
+    """W11: a mark of before the freeze says nothing of its end."""
+    freeze(running)
+    restore = take_backup()
+    sweep(running)
+    restore()
+    assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
+
+
+def test_unfreeze_of_a_database_behind_its_mark_is_refused(
+    running: Bench, database_url: str, mark_url: str, take_backup: Callable[[], Restore]
+) -> None:
+    freeze(running)
+    restore = take_backup()
+    sweep(running)
+    restore()
+    behind = guarded(database_url, mark_url)
+    with pytest.raises(Exception, match="reconcile"):
+        unfreeze(behind)
+    behind.database.dispose()
