@@ -1,13 +1,13 @@
 """A rejected content names the columns that its rejection is about.
 
-Revises: 0008
+Revises: 0010
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0009"
-down_revision = "0008"
+revision = "0011"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
 

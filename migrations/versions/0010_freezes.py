@@ -1,13 +1,13 @@
 """A freeze can be ended: another kind of ledger entry, and a reason in the audit log.
 
-Revises: 0008
+Revises: 0009
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0009"
-down_revision = "0008"
+revision = "0010"
+down_revision = "0009"
 branch_labels = None
 depends_on = None
 
