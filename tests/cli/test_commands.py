@@ -118,10 +118,17 @@ def test_unfreeze_ends_a_freeze_and_leaves_its_reason(settings: Settings) -> Non
     _install(settings)
     database = Database(make_engine(settings.database_url))
     ledger, _ = installation._ledger(settings)
-    unit, limits = {"kind": "row"}, {"epsilon": 2.0, "delta": 1e-6}
     with database.write() as tx:
         ledger.open_account(
-            tx, owner_id="key_o", population="people", dataset_id="ds_a", unit=unit, slots=100, **limits
+            tx,
+            owner_id="key_o",
+            population="people",
+            dataset_id="ds_a",
+            unit={"kind": "row"},
+            slots=100,
+            facts="f" * 64,
+            epsilon=2.0,
+            delta=1e-6,
         )
         ledger.freeze(tx, "ds_a", Cause.RUN)
     arguments = ["unfreeze", "ds_a", "--reason", "mended", "--data-dir", str(settings.data_dir)]

@@ -24,7 +24,7 @@ PLAIN = "cv_" + "A" * 43
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Iterator[Settings]:
+def settings(tmp_path: Path, backend: None) -> Iterator[Settings]:
     """An installation at revision 0008, with an administrator, a key that ends, one that is revoked and an old one."""
     with _database_url(tmp_path) as url:
         settings = Settings(data_dir=tmp_path, database_url=url)
