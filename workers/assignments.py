@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from app.datasets.facts import declared_facts, facts_digest
+from app.datasets.facts import declared_facts, digest_facts
 from app.datasets.models import Content, Dataset
 from app.db import ReadSession
 from app.errors import Internal
@@ -45,11 +45,11 @@ def assignment(session: ReadSession, claim: Claim, job: Job, dataset_box: bytes)
     content = session.get_one(Content, job.content_id)
     if content.table_object is None or content.wrapped_key is None:
         raise Internal
-    run = run_of(job, dataset, content)
-    return Assignment(claim, run, content.table_object, content.wrapped_key, dataset_box, facts_digest(dataset))
+    run = read_run(job, dataset, content)
+    return Assignment(claim, run, content.table_object, content.wrapped_key, dataset_box, digest_facts(dataset))
 
 
-def run_of(job: Job, dataset: Dataset, content: Content) -> Run:
+def read_run(job: Job, dataset: Dataset, content: Content) -> Run:
     """What the rows say of the run that a certificate is about.
 
     Raises:

@@ -20,7 +20,7 @@ from app.inference.problems import Problem, problem_for
 from app.inference.protocol import Integers, Question, RowSource
 from app.jobs import repository as jobs
 from app.jobs.lifecycle import Claim
-from app.jobs.terms import terms
+from app.jobs.terms import read_terms
 from app.ledger import Ledger
 from app.queue import SUM_PARTITION, TaskQueue
 from app.vault.areas import WorkerAreas
@@ -172,7 +172,7 @@ class Helper:
             return None
         if job.lease_until is None or job.lease_until < now():
             return None
-        if not self._ledger.is_opened(session, job.id, terms(job, session.get_one(Dataset, job.dataset_id))):
+        if not self._ledger.is_opened(session, job.id, read_terms(job, session.get_one(Dataset, job.dataset_id))):
             return None
         box = self._areas.keys.box(job.dataset_id)
         return assignment(session, Claim(job.id, wanted.token, job.attempts), job, box)

@@ -30,7 +30,7 @@ from app.releases.statement import Standing
 from app.tracing import span
 from app.vault.errors import ObjectMissing
 from app.vault.wrapped_keys import WrappedKeys
-from workers.assignments import Assignment, Tables, assignment, run_of
+from workers.assignments import Assignment, Tables, assignment, read_run
 from workers.computation import EnclaveFault, compute, rehearse
 from workers.heartbeat import Heartbeat, Stopped
 from workers.limits import RunLimits, run_limits
@@ -216,10 +216,10 @@ class Runner:
             raise Stopped(hold)
 
     def _compare(self, tx: WriteSession, assignment: Assignment) -> None:
-        """See to it that the database still says of the run what its certificate will."""
+        """Compare the run with what the database says of it now."""
         job = tx.get_one(Job, assignment.claim.job_id)
         dataset, content = tx.get_one(Dataset, job.dataset_id), tx.get_one(Content, job.content_id)
-        if run_of(job, dataset, content) != assignment.run:
+        if read_run(job, dataset, content) != assignment.run:
             raise Altered
 
     def _standing(self, tx: WriteSession, dataset_id: str) -> Standing:

@@ -18,7 +18,7 @@ def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFact
     )
 
 
-def facts_digest(dataset: Dataset) -> str:
+def digest_facts(dataset: Dataset) -> str:
     """SHA-256, in hexadecimal, of the RFC 8785 form of all that was declared of the table.
 
     Raises:

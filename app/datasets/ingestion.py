@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, literal, or_, select, update
 
 from app.datasets import repository
-from app.datasets.facts import declared_facts, facts_digest
+from app.datasets.facts import declared_facts, digest_facts
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository as uploads
 from app.datasets.uploads.models import bound_to
@@ -118,7 +118,7 @@ def _claimed(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
         original=tuple(SealedPart(part.object_name, bound_to(content_id, place)) for place, part in enumerate(kept)),
         sealed_digest=content.sealed_digest,
         facts=declared_facts(dataset),
-        facts_digest=facts_digest(dataset),
+        facts_digest=digest_facts(dataset),
         fencing_token=content.fencing_token,
         lease_seconds=lease_seconds,
     )

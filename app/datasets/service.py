@@ -5,7 +5,7 @@ from typing import Any
 from app.auth import service as keys
 from app.auth.caller import Caller
 from app.datasets import access, declaration, repository
-from app.datasets.facts import facts_digest
+from app.datasets.facts import digest_facts
 from app.datasets.models import Dataset
 from app.datasets.schemas import AllocationBody, BudgetBody, DatasetBody, DatasetPatch
 from app.db import ReadSession, WriteSession, new_id, now
@@ -85,7 +85,7 @@ def _open_account(tx: WriteSession, services: Services, dataset: Dataset, budget
         dataset_id=dataset.id,
         unit=dict(dataset.privacy_unit),
         slots=dataset.slots,
-        facts=facts_digest(dataset),
+        facts=digest_facts(dataset),
         epsilon=budget.epsilon,
         delta=default_delta(dataset.slots) if budget.delta is None else budget.delta,
     )

@@ -28,7 +28,7 @@ from app.errors import Internal, NotFound
 from app.inference import plans
 from app.jobs import repository
 from app.jobs.models import Job
-from app.jobs.terms import terms
+from app.jobs.terms import read_terms
 from app.ledger import Ledger, Terms
 from app.privacy.events import PrivacyEvent
 from app.queue import RUN_JOB, TaskQueue
@@ -259,7 +259,7 @@ class Lifecycle:
         return job
 
     def _terms(self, tx: WriteSession, job: Job) -> Terms:
-        return terms(job, tx.get_one(Dataset, job.dataset_id))
+        return read_terms(job, tx.get_one(Dataset, job.dataset_id))
 
     def _ends_with_dataset(self, tx: WriteSession, job: Job, claim: Claim) -> bool:
         dataset = datasets.get(tx, job.dataset_id)

@@ -22,7 +22,7 @@ from app.jobs.lifecycle import Lifecycle, Stage
 from app.jobs.models import Job
 from app.jobs.planning import NoiseCache, charge_of, make_plan
 from app.jobs.schemas import Cost, JobBody, QuoteSize, QuoteView
-from app.jobs.terms import commitment
+from app.jobs.terms import make_commitment
 from app.jobs.views import mechanism_view
 from app.ledger import Ledger
 from app.ledger.charge import Charge
@@ -103,7 +103,7 @@ def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Calle
     if priced.dataset.sensitivity == "private":
         crashpoints.reach("before-reserve")
         with span("ledger.reserve", job_id=job.id):
-            charge, pinned = charge_of(priced.plan), commitment(job.plan, priced.dataset)
+            charge, pinned = charge_of(priced.plan), make_commitment(job.plan, priced.dataset)
             preview = ledger.reserve(tx, priced.dataset.id, job.id, charge, commitment=pinned, caller_id=caller.id)
         crashpoints.reach("after-reserve")
         job.cost_epsilon, job.cost_delta = preview.cost_epsilon, preview.cost_delta

@@ -1,7 +1,8 @@
-"""The terms of a reservation: what it pins beside the price, signed, and compared before a run and before a release.
+"""Reservations pin a job's plan, declared facts and cost, and are signed.
 
-The hashes of a chain have no key, and the newest entries may not be covered by a signed checkpoint yet: whoever writes
-to the database could replace them. So each reservation carries a signature of its own.
+The terms are compared before a run and before a release. A chain's hashes have no key, and no signed checkpoint may
+cover its newest entries yet: whoever writes to the database could replace them. So each reservation carries a signature
+of its own.
 """
 
 from collections.abc import Mapping
@@ -46,7 +47,7 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the database says of a job now: its dataset, its commitment, and the cost that a certificate would state."""
+    """What the database says of a job now; ``epsilon`` and ``delta`` are what a certificate would state."""
 
     dataset_id: str
     commitment: Commitment
@@ -55,12 +56,12 @@ class Terms:
 
     def agree_with(self, body: Mapping[str, Any]) -> bool:
         """Whether they are those of the reservation whose entry has this body."""
-        pinned = (body["plan"], body["facts"], body["epsilon"], body["delta"])
+        pinned = tuple(body.get(name) for name in ("plan", "facts", "epsilon", "delta"))
         return pinned == (self.commitment.plan, self.commitment.facts, self.epsilon, self.delta)
 
 
 def matches_declaration(balance: Balance, dataset_id: str, commitment: Commitment) -> bool:
-    """Whether the facts are those that the dataset was declared with, as far as its account knows them."""
+    """Whether the facts are those of the declaration, as far as the account knows them."""
     share = balance.datasets[dataset_id]
     unit = {name: value for name, value in commitment.unit.items() if value is not None}
     same = (share.slots, dict(balance.unit)) == (commitment.slots, unit)
@@ -91,7 +92,7 @@ def check(book: Book, row: Reservation, terms: Terms | None) -> Mapping[str, Any
     return entry.body
 
 
-def hold(session: ReadSession, scribe: Scribe, job_id: str, terms: Terms) -> bool:
+def has_terms(session: ReadSession, scribe: Scribe, job_id: str, terms: Terms) -> bool:
     """Whether the job's reservation is signed and has these terms; reads, changes nothing."""
     query = select(Entry).where(Entry.job_id == job_id, Entry.kind == RESERVED)
     row = session.get(Reservation, job_id)

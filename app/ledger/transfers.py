@@ -64,7 +64,7 @@ def reserve(
 
 
 def check_terms(tx: WriteSession, scribe: Scribe, job_id: str, terms: Terms) -> None:
-    """Compare a job with its reservation, before anything is made of its plan; an ended one is left to its end.
+    """Compare a job with its reservation; nothing for one that has ended.
 
     Raises:
         StateConflict: the account is frozen, or the job is not the one that was reserved for.
@@ -152,7 +152,7 @@ def state(session: ReadSession, job_id: str) -> str:
 def is_opened(session: ReadSession, scribe: Scribe, job_id: str, terms: Terms) -> bool:
     """Whether the job is opened under the terms that it has now; reads, changes nothing."""
     row = session.get(Reservation, job_id, populate_existing=True)
-    return row is not None and row.state == OPENED and commitments.hold(session, scribe, job_id, terms)
+    return row is not None and row.state == OPENED and commitments.has_terms(session, scribe, job_id, terms)
 
 
 def is_reserved(session: ReadSession, job_id: str) -> bool:
@@ -190,7 +190,7 @@ def _advance(book: Book, row: Reservation, kind: str, body: Mapping[str, Any]) -
 
 
 def _checked(tx: WriteSession, scribe: Scribe, row: Reservation, terms: Terms) -> tuple[Book, Mapping[str, Any]]:
-    """The account of a live reservation, and the reservation's body, once its job is known to be unaltered."""
+    """The account of a live reservation and its body, if the job is unaltered."""
     book = books.open_book(tx, scribe, row.dataset_id)
     tx.refresh(row)
     if row.state not in {RESERVED, OPENED}:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli.commands import cli
-from app.datasets.facts import declared_facts, facts_digest
+from app.datasets.facts import declared_facts, digest_facts
 from app.datasets.models import Content, Dataset
 from app.vault.keys import load_worker_keys
 from tests.factories import rows
@@ -59,7 +59,7 @@ def opens(house: House, dataset_id: str, folder: Path) -> bool:
     keys = load_worker_keys(folder / "keys")
     with house.database.read() as session:
         dataset = session.get_one(Dataset, dataset_id)
-        facts, digest = declared_facts(dataset), facts_digest(dataset)
+        facts, digest = declared_facts(dataset), digest_facts(dataset)
         content = session.query(Content).filter_by(dataset_id=dataset_id, status="ready").one()
     assert content.table_object is not None
     assert content.wrapped_key is not None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.datasets import ingestion, repository
-from app.datasets.facts import facts_digest
+from app.datasets.facts import digest_facts
 from app.datasets.ingestion import Claim, Outcome, Rejection, StoredTable
 from app.datasets.models import Content
 from app.db import Database, WriteSession, now
@@ -37,7 +37,7 @@ def private_dataset(tx: WriteSession, ledger: Ledger, owner: rows.Key) -> str:
         dataset_id=dataset.id,
         unit={"kind": "row"},
         slots=dataset.slots,
-        facts=facts_digest(dataset),
+        facts=digest_facts(dataset),
         epsilon=1.0,
         delta=1e-6,
     )

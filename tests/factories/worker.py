@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from app.auth.caller import Caller
 from app.datasets.disposal import Disposal
-from app.datasets.facts import facts_digest
+from app.datasets.facts import digest_facts
 from app.db import Database
 from app.inference.protocol import RowSource
 from app.jobs import service
@@ -162,7 +162,7 @@ class House:
                     dataset_id=dataset.id,
                     unit=dict(dataset.privacy_unit),
                     slots=SLOTS,
-                    facts=facts_digest(dataset),
+                    facts=digest_facts(dataset),
                     epsilon=LIMIT,
                     delta=DELTA,
                 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.datasets.facts import declared_facts, facts_digest
+from app.datasets.facts import declared_facts, digest_facts
 from app.datasets.models import Content, Dataset
 from app.ledger import Budget
 from app.vault.errors import VaultError
@@ -186,7 +186,7 @@ def _opens(real: Real, backup: Backup, dataset_id: str, box: bytes) -> bool:
     """Whether a row of the dataset's table can be read from the backup's vault, if its key is in ``box``."""
     with real.database.read() as session:
         dataset = session.get_one(Dataset, dataset_id)
-        facts, digest = declared_facts(dataset), facts_digest(dataset)
+        facts, digest = declared_facts(dataset), digest_facts(dataset)
         content = session.query(Content).where(Content.dataset_id == dataset_id).one()
     keys = load_worker_keys(real.folder / "keys")
     assert content.table_object is not None

@@ -1,4 +1,4 @@
-"""Everything that can be seen of a run, as a set of statements: what two contents are told apart by.
+"""Everything that can be seen of a run, as a set of statements.
 
 A leaf of a document is a statement about its place (``release/diagnostics/trusted=False``). So that nothing hides in
 another place, each number is a statement by itself, wherever it stands in a text or a file.

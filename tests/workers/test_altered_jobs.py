@@ -1,4 +1,4 @@
-"""W11: rows of jobs, datasets and contents are not signed; what a certificate states of them is compared at each step.
+"""W11: what a certificate states is compared with the signed reservation at each step.
 
 Whoever can write to the database alters a column between two steps of a job. The job must end without a release, and
 its account must be frozen.

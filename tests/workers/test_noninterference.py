@@ -1,7 +1,7 @@
-"""W3: nothing that can be seen of runs is constant on each of two contents and differs between them.
+"""W3: nothing that can be seen of a run tells which content it was on.
 
 Whole jobs run through the real enclave with real noise, several times on each content. What noise hides differs from
-run to run; what does not differ, and yet follows from the content, was never noised.
+run to run. What is constant on each content and differs between them was never noised.
 """
 
 from collections.abc import Iterator
