@@ -81,7 +81,7 @@ class DiscreteGaussian:
 
     def _draw(self, count: int, scale: float) -> Integers:
         """``(count,)`` values of noise of scale ``scale``, rounded to the grid of the sums."""
-        steps = fine_steps(scale)
+        steps = choose_fine_steps(scale)
         fine = math.nextafter(scale * steps, math.inf)  # never less noise than is priced
         if fine not in self._measurements:
             library = self._library
@@ -90,11 +90,11 @@ class DiscreteGaussian:
         return round_to_steps(np.asarray(self._measurements[fine]([0] * count), dtype=np.int64), steps)
 
 
-def fine_steps(scale: float) -> int:
-    """How many steps of the noise's grid make one of the sums' grid, for noise of ``scale`` steps of the latter.
+def choose_fine_steps(scale: float) -> int:
+    """Choose how many fine steps make one step of the sums' grid.
 
-    The largest odd number that keeps the noise's scale within :data:`FINEST_SCALE` fine steps, and at least three
-    quarters of it. No integer lies in the middle between two multiples of an odd number, so rounding needs no rule for
+    For noise of ``scale`` steps of the sums' grid: the largest odd number that keeps the noise's scale within
+    :data:`FINEST_SCALE` fine steps; the scale is then at least three quarters of that. No integer lies in the middle between two multiples of an odd number, so rounding needs no rule for
     ties: it is symmetric, unbiased, and commutes with adding an integer.
 
     Raises:
@@ -107,7 +107,7 @@ def fine_steps(scale: float) -> int:
 
 
 def round_to_steps(noise: Integers, steps: int) -> Integers:
-    """The multiple of ``steps`` (odd) nearest to each of ``noise``, divided by ``steps``; for all 64-bit integers."""
+    """Divide ``noise`` by ``steps`` (odd) and round to the nearest integer; total on 64-bit integers."""
     quotient, remainder = np.divmod(noise, steps)
     return quotient + (remainder > steps // 2)
 

@@ -41,7 +41,7 @@ one part in so many, and one in so many of a nat."""
 
 SURCHARGE = 1.0 / _ABSOLUTE_PARTS
 """What every event is charged in nats beyond its price. It covers the library's error of 4e-16 nats, and what discrete
-noise adds (:func:`app.privacy.discretisation.excess_nats`)."""
+noise adds (:func:`app.privacy.discretisation.bound_excess_nats`)."""
 
 
 def renyi(events: Sequence[PrivacyEvent], orders: Sequence[float] = ORDERS) -> tuple[int, ...]:

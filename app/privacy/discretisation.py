@@ -1,4 +1,4 @@
-"""Discrete noise in place of continuous noise: why the price of the continuous Gaussian covers it.
+"""Why the price of continuous Gaussian noise covers discrete Gaussian noise.
 
 A discrete Gaussian of scale S has mass ``p(k)``, a continuous one rounded to integers ``q(k)``. With U uniform on
 [-1/2, 1/2], ``q(k) / p(k) = E[exp(-(k U + U**2 / 2) / S**2)]`` but for the normalisation, whose ratio is one to
@@ -8,11 +8,11 @@ distance is ``E|z**2 - 1| / (48 S**2) = 0.0202 / S**2`` to leading order.
 
 Noise h that is p for ``|z| <= Z`` and q beyond is thus within a factor ``exp(eta)`` of q everywhere, ``eta = Z**2 / (24
 S**2)``. Putting it in the place of q adds at most ``eta (2 a - 1) / (a - 1) <= 3 eta`` a value to the Renyi divergence
-of an order ``a >= 2`` (:func:`excess_nats`). Every event is priced higher than that by more than rounding
+of an order ``a >= 2`` (:func:`bound_excess_nats`). Every event is priced higher than that by more than rounding
 (:data:`app.privacy.accounting.SURCHARGE`), so the filters cover h. What is drawn is p. It differs from h beyond Z only,
 and saturates beyond Z only, so the distance between the two is at most ``2 P(|z| > Z)`` a value, and adds ``(1 +
-e**epsilon)`` times the sum over all values to delta (:func:`log_tail_delta`). That stays below :data:`SET_ASIDE` for
-every account under the greatest limits.
+e**epsilon)`` times the sum over all values to delta (:func:`bound_log_tail_delta`). That stays below
+:data:`SET_ASIDE` for every account under the greatest limits.
 """
 
 import math
@@ -37,16 +37,19 @@ LEAST_DELTA = 1e-200
 """The smallest delta of an account or tranche. A double of this size is the same with and without SET_ASIDE."""
 
 
-def excess_nats(length: int) -> float:
-    """What ``length`` values of discrete noise may add to a Renyi divergence of any order from 2 on, in nats."""
+def bound_excess_nats(length: int) -> float:
+    """Bound what discrete noise adds to a Renyi divergence, in nats.
+
+    For an answer of ``length`` values, at any order from 2 on.
+    """
     return 3 * length * REACH**2 / (24 * LEAST_FINE_SCALE**2)
 
 
-def log_tail_delta(epsilon: float, values: float) -> float:
-    """The natural logarithm of ``(1 + e**epsilon) * values * 2 P(|z| > REACH)``, rounded up.
+def bound_log_tail_delta(epsilon: float, values: float) -> float:
+    """Bound the logarithm of what noise beyond :data:`REACH` adds to delta.
 
-    A normal tail is at most ``exp(-Z**2 / 2) / (Z sqrt(2 pi))`` on each side; the discrete one is no heavier by more
-    than ``1 + eta``.
+    It is ``(1 + e**epsilon) * values * 2 P(|z| > REACH)``. A normal tail is at most ``exp(-Z**2 / 2) / (Z sqrt(2
+    pi))`` on each side; the last term covers the discrete tail, which is hardly heavier.
     """
     tail = math.log(2) - REACH**2 / 2 - math.log(REACH * math.sqrt(2 * math.pi))
     return epsilon + math.log1p(math.exp(-epsilon)) + math.log(values) + math.log(2) + tail + 1e-6

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from app.privacy.accounting import INFINITE, UNIT_BITS
-from app.privacy.ladder import nats, weighted_orders
+from app.privacy.ladder import bound_nats, choose_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def design(epsilon: float, delta: float) -> Filter:
         ValueError: if no order can admit anything at this ``epsilon`` and ``delta``, or they are no such numbers.
     """
     _check(epsilon, delta)
-    chosen = weighted_orders(epsilon, delta)
+    chosen = choose_weights(epsilon, delta)
     weights = {order: weight for order, weight in chosen.items() if _bound(epsilon, delta, order, weight) > 0}
     if not weights:
         raise ValueError("epsilon is too small for this delta")
@@ -74,5 +74,5 @@ def _check(epsilon: float, delta: float) -> None:
 
 def _bound(epsilon: float, delta: float, order: float, weight: float) -> int:
     """Rounded down by a unit or more, which leaves over 1e-12 of delta unused: far more than SET_ASIDE."""
-    spendable = nats(epsilon, delta, order, math.log(weight))
+    spendable = bound_nats(epsilon, delta, order, math.log(weight))
     return math.floor(math.ldexp(spendable - abs(spendable) * 1e-14, UNIT_BITS)) - 1

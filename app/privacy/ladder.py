@@ -1,4 +1,6 @@
-"""The default filter's orders and weights, chosen so that a higher limit never leaves less room.
+"""Orders and weights of the default filter, which grow with the limit.
+
+A higher limit never leaves less room.
 
 At each limit one order of a ladder, the main one, has most weight, and the two below it have less. As the limit grows,
 the main order hands its weight over to the next lower one. It does so slowly enough that its own bound keeps growing:
@@ -39,16 +41,19 @@ _LEFT = 4.0
 """An order keeps at most ``exp(-_LEFT)`` of its weight until the next one begins to hand over."""
 
 
-def nats(epsilon: float, delta: float, order: float, log_weight: float) -> float:
+def bound_nats(epsilon: float, delta: float, order: float, log_weight: float) -> float:
     """What ``order`` may spend if it converts at its weight's share of ``delta``."""
     mass = log_weight + math.log(delta) + math.log(order)
     return epsilon - math.log1p(-1.0 / order) + mass / (order - 1.0)
 
 
-def weighted_orders(epsilon: float, delta: float) -> dict[float, float]:
-    """The weights of the default filter by order, none dominated and each with a positive bound; sum below one."""
-    logs = dict(_ladder(delta).log_weights(epsilon))
-    bounds = {order: nats(epsilon, delta, order, log_weight) for order, log_weight in logs.items()}
+def choose_weights(epsilon: float, delta: float) -> dict[float, float]:
+    """Choose the default filter's orders, with a weight each; the weights sum to less than one.
+
+    Each order has a positive bound, and none is dominated.
+    """
+    logs = dict(_build_ladder(delta).log_weights(epsilon))
+    bounds = {order: bound_nats(epsilon, delta, order, log_weight) for order, log_weight in logs.items()}
     chosen: dict[float, float] = {}
     best = 0.0
     for order in sorted(bounds):
@@ -79,18 +84,18 @@ class _Ladder:
 
 
 @lru_cache(maxsize=256)
-def _ladder(delta: float) -> _Ladder:
+def _build_ladder(delta: float) -> _Ladder:
     """From the lowest order up: each as low as :data:`_RATIO` and :data:`_LEFT` allow at this ``delta``."""
     orders, handovers = [CANDIDATES[0]], [math.inf]
     for order in CANDIDATES:
-        start = _crossing(delta, order, orders[-1]) if order >= _RATIO * orders[-1] else math.inf
+        start = _find_crossing(delta, order, orders[-1]) if order >= _RATIO * orders[-1] else math.inf
         if _DECAY * (order - 1.0) * (handovers[-1] - start) >= _LEFT:
             orders.append(order)
             handovers.append(start)
     return _Ladder(tuple(reversed(orders)), tuple(reversed(handovers[1:])))
 
 
-def _crossing(delta: float, high: float, low: float) -> float:
+def _find_crossing(delta: float, high: float, low: float) -> float:
     """The limit at which a Gaussian fits as often at the order ``high`` as at ``low``, both with the main weight."""
-    of_high, of_low = (nats(0.0, delta, order, math.log(WEIGHTS[0])) for order in (high, low))
+    of_high, of_low = (bound_nats(0.0, delta, order, math.log(WEIGHTS[0])) for order in (high, low))
     return (of_high * low - of_low * high) / (high - low)

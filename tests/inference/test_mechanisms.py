@@ -17,10 +17,10 @@ from app.inference.mechanisms import (
     MAX_SCALE,
     DiscreteGaussian,
     admissible_clip,
+    choose_fine_steps,
     clip_to_grid,
     exact_sum,
     factors_to_grid,
-    fine_steps,
     round_to_steps,
 )
 from app.privacy.discretisation import FINEST_SCALE, LEAST_FINE_SCALE, REACH
@@ -205,7 +205,7 @@ def test_rounded_noise_has_the_closed_form_at_a_small_scale(scale: float) -> Non
 @pytest.mark.parametrize("scale", [2.0**-4, 0.5, 1e-3 * GRID, 0.05 * GRID, 5.0 * GRID, 1e6 * GRID, MAX_SCALE * GRID])
 def test_noise_is_drawn_as_finely_as_integers_bear(scale: float) -> None:
     """W7: what accounts set aside for the distance to continuous noise holds for every scale."""
-    steps = fine_steps(scale)
+    steps = choose_fine_steps(scale)
     assert steps % 2 == 1
     assert LEAST_FINE_SCALE <= scale * steps <= FINEST_SCALE
     assert 2**63 / (FINEST_SCALE * (1 + 1e-15)) > REACH + 3
@@ -213,7 +213,7 @@ def test_noise_is_drawn_as_finely_as_integers_bear(scale: float) -> None:
 
 def test_the_largest_noise_and_sums_stay_within_64_bits() -> None:
     """The largest noise that can be drawn, however unlikely, on the largest sum."""
-    steps = fine_steps(MAX_SCALE * GRID)
+    steps = choose_fine_steps(MAX_SCALE * GRID)
     ends = np.array([2**63 - 1, -(2**63)], dtype=np.int64)
     rounded = round_to_steps(ends, steps)
     assert [int(value) for value in rounded] == [round(Fraction(int(end), steps)) for end in ends]
@@ -250,7 +250,7 @@ def test_noise_is_rounded_from_a_finer_grid(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(source._measurements, fine, draw)
     sums = np.arange(-50, 50, dtype=np.int64) * 2**30
     noised = source.perturb(sums, 3.0 * GRID)
-    steps = fine_steps(3.0 * GRID)
+    steps = choose_fine_steps(3.0 * GRID)
     assert 3.0 * GRID * steps <= fine <= 3.0 * GRID * steps * (1 + 1e-15)
     whole = [int(total) * steps + int(one) for total, one in zip(sums, drawn[0], strict=True)]
     assert noised.tolist() == [round(Fraction(value, steps)) for value in whole]

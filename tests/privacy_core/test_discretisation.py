@@ -18,8 +18,8 @@ from app.privacy.discretisation import (
     LEAST_FINE_SCALE,
     REACH,
     SET_ASIDE,
-    excess_nats,
-    log_tail_delta,
+    bound_excess_nats,
+    bound_log_tail_delta,
 )
 from app.privacy.events import MAX_COUNT, GaussianEvent, PoissonSampledEvent, SelfComposedEvent
 from app.privacy.filter import design
@@ -98,7 +98,7 @@ def test_discrete_noise_adds_less_to_a_divergence_than_stated(
         return table_divergence(p, q, orders)
 
     discrete, continuous = divergence(_discrete(scale, ends)), divergence(_rounded(scale, ends))
-    assert np.all(discrete - continuous <= excess_nats(1))
+    assert np.all(discrete - continuous <= bound_excess_nats(1))
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.1])
@@ -119,9 +119,9 @@ def test_both_neighbours_distributions_are_replaced(rate: float, epsilon: float)
 
 def test_every_price_covers_the_longest_answer_and_the_library() -> None:
     """W9: what is added to each price is above what discrete noise adds to any answer of any size."""
-    assert excess_nats(GREATEST_LENGTH) + LIBRARY_ERROR < SURCHARGE
+    assert bound_excess_nats(GREATEST_LENGTH) + LIBRARY_ERROR < SURCHARGE
     by_hand = 3 * GREATEST_LENGTH * 3600 / 24 / (0.75 * 2.0**57) ** 2
-    assert excess_nats(GREATEST_LENGTH) == pytest.approx(by_hand)
+    assert bound_excess_nats(GREATEST_LENGTH) == pytest.approx(by_hand)
     assert min(*ORDERS, *CANDIDATES) >= 2
 
 
@@ -144,7 +144,7 @@ def test_what_is_set_aside_covers_every_value_an_account_can_pay_for() -> None:
         z = Decimal(REACH)
         tail = 2 * (-(z**2) / 2).exp() / (z * Decimal(2 * math.pi).sqrt())
         exact = (1 + Decimal(GREATEST_EPSILON).exp()) * Decimal(values) * 2 * tail
-        assert exact <= Decimal(log_tail_delta(GREATEST_EPSILON, values)).exp() <= exact * Decimal("1.01")
+        assert exact <= Decimal(bound_log_tail_delta(GREATEST_EPSILON, values)).exp() <= exact * Decimal("1.01")
         assert exact < Decimal(SET_ASIDE) < Decimal("1e-20")
 
 
@@ -152,7 +152,7 @@ def test_what_is_set_aside_covers_every_value_an_account_can_pay_for() -> None:
 def test_the_tail_bound_is_above_the_normal_tail(z: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discretisation, "REACH", z)
     exact = math.log1p(math.exp(2.0)) + math.log(1000) + 2 * math.log(2) + float(norm.logsf(z))
-    assert exact <= log_tail_delta(2.0, 1000.0) <= exact + 0.3
+    assert exact <= bound_log_tail_delta(2.0, 1000.0) <= exact + 0.3
 
 
 def test_noise_saturates_only_beyond_its_reach() -> None:

@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.privacy.filter import Filter, design
-from app.privacy.ladder import CANDIDATES, WEIGHTS, _ladder, weighted_orders
+from app.privacy.ladder import CANDIDATES, WEIGHTS, _build_ladder, choose_weights
 
 deltas = st.floats(-200.0, -1.0).map(lambda exponent: 10.0**exponent)
 limits = st.floats(math.log(1e-3), math.log(1000.0)).map(math.exp)
-EDGES = [(delta, limit) for delta in (1e-1, 1e-3, 1e-6, 1e-9) for limit in _ladder(delta).handovers if limit > 1e-3]
+EDGES = [
+    (delta, limit) for delta in (1e-1, 1e-3, 1e-6, 1e-9) for limit in _build_ladder(delta).handovers if limit > 1e-3
+]
 
 
 def _dominates(high: Filter, low: Filter) -> bool:
@@ -52,15 +54,15 @@ def test_no_room_is_lost_where_an_order_begins_to_hand_over(delta: float, limit:
 @given(delta=deltas, limit=limits)
 def test_weights_sum_to_at_most_one(delta: float, limit: float) -> None:
     """W9: also counted with the orders that are left out as dominated."""
-    logs = dict(_ladder(delta).log_weights(limit))
+    logs = dict(_build_ladder(delta).log_weights(limit))
     assert math.fsum(map(math.exp, logs.values())) <= 1
-    assert set(weighted_orders(limit, delta)) <= set(logs) <= set(CANDIDATES)
+    assert set(choose_weights(limit, delta)) <= set(logs) <= set(CANDIDATES)
 
 
 @given(delta=deltas, limit=limits)
 def test_orders_left_out_are_dominated_or_admit_nothing(delta: float, limit: float) -> None:
-    chosen = weighted_orders(limit, delta)
-    logs = dict(_ladder(delta).log_weights(limit))
+    chosen = choose_weights(limit, delta)
+    logs = dict(_build_ladder(delta).log_weights(limit))
     kept = {order: _nats(limit, delta, order, math.log(weight)) for order, weight in chosen.items()}
     for order in logs.keys() - chosen.keys():
         bound = _nats(limit, delta, order, logs[order])
@@ -75,7 +77,7 @@ def _nats(epsilon: float, delta: float, order: float, log_weight: float) -> floa
 
 def test_a_ladder_falls_and_its_handovers_rise() -> None:
     for delta in (1e-1, 1e-2, 1e-4, 1e-6, 1e-12, 1e-200):
-        ladder = _ladder(delta)
+        ladder = _build_ladder(delta)
         assert list(ladder.orders) == sorted(ladder.orders, reverse=True)
         assert list(ladder.handovers) == sorted(ladder.handovers)
         assert len(ladder.handovers) == len(ladder.orders) - 1
