@@ -94,8 +94,9 @@ def choose_fine_steps(scale: float) -> int:
     """Choose how many fine steps make one step of the sums' grid.
 
     For noise of ``scale`` steps of the sums' grid: the largest odd number that keeps the noise's scale within
-    :data:`FINEST_SCALE` fine steps; the scale is then at least three quarters of that. No integer lies in the middle between two multiples of an odd number, so rounding needs no rule for
-    ties: it is symmetric, unbiased, and commutes with adding an integer.
+    :data:`FINEST_SCALE` fine steps; the scale is then at least three quarters of that. No integer lies in the middle
+    between two multiples of an odd number, so rounding needs no rule for ties: it is symmetric, unbiased, and commutes
+    with adding an integer.
 
     Raises:
         ValueError: for a scale out of range.
