@@ -48,6 +48,7 @@ def test_children_read_the_same_settings(monkeypatch: pytest.MonkeyPatch, tmp_pa
     [
         ("MAX_EPSILON", "inf"),
         ("MAX_EPSILON", "0"),
+        ("MAX_EPSILON", "1000.1"),
         ("MAX_ROWS", "-1"),
         ("LEASE_SECONDS", "nan"),
         ("LOG_LEVEL", "all"),
