@@ -1,6 +1,7 @@
 """How long a price takes: ``make bench``. The pure part of a quote, without HTTP and database.
 
-Every case is new to the caches; a *mechanism* is priced as it stands, a *target* is calibrated and then priced.
+Every case is new to the caches; a *mechanism* is priced as it stands, a *target* is calibrated and then priced. The
+*dry run* comes on top of either, once for each structure of a request.
 """
 
 import statistics
@@ -11,6 +12,7 @@ from functools import partial
 from rich.console import Console
 from rich.table import Table
 
+from app.inference.dry_run import carry_out
 from app.inference.protocol import Mechanism, PlanRequest
 from app.inference.registry import DEFAULT, method
 from app.privacy.accounting import cost
@@ -44,6 +46,13 @@ def target(name: str, case: int, **chosen: float) -> None:
     cost(at(calibrate(at, 0.2 + 0.07 * case, DELTA)), DELTA)
 
 
+def dry_run(name: str, case: int) -> None:
+    """Dry-run a request as a price does."""
+    declared = facts(FEATURES, SLOTS)
+    request = PlanRequest(name, 50 + case, spec(FEATURES), {}, None, 3.0)
+    carry_out(method(name).plan(request, declared), declared, to_the_end=False)
+
+
 def milliseconds(case: Callable[[int], None]) -> list[float]:
     """Times of :data:`CASES` different cases."""
     found = []
@@ -61,7 +70,8 @@ def main() -> None:
         table.add_column(name, justify="right")
     for name in (SURROGATE, ITERATIVE):
         mechanism(name, CASES)  # loads the libraries
-        cases = {"mechanism": partial(mechanism, name), "target": partial(target, name)}
+        dry_run(name, CASES)
+        cases = {case.__name__.replace("_", " "): partial(case, name) for case in (mechanism, target, dry_run)}
         if name == SURROGATE:
             cases["target, a third sampled"] = partial(target, name, sampling_rate=0.3)
         for title, case in cases.items():

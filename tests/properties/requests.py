@@ -99,7 +99,7 @@ def _request(draw: DrawFn, names: list[str]) -> dict[str, Any]:
     }
     if _TARGETS[family] is not None:
         model["target"] = _TARGETS[family]
-    if registry.family(family).noise_scale and draw(st.booleans()):
+    if registry.family(family).noise_scale and draw(st.integers(0, 4)):
         model["noise_scale"] = draw(st.sampled_from([1e-3, 1.0, 100.0]))
     privacy = draw(st.one_of(_targets_of_epsilon(), _mechanisms()))
     stated = {"iterations", "rounds", "sampling_rate"} if "epsilon" not in privacy else set()

@@ -16,6 +16,7 @@ from app.datasets.schemas import DatasetBody
 from app.datasets.service import default_delta
 from app.db import Database, make_engine
 from app.errors import BudgetExceeded, CorevaultError, InvalidRequest
+from app.inference.fitting import fit
 from app.jobs import service
 from app.jobs.dry_runs import IMPOSSIBLE
 from app.jobs.schemas import JobBody
@@ -33,8 +34,13 @@ SLOTS = 1_000_000
 
 @pytest.fixture(scope="module")
 def house() -> Iterator[House]:
-    """One for all examples: each has a dataset and an account of its own."""
-    with tempfile.TemporaryDirectory() as folder:
+    """One for all examples: each has a dataset and an account of its own.
+
+    Descents take few steps, so that an example is quick: their number is not what is tested.
+    """
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        for name in ("_BUDGET", "_BUDGET_WITHIN_BOUNDS"):
+            patched.setattr(fit, name, 0)
         shutil.copy(migrated(), folder)
         database = Database(make_engine(f"sqlite:///{folder}/corevault.sqlite3"))
         yield make_house(database, Path(folder))
