@@ -1,12 +1,16 @@
 """Calls of the ledger that find nothing to do, or nothing to do it to, change nothing."""
 
+from unittest.mock import patch
+
 import pytest
 from sqlalchemy import select
 
 from app.errors import NotFound, StateConflict
-from app.ledger import LedgerEntry
+from app.ledger import LedgerEntry, Mark
 from app.ledger.models import Account
-from tests.ledger.support import Bench
+from app.vault.marks import open_marks
+from app.vault.signing import Signer
+from tests.ledger.support import SEED, Bench
 
 
 def entries(bench: Bench, dataset_id: str = "ds_a") -> list[LedgerEntry]:
@@ -17,11 +21,6 @@ def entries(bench: Bench, dataset_id: str = "ds_a") -> list[LedgerEntry]:
 def account_id(bench: Bench) -> str:
     with bench.database.read() as session:
         return session.scalars(select(Account.id)).first() or ""
-
-
-def test_dataset_without_an_account_is_not_found(bench: Bench) -> None:
-    with pytest.raises(NotFound):
-        bench.write(lambda tx: bench.ledger.content_replaced(tx, "ds_unknown", 2))
 
 
 def test_second_account_of_a_dataset_is_refused(bench: Bench) -> None:
@@ -57,3 +56,29 @@ def test_account_that_is_not_frozen_is_not_marked_so(running: Bench, known: bool
     assert entries(running) == before
     with running.database.read() as session:
         assert running.ledger.unmarked_freezes(session) == []
+
+
+@pytest.mark.parametrize("call", ["content_replaced", "dataset_deleted", "change_limit", "checkpoint", "lock"])
+def test_call_for_an_unknown_dataset_is_not_found(bench: Bench, call: str) -> None:
+    arguments: dict[str, tuple[object, ...]] = {"content_replaced": (2,), "change_limit": (0.5, None)}
+    with pytest.raises(NotFound):
+        bench.write(lambda tx: getattr(bench.ledger, call)(tx, "ds_unknown", *arguments.get(call, ())))
+
+
+def test_mark_that_is_begun_twice_stays_as_it_is(running: Bench, mark_url: str) -> None:
+    mark = Mark(open_marks(mark_url), Signer(SEED))
+    before = mark.names()
+    assert before
+    mark.begin("acc_later")
+    assert mark.names() == before
+
+
+def test_mark_of_a_frozen_account_is_remembered(running: Bench, mark_url: str) -> None:
+    """W11: what was frozen once stays so for this process, even where the mark is gone."""
+    running.write(lambda tx: running.ledger.freeze(tx, "ds_a"))
+    running.write(lambda tx: running.ledger.mark_freeze(tx, account_id(running)))
+    mark = Mark(open_marks(mark_url), Signer(SEED))
+    assert mark.says_frozen(account_id(running))
+    with patch.object(mark, "names", return_value=[]):
+        assert mark.says_frozen(account_id(running))
+        assert not mark.says_frozen("acc_unknown")
