@@ -2,7 +2,7 @@
 
 Encodes a table and asks every kind of question of every family, on a table of which no slot, half of the slots (at
 random) or every slot holds a row. The three take turns, so that other work on the machine slows all of them alike, and
-medians of processor time are compared. All else than a ratio of 1 is a side channel (W14).
+processor times are compared turn by turn. All else than a ratio of 1 is a side channel (W14).
 """
 
 import os
@@ -56,18 +56,15 @@ TARGETS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Median milliseconds on each of the three tables."""
+    """Median milliseconds on each of the three tables; medians of the ratios to the full one, turn by turn."""
 
     family: str
     work: str
     empty: float
     half: float
     full: float
-
-    @property
-    def ratios(self) -> tuple[float, float]:
-        """Of the empty and of the half table to the full one."""
-        return self.empty / self.full, self.half / self.full
+    ratios: tuple[float, float]
+    """Of the empty and of the half table."""
 
 
 class Rows:
@@ -145,7 +142,7 @@ def _fits(question: Question, model: Model, design: Design) -> bool:
 
 
 def compare(family: str, work: str, of_share: Mapping[str, Callable[[], object]], repeats: int) -> Figure:
-    """Medians of ``repeats`` interleaved runs on each table, in an order that turns."""
+    """Of ``repeats`` turns, in each of which all tables are worked on, in an order that turns as well."""
     seconds: dict[str, list[float]] = {name: [] for name in of_share}
     names = list(of_share)
     for turn in range(repeats):
@@ -153,7 +150,10 @@ def compare(family: str, work: str, of_share: Mapping[str, Callable[[], object]]
             start = time.process_time()
             of_share[name]()
             seconds[name].append(time.process_time() - start)
-    return Figure(family, work, **{name: 1e3 * float(np.median(found)) for name, found in seconds.items()})
+    times = {name: 1e3 * np.array(found) for name, found in seconds.items()}
+    empty, half, full = (float(np.median(times[name])) for name in SHARES)
+    ratios = float(np.median(times["empty"] / times["full"])), float(np.median(times["half"] / times["full"]))
+    return Figure(family, work, empty, half, full, ratios)
 
 
 def figures(repeats: int) -> Iterator[Figure]:

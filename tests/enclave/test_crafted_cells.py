@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.inference.protocol import Column
-from support.vault import ARROW, COLUMNS, CSV, PARQUET, Vault, csv_file
+from support.vault import ARROW, COLUMNS, CSV, NAMES, PARQUET, Vault, csv_file
 from tests.enclave.measured import measured
 from workers.enclave import Ingested, Rejected
 from workers.enclave.parse import parse
@@ -129,15 +129,16 @@ def ten_thousand_columns() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("data", "media_type", "reason"),
-    [(billion_rows, PARQUET, "missing_column"), (ten_thousand_columns, CSV, "missing_column")],
+    ("data", "media_type"),
+    [(billion_rows, PARQUET), (ten_thousand_columns, CSV)],
 )
-def test_hostile_files_are_rejected_by_name(
-    vault: Vault, data: Callable[[], bytes], media_type: str, reason: str
-) -> None:
+def test_hostile_files_are_rejected_by_name(vault: Vault, data: Callable[[], bytes], media_type: str) -> None:
     content = data()
     assert len(content) < 1 << 20
-    assert vault.ingest(vault.receive(content, media_type)) == Rejected(reason)  # type: ignore[arg-type]
+    outcome = vault.ingest(vault.receive(content, media_type))
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason == "missing_column"
+    assert set(outcome.columns) <= set(NAMES)
 
 
 def test_more_rows_than_slots_are_refused_by_their_declared_number(vault: Vault) -> None:
