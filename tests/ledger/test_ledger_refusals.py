@@ -73,12 +73,11 @@ def test_mark_that_is_begun_twice_stays_as_it_is(running: Bench, mark_url: str) 
     assert mark.names() == before
 
 
-def test_mark_of_a_frozen_account_is_remembered(running: Bench, mark_url: str) -> None:
-    """W11: what was frozen once stays so for this process, even where the mark is gone."""
+def test_mark_of_a_frozen_account_is_read_once(running: Bench, mark_url: str) -> None:
+    """W11: a freeze that was marked needs no second mark, and no second look."""
     running.write(lambda tx: running.ledger.freeze(tx, "ds_a"))
     running.write(lambda tx: running.ledger.mark_freeze(tx, account_id(running)))
-    mark = Mark(open_marks(mark_url), Signer(SEED))
-    assert mark.says_frozen(account_id(running))
-    with patch.object(mark, "names", return_value=[]):
-        assert mark.says_frozen(account_id(running))
-        assert not mark.says_frozen("acc_unknown")
+    mark, accounts = Mark(open_marks(mark_url), Signer(SEED)), [account_id(running), "acc_unknown"]
+    assert mark.without_freeze(accounts) == ["acc_unknown"]
+    with patch.object(mark, "read", return_value=None):
+        assert mark.without_freeze(accounts) == ["acc_unknown"]

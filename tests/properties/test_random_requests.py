@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, event, given, note, settings
 
 from app.auth.caller import Caller
 from app.datasets import declaration
-from app.datasets.facts import facts_digest
+from app.datasets.facts import digest_facts
 from app.datasets.schemas import DatasetBody
 from app.datasets.service import default_delta
 from app.db import Database, make_engine
@@ -111,7 +111,7 @@ def _declared(house: House, owner: rows.Key, case: Case) -> str | None:
             dataset_id=dataset.id,
             unit=unit,
             slots=body.slots,
-            facts=facts_digest(dataset),
+            facts=digest_facts(dataset),
             epsilon=body.budget.epsilon,
             delta=default_delta(body.slots),
         )
