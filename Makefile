@@ -129,9 +129,9 @@ race: $(INSTALLED) ## 1,000 races of 24 clients on SQLite, and a million attempt
 	$(BIN)/python -m tests.ledger.stampede
 
 lock: ## Pin the dependencies anew, with hashes and without addresses, of all and of what the image takes (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-strip-extras --no-header \
 		--no-annotate --all-extras pyproject.toml client/pyproject.toml -o requirements.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-strip-extras --no-header \
 		--no-annotate --extra build --extra oidc --extra tracing -c requirements.lock pyproject.toml -o requirements-service.lock
 
 clean: ## Remove the environment and what tools left behind

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from app.errors import NotFound, StateConflict
-from app.ledger import LedgerEntry, Mark
+from app.ledger import Cause, LedgerEntry, Mark
 from app.ledger.models import Account
 from app.vault.marks import open_marks
 from app.vault.signing import Signer
@@ -75,7 +75,7 @@ def test_mark_that_is_begun_twice_stays_as_it_is(running: Bench, mark_url: str) 
 
 def test_mark_of_a_frozen_account_is_read_once(running: Bench, mark_url: str) -> None:
     """W11: a freeze that was marked needs no second mark, and no second look."""
-    running.write(lambda tx: running.ledger.freeze(tx, "ds_a"))
+    running.write(lambda tx: running.ledger.freeze(tx, "ds_a", Cause.RUN))
     running.write(lambda tx: running.ledger.mark_freeze(tx, account_id(running)))
     mark, accounts = Mark(open_marks(mark_url), Signer(SEED)), [account_id(running), "acc_unknown"]
     assert mark.without_freeze(accounts) == ["acc_unknown"]
