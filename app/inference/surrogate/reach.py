@@ -9,6 +9,8 @@ LONGEST_FIRST, LONGEST, LONGEST_OF_FEW = 2.5, 1.5, 2.0
 """Changes of a linear predictor that a step may make where information bends along it: root mean square ones, and those
 in the few rows of a rare level.
 """
+_OF_PREDICTORS = 0.5
+"""Of labels' root mean square predictors, that a clear step may make beside: a steep slope is many of these away."""
 
 
 def believed(state: State, move: Array64, turn: int) -> float:
@@ -16,8 +18,22 @@ def believed(state: State, move: Array64, turn: int) -> float:
     setup, width = state.setup, state.setup.design.width
     own = float(np.max(np.abs(move[setup.model.predictors * width :]), initial=0.0))
     spread = state.population.spread(move, setup.model.predictors) if setup.bends else 0.0
-    longest = LONGEST_FIRST if turn == 0 else LONGEST
+    longest = max(LONGEST_FIRST if turn == 0 else LONGEST, _clear(state, move) * _OF_PREDICTORS * _predictors(state))
     return min(1.0, longest / max(spread, own, 1e-12))
+
+
+def _predictors(state: State) -> float:
+    """Their root mean square, where labels tell of one predictor that bends the information; 0 elsewhere."""
+    bends = state.setup.bends and state.setup.curvature is not None and state.setup.schedule.labels
+    return state.population.spread(state.theta, 1) if bends else 0.0
+
+
+def _clear(state: State, move: Array64) -> float:
+    """The share of a step that noise in the last score is unlikely to have made; 0 for the first."""
+    if state.mode is None:
+        return 0.0
+    length = float(move @ state.information @ move)
+    return max(0.0, 1 - len(move) * state.scores[-1].variance / max(length, 1e-30))
 
 
 def within_reach(state: State, move: Array64) -> Array64:

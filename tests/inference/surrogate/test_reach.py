@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.inference.surrogate.population import Population
-from app.inference.surrogate.reach import LONGEST, LONGEST_FIRST, LONGEST_OF_FEW, believed, within_reach
+from app.inference.surrogate.reach import LONGEST, LONGEST_OF_FEW, believed, within_reach
 from app.inference.surrogate.tails import Tails
 from support.surrogate_tables import Case, ended
 
@@ -38,9 +38,27 @@ def test_a_short_step_stays_as_it_is() -> None:
     np.testing.assert_array_equal(_moved(100 * move, None), 100 * move)
 
 
-@pytest.mark.parametrize(("turn", "longest"), [(0, LONGEST_FIRST), (1, LONGEST)])
-def test_step_changes_predictors_by_its_limit(turn: int, longest: float) -> None:
-    """A move along one column of unit deviation, which would change predictors by a hundred."""
+def _share(predictors: float, variance: float, *, first: bool = False, labels: bool = True) -> float:
+    """Of a move along one column, which changes predictors by a hundred: rows have predictors of that size already."""
+    state = ended(Case(features=2), 20.0)
     population = Population(100.0, np.array([0.0, 0.0, 1.0]), np.diag([1.0, 1.0, 0.0]))
-    state = replace(ended(Case(features=2), 20.0), population=population)
-    assert believed(state, np.array([100.0, 0.0, 0.0]), turn) == pytest.approx(longest / 100)
+    assert state.mode is not None
+    score, mode = replace(state.scores[-1], variance=variance), None if first else state.mode
+    setup = replace(state.setup, schedule=replace(state.setup.schedule, labels=labels))
+    theta = np.array([predictors, 0.0, 0.0])
+    there = replace(state, setup=setup, population=population, theta=theta, information=np.eye(3), scores=(score,))
+    return believed(replace(there, mode=mode), np.array([100.0, 0.0, 0.0]), 1)
+
+
+def test_a_clear_step_goes_half_as_far_as_predictors_are() -> None:
+    """As far as noise in the last score, of squared length ``D v``, is unlikely to have made it."""
+    assert _share(40.0, 0.0) == pytest.approx(0.2)
+    assert _share(40.0, 100.0**2 / 6) == pytest.approx(0.1)
+
+
+def test_a_step_that_noise_may_have_made_goes_as_far_as_ever() -> None:
+    usual = LONGEST / 100
+    assert _share(40.0, 1e6) == usual
+    assert _share(40.0, 0.0, first=True) == usual
+    assert _share(40.0, 0.0, labels=False) == usual
+    assert _share(1.0, 0.0) == usual
