@@ -26,8 +26,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    with op.batch_alter_table("api_keys") as table:
-        table.drop_column("seal")
+    op.drop_column("api_keys", "seal")
 
 
 def _keys() -> sa.TableClause:

@@ -17,5 +17,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    with op.batch_alter_table("contents") as table:
-        table.drop_column("rejection_columns")
+    op.drop_column("contents", "rejection_columns")

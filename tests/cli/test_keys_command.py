@@ -17,6 +17,8 @@ from tests.factories import rows
 from workers.enclave import OpeningKey
 from workers.main import main as worker_main
 
+pytestmark = pytest.mark.sqlite
+
 
 @pytest.fixture
 def settings(tmp_path: Path, sqlite_file: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:

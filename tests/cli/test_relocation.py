@@ -16,6 +16,8 @@ from app.vault.stores import open_store
 from app.vault.wrapped_keys import WrappedKeys
 from tests.factories import rows
 
+pytestmark = pytest.mark.sqlite
+
 
 @pytest.fixture
 def settings(tmp_path: Path, sqlite_file: Path) -> Settings:

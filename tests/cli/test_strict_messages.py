@@ -19,6 +19,8 @@ from app.http.edge import Edge
 from tests.cli.test_tls import _api, _live
 from tests.factories.served import Address, served
 
+pytestmark = pytest.mark.sqlite
+
 START = b"POST /echo HTTP/1.1\r\nHost: a\r\n"
 GET = b"GET /seen HTTP/1.1\r\nHost: a\r\n\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"

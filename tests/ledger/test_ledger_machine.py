@@ -20,6 +20,8 @@ from app.vault.signing import Signer
 from tests.ledger.naive import KNIFE_EDGE, NaiveFilter, NaiveJob, NaiveLedger
 from tests.ledger.support import DELTA, Bench, costing, gaussian, sampled
 
+pytestmark = [pytest.mark.sqlite, pytest.mark.slow]
+
 CHARGED = {"opened", "settled"}
 LIVE = {"reserved", *CHARGED}
 DATASETS = st.sampled_from(["ds_a", "ds_a", "ds_b"])

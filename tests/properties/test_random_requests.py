@@ -28,6 +28,8 @@ from tests.jobs.test_lifecycle_machine import migrated
 from tests.properties.requests import Case, cases
 from tests.workers.support import kinds
 
+pytestmark = [pytest.mark.sqlite, pytest.mark.slow]
+
 EXAMPLES = int(os.environ.get("EXAMPLES", "100"))
 SLOTS = 1_000_000
 

@@ -29,6 +29,8 @@ from tests.factories.worker import House, make_house
 from tests.workers.observations import Observer, tell_apart
 from tests.workers.support import TARGETS
 
+pytestmark = [pytest.mark.sqlite, pytest.mark.slow]
+
 SLOTS = 1_000
 UNITS = {"whole": 731, "one less": 730, "few": 412}
 """Units of each content: the first two are neighbours."""
