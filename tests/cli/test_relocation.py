@@ -38,6 +38,7 @@ def put(store: LocalStore, content: bytes) -> str:
 
 def test_keys_leave_the_database_and_its_file(settings: Settings, sqlite_file: Path) -> None:
     """No backup that is made from now on holds one."""
+    installation.create_keys(settings)
     database = Database(make_engine(settings.database_url))
     with database.write() as tx:
         dataset_id = rows.dataset(tx, rows.api_key(tx).id).id
