@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from app.auth.models import ApiKey
+from app.auth.seals import seal_of
 from app.auth.secrets import parse
 from app.datasets.models import Content
 from app.datasets.uploads.models import Upload, UploadPart
@@ -96,7 +97,9 @@ def test_w3_what_is_recorded_of_an_announcement_confirms_no_guess(
     with database.write() as tx:
         secret = parse(owner.secret)
         assert secret is not None
-        tx.query(ApiKey).filter_by(id=owner.id).one().secret_hash = secret.keyed_hash(bytes(32))
+        row = tx.query(ApiKey).filter_by(id=owner.id).one()
+        row.secret_hash = secret.keyed_hash(bytes(32))
+        row.seal = seal_of(bytes(32), row)
     with httpx.Client(transport=AppTransport(rekeyed), base_url="http://corevault.test") as other:
         problem(other.post(path, json=body, headers=headers), 409, "idempotency_conflict")
 

@@ -66,6 +66,7 @@ def test_targets_keep_within_declared_bounds_alone(family_name: str, declared: t
     dose = np.array([-1e6, declared[0], 3.0, 7.25, declared[1], 1e6, 4.0])
     encoded = design.encode({"age": np.full(7, 40.0), "dose": dose, "_present": np.ones(7, np.uint8)})
     decoded, rounding = design.decode_targets(encoded[1]), 1e-12 * (declared[1] - declared[0])
+    assert decoded is not None
     np.testing.assert_allclose(decoded, np.clip(dose, *declared), rtol=0, atol=rounding)
     for place in range(7):
         one = {"age": np.full(1, 40.0), "dose": dose[place : place + 1], "_present": np.ones(1, np.uint8)}

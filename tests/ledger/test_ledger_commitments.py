@@ -102,7 +102,7 @@ def test_a_helper_needs_an_opened_reservation_with_its_terms(bench: Bench) -> No
 
 
 def without_commitment(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: body[name] for name in ("events", "answer_length", "grid_bits", "epsilon", "delta", "charge")}
+    return {name: body[name] for name in ("events", "epsilon", "delta", "charge")}
 
 
 def test_a_reservation_of_an_older_version_is_given_back(bench: Bench) -> None:

@@ -26,6 +26,8 @@ from tests.workers.support import TARGETS
 from workers import computation
 from workers.runner import Pace
 
+pytestmark = pytest.mark.sqlite
+
 ROWS = 2_000
 REPEATS = 2
 CHEAP: dict[str, dict[str, Any]] = {

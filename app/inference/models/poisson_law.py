@@ -8,6 +8,7 @@ Library of Mathematical Functions, 8.12): with ``a = k + 1`` and ``eta^2 / 2 = m
 """
 
 import math
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -53,13 +54,18 @@ _SERIES: Final[tuple[tuple[float, ...], ...]] = (
 """Coefficients of ``C_0``, ``C_1`` and ``C_2`` in powers of eta."""
 
 
-def _tail_coefficients(degree: int) -> Array64:
-    """Of ``log(erfc(z) exp(z^2) / t)`` in Chebyshev polynomials of ``2t - 1``, for ``t = 2 / (2 + z)``, ``z >= 0``."""
-    series = np.polynomial.chebyshev.chebinterpolate
-    return series(lambda x: np.log(2 * scipy.special.erfcx(4 / (x + 1) - 2) / (x + 1)), degree)
+_TAIL_DEGREE: Final = 24
 
 
-_TAIL: Final = tuple(_tail_coefficients(24).tolist())
+@lru_cache(maxsize=1)
+def _tail_coefficients() -> tuple[float, ...]:
+    """Interpolate ``log(erfc(z) exp(z^2) / t)`` by Chebyshev polynomials.
+
+    Their argument is ``2t - 1`` with ``t = 2 / (2 + z)`` and ``z >= 0``.
+    """
+    interpolate = np.polynomial.chebyshev.chebinterpolate
+    found = interpolate(lambda x: np.log(2 * scipy.special.erfcx(4 / (x + 1) - 2) / (x + 1)), _TAIL_DEGREE)
+    return tuple(found.tolist())
 
 
 def clipped_mean(rate: Array64, cut: Array64) -> Array64:
@@ -110,10 +116,10 @@ def _normal_distribution(x: Array64) -> Array64:
     """
     z = np.abs(x) * math.sqrt(0.5)
     t = 2 / (2 + z)
-    place, last, before = 4 * t - 2, np.zeros_like(t), np.zeros_like(t)
-    for coefficient in _TAIL[:0:-1]:  # Clenshaw's recurrence
+    place, last, before, tails = 4 * t - 2, np.zeros_like(t), np.zeros_like(t), _tail_coefficients()
+    for coefficient in tails[:0:-1]:  # Clenshaw's recurrence
         before, last = last, place * last - before + coefficient
-    tail = 0.5 * t * np.exp(_TAIL[0] + 0.5 * place * last - before - z * z)
+    tail = 0.5 * t * np.exp(tails[0] + 0.5 * place * last - before - z * z)
     upper = (x > 0).astype(np.float64)
     return np.asarray(upper + (1 - 2 * upper) * tail)
 
