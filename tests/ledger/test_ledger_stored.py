@@ -69,7 +69,7 @@ def test_a_stored_filter_keeps_the_bounds_that_it_opened_with(bench: Bench) -> N
 
 def test_jobs_of_a_stored_account_go_on(bench: Bench) -> None:
     """W10: jobs of that time end now, and new jobs, limits and caps join the same chain."""
-    bench.settle("job_opened", bench.reserved["job_opened"][0].events)
+    bench.settle("job_opened")
     with pytest.raises(StateConflict, match="Submit the job again"):
         bench.open("job_reserved")
     bench.void("job_reserved")
