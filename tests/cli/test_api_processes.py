@@ -15,7 +15,7 @@ from app.cli.commands import cli
 from app.config import Settings
 from tests.cli.daemons import PATIENCE_SECONDS, Daemon, alive, descendants, eventually
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.sqlite]
 
 REQUESTS = 24
 COUNTED = re.compile(
