@@ -25,12 +25,13 @@ $(INSTALLED): requirements.lock pyproject.toml client/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e client
 	touch $@
 
-lint: $(INSTALLED) ## Style, types, dependency directions and the boundary check
+lint: $(INSTALLED) ## Style, types, dependency directions, boundaries and plain English
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_boundaries.py
 	$(BIN)/python tools/check_imports.py
+	$(BIN)/python tools/check_prose.py
 	$(BIN)/mypy
 
 format: $(INSTALLED) ## Rewrite the code in the house style

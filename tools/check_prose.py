@@ -215,7 +215,8 @@ def main(arguments: list[str] | None = None) -> int:
     found = {path: find_breaches(path, (ROOT / path).read_text()) for path in _list_files()}
     budgets: dict[str, dict[str, int]] = json.loads(BUDGET.read_text()) if BUDGET.exists() else {}
     if options.lower:
-        BUDGET.write_text(json.dumps(_lower(budgets, found), indent=1) + "\n")
+        lines = [f"  {json.dumps(path)}: {json.dumps(budget)}" for path, budget in _lower(budgets, found).items()]
+        BUDGET.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         return 0
     if options.list:
         lines = [
