@@ -26,8 +26,6 @@ from app.vault.signing import Signer
 from tests.factories.tampering import rewrite_newest_entry
 from tests.ledger.support import Bench, commitment, costing
 
-pytestmark = pytest.mark.sqlite
-
 
 def run(*command: str | Path) -> Result:
     return CliRunner().invoke(cli, [str(part) for part in command])
@@ -80,6 +78,7 @@ def rotated(tmp_path: Path, sqlite_file: Path, monkeypatch: pytest.MonkeyPatch) 
     database.dispose()
 
 
+@pytest.mark.sqlite
 def test_what_was_signed_before_holds_and_the_new_key_goes_on(rotated: Rotated) -> None:
     """Also after another rotation, whose cutoff is not that of the first."""
     for _ in range(2):
@@ -104,6 +103,7 @@ def forged_snapshot(rotated: Rotated) -> None:
         account.snapshot = dict(account.snapshot)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("forge", [forged_checkpoint, forged_snapshot])
 def test_w11_what_a_retired_key_signs_later_is_not_believed(rotated: Rotated, forge: Callable[[Rotated], None]) -> None:
     """The forgery says what is true: nothing but its signature is wrong."""
@@ -114,12 +114,14 @@ def test_w11_what_a_retired_key_signs_later_is_not_believed(rotated: Rotated, fo
     assert suspect in run("verify", "--no-storage").output
 
 
+@pytest.mark.sqlite
 def test_w11_a_live_process_does_not_believe_it_either(rotated: Rotated) -> None:
     forged_snapshot(rotated)
     with pytest.raises(StateConflict, match="frozen"):
         rotated.bench().reserve("job_3", costing(0.1), "ds_idle")
 
 
+@pytest.mark.sqlite
 def test_w11_a_mark_of_a_retired_key_charges_nothing(rotated: Rotated) -> None:
     """It would say that less is spent, or hold everything up; reconciling, its account is frozen instead."""
     with rotated.database.read() as session:
@@ -135,6 +137,7 @@ def test_w11_a_mark_of_a_retired_key_charges_nothing(rotated: Rotated) -> None:
     assert run("reconcile").output == f"{account.id}: frozen\n"
 
 
+@pytest.mark.sqlite
 def test_w11_a_head_of_the_audit_log_by_a_retired_key_is_found(rotated: Rotated) -> None:
     with rotated.database.write() as tx:
         journal.record_command(tx, "forged")
@@ -144,6 +147,7 @@ def test_w11_a_head_of_the_audit_log_by_a_retired_key_is_found(rotated: Rotated)
     assert f"audit head {newest}: the signature does not hold" in run("verify", "--no-storage").output
 
 
+@pytest.mark.sqlite
 def test_a_process_that_nobody_restarted_signs_nothing_and_freezes_nothing(rotated: Rotated) -> None:
     """W10, W11: it meets signatures of a key that it does not know."""
     stale = rotated.stale
@@ -163,6 +167,7 @@ def test_a_process_that_nobody_restarted_signs_nothing_and_freezes_nothing(rotat
     assert bench.verify() == ()
 
 
+@pytest.mark.sqlite
 def test_the_cutoff_comes_back_from_an_escrow(rotated: Rotated, tmp_path: Path) -> None:
     keys = rotated.settings.keys_dir
     before = load_worker_keys(keys)
@@ -175,6 +180,7 @@ def test_the_cutoff_comes_back_from_an_escrow(rotated: Rotated, tmp_path: Path) 
     assert load_api_keys(keys / "api").ledger_until == before.ledger_until
 
 
+@pytest.mark.sqlite
 def test_the_ledger_key_stays_while_the_service_runs_from_its_folder(rotated: Rotated) -> None:
     before = load_worker_keys(rotated.settings.keys_dir)
     with installation.locked(rotated.settings.data_dir):
@@ -183,6 +189,7 @@ def test_the_ledger_key_stays_while_the_service_runs_from_its_folder(rotated: Ro
     assert load_worker_keys(rotated.settings.keys_dir) == before
 
 
+@pytest.mark.sqlite
 def test_the_ledger_key_stays_while_the_database_is_behind_its_mark(rotated: Rotated, tmp_path: Path) -> None:
     """W11: accounts are signed as they are, so they must be whole."""
     with rotated.database.write() as tx:
@@ -197,6 +204,7 @@ def test_the_ledger_key_stays_while_the_database_is_behind_its_mark(rotated: Rot
     assert load_worker_keys(rotated.settings.keys_dir) == before
 
 
+@pytest.mark.sqlite
 def test_a_rotation_that_is_cut_short_ends_no_key(rotated: Rotated, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key stays in use, so what it signs is believed; and so it is after the rotation that succeeds."""
 
@@ -242,6 +250,7 @@ def test_w11_a_head_that_is_being_signed_counts_to_what_the_old_key_has_signed(
         assert chain.newest(session) == 2
 
 
+@pytest.mark.sqlite
 def test_w11_a_reservation_that_a_retired_key_signs_is_not_opened(rotated: Rotated) -> None:
     """Its holder writes to the database, and pins another plan after the rotation; what was reserved before goes on."""
     bench = rotated.bench()
