@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from app.privacy.discretisation import GREATEST_EPSILON
-from app.vault.secret_files import UnreadableSecret, as_given, secrets_from_files, with_password
+from app.vault.secret_files import UnreadableSecret, pass_on, secrets_from_files, with_password
 from app.vault.stores import below
 
 _PREFIX = "COREVAULT_"
@@ -22,11 +22,11 @@ SECRETS = ("database_url", "database_password", "broker_url", "broker_password")
 """Settings that may also be given as ``COREVAULT_X_FILE``, the path of a file that holds the value."""
 
 
-def _listed(value: object) -> object:
+def _split_list(value: object) -> object:
     return tuple(filter(None, (name.strip() for name in value.split(",")))) if isinstance(value, str) else value
 
 
-def _mapped(pairs: tuple[str, ...]) -> tuple[str, ...]:
+def _check_pairs(pairs: tuple[str, ...]) -> tuple[str, ...]:
     if any(pair.rpartition("=")[2] not in {"admin", "owner", "analyst", "auditor"} for pair in pairs):
         raise ValueError("each entry is <value>=<role>")
     return pairs
@@ -35,11 +35,11 @@ def _mapped(pairs: tuple[str, ...]) -> tuple[str, ...]:
 Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]
 Networks = Annotated[Names, AfterValidator(lambda networks: tuple(str(ip_network(each)) for each in networks))]
 
 HttpsUrl = Annotated[str, Field(pattern=r"^https://\S+$")]
-Roles = Annotated[Names, AfterValidator(_mapped)]
+Roles = Annotated[Names, AfterValidator(_check_pairs)]
 
 
 def _database_url(url: str) -> str:
@@ -209,7 +209,7 @@ class Settings(BaseSettings):
         """The same settings as environment variables, for child processes; secrets stay in their files."""
         values = self.model_dump(mode="json", exclude_none=True)
         plain = {f"{_PREFIX}{name.upper()}": _plain(value) for name, value in values.items() if name not in SECRETS}
-        return plain | as_given(_PREFIX, SECRETS, values)
+        return plain | pass_on(_PREFIX, SECRETS, values)
 
 
 def invalid_names(error: ValidationError) -> str:

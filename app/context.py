@@ -58,14 +58,14 @@ def acting(actor: str) -> None:
         context.actor = actor
 
 
-def seen(target: str) -> None:
+def note_target(target: str) -> None:
     """The current request is about ``target``, which its caller may see."""
     context = _current.get()
     if context is not None:
         context.target = target
 
 
-def refused(code: str) -> None:
+def note_refusal(code: str) -> None:
     """The current request is answered with a problem of this code."""
     context = _current.get()
     if context is not None:

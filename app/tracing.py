@@ -77,7 +77,7 @@ def span(name: str, parent: str | None = None, **attributes: Attribute | None) -
     if tracer is None:
         yield opened
         return
-    above = None if parent is None else _extracted(parent)
+    above = None if parent is None else _extract(parent)
     with tracer.start_as_current_span(name, above, record_exception=False, set_status_on_exception=False) as current:
         try:
             yield opened
@@ -97,7 +97,7 @@ def context() -> str | None:
     return carrier.get("traceparent")
 
 
-def _extracted(parent: str) -> "Context":
+def _extract(parent: str) -> "Context":
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
     return TraceContextTextMapPropagator().extract({"traceparent": parent})

@@ -24,7 +24,7 @@ class MissingData(FileNotFoundError):
     """A data file that is not part of the repository is not beside it either."""
 
 
-def required(path: Path) -> Path:
+def require(path: Path) -> Path:
     """``path``, or :class:`MissingData` in words that say what to do."""
     if not path.exists():
         raise MissingData(f"{path} is missing: this experiment needs that file beside the repository")
@@ -35,7 +35,7 @@ def adult10(
     train_file: Path = TRAIN, test_file: Path = TEST
 ) -> tuple[tuple[Array64, Array64], tuple[Array64, Array64]]:
     """Training and test rows without a missing value: components ``(n, 10)`` and labels 0 or 1 ``(n,)``."""
-    train, test = _rows(required(train_file)), _rows(required(test_file))
+    train, test = _rows(require(train_file)), _rows(require(test_file))
     numbers = _numbers(train)
     mean, spread = numbers.mean(axis=0), numbers.std(axis=0, ddof=1)
     levels = [sorted(set(train[:, column])) for column in _CATEGORIES]

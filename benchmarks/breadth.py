@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.breadth_page import RUNS, TABLES, page
 from benchmarks.cases import Case, logistic
 from benchmarks.environment import PAGES, environment
-from benchmarks.experiments.unseen import METHOD, SIZE, promised, within_reach
+from benchmarks.experiments.unseen import METHOD, SIZE, read_promise, within_reach
 from benchmarks.figures import write_lines
 from benchmarks.floors import table_floors
 from benchmarks.measures import posterior
@@ -50,10 +50,10 @@ class Reached:
     @property
     def beyond(self) -> float:
         """KL over what is promised."""
-        return self.ratio / promised(self.epsilon)
+        return self.ratio / read_promise(self.epsilon)
 
 
-def reached(table: int, runs: int) -> Iterator[Reached]:
+def measure_table(table: int, runs: int) -> Iterator[Reached]:
     """At each epsilon at which something is promised."""
     what, rows = mixture(table)
     case = logistic(f"mixture {table}", rows, bound=1.0)
@@ -77,7 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, help="so many instead of all, one run each; nothing is written")
     few = parser.parse_args().tables
-    found = [each for table in range(few or TABLES) for each in reached(table, 1 if few else RUNS)]
+    found = [each for table in range(few or TABLES) for each in measure_table(table, 1 if few else RUNS)]
     text = page(found, environment())
     print(text)
     if not few:

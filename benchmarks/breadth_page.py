@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.inference.surrogate.schedule import UNRESOLVED
-from benchmarks.environment import described
-from benchmarks.experiments.unseen import METHOD, SIZE, promised
+from benchmarks.environment import describe
+from benchmarks.experiments.unseen import METHOD, SIZE, read_promise
 from benchmarks.summaries import in_words, number, paragraph
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ TEXT: Final = (
     f"mix columns of every kind at random, at every ε at which σD²/N is at most {UNRESOLVED:g}; medians of "
     f"{in_words(RUNS)} runs, whose coins are the same at every ε. The floor is what one Gaussian release of the whole "
     "budget would lose if it knew the mode and the information of these rows beforehand, by the best of several "
-    f"bounds; it is no bound, and runs may do better. Promised is a KL of at most {promised(0.2)} times it up to "
-    f"ε = 0.2, and {promised(1.0)} times at ε = 1. Flags and levels are columns of 0 and 1 that are *not* declared as "
-    "what they are. Every table: [breadth.csv](breadth.csv)."
+    f"bounds; it is no bound, and runs may do better. Promised is a KL of at most {read_promise(0.2)} times it up to "
+    f"ε = 0.2, and {read_promise(1.0)} times at ε = 1. Flags and levels are columns of 0 and 1 that are *not* declared "
+    "as what they are. Every table: [breadth.csv](breadth.csv)."
 )
 
 
@@ -54,7 +54,7 @@ def page(found: Sequence["Reached"], circumstances: Mapping[str, str]) -> str:
     ]
     return PAGE.format(
         text=paragraph(TEXT),
-        circumstances=paragraph(described(circumstances)),
+        circumstances=paragraph(describe(circumstances)),
         lines="\n".join(lines),
         worst=len(worst),
         worst_lines="\n".join(told),

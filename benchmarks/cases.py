@@ -45,14 +45,14 @@ def logistic(name: str, rows: Rows, *, bound: float, held_out: Rows | None = Non
     """Logistic regression of labels 0 or 1 under ``N(0, I)`` on raw coefficients, intercept included."""
     prior = PriorSpec(scale=bound, scales={"intercept": 1.0})
     spec = ModelSpec("logistic-regression", _names(rows), TARGET, prior)
-    return _solved(name, rows, spec, bound=bound, target=Column(TARGET, "binary"), held_out=held_out)
+    return _solve(name, rows, spec, bound=bound, target=Column(TARGET, "binary"), held_out=held_out)
 
 
 def gaussian_mean(name: str, x: Array64, held_out: Array64) -> Case:
     """The mean of ``N(theta, I)`` under ``N(0, I)``; a raw coordinate is ``BOUND`` times the design's."""
     rows, unseen = Rows(x, np.zeros(len(x))), Rows(held_out, np.zeros(len(held_out)))
     spec = ModelSpec("gaussian-mean", _names(rows), None, PriorSpec(scale=1 / BOUND), noise_scale=1 / BOUND)
-    return _solved(name, rows, spec, bound=BOUND, target=Column(TARGET, "binary"), held_out=unseen)
+    return _solve(name, rows, spec, bound=BOUND, target=Column(TARGET, "binary"), held_out=unseen)
 
 
 def linear_regression(name: str, rows: Rows, held_out: Rows) -> Case:
@@ -62,10 +62,10 @@ def linear_regression(name: str, rows: Rows, held_out: Rows) -> Case:
     prior = PriorSpec(scale=BOUND * scale, scales={"intercept": scale})
     spec = ModelSpec("linear-regression", _names(rows), TARGET, prior, noise_scale=float(rows.y.std()))
     target = Column(TARGET, "real", -most, most)
-    return _solved(name, rows, spec, bound=BOUND, target=target, held_out=held_out)
+    return _solve(name, rows, spec, bound=BOUND, target=target, held_out=held_out)
 
 
-def narrowed(case: Case, bound: float) -> Case:
+def narrow(case: Case, bound: float) -> Case:
     """The logistic ``case`` with columns clamped to ``[-bound, bound]``, judged by the same posterior of raw rows."""
     declared = case.facts.columns[0].upper
     assert declared is not None
@@ -85,7 +85,7 @@ def _names(rows: Rows) -> tuple[str, ...]:
     return tuple(f"x{column}" for column in range(rows.x.shape[1]))
 
 
-def _solved(name: str, rows: Rows, spec: ModelSpec, *, bound: float, target: Column, held_out: Rows | None) -> Case:
+def _solve(name: str, rows: Rows, spec: ModelSpec, *, bound: float, target: Column, held_out: Rows | None) -> Case:
     if float(np.abs(rows.x).max()) > bound:
         raise ValueError(f"{name}: the declared bounds would clamp")
     columns = (*(Column(name, "real", -bound, bound) for name in spec.features), target)

@@ -26,7 +26,7 @@ def environment() -> dict[str, str]:
     }
 
 
-def described(circumstances: Mapping[str, str]) -> str:
+def describe(circumstances: Mapping[str, str]) -> str:
     """``circumstances``, as of :func:`environment`, as a sentence."""
     return f"Measured on: {'; '.join(f'{name} {value}' for name, value in circumstances.items())}."
 

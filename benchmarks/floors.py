@@ -74,7 +74,7 @@ def noise_floors(case: Case, epsilons: Sequence[float]) -> Array64:
 def table_floors(case: Case, epsilons: Sequence[float]) -> Array64:
     """KL in nats of one release of these rows at their own mode, expected over noise alone, for each epsilon."""
     at, clips = at_mode(case), _clips(case, np.array(TABLE_CLIPS))
-    return _best(case, epsilons, [way(at, clip) for way in (_weighted, _clipped) for clip in clips])
+    return _best(case, epsilons, [way(at, clip) for way in (_weigh, _clip) for clip in clips])
 
 
 def at_mode(case: Case) -> AtMode:
@@ -111,7 +111,7 @@ def _parts(white: Array64, p: Array64, prior: Array64, clip: float) -> tuple[flo
     return 0.5 * clip**2 * float(np.sum(bent**2)), 0.5 * float(np.sum((bent @ left) * bent))
 
 
-def _weighted(at: AtMode, clip: float) -> tuple[float, float]:
+def _weigh(at: AtMode, clip: float) -> tuple[float, float]:
     """The noise's part at a noise multiplier of one, and that of the step which bounding alone makes."""
     white, p, y, prior, pull = at
     weight = _weights(white, p, clip)
@@ -120,7 +120,7 @@ def _weighted(at: AtMode, clip: float) -> tuple[float, float]:
     return 0.5 * clip**2 * float(np.sum(bent**2)), 0.5 * float(step @ step)
 
 
-def _clipped(at: AtMode, clip: float) -> tuple[float, float]:
+def _clip(at: AtMode, clip: float) -> tuple[float, float]:
     """The same, for scores clipped whatever their label is, and the full information."""
     white, p, y, prior, pull = at
     length = np.abs(y - p) * np.sqrt(np.vecdot(white, white))

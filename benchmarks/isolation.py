@@ -33,7 +33,7 @@ class Ended(Generic[T]):
     fault: str = ""
 
 
-def isolated(work: Callable[[Progress], T], limit_seconds: int | None = None) -> Ended[T]:
+def isolate(work: Callable[[Progress], T], limit_seconds: int | None = None) -> Ended[T]:
     """``work`` in a forked child, ended after ``limit_seconds`` of the processor. Its value comes through a pipe."""
     steps = _FORK.Value("q", 0, lock=False)  # a child that is ended would keep the lock
     receiving, sending = _FORK.Pipe(duplex=False)

@@ -20,11 +20,11 @@ from app.inference.mechanisms import NoiseSource
 from app.inference.protocol import Mechanism
 from benchmarks.adult import MissingData
 from benchmarks.cases import Case, gaussian_mean
-from benchmarks.environment import described, environment
+from benchmarks.environment import describe, environment
 from benchmarks.experiments.logistic import large
 from benchmarks.figures import Figure, three_digits, write_csv
-from benchmarks.questions import DRAWS, ROWS, WIDTH, fastest, generated, potentials
-from benchmarks.runs import Job, carried_out, plan_of
+from benchmarks.questions import DRAWS, ROWS, WIDTH, fastest, generate, potentials
+from benchmarks.runs import Job, carry_out, plan_of
 from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
 from benchmarks.summaries import paragraph
 
@@ -42,7 +42,7 @@ included; discrete noise and the making of rows are not. A run is from the plan 
 def figures() -> Iterator[Figure]:
     """Everything; builds of private pseudocoresets only where the census files are."""
     rng = np.random.default_rng(0)
-    question, given = potentials(rng), generated(rng)
+    question, given = potentials(rng), generate(rng)
     named = f"potentials at {DRAWS} draws, {ROWS:,} rows x {WIDTH} columns"
     yield Figure(named, 1e3 * fastest(lambda: question.sum(*given, 1), REPEATS), "ms", "at most 60, aim 25")
     for batch, target in ((200, "at most 0.25, aim 0.10"), (2_000, "at most 0.6, aim 0.30")):
@@ -70,7 +70,7 @@ def seconds(job: Job, noise: NoiseSource) -> float:
     """Of one run, rows left out."""
     plan = plan_of(job)
     start = time.process_time()
-    _, source_seconds = carried_out(job, plan, lambda _: None, noise)
+    _, source_seconds = carry_out(job, plan, lambda _: None, noise)
     return time.process_time() - start - source_seconds
 
 
@@ -78,7 +78,7 @@ def page(found: Sequence[Figure], load: float) -> str:
     """The figures to be read beside the CSV file."""
     lines = ["| what | value | unit | limit |", "| --- | ---: | --- | --- |"]
     lines += [f"| {each.what} | {three_digits(each.value)} | {each.unit} | {each.target} |" for each in found]
-    text = paragraph(described({**environment(), "load before": f"{load:.1f}"}))
+    text = paragraph(describe({**environment(), "load before": f"{load:.1f}"}))
     return PAGE.format(few=FEW, repeats=REPEATS, table="\n".join(lines) + "\n", environment=text)
 
 

@@ -36,7 +36,7 @@ def posterior(case: Case, release: Pseudocoreset) -> Laplace:
     return laplace(model, model.fold(release.u, y), release.weight, prior, np.zeros(model.dimension))
 
 
-def stated(found: Posterior) -> Laplace:
+def read_stated(found: Posterior) -> Laplace:
     """A posterior that a release states by its mean and covariance."""
     covariance = np.diag(found.covariance) if found.covariance.ndim == 1 else found.covariance
     factor = np.asarray(np.linalg.cholesky(np.linalg.inv(covariance)), dtype=np.float64)

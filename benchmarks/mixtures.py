@@ -28,7 +28,7 @@ _FEW, _BENT = 0.3, 0.15
 """The share of columns that tell, in half of the tables; and the share of tables that follow no logistic regression."""
 
 
-def _clipped(values: Array64, bound: float) -> Array64:
+def _clip(values: Array64, bound: float) -> Array64:
     return np.asarray(np.clip(values, -bound, bound) / bound)
 
 
@@ -39,7 +39,7 @@ def _amounts(rng: np.random.Generator, common: Array64) -> Array64:
 
 def _student(rng: np.random.Generator, common: Array64) -> Array64:
     bound, freedom = float(rng.choice([10, 20, 50])), float(rng.choice([2.5, 4, 8]))
-    return _clipped(rng.standard_t(freedom, common.shape), bound)
+    return _clip(rng.standard_t(freedom, common.shape), bound)
 
 
 def _flags(rng: np.random.Generator, common: Array64) -> Array64:
@@ -59,8 +59,8 @@ def _counts(rng: np.random.Generator, common: Array64) -> Array64:
 
 
 KINDS: Final[dict[str, Callable[[np.random.Generator, Array64], Array64]]] = {
-    "normal": lambda rng, common: _clipped(rng.normal(size=common.shape), 6),
-    "correlated": lambda rng, common: _clipped((rng.normal(size=common.shape) + common) / np.sqrt(2), 6),
+    "normal": lambda rng, common: _clip(rng.normal(size=common.shape), 6),
+    "correlated": lambda rng, common: _clip((rng.normal(size=common.shape) + common) / np.sqrt(2), 6),
     "uniform": lambda rng, common: rng.uniform(-1, 1, common.shape),
     "amounts": _amounts,
     "Student's t": _student,
@@ -87,10 +87,10 @@ def mixture(seed: int) -> tuple[str, Rows]:
         kinds += [kind] * (columns.shape[1] - len(kinds))
     named = ", ".join(f"{kind} {kinds[:features].count(kind)}" for kind in KINDS if kind in kinds)
     what = f"{n:,} x {features}: {named}" + (f"; bounds {wider:g} times as wide" if wider > 1 else "")
-    return what, _labelled(rng, columns[:, :features] / wider)
+    return what, _draw_labels(rng, columns[:, :features] / wider)
 
 
-def _labelled(rng: np.random.Generator, x: Array64) -> Rows:
+def _draw_labels(rng: np.random.Generator, x: Array64) -> Rows:
     """Labels by a logit of the columns in units of their deviations, or by a square of that."""
     spread, offset, telling = _of(rng, _SPREADS), _of(rng, _OFFSETS), float(rng.choice([_FEW, 1.0]))
     truth = np.asarray(rng.normal(size=x.shape[1]))

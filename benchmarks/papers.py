@@ -30,7 +30,7 @@ from benchmarks.experiments import (
     unseen,
 )
 from benchmarks.plots import draw
-from benchmarks.records import REFERENCE, Record, read, written
+from benchmarks.records import REFERENCE, Record, open_sink, read
 from benchmarks.runs import Job, execute
 
 EXPERIMENTS: Final = (
@@ -49,12 +49,12 @@ def measure(experiment: Experiment, folder: Path, *, quick: bool, only: str | No
     """Run, and keep every line as it comes; with ``only``, lines of other methods stay as they are."""
     path = folder / f"{experiment.name}.csv"
     kept = [record for record in read(path) if record.method != only] if only and path.exists() else []
-    with written(path, [record for record in kept if record.outcome != REFERENCE]) as sink:
+    with open_sink(path, [record for record in kept if record.outcome != REFERENCE]) as sink:
         for each in experiment.work(quick):
             if isinstance(each, Record):
                 sink(each)
             elif only in {None, each.label or each.method}:
-                sink(_executed(each))
+                sink(_execute(each))
     described = folder / f"{experiment.name}.json"
     described.write_text(json.dumps(_circumstances(described, only), indent=1) + "\n")
 
@@ -68,7 +68,7 @@ def _circumstances(path: Path, only: str | None) -> dict[str, str]:
     return {**kept, f"{only}:": f"processor {now['processor']}, date {now['date']}, commit {now['commit']}"}
 
 
-def _executed(job: Job) -> Record:
+def _execute(job: Job) -> Record:
     record = execute(job)
     print(
         f"{record.data}, {record.method}, M = {record.size}, ε = {record.epsilon:g}, seed {record.seed}: "

@@ -70,14 +70,14 @@ def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record],
     axes.set_xscale("log")
     if quantity.logarithmic:
         axes.set_yscale("log")
-        _widened(axes)
+        _widen(axes)
     axes.grid(which="major", color="#e5e7eb", lw=0.6)
     axes.set_xlabel(AXES[axis])
     axes.set_ylabel(quantity.label)
     _ticks(axes, axis, places(records, axis))
 
 
-def _widened(axes: Axes) -> None:
+def _widen(axes: Axes) -> None:
     """At least a decade, so that noise does not fill a panel and there are numbers to read."""
     low, high = axes.get_ylim()
     spare = max(1.0, (_DECADE / (high / low)) ** 0.5)

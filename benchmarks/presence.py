@@ -24,7 +24,7 @@ from rich.table import Table
 
 from app.inference.design import Design
 from app.inference.mechanisms import BadQuestion
-from app.inference.partition import gathered
+from app.inference.partition import gather
 from app.inference.problems import problem_for
 from app.inference.protocol import PRESENT, Array32, Column, DeclaredFacts, Model, ModelSpec, Question
 from app.inference.questions import (
@@ -185,7 +185,7 @@ def _encode(design: Design, table: Mapping[str, NDArray[Any]]) -> Callable[[], o
 
 
 def _fold(model: Model, design: Design, source: Rows) -> Callable[[], tuple[Array32, NDArray[np.bool_]]]:
-    return lambda: gathered(model, design, source, range(source.slots))
+    return lambda: gather(model, design, source, range(source.slots))
 
 
 def _ask(question: Question, model: Model, rows: Array32, present: NDArray[np.bool_]) -> Callable[[], object]:

@@ -32,15 +32,15 @@ def cases() -> Iterator[Case]:
     """Synthetic designs, plain and heavy-tailed, and what data lies beside the repository."""
     rng = np.random.default_rng(0)
     for n, d in ((20_000, 9), (50_000, 30)):
-        yield _case("normal", _labelled(rng, np.clip(rng.standard_normal((n, d)) / 3, -1, 1)))
+        yield _case("normal", _draw_labels(rng, np.clip(rng.standard_normal((n, d)) / 3, -1, 1)))
     heavy = np.clip(rng.standard_t(2.5, (30_000, 12)) / 20, -1, 1)
     heavy[:, 8:] = np.where(rng.random((30_000, 4)) < (0.3, 0.1, 0.02, 0.005), 1.0, -1.0)
-    yield _case("heavy-tailed", _labelled(rng, heavy))
+    yield _case("heavy-tailed", _draw_labels(rng, heavy))
     with suppress(MissingData):
         yield _case("phishing", small_rows("phishing")[0])
 
 
-def _labelled(rng: np.random.Generator, x: Array64) -> Rows:
+def _draw_labels(rng: np.random.Generator, x: Array64) -> Rows:
     theta = rng.standard_normal(x.shape[1]) * 2
     return Rows(x, (rng.random(len(x)) < expit(x @ theta - 0.5)).astype(np.float64))
 

@@ -45,7 +45,7 @@ def product(rows: Array32, question: Question) -> float:
     return fastest(lambda: np.matmul(rows, side, out=out), REPEATS)
 
 
-def generated(rng: np.random.Generator) -> tuple[Model, Array32, NDArray[np.bool_]]:
+def generate(rng: np.random.Generator) -> tuple[Model, Array32, NDArray[np.bool_]]:
     """A logistic regression, its folded rows, and that all are there."""
     x = rng.uniform(-1, 1, (ROWS, WIDTH)).astype(np.float32)
     x[:, -1] = 1
@@ -62,7 +62,7 @@ def potentials(rng: np.random.Generator) -> PotentialSum:
 def questions() -> Table:
     """Every kind over all rows."""
     rng = np.random.default_rng(0)
-    model, rows, present = generated(rng)
+    model, rows, present = generate(rng)
     theta, transform = 0.5 * rng.standard_normal(WIDTH), np.eye(WIDTH)
     table = Table(title=f"One question, {ROWS:,} rows x {WIDTH} columns: milliseconds")
     for name in ("kind", "values", "question", "product", "ratio"):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.environment import described
+from benchmarks.environment import describe
 from benchmarks.experiment import Experiment
 from benchmarks.records import read
 from benchmarks.summaries import paragraph, tables
@@ -43,4 +43,4 @@ def _section(folder: Path, experiment: Experiment) -> str:
     environment = json.loads((folder / f"{experiment.name}.json").read_text())
     name, body = experiment.name, tables(experiment, read(folder / f"{experiment.name}.csv"))
     head = f"## {experiment.title}\n\n{paragraph(experiment.text)}\n\n![{experiment.title}]({name}.png)\n"
-    return f"{head}\nEvery run: [{name}.csv]({name}.csv). {described(environment)}\n\n{body}"
+    return f"{head}\nEvery run: [{name}.csv]({name}.csv). {describe(environment)}\n\n{body}"

@@ -51,7 +51,7 @@ class Sink(Protocol):
 
 
 @contextmanager
-def written(path: Path, kept: Iterable[Record] = ()) -> Iterator[Sink]:
+def open_sink(path: Path, kept: Iterable[Record] = ()) -> Iterator[Sink]:
     """A sink that appends to a new CSV file, after the ``kept`` ones. It is at ``path`` once all is done.
 
     Until then every line, once written, is in a file beside it, and what was at ``path`` stays.
@@ -80,7 +80,7 @@ def text(value: str | int | float) -> str:
 
 
 def read(path: Path) -> list[Record]:
-    """The records that :func:`written` wrote."""
+    """The records that :func:`open_sink` wrote."""
     with path.open(newline="") as stream:
         return [_record(row) for row in csv.DictReader(stream)]
 

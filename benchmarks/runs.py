@@ -21,8 +21,8 @@ from app.inference.runner import run, run_public
 from app.privacy.calibration import calibrate
 from benchmarks.cases import Case
 from benchmarks.environment import commit
-from benchmarks.isolation import Ended, Progress, isolated
-from benchmarks.measures import posterior, prediction, prior_divergence, stated
+from benchmarks.isolation import Ended, Progress, isolate
+from benchmarks.measures import posterior, prediction, prior_divergence, read_stated
 from benchmarks.records import FINISHED, Record
 from benchmarks.sources import NoNoise, RoundedNoise, Timed
 from support.divergence import divergence
@@ -56,7 +56,7 @@ class Job:
 def execute(job: Job) -> Record:
     """The run, measured; one that was stopped or failed says so."""
     found = plan_of(job)
-    ended = isolated(lambda progress: carried_out(job, found, progress), job.limit_seconds)
+    ended = isolate(lambda progress: carry_out(job, found, progress), job.limit_seconds)
     record = Record(
         data=job.case.name,
         method=job.label or job.method,
@@ -76,10 +76,10 @@ def execute(job: Job) -> Record:
     if job.case.exact is None:
         return timed
     by_itself = release.posterior if job.method in POSTERIOR_METHODS else None
-    return measured(job.case, posterior(job.case, release) if by_itself is None else stated(by_itself), timed)
+    return measure(job.case, posterior(job.case, release) if by_itself is None else read_stated(by_itself), timed)
 
 
-def measured(case: Case, found: Laplace, record: Record) -> Record:
+def measure(case: Case, found: Laplace, record: Record) -> Record:
     """``record`` with what ``found`` is worth."""
     assert case.exact is not None
     kl, unseen, full = divergence(found, case.exact), prediction(case, found), prediction(case, case.exact)
@@ -108,13 +108,13 @@ def plan_of(job: Job) -> MechanismPlan:
 
     if job.mechanism is not None:
         return planner.plan(request(None), job.case.facts)
-    return at(NO_NOISE if math.isinf(job.epsilon) else _calibrated(at, job))
+    return at(NO_NOISE if math.isinf(job.epsilon) else _calibrate(at, job))
 
 
 _FOUND: dict[tuple[object, ...], float] = {}
 
 
-def _calibrated(at: Callable[[float], MechanismPlan], job: Job) -> float:
+def _calibrate(at: Callable[[float], MechanismPlan], job: Job) -> float:
     key = (job.case.name, job.method, job.size, job.epsilon, *sorted(job.parameters.items()))
     if key not in _FOUND:
         delta = job.case.facts.delta
@@ -123,7 +123,7 @@ def _calibrated(at: Callable[[float], MechanismPlan], job: Job) -> float:
     return _FOUND[key]
 
 
-def carried_out(
+def carry_out(
     job: Job, plan: MechanismPlan, progress: Progress, noise: NoiseSource | None = None
 ) -> tuple[Pseudocoreset, float]:
     """The release, and the seconds in which rows were made; ``noise`` is the service's unless given."""
@@ -141,7 +141,7 @@ def carried_out(
 def seeded_release(job: Job) -> Pseudocoreset:
     """The release in this process, with rounded noise that follows the seed as well."""
     noise = RoundedNoise(np.random.default_rng((job.seed, _NOISE)))
-    release, _ = carried_out(job, plan_of(job), lambda _: None, noise)
+    release, _ = carry_out(job, plan_of(job), lambda _: None, noise)
     return release
 
 

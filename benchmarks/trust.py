@@ -56,7 +56,7 @@ class Outcome:
     trusted: bool
 
 
-def drawn(targets: str, seed: int) -> tuple[Case, float]:
+def draw_case(targets: str, seed: int) -> tuple[Case, float]:
     """A table with targets of that kind, and the noise multiplier of its release."""
     rng = np.random.default_rng((seed, list(TABLES).index(targets), _LAWS))
 
@@ -69,9 +69,9 @@ def drawn(targets: str, seed: int) -> tuple[Case, float]:
     return Case(one_of(_FAMILIES[targets]), design, signal, features, rows, slots, seed), float(rng.choice(_SIGMAS))
 
 
-def released(targets: str, seed: int) -> Outcome:
+def release(targets: str, seed: int) -> Outcome:
     """What its release says, and what it is."""
-    case, sigma = drawn(targets, seed)
+    case, sigma = draw_case(targets, seed)
     coins = int(np.random.SeedSequence((seed, _COINS)).generate_state(1)[0])
     points = build(case, case.plan(sigma), RoundedNoise(np.random.default_rng((seed, _NOISE))), coins)
     with warnings.catch_warnings(action="ignore"):
@@ -83,7 +83,7 @@ def released(targets: str, seed: int) -> Outcome:
 
 def outcomes(tables: dict[str, int]) -> Iterator[Outcome]:
     """So many of each kind."""
-    return (released(targets, seed) for targets, count in tables.items() for seed in range(count))
+    return (release(targets, seed) for targets, count in tables.items() for seed in range(count))
 
 
 def main() -> None:

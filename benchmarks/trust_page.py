@@ -11,7 +11,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from benchmarks.environment import described
+from benchmarks.environment import describe
 from benchmarks.plots import COLOURS
 from benchmarks.summaries import distinct, number, paragraph
 
@@ -57,7 +57,7 @@ def page(outcomes: Sequence["Outcome"], circumstances: Mapping[str, str]) -> str
         lines.append(_line(f"**{targets}**", of_kind))
         lines += _lines(of_kind, lambda each: each.design)
         lines += _lines(of_kind, lambda each: f"{each.signal}, by signal")
-    measured = paragraph(described(circumstances))
+    measured = paragraph(describe(circumstances))
     return PAGE.format(text=paragraph(TEXT), circumstances=measured, ratios=RATIOS, lines="\n".join(lines))
 
 

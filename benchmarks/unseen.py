@@ -119,7 +119,7 @@ LAWS: Final = {
 }
 
 
-def unseen(name: str, *, seed: int = 0, n: int | None = None) -> Rows:
+def draw_unseen(name: str, *, seed: int = 0, n: int | None = None) -> Rows:
     """A table of that law; coefficients are standard normal on columns of unit variance, then scaled."""
     law, place = LAWS[name], list(LAWS).index(name)
     rng = np.random.default_rng((101 + place, 1 + seed))

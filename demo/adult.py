@@ -20,7 +20,7 @@ from corevault.resources.jobs import DEFAULT_METHOD
 from numpy.typing import NDArray
 from rich.console import Console
 
-from benchmarks.environment import described, environment
+from benchmarks.environment import describe, environment
 from demo import census, owner
 from demo.census_figures import Result, page, summary, write
 from demo.failure import DemoFailed
@@ -48,17 +48,17 @@ def main() -> int:
         return 1
     try:
         with tempfile.TemporaryDirectory(prefix="corevault-adult-") as folder, running_server(Path(folder)) as server:
-            found = list(measured(console, server, chosen.method, chosen.runs))
+            found = list(measure(console, server, chosen.method, chosen.runs))
     except DemoFailed as error:
         console.print(f"Failed: {error}", markup=False)
         return 1
     write(chosen.results, found)
-    page(chosen.results.with_suffix(".md"), chosen.method, SIZE, DELTA, found, measured_on=described(environment()))
+    page(chosen.results.with_suffix(".md"), chosen.method, SIZE, DELTA, found, measured_on=describe(environment()))
     console.print(summary(found), f"Each release is in {chosen.results}", sep="\n")
     return 0
 
 
-def measured(console: Console, server: Server, method: str, runs: int) -> Iterator[Result]:
+def measure(console: Console, server: Server, method: str, runs: int) -> Iterator[Result]:
     """Buys and judges ``runs`` releases for each epsilon."""
     tables = census.load()
     with _client(server, server.admin_key) as admin:
@@ -70,13 +70,13 @@ def measured(console: Console, server: Server, method: str, runs: int) -> Iterat
         judge: Judge | None = None
         for epsilon in EPSILONS:
             for run in range(runs):
-                core, seconds = bought(client, dataset.id, method, epsilon)
+                core, seconds = buy(client, dataset.id, method, epsilon)
                 judge = judge or Judge(core, tables)
                 yield (found := judge.result(core, epsilon, run, seconds))
                 console.print(f"epsilon {epsilon:g}, run {run + 1}: gap {found.gap:.4f}, KL {found.kl:.0f}")
 
 
-def bought(client: Client, dataset_id: str, method: str, epsilon: float) -> tuple[Pseudocoreset, float]:
+def buy(client: Client, dataset_id: str, method: str, epsilon: float) -> tuple[Pseudocoreset, float]:
     """A release and the seconds from the order to the download."""
     started = time.monotonic()
     job = client.jobs.submit(dataset_id, census.MODEL, size=SIZE, method=method, epsilon=epsilon)

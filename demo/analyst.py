@@ -45,17 +45,17 @@ def buy_until_refused(analyst: Client, dataset_id: str) -> Purchases:
             return Purchases(jobs, totals, refusal)
         demand(affordable, "A job was admitted that the quote had called unaffordable.")
         jobs.append(analyst.jobs.wait(job, progress=True, timeout_seconds=150))
-        spent, reserved = _composed(analyst.datasets.budget(dataset_id))
+        spent, reserved = _compose(analyst.datasets.budget(dataset_id))
         totals.append(spent + reserved)
     raise DemoFailed(f"{_MOST_JOBS} jobs were admitted and none refused: the limit does not hold.")
 
 
-def _composed(budget: Budget) -> tuple[float, float]:
+def _compose(budget: Budget) -> tuple[float, float]:
     return budget.spent.epsilon, budget.reserved.epsilon
 
 
 def _demand_unchanged(before: Budget, after: Budget) -> None:
-    same = before.version == after.version and _composed(before) == _composed(after)
+    same = before.version == after.version and _compose(before) == _compose(after)
     demand(same, "A refusal has changed the balance.")
     demand(after.jobs.refused == before.jobs.refused + 1, "A refusal was not counted.")
 

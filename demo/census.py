@@ -39,25 +39,25 @@ _CATEGORIES: Final = {
 }
 
 
-def _named(name: str) -> tuple[str, list[str]]:
+def _name(name: str) -> tuple[str, list[str]]:
     return name, _CATEGORIES[name].split(", ")
 
 
 SCHEMA: Final = Schema(
     integer("age", 17, 90),
-    categorical(*_named("workclass")),
+    categorical(*_name("workclass")),
     integer("fnlwgt", 10_000, 1_500_000),
-    categorical(*_named("education")),
+    categorical(*_name("education")),
     integer("education_num", 1, 16),
-    categorical(*_named("marital_status")),
-    categorical(*_named("occupation")),
-    categorical(*_named("relationship")),
-    categorical(*_named("race")),
-    categorical(*_named("sex")),
+    categorical(*_name("marital_status")),
+    categorical(*_name("occupation")),
+    categorical(*_name("relationship")),
+    categorical(*_name("race")),
+    categorical(*_name("sex")),
     integer("capital_gain", 0, 100_000),
     integer("capital_loss", 0, 5_000),
     integer("hours_per_week", 1, 99),
-    categorical(*_named("native_country")),
+    categorical(*_name("native_country")),
     binary(TARGET),
 )
 MODEL: Final = LogisticRegression(features=SCHEMA.names[:-1], target=TARGET, prior_scale=1.0)

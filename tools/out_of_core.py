@@ -36,7 +36,7 @@ from rich.table import Table
 
 from app.inference.mechanisms import DiscreteGaussian
 from app.inference.oracle import ClippedGaussianOracle
-from app.inference.partition import folded
+from app.inference.partition import fold
 from app.inference.problems import problem_for
 from app.inference.protocol import Mechanism, PlannedQuery, PlanRequest, Question
 from app.inference.questions import BoundedScoreSum, PotentialSum
@@ -84,7 +84,7 @@ def layout(rows: int) -> Layout:
     return Layout(facts(FEATURES, rows).columns, rows)
 
 
-def asked(kind: str) -> Question:
+def make_question(kind: str) -> Question:
     """A question of ``kind`` about a parameter like any other."""
     rng = monte_carlo_generator()
     width = FEATURES + 1
@@ -124,8 +124,8 @@ def scan(path: Path, *, lean: bool = False) -> Callable[[], object]:
 
 def kernel(kind: str, rows: int) -> Callable[[], object]:
     """The sums over rows in memory; the same rows again and again, noise left out."""
-    problem, question = problem_for(spec(FEATURES), facts(FEATURES, BLOCK)), asked(kind)
-    block, present = folded(problem.model, problem.design, GeneratedRows(BLOCK, FEATURES), range(BLOCK))
+    problem, question = problem_for(spec(FEATURES), facts(FEATURES, BLOCK)), make_question(kind)
+    block, present = fold(problem.model, problem.design, GeneratedRows(BLOCK, FEATURES), range(BLOCK))
 
     def work() -> None:
         for start in range(0, rows, BLOCK):
@@ -137,7 +137,7 @@ def kernel(kind: str, rows: int) -> Callable[[], object]:
 
 def oracle(kind: str, path: Path, rows: int) -> Callable[[], object]:
     """A planned question about every row of the table, with its noise."""
-    declared, question = facts(FEATURES, rows), asked(kind)
+    declared, question = facts(FEATURES, rows), make_question(kind)
     request = PlanRequest("dp-psvi", 50, spec(FEATURES), {"posterior_draws": DRAWS}, Mechanism(5.0, 1.0, 1))
     planned = (PlannedQuery(kind, question.length, GaussianEvent(5.0)),)
     plan = replace(method("dp-psvi").plan(request, declared), queries=planned)
@@ -203,7 +203,7 @@ def fastest(name: str, path: Path, rows: int, repeats: int) -> dict[str, float]:
     return {figure: min(run[figure] for run in runs) for figure in runs[0]} | {"peak_mib": most}
 
 
-def measured(path: Path, rows: int, repeats: int) -> list[dict[str, str | float]]:
+def measure(path: Path, rows: int, repeats: int) -> list[dict[str, str | float]]:
     """One record a case."""
     found = {name: fastest(name, path, rows, repeats) for name in CASES}
     for kind, (scanned, bare), clock in product(QUESTIONS, SCANS.items(), CLOCKS):
@@ -257,7 +257,7 @@ def main() -> None:
         path = Path(directory) / "table"
         write(path, arguments.rows)
         write(small(path), BLOCK)
-        records = measured(path, arguments.rows, arguments.repeats)
+        records = measure(path, arguments.rows, arguments.repeats)
     Console(width=160).print(report(records))
     if arguments.csv:
         keep(arguments.csv, records)

@@ -10,7 +10,7 @@ from app.db import ReadSession
 from app.errors import Internal
 from app.inference import plans
 from app.inference.protocol import RowSource
-from app.jobs.lifecycle import Claim, accounted
+from app.jobs.lifecycle import Claim, is_accounted
 from app.jobs.models import Job
 from app.releases.statement import Run
 
@@ -55,7 +55,7 @@ def read_run(job: Job, dataset: Dataset, content: Content) -> Run:
     Raises:
         Internal: private data is said to be public, or the reverse.
     """
-    if accounted(job) != (dataset.sensitivity == "private"):
+    if is_accounted(job) != (dataset.sensitivity == "private"):
         raise Internal  # a row that says otherwise was altered: private data is never read without a reservation
     cost = None
     if job.cost_epsilon is not None and job.cost_delta is not None:

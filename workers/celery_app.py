@@ -25,7 +25,7 @@ from app.vault.marks import open_marks
 from app.vault.signing import Signer
 from workers.enclave import Limits, OpeningKey
 from workers.ingestion import Ingestion
-from workers.limits import confined
+from workers.limits import confine
 from workers.partitions import Helper, Sharing
 from workers.rewrap import Rewrapped, rewrap
 from workers.runner import Bounds, Pace, Runner
@@ -72,7 +72,7 @@ def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
     areas = _areas(settings)
     opening_key = OpeningKey(keys.opening_key, keys.opening_retired, keys.fingerprint_key)
     pace = Pace(settings.lease_seconds, settings.heartbeat_seconds)
-    bounds = Bounds(settings.run_limit_scale, confined, stopping)
+    bounds = Bounds(settings.run_limit_scale, confine, stopping)
     publisher = Publisher(areas.released, Signer(keys.release_seed))
     tables = EnclaveTables(areas.vault, opening_key)
     queue = CeleryQueue(settings.broker_url, settings.data_dir)

@@ -74,7 +74,7 @@ def _limits(operations: float, cells: float, held_bytes: float, scale: float) ->
 
 
 @contextmanager
-def confined(limits: RunLimits) -> Iterator[None]:
+def confine(limits: RunLimits) -> Iterator[None]:
     """Have the kernel hold this process to the hard limits, for what holds up every thread of it.
 
     Memory beyond them is refused; after more processor time than they allow, the process ends. For processes that carry

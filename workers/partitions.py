@@ -65,7 +65,7 @@ class Sharing:
     least_rows: int
 
     @contextmanager
-    def shared(self, held: Assignment, rows: RowSource) -> Iterator[Summation | None]:
+    def share(self, held: Assignment, rows: RowSource) -> Iterator[Summation | None]:
         """How the sums of an attempt are carried out; None where its queries are not worth splitting."""
         run, claim = held.run, held.claim
         if not held.accounted or self.parts == 1 or largest_query(run.plan, run.facts) < self.least_rows:
@@ -107,7 +107,7 @@ class SharedSum:
             return self._own(task, 0)
         try:
             self._ask(task)
-            return self._collected(task)
+            return self._collect(task)
         finally:
             self._sharing.clear(self._claim.job_id, self._claim.fencing_token)
 
@@ -118,13 +118,13 @@ class SharedSum:
             parts = (PartId(claim.job_id, claim.fencing_token, self._query, part) for part in range(task.parts - 1))
             self._sharing.queue.send_group(SUM_PARTITION, [str(part) for part in parts])
 
-    def _collected(self, task: Task) -> Integers:
+    def _collect(self, task: Task) -> Integers:
         found: dict[int, Integers] = {}
         for part in reversed(range(task.parts)):
             if part not in found:
                 found[part] = self._own(task, part)
             for other in range(part):
-                sums = None if other in found else self._exchange.handed_in(self._query, task, other)
+                sums = None if other in found else self._exchange.read_part(self._query, task, other)
                 if sums is not None:
                     found[other] = sums
         return np.asarray(np.sum(list(found.values()), axis=0))
@@ -156,16 +156,16 @@ class Helper:
         if wanted is None:
             return
         with self._database.read() as session:
-            held = self._held(session, wanted)
+            held = self._find_attempt(session, wanted)
         exchange = Exchange(self._areas.vault, self._opening_key, wanted.job_id, wanted.token)
-        task = None if held is None else exchange.told(wanted.query)
+        task = None if held is None else exchange.read_task(wanted.query)
         if held is None or task is None or wanted.part >= task.parts:
             return
         exchange.hand_in(wanted.query, task, wanted.part, self._sums(held, task, wanted.part))
-        if exchange.told(wanted.query) is None:
+        if exchange.read_task(wanted.query) is None:
             exchange.withdraw(wanted.query, wanted.part)
 
-    def _held(self, session: ReadSession, wanted: PartId) -> Assignment | None:
+    def _find_attempt(self, session: ReadSession, wanted: PartId) -> Assignment | None:
         """The attempt that asks, if it still holds the job and has opened its reservation."""
         job = jobs.get(session, wanted.job_id)
         if job is None or (job.status, job.fencing_token) != ("running", wanted.token):

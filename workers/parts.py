@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.partition import Slots, gathered, partial_sum
+from app.inference.partition import Slots, gather, partial_sum
 from app.inference.problems import Problem
 from app.inference.protocol import Array32, Integers, Question, RowSource
 from app.inference.rows import RESIDENT_BYTES
@@ -33,7 +33,7 @@ class Parts:
             return question.sum(model, *self._held[units], self._each)
         with opening() as source:
             if isinstance(units, range) and self._makes_room(len(units)):
-                self._held[units] = gathered(model, design, source, units)
+                self._held[units] = gather(model, design, source, units)
                 return question.sum(model, *self._held[units], self._each)
             return partial_sum(question, model, design, source, units)
 

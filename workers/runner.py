@@ -20,7 +20,7 @@ from app.db import Database, WriteSession
 from app.errors import Internal
 from app.inference import plans
 from app.inference.protocol import Pseudocoreset
-from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, accounted
+from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, is_accounted
 from app.jobs.models import Job
 from app.ledger import Cause, Ledger
 from app.privacy.events import PrivacyEvent
@@ -153,7 +153,7 @@ class Runner:
 
         heartbeat.enter(Stage.RUNNING)
         run = assignment.run
-        with span("job.run"), self._tables(assignment) as rows, self._sharing.shared(assignment, rows) as summation:
+        with span("job.run"), self._tables(assignment) as rows, self._sharing.share(assignment, rows) as summation:
             return compute(run.plan, run.facts, rows, on_step, summation)
 
     def _die(self, claim: Claim) -> None:
@@ -229,7 +229,7 @@ class Runner:
     def _stop(self, claim: Claim, hold: Hold) -> None:
         if hold is Hold.CANCELLED:
             with self._database.write() as tx:
-                self._lifecycle.cancelled(tx, claim)
+                self._lifecycle.end_cancelled(tx, claim)
         self._discard_unpublished(claim)
         if hold is Hold.HANDED_OVER:
             with self._database.write() as tx:
@@ -240,7 +240,7 @@ class Runner:
         with self._database.write() as tx:
             self._lifecycle.fail(tx, claim, JobError.RUN_FAILED)
             job = tx.get_one(Job, claim.job_id)
-            if faulty and accounted(job):
+            if faulty and is_accounted(job):
                 self._ledger.freeze(tx, job.dataset_id, Cause.RUN)
         self._discard_unpublished(claim)
 

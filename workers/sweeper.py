@@ -82,7 +82,7 @@ class Sweeper:
             ("disposal", self._dispose),
             ("uploads", self._lapse),
             ("freezes", self._freezes),
-            ("unfinished", self._unfinished),
+            ("unfinished", self._remove_unfinished),
         ):
             with _going_on(name):
                 step()
@@ -104,7 +104,7 @@ class Sweeper:
 
     def _recover(self) -> None:
         with self._database.read() as session:
-            job_ids = self._lifecycle.lost(session)
+            job_ids = self._lifecycle.find_lost(session)
         self._end(job_ids, self._lifecycle.recover)
 
     def _destroy_attempts(self, job_id: str) -> None:
@@ -120,7 +120,7 @@ class Sweeper:
 
     def _abandon(self) -> None:
         with self._database.read() as session:
-            job_ids = repository.orphaned(session)
+            job_ids = repository.find_orphaned(session)
         self._end(job_ids, self._lifecycle.abandon)
 
     def _remind(self) -> None:
@@ -149,10 +149,10 @@ class Sweeper:
         with self._database.read() as session:
             half_deleted = datasets.half_deleted(session)
         self._disposal.keys(half_deleted)
-        self._disposal.contents(self._database, repository.pinned)
+        self._disposal.contents(self._database, repository.is_pinned)
 
     def _lapse(self) -> None:
-        self._disposal.lapsed(self._database)
+        self._disposal.end_lapsed(self._database)
 
     def _freezes(self) -> None:
         with self._database.read() as session:
@@ -161,7 +161,7 @@ class Sweeper:
             with _going_on("freeze"), self._database.write() as tx:
                 self._ledger.mark_freeze(tx, account_id)
 
-    def _unfinished(self) -> None:
+    def _remove_unfinished(self) -> None:
         if time.monotonic() >= self._rare_at:
             self._rare_at = time.monotonic() + RARELY_SECONDS
             for area in self._areas.all:
@@ -172,7 +172,7 @@ class Sweeper:
     def _end_of_jobs(self) -> None:
         """Once more for jobs that ended lately: a worker that died then, or came too late, has left what it stored."""
         with self._database.read() as session:
-            ended = repository.untidied(session)
+            ended = repository.find_untidied(session)
         for job in ended:
             with _going_on("attempts"):
                 self._destroy_attempts(job.id)

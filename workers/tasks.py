@@ -26,12 +26,12 @@ def _register(celery: Celery, name: str, found: Callable[[], Callable[[str], Non
         if identifier is None:
             structlog.get_logger().warning("message ignored", task=name)
         else:
-            _guarded(name, lambda: found()(identifier))
+            _guard(name, lambda: found()(identifier))
 
     celery.task(task, name=name, typing=False, shared=False)
 
 
-def _guarded(task: str, run: Callable[[], None]) -> None:
+def _guard(task: str, run: Callable[[], None]) -> None:
     """Keep exceptions away from Celery, which would log what they say: the row's lease decides what happens next."""
     try:
         run()

@@ -45,7 +45,7 @@ def extend(tx: WriteSession, signer: Signer) -> int:
         entry.sequence, entry.previous_hash = position, previous
         entry.entry_hash = previous = digest(_statement(entry))
     if entries:
-        tx.add(_signed(signer, end + len(entries), previous))
+        tx.add(_sign(signer, end + len(entries), previous))
         tx.flush()
     return len(entries)
 
@@ -55,7 +55,7 @@ def newest(session: ReadSession) -> int:
     return session.scalar(select(func.max(AuditHead.sequence))) or 0
 
 
-def settled(tx: WriteSession) -> int:
+def lock_newest(tx: WriteSession) -> int:
     """As :func:`newest`, and it stays so until ``tx`` ends."""
     serialise(tx, NAME)
     return newest(tx)
@@ -64,7 +64,7 @@ def settled(tx: WriteSession) -> int:
 def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:
     """One plain line for everything that does not hold; ``ring`` holds every ledger key that ever signed."""
     heads = {head.sequence: head for head in session.scalars(select(AuditHead).order_by(AuditHead.sequence))}
-    yield from (f"audit head {head.sequence}: the signature does not hold" for head in _forged(heads, ring))
+    yield from (f"audit head {head.sequence}: the signature does not hold" for head in _find_forged(heads, ring))
     expected, previous = 1, GENESIS
     chained = select(AuditEntry).where(AuditEntry.sequence.is_not(None)).order_by(AuditEntry.sequence)
     for entry in session.scalars(chained.execution_options(populate_existing=True, yield_per=1000)):
@@ -82,14 +82,14 @@ def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:
         yield f"audit entry {expected - 1}: no head is signed behind it"
 
 
-def _forged(heads: Mapping[int, AuditHead], ring: KeyRing) -> Iterator[AuditHead]:
+def _find_forged(heads: Mapping[int, AuditHead], ring: KeyRing) -> Iterator[AuditHead]:
     for head in heads.values():
         document = {"statement": _head(head), "signature": head.signature, "key_id": head.key_id}
         if not ring.verify(document, ("audit", head.sequence)):
             yield head
 
 
-def _signed(signer: Signer, sequence: int, entry_hash: str) -> AuditHead:
+def _sign(signer: Signer, sequence: int, entry_hash: str) -> AuditHead:
     head = AuditHead(sequence=sequence, at=now(), entry_hash=entry_hash)
     signed = signer.sign(_head(head))
     head.signature, head.key_id = signed["signature"], signed["key_id"]

@@ -20,7 +20,7 @@ Overseer = Annotated[Caller, Depends(require("admin", "auditor"))]
 Word = Annotated[str | None, Query(max_length=200)]
 
 
-def _wanted(
+def _read_filters(
     actor: Word = None,
     action: Word = None,
     target: Word = None,
@@ -34,7 +34,7 @@ def _wanted(
 
 @router.get("/audit-log", responses=problem_responses("forbidden"))
 def read_audit_log(
-    request: Request, services: Shared, _: Overseer, wanted: Annotated[Wanted, Depends(_wanted)], paging: Paging
+    request: Request, services: Shared, _: Overseer, wanted: Annotated[Wanted, Depends(_read_filters)], paging: Paging
 ) -> Page[AuditView]:
     """Every change and every refusal, newest first; ``action`` is method and template, as in ``POST /v1/jobs``."""
     keeper = request.app.state.keeper

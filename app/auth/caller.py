@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from app.auth import repository
-from app.auth.identities import identified
+from app.auth.identities import find_or_create
 from app.auth.secrets import START
 from app.auth.service import Keys, note_use
 from app.context import acting
@@ -47,7 +47,7 @@ def optional_caller(request: Request, services: Shared, credentials: Credentials
         return None
     rates = services.rates
     try:
-        caller = _identified(services, credentials.credentials)
+        caller = _identify(services, credentials.credentials)
     except Unauthenticated:
         if rates is not None:
             rates.failed_sign_in(request.scope)
@@ -57,11 +57,11 @@ def optional_caller(request: Request, services: Shared, credentials: Credentials
     return caller
 
 
-def _identified(services: Services, text: str) -> Caller:
+def _identify(services: Services, text: str) -> Caller:
     keys, tokens = Keys(services.identity_key), services.tokens
     if tokens is not None and not text.startswith(START):
         identity = tokens.verify(text)
-        key = identified(services.database, services.identity_key, identity)
+        key = find_or_create(services.database, services.identity_key, identity)
         role: str = identity.role
         expires_at: datetime | None = identity.expires_at
         if key.role != role:

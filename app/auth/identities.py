@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PURPOSE: Final = b"corevault.identity\0"
 
 
-def identified(database: Database, identity_key: bytes, identity: "Identity") -> ApiKey:
+def find_or_create(database: Database, identity_key: bytes, identity: "Identity") -> ApiKey:
     """The caller's row, made when it is met for the first time.
 
     Raises:
@@ -46,10 +46,10 @@ def _first_met(database: Database, identity_key: bytes, digest: str, role: str) 
             return row
     except IntegrityError:  # another request of the same caller was faster
         with database.read() as session:
-            return _found(session, digest)
+            return _find(session, digest)
 
 
-def _found(session: ReadSession, digest: str) -> ApiKey:
+def _find(session: ReadSession, digest: str) -> ApiKey:
     known = repository.by_identity(session, digest)
     assert known is not None
     return known

@@ -1,4 +1,4 @@
-"""API keys: queries. A key that was revoked is gone for all of them but :func:`known`."""
+"""API keys: queries. A key that was revoked is gone for all of them but :func:`filter_existing`."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -68,6 +68,6 @@ def count(session: ReadSession) -> int:
     return session.scalars(select(func.count()).where(ApiKey.source == "key", ApiKey.revoked_at.is_(None))).one()
 
 
-def known(session: ReadSession, key_ids: Iterable[str]) -> frozenset[str]:
+def filter_existing(session: ReadSession, key_ids: Iterable[str]) -> frozenset[str]:
     """Those of the ids that belong to a key, also to one that was revoked."""
     return frozenset(session.scalars(select(ApiKey.id).where(ApiKey.id.in_(tuple(key_ids)))))

@@ -10,7 +10,7 @@ from app.auth import repository
 from app.auth.models import ApiKey
 from app.auth.seals import is_sealed, seal_of
 from app.auth.secrets import Secret, new_secret, parse
-from app.context import seen
+from app.context import note_target
 from app.db import ReadSession, Write, WriteSession, new_id, now
 from app.errors import InvalidRequest, NotFound, StateConflict, Unauthenticated
 
@@ -63,7 +63,7 @@ class Keys:
             StateConflict: for an expired one, which a new secret would not revive, for one that has no secret, and for
                 a row that was altered in the database.
         """
-        key = _found(tx, key_id)
+        key = _find(tx, key_id)
         if not _usable(key, now()):
             raise StateConflict("This key has expired; create a new one.")
         if key.source != "key":
@@ -83,7 +83,7 @@ class Keys:
         """
         at = now()
         admins = {key.id for key in repository.admins(tx, at) if is_sealed(self.identity_key, key)}
-        key = _found(tx, key_id)
+        key = _find(tx, key_id)
         if admins == {key.id}:
             raise StateConflict("This is the last admin key that works; create another one first.")
         key.revoked_at, key.seal = at, None
@@ -157,16 +157,16 @@ def take_turn(tx: WriteSession, caller_id: str) -> None:
     repository.hold(tx, caller_id)
 
 
-def unknown(session: ReadSession, key_ids: Sequence[str]) -> frozenset[str]:
+def describe_unknown(session: ReadSession, key_ids: Sequence[str]) -> frozenset[str]:
     """Those of the ids that belong to no key (for datasets that are shared with keys)."""
-    return frozenset(key_ids) - repository.known(session, key_ids)
+    return frozenset(key_ids) - repository.filter_existing(session, key_ids)
 
 
-def _found(tx: WriteSession, key_id: str) -> ApiKey:
+def _find(tx: WriteSession, key_id: str) -> ApiKey:
     key = repository.by_id(tx, key_id)
     if key is None:
         raise NotFound
-    seen(key.id)
+    note_target(key.id)
     return key
 
 

@@ -23,9 +23,9 @@ def budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str
         NotFound: there is no such dataset for this caller.
         StateConflict: the dataset is public.
     """
-    dataset = _accounted(access.visible(session, caller, dataset_id))
+    dataset = _require_account(access.visible(session, caller, dataset_id))
     everything = ledger.budget(session, dataset.id, caller.id)
-    return everything.seen_by(None if access.oversees(caller, dataset) else caller.id)
+    return everything.restrict_to(None if access.oversees(caller, dataset) else caller.id)
 
 
 def entries(
@@ -42,7 +42,7 @@ def entries(
     dataset = access.visible(session, caller, dataset_id)
     if not access.oversees(caller, dataset):
         raise Forbidden(_NOT_OWN)
-    return ledger.entries(session, _accounted(dataset).id, limit=limit, before=before)
+    return ledger.entries(session, _require_account(dataset).id, limit=limit, before=before)
 
 
 def change_limit(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, body: LimitBody) -> Budget:
@@ -53,7 +53,7 @@ def change_limit(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: s
             public dataset and for a limit below what is spent.
         InvalidRequest: for an epsilon or delta that this server does not open.
     """
-    dataset = _accounted(access.changeable(tx, caller, dataset_id))
+    dataset = _require_account(access.changeable(tx, caller, dataset_id))
     ledger.change_limit(tx, dataset.id, body.epsilon, body.delta)
     tx.flush()
     return ledger.budget(tx, dataset.id, caller.id)
@@ -70,13 +70,13 @@ def unfreeze(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, 
     faults = tuple(plain_text_faults("/reason", reason))
     if faults:
         raise InvalidRequest(faults=faults)
-    dataset = _accounted(access.visible(tx, caller, dataset_id))
+    dataset = _require_account(access.visible(tx, caller, dataset_id))
     ledger.unfreeze(tx, dataset.id, reason)
     tx.flush()
     return ledger.budget(tx, dataset.id)
 
 
-def _accounted(dataset: Dataset) -> Dataset:
+def _require_account(dataset: Dataset) -> Dataset:
     if dataset.sensitivity == "public":
         raise StateConflict(NO_ACCOUNT)
     return dataset

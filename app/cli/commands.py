@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from app.cli import installation, verification
-from app.cli.failures import explained, fail, load_settings
+from app.cli.failures import explain_failures, fail, load_settings
 from app.cli.keys import keys_cli
 from app.cli.several import serve_by_several
 from app.cli.sockets import check_bind, check_certificate, listen
@@ -65,7 +65,7 @@ def up(
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
     check_certificate(settings)
-    with explained():
+    with explain_failures():
         run(settings, host, port, bootstrap_key)
 
 
@@ -85,7 +85,7 @@ def api(
     if processes == 1:
         from app.cli.serving import serve  # noqa: PLC0415  (the whole API: loaded here alone, and before it listens)
 
-    with explained():
+    with explain_failures():
         serve(settings, listen(host, port) if fd is None else socket.socket(fileno=fd))
 
 
@@ -98,7 +98,7 @@ def migrate(
 ) -> None:
     """Bring the database to the newest revision."""
     settings = load_settings(data_dir=data_dir)
-    with explained():
+    with explain_failures():
         installation.migrate(settings)
         if service_role is not None:
             installation.grant(settings, service_role)
@@ -110,7 +110,7 @@ def grants(
 ) -> None:
     """Let ROLE run the service on PostgreSQL, without any way to change or remove what the ledger has written."""
     settings = load_settings(data_dir=data_dir)
-    with explained():
+    with explain_failures():
         installation.check_exists(settings)
         installation.grant(settings, role)
 
@@ -124,7 +124,7 @@ def verify(
 ) -> None:
     """Check all chains, balances, certificates and representations; exit status 1 if anything does not hold."""
     settings = load_settings(data_dir=data_dir)
-    with explained():
+    with explain_failures():
         installation.check_exists(settings)
         verification.report(settings, storage=storage, mark=mark, as_json=as_json)
 
@@ -138,7 +138,7 @@ def reconcile(
 ) -> None:
     """Charge to a restored database what its high-water mark knows to be spent. Never refunds anything."""
     settings = load_settings(data_dir=data_dir)
-    with explained():
+    with explain_failures():
         installation.check_exists(settings)
         done = installation.reconcile(settings, adopt=adopt)
     typer.echo("\n".join(f"{each.account_id}: {each.outcome}" for each in done) or "nothing to do")
@@ -152,7 +152,7 @@ def unfreeze(
 ) -> None:
     """End the freeze of the account of DATASET_ID, unless tampering caused it."""
     settings = load_settings(data_dir=data_dir)
-    with explained():
+    with explain_failures():
         installation.check_exists(settings)
         installation.unfreeze(settings, dataset_id, reason)
     typer.echo(f"{dataset_id}: the account goes on")
@@ -162,7 +162,7 @@ def unfreeze(
 def admin_key(file: Path, data_dir: DataDir = None) -> None:
     """Create an admin key and write it to FILE, which must not exist; to standard output for `-`."""
     settings = load_settings(data_dir=data_dir)
-    with explained():
+    with explain_failures():
         installation.check_exists(settings)
         if str(file) == "-":
             typer.echo(installation.new_admin_key(settings))

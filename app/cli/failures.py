@@ -29,7 +29,7 @@ def warn(message: str) -> None:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explain_failures() -> Iterator[None]:
     """Turn what operators cause (settings, permissions, a database that is away) into one line."""
     try:
         yield
@@ -50,7 +50,7 @@ def load_settings(**overrides: Any) -> Settings:
         settings = Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:
         fail(f"these settings are not valid: {invalid_names(error)}", MISUSED)
-    with explained():
+    with explain_failures():
         if settings.data_dir.is_file():
             fail(f"{settings.data_dir} is a file; --data-dir names a folder", MISUSED)
     return settings

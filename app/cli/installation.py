@@ -37,7 +37,7 @@ RESTRICTED = {**PRIVILEGES, "audit_entries": "SELECT, INSERT, UPDATE", "audit_he
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Hold the folder for this process. The lock is on the folder itself and goes with the process: no file stays."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -53,7 +53,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 def alone(folder: Path) -> AbstractContextManager[None]:
     """Hold the folder if there is one; none is made."""
-    return locked(folder) if folder.is_dir() else nullcontext()
+    return lock_folder(folder) if folder.is_dir() else nullcontext()
 
 
 def check_exists(settings: Settings) -> None:
@@ -162,7 +162,7 @@ def rotate_ledger_key(settings: Settings) -> str:
         with alone(settings.data_dir), database.write() as tx:
             ledger, _ = _ledger(settings)
             ledger.check_mark(tx)
-            cutoff: Cutoff = {"checkpoint": ledger.newest_checkpoint(tx), "audit": chain.settled(tx)}
+            cutoff: Cutoff = {"checkpoint": ledger.newest_checkpoint(tx), "audit": chain.lock_newest(tx)}
             retired = rotation.rotate(settings.keys_dir, "ledger", cutoff)
             ledger, signer = _ledger(settings)
             ledger.sign_anew(tx)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from app.cli import installation
-from app.cli.failures import explained, fail, load_settings
+from app.cli.failures import explain_failures, fail, load_settings
 from app.cli.up import child_environment, script
 from app.vault import escrow, rotation
 
@@ -30,7 +30,7 @@ def create(context: typer.Context, data_dir: DataDir = None, api_share: ApiShare
         return
     settings = load_settings(data_dir=data_dir)
     installation.check_folder(data_dir)
-    with explained():
+    with explain_failures():
         share = installation.create_keys(settings, api_share)
     typer.echo(f"worker: COREVAULT_KEYS_DIR={settings.keys_dir}\napi:    COREVAULT_KEYS_DIR={share}")
 
@@ -50,7 +50,7 @@ def rotate(
         fail("rotate one of: opening, ledger, release", 2)
     settings = load_settings(data_dir=data_dir)
     installation.check_keys(settings)
-    with explained():
+    with explain_failures():
         if found[0] == "ledger":
             installation.check_exists(settings)
         ledger = found[0] == "ledger"
@@ -72,7 +72,7 @@ def rewrap(
     """Seal the keys of all datasets anew, to the opening key that is in use (runs as the worker)."""
     settings = load_settings(data_dir=data_dir)
     installation.check_keys(settings)
-    with explained():
+    with explain_failures():
         installation.check_exists(settings)
         done = subprocess.run((script("corevault-worker"), "rewrap"), env=child_environment(settings), check=False)
         if done.returncode != 0:
@@ -85,7 +85,7 @@ def rewrap(
 @keys_cli.command()
 def escrow_key(file: Path) -> None:
     """Make an escrow key: its secret in FILE, to be kept away from the service; the public key beside it (.pub)."""
-    with explained():
+    with explain_failures():
         typer.echo(f"give the service {escrow.new_escrow_key(file)} only")
 
 
@@ -98,7 +98,7 @@ def seal(
     """Write all keys, sealed to the escrow key, to OUT, which must not exist."""
     settings = load_settings(data_dir=data_dir)
     installation.check_keys(settings)
-    with explained():
+    with explain_failures():
         sealed = escrow.seal_keys(settings.keys_dir, recipient)
         with out.open("xb") as file:
             file.write(sealed)
@@ -115,7 +115,7 @@ def restore(
 ) -> None:
     """Bring back keys from an escrow; what is there already must be the same."""
     settings = load_settings(data_dir=data_dir)
-    with explained():
+    with explain_failures():
         restored = escrow.restore_keys(sealed.read_bytes(), escrow_secret, settings.keys_dir)
         installation.create_keys(settings, api_share)
     typer.echo(f"{restored} keys restored")

@@ -23,7 +23,7 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # inherited: no process of ours leaves its memory on disk
     with installation.alone(settings.data_dir):  # who runs on the folder holds the port, too: that is said first
         listener = listen(host, port)
-    with listener, installation.locked(settings.data_dir):
+    with listener, installation.lock_folder(settings.data_dir):
         installation.migrate(settings)
         share = installation.create_keys(settings)
         if bootstrap_key is not None:

@@ -1,7 +1,7 @@
 """Who may see a dataset, and who may change it. What a caller may not see does not exist for it."""
 
 from app.auth.caller import Caller
-from app.context import seen
+from app.context import note_target
 from app.datasets import repository
 from app.datasets.models import Dataset
 from app.datasets.remedies import REMEDIES
@@ -23,11 +23,11 @@ def visible(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
     dataset = repository.get(session, dataset_id)
     if dataset is None or not (oversees(caller, dataset) or repository.is_shared(session, dataset.id, caller.id)):
         raise NotFound
-    seen(dataset.id)
+    note_target(dataset.id)
     return dataset
 
 
-def owned(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
+def find_owned(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
     """The caller's own dataset.
 
     Raises:
@@ -39,7 +39,7 @@ def owned(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
     dataset = repository.get(session, dataset_id)
     if dataset is None or dataset.owner_id != caller.id:
         raise NotFound
-    seen(dataset.id)
+    note_target(dataset.id)
     return dataset
 
 
@@ -47,10 +47,10 @@ def changeable(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
     """The caller's own dataset, locked, and not deleted.
 
     Raises:
-        Forbidden, NotFound: as :func:`owned`.
+        Forbidden, NotFound: as :func:`find_owned`.
         StateConflict: the dataset is deleted.
     """
-    owned(tx, caller, dataset_id)
+    find_owned(tx, caller, dataset_id)
     dataset = repository.lock(tx, dataset_id)
     if dataset is None or dataset.deleted_at is not None:
         raise StateConflict("The dataset is deleted; only its declaration and its ledger can still be read.")

@@ -30,11 +30,11 @@ def delete(services: Services, caller: Caller, dataset_id: str) -> dict[str, Any
     """The signed receipt; a second call changes nothing and returns the same one.
 
     Raises:
-        Forbidden, NotFound: as :func:`app.datasets.access.owned`.
+        Forbidden, NotFound: as :func:`app.datasets.access.find_owned`.
         DependencyUnavailable: the dataset is deleted, but its key could not be reached yet; call again.
     """
     with services.database.write() as tx:
-        dataset = _locked(tx, caller, dataset_id)
+        dataset = _lock(tx, caller, dataset_id)
         record(tx)
         if dataset.deletion_receipt is not None:
             return dataset.deletion_receipt
@@ -46,11 +46,11 @@ def delete(services: Services, caller: Caller, dataset_id: str) -> dict[str, Any
         services.areas.keys.destroy_part(name)
     services.database.forget()
     with services.database.write() as tx:
-        return _receipt(tx, services, _locked(tx, caller, dataset_id))
+        return _receipt(tx, services, _lock(tx, caller, dataset_id))
 
 
-def _locked(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
-    access.owned(tx, caller, dataset_id)
+def _lock(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
+    access.find_owned(tx, caller, dataset_id)
     dataset = repository.lock(tx, dataset_id)
     if dataset is None:
         raise Internal

@@ -52,11 +52,11 @@ class Disposal:
             if has_table:
                 self._destroy_table(database, content_id, pinned)
 
-    def lapsed(self, database: Database) -> None:
+    def end_lapsed(self, database: Database) -> None:
         """End uploads that were given up, have expired, or belong to a deleted dataset, with all stored for them."""
-        for (upload_id,) in self._in_turn(database, uploads.lapsed(now()), Upload.id):
+        for (upload_id,) in self._in_turn(database, uploads.select_lapsed(now()), Upload.id):
             with database.write() as tx:
-                content_id = _ended(tx, upload_id)
+                content_id = _end(tx, upload_id)
             if content_id is not None and self._destroy_parts(database, content_id):
                 with database.write() as tx:
                     uploads.forget(tx, upload_id)
@@ -112,7 +112,7 @@ class Disposal:
                 repository.forget_table(tx, content_id, name)
 
 
-def _ended(tx: WriteSession, upload_id: str) -> str | None:
+def _end(tx: WriteSession, upload_id: str) -> str | None:
     """End an upload that has lapsed; the content that its parts were for, once none arrives any more.
 
     What became a content is the content's: of that only the upload goes.

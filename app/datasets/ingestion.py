@@ -16,7 +16,7 @@ from app.datasets import repository
 from app.datasets.facts import declared_facts, digest_facts
 from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository as uploads
-from app.datasets.uploads.models import bound_to
+from app.datasets.uploads.models import name_context
 from app.db import WriteSession, now
 from app.errors import Internal
 from app.inference.protocol import DeclaredFacts
@@ -99,10 +99,10 @@ def claim(tx: WriteSession, content_id: str, lease_seconds: float = LEASE_SECOND
         .returning(Content.id),
         execution_options={"synchronize_session": False},
     ).one_or_none()
-    return None if taken is None else _claimed(tx, content_id, lease_seconds)
+    return None if taken is None else _claim(tx, content_id, lease_seconds)
 
 
-def _claimed(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
+def _claim(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
     content = tx.get_one(Content, content_id, populate_existing=True)
     dataset = tx.get_one(Dataset, content.dataset_id)
     kept = uploads.parts(tx, content_id)
@@ -115,7 +115,9 @@ def _claimed(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
         version=content.version,
         received_at=content.received_at,
         media_type=content.media_type,
-        original=tuple(SealedPart(part.object_name, bound_to(content_id, place)) for place, part in enumerate(kept)),
+        original=tuple(
+            SealedPart(part.object_name, name_context(content_id, place)) for place, part in enumerate(kept)
+        ),
         sealed_digest=content.sealed_digest,
         facts=declared_facts(dataset),
         facts_digest=digest_facts(dataset),

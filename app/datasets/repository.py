@@ -28,13 +28,13 @@ def page(session: ReadSession, visible_to: str | None, before: str | None, limit
     """Newest first, below ``before``; all datasets when ``visible_to`` is None, else the key's own and shared ones."""
     query = select(Dataset).order_by(Dataset.id.desc()).limit(limit)
     if visible_to is not None:
-        query = query.where(or_(Dataset.owner_id == visible_to, Dataset.id.in_(_shared_with(visible_to))))
+        query = query.where(or_(Dataset.owner_id == visible_to, Dataset.id.in_(_select_shared(visible_to))))
     if before is not None:
         query = query.where(Dataset.id < before)
     return session.scalars(query).all()
 
 
-def _shared_with(key_id: str) -> ColumnElement[str]:
+def _select_shared(key_id: str) -> ColumnElement[str]:
     shared = select(DatasetShare.dataset_id).where(DatasetShare.key_id == key_id)
     return shared.scalar_subquery()
 

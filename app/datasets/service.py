@@ -130,7 +130,7 @@ def _allocate(tx: WriteSession, ledger: Ledger, dataset: Dataset, wanted: list[A
 
 
 def _check_keys(session: ReadSession, key_ids: list[str], pointer: str = "/shared_with/{}") -> None:
-    unknown = keys.unknown(session, key_ids)
+    unknown = keys.describe_unknown(session, key_ids)
     faults = tuple(
         Fault(pointer.format(index), "There is no such key.")
         for index, key_id in enumerate(key_ids)

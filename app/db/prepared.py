@@ -27,7 +27,7 @@ class _Compiled:
     converters: Mapping[str, _Converter | None]
     literals: Mapping[str, Any]
 
-    def bound(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
         values = {**self.literals, **given}
         return {name: convert(values[name]) if convert else values[name] for name, convert in self.converters.items()}
 
@@ -54,15 +54,15 @@ class Prepared:
         connection = session.connection()
         if connection.dialect.name != "postgresql":
             return connection.execute(self._statement, values).rowcount
-        return self._send(connection, values, _changed)
+        return self._send(connection, values, _count_changed)
 
     def _send(self, connection: Connection, values: Mapping[str, Any], taken: Callable[[Cursor[Any]], T]) -> T:
         if self._compiled is None:
             self._compiled = self._compile(connection.dialect)
         driver: Any = connection.connection.driver_connection
-        with _translated(connection, driver, self._compiled.sql):
+        with _translate_errors(connection, driver, self._compiled.sql):
             cursor: Cursor[Any] = driver.cursor(row_factory=namedtuple_row)
-            return taken(cursor.execute(self._compiled.sql, self._compiled.bound(values)))
+            return taken(cursor.execute(self._compiled.sql, self._compiled.bind(values)))
 
     def _compile(self, dialect: Dialect) -> _Compiled:
         compiled = self._statement.compile(dialect=dialect)
@@ -72,24 +72,24 @@ class Prepared:
         return _Compiled(str(compiled), converters, literals)
 
 
-def _changed(cursor: Cursor[Any]) -> int:
+def _count_changed(cursor: Cursor[Any]) -> int:
     return cursor.rowcount
 
 
 @contextmanager
-def led_by(connection: Connection, sql: str) -> Iterator[None]:
+def prepend(connection: Connection, sql: str) -> Iterator[None]:
     """Send ``sql``, which answers nothing, on the way to the first rows that the block asks for, not ahead of it.
 
     On PostgreSQL, where beginning a transaction and setting something in it would be two more round trips.
     """
     driver: Any = connection.connection.driver_connection
-    with _translated(connection, driver, sql), driver.pipeline():
+    with _translate_errors(connection, driver, sql), driver.pipeline():
         driver.execute(sql)
         yield
 
 
 @contextmanager
-def _translated(connection: Connection, driver: Any, sql: str) -> Iterator[None]:
+def _translate_errors(connection: Connection, driver: Any, sql: str) -> Iterator[None]:
     try:
         yield
     except PsycopgError as error:

@@ -141,14 +141,14 @@ class Database:
         ``later``: is given what is to be done after the commit, which else is done at once.
         """
         asked: list[Hook] = []
-        value = self._repeated(action, asked)
+        value = self._repeat(action, asked)
         if later is not None:
             later += asked
         else:
             hooks.run(asked)
         return value
 
-    def _repeated(self, action: Callable[[WriteSession], T], later: list[Hook]) -> T:
+    def _repeat(self, action: Callable[[WriteSession], T], later: list[Hook]) -> T:
         for _ in range(ATTEMPTS - 1):
             try:
                 with self._transaction(later) as tx:

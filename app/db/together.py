@@ -18,7 +18,7 @@ from sqlalchemy.orm import SessionTransaction
 from app.db import hooks
 from app.db.hooks import Hook
 from app.db.lines import Line
-from app.db.prepared import led_by
+from app.db.prepared import prepend
 from app.db.session import Database, WriteSession, commit
 from app.errors import CorevaultError, DependencyUnavailable
 
@@ -160,7 +160,7 @@ class Together:
 def _patient(connection: Connection, milliseconds: int) -> AbstractContextManager[None]:
     if connection.dialect.name != "postgresql":
         return nullcontext()
-    return led_by(connection, f"SET LOCAL lock_timeout = {milliseconds}")
+    return prepend(connection, f"SET LOCAL lock_timeout = {milliseconds}")
 
 
 def _be_patient_alone(_: WriteSession, __: SessionTransaction, connection: Connection) -> None:

@@ -75,7 +75,7 @@ def _queues(session: ReadSession) -> Iterator[Metric]:
 
 
 def _jobs(session: ReadSession) -> Iterator[Metric]:
-    by_status = _counted(session, Job.status, JOB_STATUSES)
+    by_status = _count(session, Job.status, JOB_STATUSES)
     yield _family("jobs", "Jobs by status.", "status", by_status)
     running = select(Job.stage, func.count()).where(Job.status == "running").group_by(Job.stage)
     stages = {str(stage): 0.0 for stage in Stage} | {stage: float(count) for stage, count in session.execute(running)}
@@ -90,11 +90,11 @@ def _jobs(session: ReadSession) -> Iterator[Metric]:
 def _ledger(session: ReadSession) -> Iterator[Metric]:
     yield _family("reservations", "Reservations that have not ended.", "state", tallies.reservations(session))
     yield _counter("ledger_refusals", "Jobs that a budget has refused.", tallies.refusals(session))
-    yield _gauge("ledger_accounts_frozen", "Accounts that are frozen.", tallies.frozen(session))
+    yield _gauge("ledger_accounts_frozen", "Accounts that are frozen.", tallies.count_frozen(session))
 
 
 def _house(session: ReadSession) -> Iterator[Metric]:
-    yield _family("contents", "Uploads by status.", "status", _counted(session, Content.status, CONTENT_STATUSES))
+    yield _family("contents", "Uploads by status.", "status", _count(session, Content.status, CONTENT_STATUSES))
     oldest = session.scalar(select(func.min(Content.received_at)).where(Content.status == "received"))
     yield _gauge("content_age_seconds", "How long the oldest upload is on its way into its table.", _age(oldest))
     sweeping = session.scalar(select(WorkerLease.until).where(WorkerLease.name == "sweeper"))
@@ -104,7 +104,7 @@ def _house(session: ReadSession) -> Iterator[Metric]:
     yield _gauge("audit_unchained", "Audit entries that have no place in the chain yet.", unchained)
 
 
-def _counted(session: ReadSession, column: object, words: Sequence[str]) -> Mapping[str, float]:
+def _count(session: ReadSession, column: object, words: Sequence[str]) -> Mapping[str, float]:
     query = select(column, func.count()).group_by(column)  # type: ignore[call-overload]
     counted = {word: float(count) for word, count in session.execute(query)}
     return {word: counted.get(word, 0.0) for word in words}

@@ -33,7 +33,7 @@ class JsonRequest(Request):
     async def body(self) -> bytes:
         """The raw bytes; cut short once they exceed the limit."""
         if self._raw is None:
-            self._raw = await self._bounded()
+            self._raw = await self._read_bounded()
         return self._raw
 
     async def json(self) -> Any:
@@ -44,7 +44,7 @@ class JsonRequest(Request):
                 self.state.unreadable_body = error
         return _REFUSED
 
-    async def _bounded(self) -> bytes:
+    async def _read_bounded(self) -> bytes:
         chunks = bytearray()
         try:
             async for chunk in self.stream():

@@ -58,7 +58,7 @@ async def idempotent_request(
     request: Request, idempotency_key: Annotated[str | None, Header()] = None
 ) -> IdempotentRequest:
     return IdempotentRequest(
-        None if idempotency_key is None else _unquoted(idempotency_key),
+        None if idempotency_key is None else _unquote(idempotency_key),
         f"{request.method} {request.url.path}",
         await _body_hash(request, request.app.state.body_key),
     )
@@ -127,7 +127,7 @@ def _record(tx: WriteSession, record: IdempotentAnswer, answer: Answer, omit: fr
     return answer.response()
 
 
-def _unquoted(header: str) -> str:
+def _unquote(header: str) -> str:
     key = header[1:-1] if len(header) >= 2 and header[0] == header[-1] == '"' else header
     if _KEY.fullmatch(key) is None:
         raise InvalidRequest.at(

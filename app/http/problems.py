@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from app.context import refused
+from app.context import note_refusal
 from app.errors import (
     ContentTooLarge,
     CorevaultError,
@@ -59,7 +59,7 @@ def status_of(error: CorevaultError) -> int:
 def problem(error: CorevaultError, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The response for a domain error, with the headers that its status demands."""
     status = status_of(error)
-    refused(error.code)
+    note_refusal(error.code)
     extra = dict(headers or {})
     if status == 401:
         extra["WWW-Authenticate"] = "Bearer"

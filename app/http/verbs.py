@@ -39,7 +39,7 @@ class Verbs:
             await _options(methods, path)(scope, receive, send)
             return
         readable = is_public_read(path) and method in {"GET", "HEAD"}
-        send = _marked(send, "authorization" in Headers(scope=scope)) if readable else send
+        send = _add_cors(send, "authorization" in Headers(scope=scope)) if readable else send
         if method == "HEAD" and not _has_own_head(self._routes, path):
             inner = dict(scope, method="GET")  # a copy: the server itself goes by the method that was sent
             await self._app(inner, receive, _without_body(send))
@@ -63,7 +63,7 @@ def _options(methods: frozenset[str], path: str) -> Response:
     return Response(status_code=204, headers=headers | (_PREFLIGHT if is_public_read(path) else {}))
 
 
-def _marked(send: Send, keyed: bool) -> Send:
+def _add_cors(send: Send, keyed: bool) -> Send:
     """Let any site read the response, unless a key was needed for it."""
 
     async def mark(message: Message) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from app.errors import InvalidRequest
 from app.inference.models.definition import Family
-from app.inference.models.targets import Scaled, scaled
+from app.inference.models.targets import Scaled, read_scaling
 from app.inference.protocol import PRESENT, Array32, Array64, Column, DeclaredFacts, DesignColumn, ModelSpec
 from app.inference.rowwise import zero_rows_unless
 
@@ -105,7 +105,7 @@ class Design:
             present &= (y >= 0) & (y < len(self.target.categories))
         elif self.target_bounds is not None:
             if self.target_scale is not None:
-                y = _scaled(
+                y = _scale(
                     _without_traces(y - self.target_scale.center, self.target_scale.half), self.target_scale.half
                 )
             lower, upper = self.target_bounds
@@ -153,7 +153,7 @@ def build(spec: ModelSpec, facts: DeclaredFacts, family: Family) -> Design:
     columns = [column for feature in features for column in _design_columns(feature)]
     if family.intercept:
         columns.append(DesignColumn("intercept", None, {"kind": "constant", "value": 1}))
-    target_scale = scaled(target) if family.scales_target else None
+    target_scale = read_scaling(target) if family.scales_target else None
     return Design(features, target, tuple(columns), target_scale)
 
 
@@ -228,14 +228,14 @@ def _encode_column(
     center, scale, half = _affine(column)
     number: Array64 = np.subtract(values, center, dtype=np.float64)
     if half > 0:
-        out[position] = _scaled(_without_traces(number, half), scale)
+        out[position] = _scale(_without_traces(number, half), scale)
     else:
         present &= number == number  # noqa: PLR0124
         out[position] = 0
     return position + width
 
 
-def _scaled(values: Array64, scale: float) -> Array64:
+def _scale(values: Array64, scale: float) -> Array64:
     """``values / scale``, in place; by a product, which is faster, where it is as good."""
     if _NORMAL < scale < 1 / _NORMAL:
         values *= 1 / scale

@@ -29,7 +29,7 @@ def effective_size(weights: Array64) -> float:
     return total**2 / max(float(np.square(weights).sum()), _TINY)
 
 
-def stated(value: float) -> float:
+def round_stated(value: float) -> float:
     """Four significant digits; what is not finite is stated as -1."""
     return float(f"{value:.4g}") if math.isfinite(value) else -1.0
 
@@ -37,4 +37,4 @@ def stated(value: float) -> float:
 def stated_by_parameter(model: Model, design: Design, values: Array64) -> dict[str, float]:
     """``values`` ``(D,)`` by the names of the model's parameters."""
     names = model.parameter_names([column.name for column in design.columns])
-    return {name: stated(float(value)) for name, value in zip(names, values, strict=True)}
+    return {name: round_stated(float(value)) for name, value in zip(names, values, strict=True)}

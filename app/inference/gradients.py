@@ -19,10 +19,10 @@ def centred_potentials(model: Model, rows: NDArray[Any], draws: NDArray[Any]) ->
 
     Log-likelihoods are evaluated in the precision of ``rows`` and ``draws``.
     """
-    return centred(model.log_likelihood(rows, draws)).astype(np.float64, copy=False)
+    return centre(model.log_likelihood(rows, draws)).astype(np.float64, copy=False)
 
 
-def centred(potentials: NDArray[Any]) -> NDArray[Any]:
+def centre(potentials: NDArray[Any]) -> NDArray[Any]:
     """``(n, S)`` less their mean over draws; written over ``potentials``."""
     draws = potentials.shape[1]
     potentials -= (potentials @ np.full(draws, 1 / draws, dtype=potentials.dtype))[:, None]

@@ -66,7 +66,7 @@ def partial_sum(question: Question, model: Model, design: Design, source: RowSou
     total: Integers | None = None
 
     def read(start: int) -> tuple[Array32, Array64, NDArray[np.bool_]]:
-        return _encoded(design, source, slots[start : start + chunk])
+        return _encode(design, source, slots[start : start + chunk])
 
     with closing(one_ahead(read, range(0, max(1, len(slots)), chunk))) as chunks:
         for x, y, present in chunks:
@@ -76,25 +76,25 @@ def partial_sum(question: Question, model: Model, design: Design, source: RowSou
     return total
 
 
-def gathered(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
-    """All of :func:`folded` at once, read chunk by chunk."""
+def gather(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
+    """All of :func:`fold` at once, read chunk by chunk."""
     each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
     rows = np.empty((len(slots) * each, model.row_width), dtype=np.float32)
     present = np.empty(len(slots) * each, dtype=bool)
     _keep_freed_memory()
     for start in range(0, len(slots), chunk):
         place = slice(start * each, (start + chunk) * each)
-        rows[place], present[place] = folded(model, design, source, slots[start : start + chunk])
+        rows[place], present[place] = fold(model, design, source, slots[start : start + chunk])
     return rows, present
 
 
-def folded(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
+def fold(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
     """Folded rows ``(n * rows_per_slot, row_width)`` of the units at ``slots`` and their presence. Row zone."""
-    x, y, present = _encoded(design, source, slots)
+    x, y, present = _encode(design, source, slots)
     return _row_after_row(model, x, y), present
 
 
-def _encoded(design: Design, source: RowSource, slots: Slots) -> tuple[Array32, Array64, NDArray[np.bool_]]:
+def _encode(design: Design, source: RowSource, slots: Slots) -> tuple[Array32, Array64, NDArray[np.bool_]]:
     """Design rows, targets and presence of the units at ``slots``."""
     indices = np.arange(slots.start, slots.stop) if isinstance(slots, range) else slots.astype(np.int64, copy=False)
     return design.encode(source.gather(indices))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.design import Design
-from app.inference.partition import Slots, Summation, chunk_units, gathered, partial_sum
+from app.inference.partition import Slots, Summation, chunk_units, gather, partial_sum
 from app.inference.protocol import Integers, Model, Question, RowSource
 from app.inference.sampling import Subsamples, expected_coverage, poisson_pieces
 
@@ -33,7 +33,7 @@ class Held:
         self._model, self._each = model, source.rows_per_slot
         self._chunk = chunk_units(self._each, model.row_width)
         self._samples = Subsamples(sampling, source.slots, rates)
-        self._rows, self._present = gathered(model, design, source, self._samples.union)
+        self._rows, self._present = gather(model, design, source, self._samples.union)
 
     def sum(self, question: Question) -> Integers:
         """The exact sum over the next subsample. Total in the rows."""
@@ -63,7 +63,7 @@ class Streamed:
         if rate >= 1:
             return self._summation(question, range(self._slots))
         pieces = poisson_pieces(self._sampling, self._slots, rate)
-        parts = [self._summation(question, units) for units in _regrouped(pieces, _STREAMED_UNITS)]
+        parts = [self._summation(question, units) for units in _regroup(pieces, _STREAMED_UNITS)]
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
 
@@ -90,7 +90,7 @@ def rows_for(
     return Streamed(summation or here, source.slots, sampling, rates)
 
 
-def _regrouped(pieces: Iterable[NDArray[np.int64]], size: int) -> Iterator[NDArray[np.int64]]:
+def _regroup(pieces: Iterable[NDArray[np.int64]], size: int) -> Iterator[NDArray[np.int64]]:
     """The same units in groups of ``size``, but for the last one, which may be empty."""
     held = np.arange(0)
     for piece in pieces:

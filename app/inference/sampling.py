@@ -40,11 +40,11 @@ def poisson_pieces(rng: np.random.Generator, slots: int, rate: float) -> Iterato
     """The same, in consecutive pieces: a large part of many slots is drawn range by range, which is as independent."""
     size = _PIECE if _DENSE <= rate < 1 else slots
     for start in range(0, slots, size):
-        piece = _drawn(rng, min(size, slots - start), rate)
+        piece = _draw(rng, min(size, slots - start), rate)
         yield piece if start == 0 else piece + start
 
 
-def _drawn(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int64]:
+def _draw(rng: np.random.Generator, slots: int, rate: float) -> NDArray[np.int64]:
     if rate >= 1:
         return np.arange(slots)
     if rate <= _BY_GAPS or min(rate, 1 - rate) * slots <= _FEW:
@@ -72,7 +72,7 @@ def expected_coverage(rates: Sequence[tuple[float, int]]) -> float:
     return float(-np.expm1(missed))
 
 
-def _listed(kept: Sequence[Indices], slots: int) -> tuple[Indices, Iterator[Indices]]:
+def _list_union(kept: Sequence[Indices], slots: int) -> tuple[Indices, Iterator[Indices]]:
     """The union of ``kept`` subsamples, and each one's positions in it; sorted where slots are too many to list."""
     drawn = np.concatenate(kept)
     if slots > _MOST_LISTED * len(drawn):
@@ -104,7 +104,7 @@ class Subsamples:
             self._next = (None if rate >= 1 else poisson_subsample(rng, slots, rate) for rate in self._rates)
         elif sum(self._rates) * slots <= _KEPT:
             kept = list(self._draw())
-            self._union, self._next = _listed(kept, slots)
+            self._union, self._next = _list_union(kept, slots)
         else:
             start = rng.bit_generator.state
             self._union = self._unite(self._draw())

@@ -133,7 +133,7 @@ def cancel(services: Shared, caller: AnyCaller, request: Idempotent, job_id: str
         return idempotent(tx, caller.id, request, produce)
 
 
-def _watched(services: Shared, caller: AnyCaller, job_id: str) -> Job:
+def _read_visible(services: Shared, caller: AnyCaller, job_id: str) -> Job:
     with services.database.read() as session:
         return service.visible(session, caller, job_id)
 
@@ -147,7 +147,7 @@ async def events(
     request: Request,
     services: Shared,
     caller: AnyCaller,
-    job: Annotated[Job, Depends(_watched)],
+    job: Annotated[Job, Depends(_read_visible)],
     last_event_id: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """``progress`` events until ``end``, or until the key is revoked or expires.

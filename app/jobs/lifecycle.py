@@ -78,7 +78,7 @@ class Claim:
     trace: str | None = None  # the trace context of that call
 
 
-def accounted(job: Job) -> bool:
+def is_accounted(job: Job) -> bool:
     """Whether the ledger holds a reservation for the job (jobs on public data have none)."""
     return job.cost_epsilon is not None
 
@@ -173,7 +173,7 @@ class Lifecycle:
         if not repository.change(tx, job.id, *_fence(claim), stage=Stage.PUBLISHING):
             return Hold.LOST
         if job.cancel_requested:
-            self.cancelled(tx, claim)
+            self.end_cancelled(tx, claim)
             return Hold.CANCELLED
         if self._ledger.is_reserved(tx, job.id):
             self._ledger.settle(tx, job.id, executed, self._terms(tx, job))
@@ -183,7 +183,7 @@ class Lifecycle:
         """End a settled job with its release."""
         job = tx.get_one(Job, claim.job_id)
         values = {"status": "succeeded", "release_id": release_id, "steps_done": job.steps_planned}
-        if not repository.change(tx, claim.job_id, *_fence(claim), **values, **_ended()):
+        if not repository.change(tx, claim.job_id, *_fence(claim), **values, **_end_values()):
             raise Internal
 
     def fail(self, tx: WriteSession, claim: Claim, code: JobError) -> bool:
@@ -191,7 +191,7 @@ class Lifecycle:
         job = self._lock(tx, claim.job_id)
         return self._end(tx, job, *_fence(claim), status="failed", error_code=code)
 
-    def cancelled(self, tx: WriteSession, claim: Claim) -> bool:
+    def end_cancelled(self, tx: WriteSession, claim: Claim) -> bool:
         """End the attempt's job because somebody asked for it."""
         job = self._lock(tx, claim.job_id)
         return self._end(tx, job, *_fence(claim), status="cancelled")
@@ -204,7 +204,7 @@ class Lifecycle:
 
     def dataset_deleted(self, tx: WriteSession, dataset_id: str) -> None:
         """End all jobs of a dataset that is being deleted, in the same transaction."""
-        for job_id in repository.unended(tx, dataset_id):
+        for job_id in repository.find_unended(tx, dataset_id):
             self.abandon(tx, job_id)
 
     def abandon(self, tx: WriteSession, job_id: str) -> None:
@@ -216,7 +216,7 @@ class Lifecycle:
     def recover(self, tx: WriteSession, job_id: str) -> None:
         """Queue a job again whose worker has died, or end it: cancelled, or interrupted once too often."""
         job = self._lock(tx, job_id)
-        lost = (Job.status == "running", repository.lapsed(moment(tx), self._lease))
+        lost = (Job.status == "running", repository.has_lapsed(moment(tx), self._lease))
         if job.cancel_requested:
             self._end(tx, job, *lost, status="cancelled")
         elif job.attempts - job.handovers >= MAX_ATTEMPTS:
@@ -224,9 +224,9 @@ class Lifecycle:
         else:
             self._requeue(tx, job_id, *lost)
 
-    def lost(self, session: ReadSession) -> Sequence[str]:
+    def find_lost(self, session: ReadSession) -> Sequence[str]:
         """Ids of the jobs that :meth:`recover` is for."""
-        return repository.expired(session, moment(session), self._lease)
+        return repository.find_expired(session, moment(session), self._lease)
 
     def hand_over(self, tx: WriteSession, claim: Claim) -> bool:
         """Queue the attempt's job again at once, because its worker is being stopped; False if it cannot be.
@@ -269,7 +269,7 @@ class Lifecycle:
         return True
 
     def _end(self, tx: WriteSession, job: Job, *conditions: ColumnElement[bool], **values: Any) -> bool:
-        if not repository.change(tx, job.id, *conditions, **values, **_ended()):
+        if not repository.change(tx, job.id, *conditions, **values, **_end_values()):
             return False
         if self._ledger.is_reserved(tx, job.id):
             self._close_reservation(tx, job.id)
@@ -287,5 +287,5 @@ def _fence(claim: Claim) -> tuple[ColumnElement[bool], ...]:
     return Job.status == "running", Job.fencing_token == claim.fencing_token
 
 
-def _ended() -> dict[str, Any]:
+def _end_values() -> dict[str, Any]:
     return {"ended_at": now(), "lease_until": None, "stage": Stage.ENDED}

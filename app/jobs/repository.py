@@ -47,7 +47,7 @@ def page(
     return session.scalars(query).all()
 
 
-def unended(session: ReadSession, dataset_id: str) -> Sequence[str]:
+def find_unended(session: ReadSession, dataset_id: str) -> Sequence[str]:
     """Ids of the dataset's jobs that have not ended."""
     return session.scalars(select(Job.id).where(Job.dataset_id == dataset_id, Job.status.not_in(ENDED))).all()
 
@@ -58,19 +58,19 @@ def count_active(session: ReadSession, caller_id: str) -> int:
     return session.scalars(query).one()
 
 
-def untidied(session: ReadSession) -> Sequence[Job]:
+def find_untidied(session: ReadSession) -> Sequence[Job]:
     """Jobs that have ended, of whose attempts something may be left."""
     return session.scalars(select(Job).where(Job.tidied.is_(False), Job.status.in_(ENDED))).all()
 
 
-def lapsed(moment: datetime, lease: timedelta) -> ColumnElement[bool]:
+def has_lapsed(moment: datetime, lease: timedelta) -> ColumnElement[bool]:
     """Whether a lease has run out, or was granted before the clock was set back. Live ones are renewed in time."""
     return or_(Job.lease_until < moment, Job.lease_until > moment + 2 * lease)
 
 
-def expired(session: ReadSession, moment: datetime, lease: timedelta) -> Sequence[str]:
+def find_expired(session: ReadSession, moment: datetime, lease: timedelta) -> Sequence[str]:
     """Ids of running jobs whose worker has been silent for longer than its ``lease``."""
-    return session.scalars(select(Job.id).where(Job.status == "running", lapsed(moment, lease))).all()
+    return session.scalars(select(Job.id).where(Job.status == "running", has_lapsed(moment, lease))).all()
 
 
 def waiting(session: ReadSession, since: datetime, until: datetime) -> Sequence[Job]:
@@ -79,12 +79,12 @@ def waiting(session: ReadSession, since: datetime, until: datetime) -> Sequence[
     return session.scalars(select(Job).where(Job.status == "queued", elsewhen)).all()
 
 
-def orphaned(session: ReadSession) -> Sequence[str]:
+def find_orphaned(session: ReadSession) -> Sequence[str]:
     """Ids of jobs that have not ended though their dataset is deleted."""
     gone = exists().where(Dataset.id == Job.dataset_id, Dataset.deleted_at.is_not(None))
     return session.scalars(select(Job.id).where(Job.status.not_in(ENDED), gone)).all()
 
 
-def pinned(session: ReadSession, content_id: str) -> bool:
+def is_pinned(session: ReadSession, content_id: str) -> bool:
     """Whether a job that has not ended holds ``content_id``."""
     return session.scalar(select(exists().where(Job.content_id == content_id, Job.status.not_in(ENDED)))) or False

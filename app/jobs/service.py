@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from app import crashpoints, tracing
 from app.auth.caller import Caller
 from app.auth.service import take_turn
-from app.context import current, seen
+from app.context import current, note_target
 from app.datasets import access
 from app.datasets import repository as datasets
 from app.datasets.facts import declared_facts
@@ -132,7 +132,7 @@ def visible(session: ReadSession, caller: Caller, job_id: str) -> Job:
     job = repository.get(session, job_id)
     if job is None or not (caller.role in access.OVERSEERS or _commands(session, caller, job)):
         raise NotFound
-    seen(job.id)
+    note_target(job.id)
     return job
 
 

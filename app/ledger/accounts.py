@@ -104,9 +104,9 @@ def insert(tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, b
     account = Account(id=account_id, owner_id=balance.owner_id, population=balance.population, frozen_at=None)
     happening = Happening(1, ACCOUNT_OPENED, dataset_id, None, {"balance": balance.to_json()})
     balance = apply(None, happening)
-    entry = chain.link(account_id, Head(0, GENESIS, None), happening, now(), admission.composed(balance))
+    entry = chain.link(account_id, Head(0, GENESIS, None), happening, now(), admission.compose(balance))
     account.sequence, account.head_hash, account.checkpoint = 1, entry.entry_hash, 0
-    stored = balance.stored()
+    stored = balance.to_stored()
     account.limits, account.balance = stored.limits, stored.amounts
     account.epsilon_used, account.epsilon_limit = entry.epsilon_after, balance.total.epsilon
     snapshot.take(scribe.signer, account, balance)

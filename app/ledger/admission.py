@@ -70,7 +70,7 @@ def admits(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | N
     return decide(balance, dataset_id, charge, caller_id).pinned is not None
 
 
-def composed(balance: Balance, extra: tuple[int, ...] | None = None) -> float:
+def compose(balance: Balance, extra: tuple[int, ...] | None = None) -> float:
     """The epsilon of all that is settled, opened and reserved (and of ``extra``) at the account's delta."""
     vector = balance.total.meter.used
     if extra is not None:
@@ -103,7 +103,7 @@ def _preview(balance: Balance, priced: Pinned, count: int) -> Preview:
         cost_epsilon=_cost(priced.amounts, balance.total.delta, balance.total.orders),
         cost_delta=balance.total.delta,
         affordable=count > 0,
-        epsilon_after=composed(balance, priced.amounts),
+        epsilon_after=compose(balance, priced.amounts),
         more_like_this=max(0, count - 1),
     )
 

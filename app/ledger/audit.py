@@ -68,10 +68,10 @@ def holds(session: ReadSession, signer: Signer, account: Account) -> bool:
     """
     marks = session.scalars(select(Checkpoint).where(Checkpoint.account_id == account.id)).all()
     try:
-        snapshot.verified(session, signer, account)
-        taken = snapshot.taken_at(account)
+        snapshot.verify_account(session, signer, account)
+        taken = snapshot.read_sequence(account)
         trail = _Trail(frozenset({taken, *(mark.account_sequence for mark in marks)}))
-        balance = _replayed(session, account, trail)
+        balance = _replay(session, account, trail)
     except Mismatch:
         return False
     kept = (account.snapshot["head"], digest(account.snapshot["balance"]))
@@ -82,13 +82,13 @@ def holds(session: ReadSession, signer: Signer, account: Account) -> bool:
         and trail.points.get(taken) == kept
         and account.frozen_at == trail.frozen_at
         and (account.epsilon_used, account.epsilon_limit) == (trail.used, balance.total.epsilon)
-        and balance.stored() == account.stored
+        and balance.to_stored() == account.stored
         and _jobs(session, account.id) == trail.jobs
         and _datasets(session, account.id) == set(balance.datasets)
     )
 
 
-def _replayed(session: ReadSession, account: Account, trail: _Trail) -> Balance:
+def _replay(session: ReadSession, account: Account, trail: _Trail) -> Balance:
     head = Head(0, GENESIS, None)
     for entry, reached in chain.replay(head, chain.after(session, account.id, 0)):
         head = reached

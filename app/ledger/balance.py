@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from app.ledger.charge import Pinned
-from app.ledger.encoding import Written, digest_of, unpack, written
+from app.ledger.encoding import Written, digest_of, unpack, write
 from app.ledger.meter import Meter, Pot
 from app.ledger.stored import Stored
 
@@ -91,7 +91,7 @@ class Balance:
         live = {name: [job.state, job.sequence, job.body_hash] for name, job in self.live.items()}
         return self._amounts() | {"live": live}
 
-    def stored(self) -> Stored:
+    def to_stored(self) -> Stored:
         """What the account's row says: the reservations that have not ended are counted, not listed."""
         return Stored.of(self._amounts() | {"unended": len(self.live)})
 
@@ -140,7 +140,7 @@ class Happening:
     @cached_property
     def text(self) -> Written:
         """The body's canonical form: two hashes are taken of it."""
-        return written(dict(self.body))
+        return write(dict(self.body))
 
 
 def apply(balance: Balance | None, happening: Happening) -> Balance:
@@ -187,26 +187,26 @@ def _job(balance: Balance, happening: Happening) -> Balance:
         live[job_id] = LiveJob(RESERVED, happening.sequence, digest_of(happening.text.encode()))
     elif kind == OPENED and before:
         live[job_id] = replace(before, state=OPENED)
-    return _moved(replace(balance, live=live), happening)
+    return _move(replace(balance, live=live), happening)
 
 
-def _moved(balance: Balance, happening: Happening) -> Balance:
+def _move(balance: Balance, happening: Happening) -> Balance:
     pinned = Pinned.from_json(happening.body["charge"])
     spent, reserved = _MOVES[happening.kind]
     tranches = list(balance.tranches)
-    tranches[pinned.tranche] = tranches[pinned.tranche].moved(pinned.tranche_amounts, spent=spent, reserved=reserved)
+    tranches[pinned.tranche] = tranches[pinned.tranche].move(pinned.tranche_amounts, spent=spent, reserved=reserved)
     after = replace(
         balance,
-        total=balance.total.moved(pinned.amounts, spent=spent, reserved=reserved),
+        total=balance.total.move(pinned.amounts, spent=spent, reserved=reserved),
         tranches=tuple(tranches),
-        distance=balance.distance.moved((pinned.distance,), spent=spent, reserved=reserved),
+        distance=balance.distance.move((pinned.distance,), spent=spent, reserved=reserved),
     )
     share = balance.datasets[happening.dataset_id]
     share = replace(share, facts=share.facts or happening.body.get("facts"))
     if share.cap is not None:
-        share = replace(share, cap=share.cap.moved(pinned.cap_amounts, spent=spent, reserved=reserved))
+        share = replace(share, cap=share.cap.move(pinned.cap_amounts, spent=spent, reserved=reserved))
     if pinned.caller_id is not None:
-        pot = share.allocations[pinned.caller_id].moved(pinned.caller_amounts, spent=spent, reserved=reserved)
+        pot = share.allocations[pinned.caller_id].move(pinned.caller_amounts, spent=spent, reserved=reserved)
         share = replace(share, allocations={**share.allocations, pinned.caller_id: pot})
     return _with_share(after, happening.dataset_id, share)
 
@@ -223,26 +223,26 @@ def _limit(balance: Balance, happening: Happening) -> Balance:
     body = happening.body
     share = balance.datasets[happening.dataset_id]
     if "allocations" in body:
-        allocations = _reallocated(share.allocations, body["allocations"])
+        allocations = _reallocate(share.allocations, body["allocations"])
         return _with_share(balance, happening.dataset_id, replace(share, allocations=allocations))
     if "cap" in body:
-        return _with_share(balance, happening.dataset_id, replace(share, cap=_recapped(share.cap, body["cap"])))
+        return _with_share(balance, happening.dataset_id, replace(share, cap=_recap(share.cap, body["cap"])))
     tranches = (*balance.tranches, Pot.from_json(body["tranche"])) if body["tranche"] else balance.tranches
     total = balance.total.rebound(body["epsilon"], body["delta"], unpack(body["bounds"]))
     distance = replace(balance.distance, bounds=unpack(body["distance"]))
     return replace(balance, total=total, tranches=tranches, distance=distance)
 
 
-def _reallocated(before: Mapping[str, Pot], documents: Mapping[str, Any]) -> dict[str, Pot]:
+def _reallocate(before: Mapping[str, Pot], documents: Mapping[str, Any]) -> dict[str, Pot]:
     if any(not pot.untouched for caller_id, pot in before.items() if caller_id not in documents):
         raise ValueError("an allocation that is in use stays")
     return {
-        caller_id: _recapped(before.get(caller_id) or Pot.from_json(document), document)
+        caller_id: _recap(before.get(caller_id) or Pot.from_json(document), document)
         for caller_id, document in documents.items()
     }
 
 
-def _recapped(before: Pot | None, document: Mapping[str, Any]) -> Pot:
+def _recap(before: Pot | None, document: Mapping[str, Any]) -> Pot:
     after = Pot.from_json(document)
     if before is None or not after.untouched:
         raise ValueError("only a cap can be changed, and only its limit")

@@ -68,16 +68,16 @@ class Book:
     ) -> None:
         """Extend the chain by one entry and cache the balance that follows; ``job`` as in :class:`rows.Step`.
 
-        ``epsilon_after``: where the caller knows what :func:`app.ledger.admission.composed` will say.
+        ``epsilon_after``: where the caller knows what :func:`app.ledger.admission.compose` will say.
         """
         account = self.account
         happening = Happening(account.sequence + 1, kind, dataset_id, job_id, body)
         head = Head(account.sequence, account.head_hash, self.balance)
         self.balance = apply(self.balance, happening)
         if epsilon_after is None:
-            epsilon_after = admission.composed(self.balance)
+            epsilon_after = admission.compose(self.balance)
         entry = chain.link(account.id, head, happening, now(), epsilon_after)
-        rows.write(self.tx, account, rows.Step(entry, self.balance.stored(), job))
+        rows.write(self.tx, account, rows.Step(entry, self.balance.to_stored(), job))
         if account.sequence % snapshot.REPLAYED_AT_MOST == 0:
             snapshot.take(self.scribe.signer, account, self.balance)
         self.remember()
@@ -114,10 +114,10 @@ def open_sound(tx: WriteSession, scribe: Scribe, dataset_id: str) -> Book | None
     found = _locking(tx, _OF_DATASET, dataset_id)
     if found is None:
         raise NotFound
-    return _checked(tx, scribe, found, dataset_id)
+    return _check(tx, scribe, found, dataset_id)
 
 
-def locked(tx: WriteSession, dataset_id: str) -> Account:
+def lock_account_of(tx: WriteSession, dataset_id: str) -> Account:
     """The dataset's account, locked until the transaction ends.
 
     Raises:
@@ -194,7 +194,7 @@ def _take_over(tx: WriteSession, account: Account) -> None:
     tx.add(account)
 
 
-def cached(session: ReadSession, dataset_id: str) -> Account:
+def read_account(session: ReadSession, dataset_id: str) -> Account:
     """The dataset's account as it is stored, for reading.
 
     Raises:
@@ -207,7 +207,7 @@ def cached(session: ReadSession, dataset_id: str) -> Account:
     return account
 
 
-def believed(account: Account) -> Balance:
+def read_balance(account: Account) -> Balance:
     """The cached balance, good enough to read; nothing fits into it once the account is frozen.
 
     Raises:
@@ -262,13 +262,13 @@ def freeze(tx: WriteSession, account: Account, dataset_id: str, cause: Cause = C
     try:
         balance = Balance.from_json(account.stored.whole())
         head = Head(account.sequence, account.head_hash, balance)
-        entry = chain.link(account.id, head, happening, account.frozen_at, admission.composed(balance))
+        entry = chain.link(account.id, head, happening, account.frozen_at, admission.compose(balance))
         rows.write(tx, account, rows.Step(entry, Stored(account.limits, {**account.balance, "frozen": True})))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
         return
 
 
-def _checked(tx: WriteSession, scribe: Scribe, found: _Locked, dataset_id: str) -> Book | None:
+def _check(tx: WriteSession, scribe: Scribe, found: _Locked, dataset_id: str) -> Book | None:
     account = found.account
     try:
         seen = snapshot.recompute(tx, scribe, account, found.ends)

@@ -12,7 +12,7 @@ from app.ledger import snapshot
 from app.ledger.book import Book, serialise
 from app.ledger.chain import GENESIS
 from app.ledger.encoding import digest, instant
-from app.ledger.mark import marked
+from app.ledger.mark import describe_balance
 from app.ledger.models import Account, Checkpoint
 from app.ledger.scribe import Scribe
 from app.vault.signing import Signer
@@ -76,12 +76,12 @@ def note(
         previous_hash=last.checkpoint_hash if last else GENESIS,
     )
     row.checkpoint_hash = digest(_statement(row))
-    signed = scribe.signer.sign(_signed(row))
+    signed = scribe.signer.sign(_sign(row))
     row.signature, row.key_id = signed["signature"], signed["key_id"]
     tx.add(row)
     tx.flush()
     if scribe.mark is not None:
-        tx.after_commit(partial(scribe.mark.advance, row, marked(account)), vital=True)
+        tx.after_commit(partial(scribe.mark.advance, row, describe_balance(account)), vital=True)
     return row
 
 
@@ -96,13 +96,13 @@ def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bo
     query = select(Checkpoint).order_by(Checkpoint.sequence)
     for row in session.scalars(query.execution_options(populate_existing=True, yield_per=256)):
         follows = row.sequence > sequence and row.previous_hash == previous  # a reconciliation leaves a gap
-        signed = {"statement": _signed(row), "signature": row.signature, "key_id": row.key_id}
+        signed = {"statement": _sign(row), "signature": row.signature, "key_id": row.key_id}
         believed = signer.ring.verify(signed, ("checkpoint", row.sequence))
         yield row, follows and row.checkpoint_hash == digest(_statement(row)) and believed
         sequence, previous = row.sequence, row.checkpoint_hash
 
 
-def _signed(row: Checkpoint) -> dict[str, Any]:
+def _sign(row: Checkpoint) -> dict[str, Any]:
     return {"checkpoint_hash": row.checkpoint_hash, "sequence": row.sequence}
 
 

@@ -20,7 +20,7 @@ class Written(str):
     __slots__ = ()
 
 
-def written(document: Any) -> Written:
+def write(document: Any) -> Written:
     """The canonical form, made once for all that contain it.
 
     Raises:

@@ -13,7 +13,7 @@ def claim(tx: WriteSession, dataset_id: str, fingerprint: str) -> bool:
     Raises:
         NotFound: the dataset has no account.
     """
-    account = books.locked(tx, dataset_id)
+    account = books.lock_account_of(tx, dataset_id)
     books.serialise(tx, f"{account.owner_id}|{fingerprint}")
     named = (Fingerprint.owner_id == account.owner_id, Fingerprint.fingerprint == fingerprint)
     holder = tx.scalar(select(Fingerprint.account_id).where(*named))

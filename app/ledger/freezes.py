@@ -18,7 +18,7 @@ from app.ledger import accounts, audit, checkpoints
 from app.ledger import book as books
 from app.ledger.balance import FROZEN, UNFROZEN
 from app.ledger.book import Book, Cause
-from app.ledger.mark import Mark, marked
+from app.ledger.mark import Mark, describe_balance
 from app.ledger.models import Account, Checkpoint, Entry
 from app.ledger.scribe import Scribe
 
@@ -29,7 +29,7 @@ TAMPERED: Final = (
 )
 
 
-def unmarked(session: ReadSession, mark: Mark) -> list[str]:
+def find_unmarked(session: ReadSession, mark: Mark) -> list[str]:
     """The ids of frozen accounts whose mark does not say so.
 
     Raises:
@@ -54,7 +54,7 @@ def carry(tx: WriteSession, scribe: Scribe, mark: Mark, account_id: str) -> None
     if book is None:
         checkpoints.note(tx, scribe, account, 0)
     elif (row := _covering(tx, account)) is not None:  # it is durable, and its mark was lost on the way
-        tx.after_commit(partial(mark.advance, row, marked(account)), vital=True)
+        tx.after_commit(partial(mark.advance, row, describe_balance(account)), vital=True)
     else:
         checkpoints.append(book)
 
@@ -67,7 +67,7 @@ def end(tx: WriteSession, scribe: Scribe, dataset_id: str, reason: str) -> None:
         StateConflict: the account is not frozen, does not hold, or was frozen because something did not.
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
-    account = books.locked(tx, dataset_id)
+    account = books.lock_account_of(tx, dataset_id)
     if account.frozen_at is None:
         raise StateConflict(NOT_FROZEN)
     book = books.open_sound(tx, scribe, dataset_id)

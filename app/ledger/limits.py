@@ -44,7 +44,7 @@ def _lower(book: Book, dataset_id: str, epsilon: float, delta: float | None) -> 
     _check_same_delta(delta, total.delta)
     if epsilon == total.epsilon:
         return
-    if epsilon < admission.composed(book.balance):
+    if epsilon < admission.compose(book.balance):
         raise StateConflict("The limit cannot be lower than what is spent and reserved already.")
     book.append(LIMIT_CHANGED, dataset_id, _body(book, epsilon, total.delta, None))
 

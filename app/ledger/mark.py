@@ -132,7 +132,7 @@ class Mark:
             return None
 
 
-def marked(account: Account) -> dict[str, Any]:
+def describe_balance(account: Account) -> dict[str, Any]:
     """The balance as a mark has it: frozen also where the chain does not hold, and so could not be told."""
     try:
         whole = account.stored.whole()

@@ -39,11 +39,11 @@ class Meter:
         pairs = zip(self.slack, each, strict=True)
         return max([slack // amount for slack, amount in pairs if slack > 0], default=0)
 
-    def moved(self, each: Sequence[int], *, spent: int, reserved: int) -> "Meter":
+    def move(self, each: Sequence[int], *, spent: int, reserved: int) -> "Meter":
         """With ``each`` added ``spent`` and ``reserved`` times (-1, 0 or 1)."""
         if len(each) != len(self.bounds):
             raise ValueError("there is one amount for each bound")
-        after = replace(self, spent=_moved(self.spent, each, spent), reserved=_moved(self.reserved, each, reserved))
+        after = replace(self, spent=_move(self.spent, each, spent), reserved=_move(self.reserved, each, reserved))
         if min(after.spent) < 0 or min(after.reserved) < 0:
             raise ValueError("a meter never falls below zero")
         return after
@@ -56,7 +56,7 @@ class Meter:
         return cls(unpack(document["bounds"]), unpack(document["spent"]), unpack(document["reserved"]))
 
 
-def _moved(before: tuple[int, ...], each: Sequence[int], times: int) -> tuple[int, ...]:
+def _move(before: tuple[int, ...], each: Sequence[int], times: int) -> tuple[int, ...]:
     if times == 0:
         return before
     return tuple(map(add if times > 0 else sub, before, each))
@@ -85,8 +85,8 @@ class Pot:
         """With another limit at the same orders."""
         return replace(self, epsilon=epsilon, delta=delta, meter=replace(self.meter, bounds=tuple(bounds)))
 
-    def moved(self, each: Sequence[int], *, spent: int, reserved: int) -> "Pot":
-        return replace(self, meter=self.meter.moved(each, spent=spent, reserved=reserved))
+    def move(self, each: Sequence[int], *, spent: int, reserved: int) -> "Pot":
+        return replace(self, meter=self.meter.move(each, spent=spent, reserved=reserved))
 
     def to_json(self) -> dict[str, Any]:
         facts = {"epsilon": self.epsilon, "delta": self.delta}

@@ -96,7 +96,7 @@ def _charge(book: Book, state: State) -> bool:
     """Whether all that the mark has and the account lacks could be charged to it."""
     if state.balance.frozen or not _comparable(book.balance, state.balance):
         return False
-    lost = list(_lost(book.balance, state.balance))
+    lost = list(_find_lost(book.balance, state.balance))
     if not _fits(book.balance, lost):
         return False
     for index, (dataset_id, pinned) in enumerate(lost):
@@ -134,7 +134,7 @@ def _fits(balance: Balance, lost: Sequence[tuple[str, Pinned]]) -> bool:
     return True
 
 
-def _lost(here: Balance, there: Balance) -> Iterator[tuple[str, Pinned]]:
+def _find_lost(here: Balance, there: Balance) -> Iterator[tuple[str, Pinned]]:
     """What is spent there and not here, as charges: of the account, of each further tranche, of each cap."""
     opener = next(name for name, share in here.datasets.items() if share.cap is None)
     of_account = _deficit(here.total.meter, there.total.meter), _deficit(here.distance, there.distance)[0]
@@ -170,7 +170,7 @@ def _again(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | None
         raise StateConflict(UNREADABLE)
     balance = state.balance
     shares = {
-        dataset_id: Share(share.slots, _emptied(share.cap), facts=share.facts)
+        dataset_id: Share(share.slots, _empty_cap(share.cap), facts=share.facts)
         for dataset_id, share in balance.datasets.items()
     }
     fresh = replace(
@@ -195,5 +195,5 @@ def _empty(pot: Pot) -> Pot:
     return replace(pot, meter=Meter(pot.meter.bounds, zeros, zeros))
 
 
-def _emptied(cap: Pot | None) -> Pot | None:
+def _empty_cap(cap: Pot | None) -> Pot | None:
     return None if cap is None else _empty(cap)

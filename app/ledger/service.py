@@ -90,7 +90,7 @@ class Ledger:
 
     def lock(self, tx: WriteSession, dataset_id: str) -> None:
         """Hold the account still until the transaction ends, to calibrate against it."""
-        books.locked(tx, dataset_id)
+        books.lock_account_of(tx, dataset_id)
 
     def lock_all(self, tx: WriteSession, dataset_ids: Sequence[str]) -> None:
         """See :func:`app.ledger.book.lock_all`."""
@@ -104,12 +104,12 @@ class Ledger:
         Raises:
             MethodNotAllowedOnPrivateData, InvalidRequest, Internal: for what has no price.
         """
-        balance = books.believed(books.cached(session, dataset_id))
+        balance = books.read_balance(books.read_account(session, dataset_id))
         return admission.decide(balance, dataset_id, charge, caller_id).preview
 
     def admits(self, session: ReadSession, dataset_id: str, charge: Charge, *, caller_id: str | None = None) -> bool:
         """Whether :meth:`reserve` would take the charge now; quicker than a preview where it would not."""
-        balance = books.believed(books.cached(session, dataset_id))
+        balance = books.read_balance(books.read_account(session, dataset_id))
         return admission.admits(balance, dataset_id, charge, caller_id)
 
     def reserve(
@@ -208,16 +208,16 @@ class Ledger:
 
     def freeze(self, tx: WriteSession, dataset_id: str, cause: Cause) -> None:
         """Stop all spending of the account; what was charged stays charged."""
-        books.freeze(tx, books.locked(tx, dataset_id), dataset_id, cause)
+        books.freeze(tx, books.lock_account_of(tx, dataset_id), dataset_id, cause)
 
     def unfreeze(self, tx: WriteSession, dataset_id: str, reason: str) -> None:
         """See :func:`app.ledger.freezes.end`."""
         freezes.end(tx, self._scribe, dataset_id, reason)
 
     def unmarked_freezes(self, session: ReadSession) -> list[str]:
-        """See :func:`app.ledger.freezes.unmarked`; none where no mark is kept."""
+        """See :func:`app.ledger.freezes.find_unmarked`; none where no mark is kept."""
         mark = self._scribe.mark
-        return [] if mark is None else freezes.unmarked(session, mark)
+        return [] if mark is None else freezes.find_unmarked(session, mark)
 
     def mark_freeze(self, tx: WriteSession, account_id: str) -> None:
         """See :func:`app.ledger.freezes.carry`; nothing where no mark is kept."""

@@ -43,27 +43,27 @@ def recompute(session: ReadSession, scribe: Scribe, account: Account, ends: Ends
         Mismatch: if the snapshot, an entry, the head or the cached balance does not hold, or a checkpoint is newer
             than what the account remembers (its rows were rolled back).
     """
-    known = _unmoved(session, scribe.memory, account, ends)
+    known = _recall_unmoved(session, scribe.memory, account, ends)
     if known is not None:
         return known
-    seen = _continued(session, scribe.memory, account) or verified(session, scribe.signer, account)
+    seen = _recall_continued(session, scribe.memory, account) or verify_account(session, scribe.signer, account)
     scribe.memory.remember(account.id, seen)
     return seen
 
 
-def verified(session: ReadSession, signer: Signer, account: Account) -> Remembered:
+def verify_account(session: ReadSession, signer: Signer, account: Account) -> Remembered:
     """The account's head and balance, from the last snapshot.
 
     Raises:
         Mismatch: as :func:`recompute`.
     """
-    head = _trusted(signer, account)
+    head = _read_trusted(signer, account)
     assert head.balance is not None
-    start = Remembered(head, head.balance.stored(), int(account.snapshot["checkpoint"]))
-    return _reached(session, account, start)
+    start = Remembered(head, head.balance.to_stored(), int(account.snapshot["checkpoint"]))
+    return _replay_to_end(session, account, start)
 
 
-def _unmoved(session: ReadSession, memory: Memory, account: Account, ends: Ends) -> Remembered | None:
+def _recall_unmoved(session: ReadSession, memory: Memory, account: Account, ends: Ends) -> Remembered | None:
     """What this transaction left, or this process verified before, if the account stands there still."""
     known = session.shared.get(("seen", account.id)) or memory.recall(account.id)
     if known is None or not known.still(account, ends):
@@ -72,19 +72,19 @@ def _unmoved(session: ReadSession, memory: Memory, account: Account, ends: Ends)
     return known
 
 
-def _continued(session: ReadSession, memory: Memory, account: Account) -> Remembered | None:
+def _recall_continued(session: ReadSession, memory: Memory, account: Account) -> Remembered | None:
     """None if the account does not continue what is remembered; then the snapshot has to say what holds."""
     known = memory.recall(account.id)
     if known is None:
         return None
     try:
-        return _reached(session, account, known)
+        return _replay_to_end(session, account, known)
     except Mismatch:
         memory.forget(account.id)
         return None
 
 
-def _reached(session: ReadSession, account: Account, start: Remembered) -> Remembered:
+def _replay_to_end(session: ReadSession, account: Account, start: Remembered) -> Remembered:
     newest, entries = chain.tail(session, account.id, start.head.sequence)
     head = start.head
     for _, reached in chain.replay(head, entries):
@@ -92,7 +92,7 @@ def _reached(session: ReadSession, account: Account, start: Remembered) -> Remem
     balance = head.balance
     if (head.sequence, head.entry_hash) != (account.sequence, account.head_hash) or balance is None:
         raise Mismatch
-    stored = balance.stored() if entries else start.stored
+    stored = balance.to_stored() if entries else start.stored
     if stored != account.stored or not newest == start.checkpoint == account.checkpoint:
         raise Mismatch
     _check_row(balance, account)
@@ -105,12 +105,12 @@ def _check_row(balance: Balance | None, account: Account) -> None:
         raise Mismatch
 
 
-def taken_at(account: Account) -> int:
+def read_sequence(account: Account) -> int:
     """The sequence of the entry that the snapshot was taken after."""
     return int(account.snapshot["sequence"])
 
 
-def _trusted(signer: Signer, account: Account) -> Head:
+def _read_trusted(signer: Signer, account: Account) -> Head:
     try:
         kept = account.snapshot
         statement = _statement(account.id, kept["sequence"], kept["head"], kept["balance"], kept["checkpoint"])

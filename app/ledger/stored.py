@@ -23,7 +23,7 @@ class Stored:
 
     def whole(self) -> Any:
         """The document that was split."""
-        return _merged(self.limits, self.amounts)
+        return _merge(self.limits, self.amounts)
 
 
 def _split(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -42,10 +42,10 @@ def _split(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     return limits, amounts
 
 
-def _merged(limits: Any, amounts: Any) -> Any:
+def _merge(limits: Any, amounts: Any) -> Any:
     if isinstance(limits, list):
-        return [_merged(*pair) for pair in zip(limits, amounts, strict=True)]
+        return [_merge(*pair) for pair in zip(limits, amounts, strict=True)]
     if not isinstance(limits, dict):
         raise ValueError("two documents of different shapes")
-    shared = {name: _merged(limits[name], amounts[name]) for name in limits.keys() & amounts.keys()}
+    shared = {name: _merge(limits[name], amounts[name]) for name in limits.keys() & amounts.keys()}
     return {**limits, **amounts, **shared}

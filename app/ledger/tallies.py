@@ -23,6 +23,6 @@ def refusals(session: ReadSession) -> int:
     return session.scalar(select(func.sum(LedgerDataset.refused))) or 0
 
 
-def frozen(session: ReadSession) -> int:
+def count_frozen(session: ReadSession) -> int:
     """How many accounts are frozen."""
     return session.scalar(select(func.count()).select_from(Account).where(Account.frozen_at.is_not(None))) or 0

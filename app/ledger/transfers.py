@@ -48,7 +48,7 @@ def reserve(
     decision = admission.decide(book.balance, dataset_id, charge, caller_id)
     preview, pinned = decision.preview, decision.pinned
     if pinned is None:
-        raise _exceeded(book.balance, dataset_id, preview, caller_id)
+        raise _describe_excess(book.balance, dataset_id, preview, caller_id)
     body = {
         "events": [to_json(event) for event in charge.events],
         "epsilon": preview.cost_epsilon,
@@ -164,7 +164,7 @@ def lock_reserved(tx: WriteSession, job_id: str) -> None:
     """Lock the account of the job's reservation until the transaction ends; nothing for a job without one."""
     row = tx.get(Reservation, job_id)
     if row is not None:
-        books.locked(tx, row.dataset_id)
+        books.lock_account_of(tx, row.dataset_id)
 
 
 def contains_settled(session: ReadSession, job_id: str) -> bool:
@@ -221,7 +221,7 @@ def _within(executed: Sequence[PrivacyEvent], reserved: Sequence[PrivacyEvent]) 
     return ran[:-1] == planned[: len(ran) - 1] and event == planned_event and count <= planned_count
 
 
-def _exceeded(balance: Balance, dataset_id: str, preview: Preview, caller_id: str | None) -> BudgetExceeded:
+def _describe_excess(balance: Balance, dataset_id: str, preview: Preview, caller_id: str | None) -> BudgetExceeded:
     delta, limit = balance.total.delta, balance.limit(dataset_id)
     allocation = balance.datasets[dataset_id].allocations.get(caller_id or "")
     if allocation is not None:

@@ -49,7 +49,7 @@ class Budget:
     allocations: tuple["Allocation", ...] | None = None
     """None where there is none, or none that the reader may see."""
 
-    def seen_by(self, caller_id: str | None) -> "Budget":
+    def restrict_to(self, caller_id: str | None) -> "Budget":
         """With the allocation of one caller only; None sees all."""
         own = [each for each in self.allocations or () if caller_id in {None, each.key_id}]
         return replace(self, allocations=tuple(own) or None)
@@ -95,8 +95,8 @@ class Guarantee:
 
 def budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) -> Budget:
     """What remains is within the allocation of ``caller_id``, if there is one."""
-    account = book.cached(session, dataset_id)
-    balance = book.believed(account)
+    account = book.read_account(session, dataset_id)
+    balance = book.read_balance(account)
     delta = balance.total.delta
     spent = admission.at_limit(balance, balance.total.meter.spent)
     return Budget(
@@ -108,10 +108,10 @@ def budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) 
         slots=balance.datasets[dataset_id].slots,
         limit=Amount(balance.limit(dataset_id), delta),
         spent=Amount(spent, delta),
-        reserved=Amount(max(0.0, admission.composed(balance) - spent), delta),
+        reserved=Amount(max(0.0, admission.compose(balance) - spent), delta),
         remaining=Amount(admission.largest_gaussian(balance, dataset_id, caller_id), delta),
         used_share=_used_share(balance),
-        jobs=JobCounts(balance.settled, account.balance["unended"], _refused(session, account.id)),
+        jobs=JobCounts(balance.settled, account.balance["unended"], _count_refused(session, account.id)),
         version=account.sequence,
         allocations=tuple(_allocation(*each) for each in balance.datasets[dataset_id].allocations.items()) or None,
     )
@@ -119,7 +119,7 @@ def budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) 
 
 def _allocation(key_id: str, pot: Pot) -> Allocation:
     """Converted by the filter's own orders, each at its weight: what it compares with its bound."""
-    spent, used = (_converted(pot, vector) for vector in (pot.meter.spent, pot.meter.used))
+    spent, used = (_convert(pot, vector) for vector in (pot.meter.spent, pot.meter.used))
     return Allocation(
         key_id=key_id,
         limit=Amount(pot.epsilon, pot.delta),
@@ -128,7 +128,7 @@ def _allocation(key_id: str, pot: Pot) -> Allocation:
     )
 
 
-def _converted(pot: Pot, vector: tuple[int, ...]) -> float:
+def _convert(pot: Pot, vector: tuple[int, ...]) -> float:
     """The least limit at which the filter would hold ``vector``."""
     if not any(vector):
         return 0.0
@@ -138,13 +138,13 @@ def _converted(pot: Pot, vector: tuple[int, ...]) -> float:
 
 def limit(session: ReadSession, dataset_id: str) -> tuple[float, float]:
     """The dataset's limit: (epsilon, delta)."""
-    balance = book.believed(book.cached(session, dataset_id))
+    balance = book.read_balance(book.read_account(session, dataset_id))
     return balance.limit(dataset_id), balance.total.delta
 
 
 def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | None) -> list[LedgerEntry]:
     """The account's entries, newest first, from the one below ``before`` on."""
-    account = book.cached(session, dataset_id)
+    account = book.read_account(session, dataset_id)
     query = select(Entry).where(Entry.account_id == account.id)
     if before is not None:
         query = query.where(Entry.sequence < before)
@@ -152,8 +152,8 @@ def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | 
 
 
 def guarantee(session: ReadSession, dataset_id: str) -> Guarantee:
-    account = book.cached(session, dataset_id)
-    balance = book.believed(account)
+    account = book.read_account(session, dataset_id)
+    balance = book.read_balance(account)
     tranches = tuple(map(_tranche, balance.tranches))
     return Guarantee(balance.guaranteed_epsilon, balance.total.delta, tranches, ACCOUNTANT, account.sequence)
 
@@ -187,6 +187,6 @@ def _part(used: int, bound: int) -> float:
     return min(1.0, used / bound) if bound > 0 else 1.0
 
 
-def _refused(session: ReadSession, account_id: str) -> int:
+def _count_refused(session: ReadSession, account_id: str) -> int:
     query = select(func.sum(LedgerDataset.refused)).where(LedgerDataset.account_id == account_id)
     return session.scalar(query) or 0

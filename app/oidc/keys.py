@@ -68,13 +68,13 @@ class ProviderKeys:
             self._fetching.release()
 
     def _fetch(self) -> Mapping[str, PyJWK]:
-        listed = self._documents.fetch(self._jwks_url or self._discovered()).get("keys")
+        listed = self._documents.fetch(self._jwks_url or self._discover()).get("keys")
         if not isinstance(listed, list):
             raise DependencyUnavailable
         found = ((each.get("kid"), _signing_key(each)) for each in listed if isinstance(each, dict))
         return {name: key for name, key in found if isinstance(name, str) and key is not None}
 
-    def _discovered(self) -> str:
+    def _discover(self) -> str:
         document = self._documents.fetch(self._issuer.rstrip("/") + _DISCOVERY)
         if document.get("issuer") != self._issuer:
             raise DependencyUnavailable

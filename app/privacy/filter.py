@@ -41,7 +41,9 @@ class Filter:
     def bounds(self, epsilon: float | None = None) -> tuple[int, ...]:
         """Each order's bound in units of 2**-40 nats, rounded down; ``epsilon`` may be a lowered limit."""
         limit = self.epsilon if epsilon is None else min(epsilon, self.epsilon)
-        return tuple(_bound(limit, self.delta, order, w) for order, w in zip(self.orders, self.weights, strict=True))
+        return tuple(
+            _compute_bound(limit, self.delta, order, w) for order, w in zip(self.orders, self.weights, strict=True)
+        )
 
     def admits(self, amounts: Sequence[int], epsilon: float | None = None) -> bool:
         """Whether composed ``amounts`` (one per filter order) stay within the bound of some order.
@@ -61,7 +63,7 @@ def design(epsilon: float, delta: float) -> Filter:
     """
     _check(epsilon, delta)
     chosen = choose_weights(epsilon, delta)
-    weights = {order: weight for order, weight in chosen.items() if _bound(epsilon, delta, order, weight) > 0}
+    weights = {order: weight for order, weight in chosen.items() if _compute_bound(epsilon, delta, order, weight) > 0}
     if not weights:
         raise ValueError("epsilon is too small for this delta")
     return Filter(epsilon, delta, tuple(weights), tuple(weights.values()))
@@ -72,7 +74,7 @@ def _check(epsilon: float, delta: float) -> None:
         raise ValueError("a filter needs a finite epsilon and a delta in (0, 1)")
 
 
-def _bound(epsilon: float, delta: float, order: float, weight: float) -> int:
+def _compute_bound(epsilon: float, delta: float, order: float, weight: float) -> int:
     """Rounded down by a unit or more, which leaves over 1e-12 of delta unused: far more than SET_ASIDE."""
     spendable = bound_nats(epsilon, delta, order, math.log(weight))
     return math.floor(math.ldexp(spendable - abs(spendable) * 1e-14, UNIT_BITS)) - 1

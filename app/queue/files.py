@@ -37,7 +37,7 @@ class Channel(filesystem.Channel):
         _write_whole(Path(self.data_folder_out) / f"{uuid4()}.{queue}.msg", payload)
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
-        for message in sorted(Path(self.data_folder_in).glob(f"*.{queue}.msg"), key=_written_at):
+        for message in sorted(Path(self.data_folder_in).glob(f"*.{queue}.msg"), key=_read_mtime):
             taken = message.with_suffix(".taken")
             try:
                 message.rename(taken)
@@ -69,7 +69,7 @@ def _write_whole(target: Path, content: object) -> None:
     aside.rename(target)
 
 
-def _written_at(message: Path) -> int:
+def _read_mtime(message: Path) -> int:
     try:
         return message.stat().st_mtime_ns
     except FileNotFoundError:

@@ -116,7 +116,7 @@ Wished = Annotated[Wish, Depends(_wish)]
 @router.get(ROUTE.removeprefix("/v1"), response_class=Response, responses=_POINTS)
 def get_points(request: Request, services: Shared, release: Readable, wish: Wished) -> Response:
     """The points in the representation that ``Accept`` or ``format`` asks for; conditional and range requests."""
-    reply = _remembered(request).remember(release).reply(wish)
+    reply = _find_cache(request).remember(release).reply(wish)
     content = b"" if reply.status == 304 else _read(services.areas.released, reply)
     return Response(content, reply.status, dict(reply.headers))
 
@@ -124,11 +124,11 @@ def get_points(request: Request, services: Shared, release: Readable, wish: Wish
 @router.head(ROUTE.removeprefix("/v1"), response_class=Response, responses=_POINTS)
 def head_points(request: Request, release: Readable, wish: Wished) -> Response:
     """The headers of the whole representation."""
-    reply = _remembered(request).remember(release).reply(replace(wish, range=None))
+    reply = _find_cache(request).remember(release).reply(replace(wish, range=None))
     return Response(None, reply.status, dict(reply.headers))
 
 
-def _remembered(request: Request) -> PublicReleases:
+def _find_cache(request: Request) -> PublicReleases:
     found = request.app.state.public_releases
     assert isinstance(found, PublicReleases)
     return found

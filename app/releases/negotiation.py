@@ -48,7 +48,7 @@ def precondition_holds(if_match: str | None, etag: str) -> bool:
     return etag in _TAG.findall(if_match)
 
 
-def not_modified(if_none_match: str | None, etag: str) -> bool:
+def is_not_modified(if_none_match: str | None, etag: str) -> bool:
     """Whether the reader already holds the representation (weak comparison)."""
     if if_none_match is None:
         return False

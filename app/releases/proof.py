@@ -30,12 +30,12 @@ _CHUNK = 2**20
 def findings(session: ReadSession, ring: KeyRing, store: ObjectStore | None) -> Iterator[Finding]:
     """What does not hold, in plain words; without ``store`` the bytes are not looked at."""
     query = select(Release, Dataset.sensitivity).join(Dataset, Dataset.id == Release.dataset_id).order_by(Release.id)
-    checks: tuple[Check, ...] = (partial(_signed, ring), _about_itself, _charged)
+    checks: tuple[Check, ...] = (partial(_check_signature, ring), _about_itself, _check_charge)
     for release, sensitivity in session.execute(query.execution_options(yield_per=64)):
         for check in checks:
             if (fault := _tolerant(check, session, release, sensitivity == "private")) is not None:
                 yield release.id, fault
-        for fault in () if store is None else _stored(store, release):
+        for fault in () if store is None else _check_objects(store, release):
             yield release.id, fault
 
 
@@ -47,7 +47,7 @@ def _tolerant(check: Check, session: ReadSession, release: Release, private: boo
         return "the certificate or the row is malformed"
 
 
-def _signed(ring: KeyRing, _: ReadSession, release: Release, __: bool) -> str | None:
+def _check_signature(ring: KeyRing, _: ReadSession, release: Release, __: bool) -> str | None:
     return None if ring.verify(release.certificate) else "the certificate's signature does not hold"
 
 
@@ -63,7 +63,7 @@ def _about_itself(_: ReadSession, release: Release, __: bool) -> str | None:
     return None if same else "the certificate is about something else"
 
 
-def _charged(session: ReadSession, release: Release, private: bool) -> str | None:
+def _check_charge(session: ReadSession, release: Release, private: bool) -> str | None:
     if not private:
         return None
     stated: dict[str, Any] = release.certificate["statement"]
@@ -74,7 +74,7 @@ def _charged(session: ReadSession, release: Release, private: bool) -> str | Non
     return None
 
 
-def _stored(store: ObjectStore, release: Release) -> Iterator[str]:
+def _check_objects(store: ObjectStore, release: Release) -> Iterator[str]:
     for name, each in release.representations.items():
         try:
             found = _digest(store, each["object"])

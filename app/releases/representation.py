@@ -8,7 +8,7 @@ from app.errors import PreconditionFailed, RangeNotSatisfiable
 from app.http.digests import digest_header
 from app.releases.formats import MEDIA_TYPES
 from app.releases.models import Release
-from app.releases.negotiation import Slice, Unsatisfiable, choose, not_modified, precondition_holds, requested_range
+from app.releases.negotiation import Slice, Unsatisfiable, choose, is_not_modified, precondition_holds, requested_range
 
 FOREVER: Final = "public, max-age=31536000, immutable"
 KEYED: Final = "private, no-cache"
@@ -78,7 +78,7 @@ class Points:
         chosen = self.offers[wish.format or choose(wish.accept, offered)]
         if not precondition_holds(wish.if_match, chosen.etag):
             raise PreconditionFailed
-        if not_modified(wish.if_none_match, chosen.etag):
+        if is_not_modified(wish.if_none_match, chosen.etag):
             return Reply(304, _without(chosen.headers, "Content-Type"), chosen)
         try:
             part = requested_range(wish.range, wish.if_range, chosen.etag, chosen.length)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.auth.caller import Caller
-from app.context import seen
+from app.context import note_target
 from app.datasets import access
 from app.db import ReadSession
 from app.errors import NotFound
@@ -22,7 +22,7 @@ def readable(session: ReadSession, caller: Caller | None, release_id: str) -> Re
         raise NotFound
     if caller is not None and not release.public:
         access.visible(session, caller, release.dataset_id)
-    seen(release.id)
+    note_target(release.id)
     return release
 
 

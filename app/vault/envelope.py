@@ -55,7 +55,7 @@ def derived_key(secret: bytes, purpose: bytes) -> bytes:
 
 def key_context(purpose: str, identifier: str) -> bytes:
     """32 bytes that tie a boxed key to what it is for, so that one box cannot stand in for another."""
-    return hashlib.blake2b(_framed(purpose, identifier), digest_size=CONTEXT_BYTES).digest()
+    return hashlib.blake2b(_frame(purpose, identifier), digest_size=CONTEXT_BYTES).digest()
 
 
 def seal_key(key: bytes, context: bytes, sealing_key: bytes) -> bytes:
@@ -93,7 +93,7 @@ def open_chunk(key: bytes, upload_id: str, index: int, sealed: bytes, *, last: b
         VaultError: unless exactly these bytes were sealed at this place of this upload.
     """
     nonce, associated = _chunk_frame(upload_id, index, last)
-    return _opened(sealed, associated, nonce, key)
+    return _open(sealed, associated, nonce, key)
 
 
 def digest_context(content_id: str) -> bytes:
@@ -123,7 +123,7 @@ def open_message(sealed: bytes, key: bytes, context: bytes) -> bytes:
     Raises:
         VaultError: for altered bytes, another key or another context.
     """
-    return _opened(sealed[NONCE_BYTES:], context, sealed[:NONCE_BYTES], key)
+    return _open(sealed[NONCE_BYTES:], context, sealed[:NONCE_BYTES], key)
 
 
 def wrap_key(key: bytes, under: bytes, context: bytes) -> bytes:
@@ -142,7 +142,7 @@ def unwrap_key(wrapped: bytes, under: bytes, context: bytes) -> bytes:
     return open_message(wrapped, under, context)
 
 
-def _opened(sealed: bytes, associated: bytes, nonce: bytes, key: bytes) -> bytes:
+def _open(sealed: bytes, associated: bytes, nonce: bytes, key: bytes) -> bytes:
     if len(sealed) < TAG_BYTES:
         raise VaultError
     try:
@@ -153,10 +153,10 @@ def _opened(sealed: bytes, associated: bytes, nonce: bytes, key: bytes) -> bytes
 
 def _chunk_frame(upload_id: str, index: int, last: bool) -> tuple[bytes, bytes]:
     place = bytes([last]) + index.to_bytes(8, "little")
-    return place.ljust(NONCE_BYTES, b"\0"), _framed("corevault upload chunk", upload_id) + place
+    return place.ljust(NONCE_BYTES, b"\0"), _frame("corevault upload chunk", upload_id) + place
 
 
-def _framed(*parts: str) -> bytes:
+def _frame(*parts: str) -> bytes:
     """Parts behind their lengths, so that no two lists of parts give the same bytes."""
     encoded = [part.encode() for part in parts]
     return b"".join(len(part).to_bytes(4, "little") + part for part in encoded)

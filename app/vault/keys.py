@@ -88,8 +88,8 @@ def load_api_keys(directory: Path) -> ApiKeys:
     return ApiKeys(
         sealing_key=read_key(directory / SEALING),
         ledger_seed=secret_key(directory / LEDGER),
-        ledger_public=_encoded(read_key(directory / LEDGER_PUBLIC)),
-        release_public=_encoded(read_key(directory / RELEASE_PUBLIC)),
+        ledger_public=_encode(read_key(directory / LEDGER_PUBLIC)),
+        release_public=_encode(read_key(directory / RELEASE_PUBLIC)),
         identity_key=load_identity_key(directory),
         ledger_retired=retired_public(directory, "ledger"),
         ledger_until=ledger_cutoffs(directory),
@@ -130,13 +130,13 @@ def load_worker_keys(directory: Path) -> WorkerKeys:
 
 def retired_public(directory: Path, use: str) -> tuple[str, ...]:
     """Public keys (base64) that earlier signatures of this ``use`` are verified with."""
-    return tuple(_encoded(read_key(path)) for path in sorted(directory.glob(f"{use}-*.pub")))
+    return tuple(_encode(read_key(path)) for path in sorted(directory.glob(f"{use}-*.pub")))
 
 
 def ledger_cutoffs(directory: Path) -> dict[str, Cutoff]:
     """How far retired ledger keys are believed, by public key (base64)."""
     files = {path: path.with_suffix(".until") for path in directory.glob("ledger-*.pub")}
-    return {_encoded(read_key(public)): _cutoff(read_key(until)) for public, until in files.items() if until.exists()}
+    return {_encode(read_key(public)): _cutoff(read_key(until)) for public, until in files.items() if until.exists()}
 
 
 def keep_cutoff(directory: Path, retired_id: str, cutoff: Cutoff) -> None:
@@ -209,7 +209,7 @@ def derived_public(name: str, secret: bytes) -> bytes:
 
 def replace_key(path: Path, key: bytes, mode: int = 0o600) -> None:
     """Put ``key`` in the place of what the file holds, at once."""
-    temporary = _written(path, key)
+    temporary = _write(path, key)
     temporary.chmod(mode)
     temporary.rename(path)
 
@@ -217,7 +217,7 @@ def replace_key(path: Path, key: bytes, mode: int = 0o600) -> None:
 def link_new(path: Path, key: bytes) -> None:
     if path.exists():
         return
-    temporary = _written(path, key)
+    temporary = _write(path, key)
     try:
         with suppress(FileExistsError):
             os.link(temporary, path)
@@ -225,12 +225,12 @@ def link_new(path: Path, key: bytes) -> None:
         temporary.unlink()
 
 
-def _written(path: Path, key: bytes) -> Path:
+def _write(path: Path, key: bytes) -> Path:
     """A durable file beside ``path``."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(_encoded(key) + "\n")
+        file.write(_encode(key) + "\n")
         file.flush()
         os.fsync(file.fileno())
     return temporary
@@ -253,5 +253,5 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-def _encoded(key: bytes) -> str:
+def _encode(key: bytes) -> str:
     return base64.b64encode(key).decode("ascii")

@@ -15,7 +15,7 @@ from typing import BinaryIO, Self, cast
 
 from app.errors import DependencyUnavailable
 from app.vault.errors import ObjectMissing
-from app.vault.store import checked, new_name
+from app.vault.store import check_name, new_name
 
 _GROUP_OF_DIRECTORY, _GROUP_OF_FILE = 0o2070, 0o060
 _AHEAD_BYTES = 8 << 20
@@ -102,10 +102,10 @@ class LocalStore:
         return group
 
     def _path(self, name: str) -> Path:
-        return self._objects / name[:2] / checked(name)
+        return self._objects / name[:2] / check_name(name)
 
     def _note(self, name: str) -> Path:
-        return self._notes / checked(name)
+        return self._notes / check_name(name)
 
 
 class LocalWriter:

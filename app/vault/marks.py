@@ -56,7 +56,7 @@ class LocalMarks:
 
     def names(self) -> frozenset[MarkName]:
         with _unavailable():
-            return _named(path.name for path in self._folder.iterdir()) if self._folder.is_dir() else frozenset()
+            return _parse_names(path.name for path in self._folder.iterdir()) if self._folder.is_dir() else frozenset()
 
     def read(self, name: MarkName) -> bytes:
         with _unavailable():
@@ -79,7 +79,7 @@ class LocalMarks:
             finally:
                 temporary.unlink(missing_ok=True)
             sync_directory(self._folder)
-            for older in replaced(name, self.names()):
+            for older in find_replaced(name, self.names()):
                 with suppress(OSError):
                     (self._folder / str(older)).unlink()
 
@@ -93,14 +93,14 @@ class S3Marks:
         self._keys = S3Keys(Place(bucket, prefix, endpoint, region))
 
     def names(self) -> frozenset[MarkName]:
-        return _named(key.rpartition("/")[2] for key, _ in self._keys.below("marks"))
+        return _parse_names(key.rpartition("/")[2] for key, _ in self._keys.below("marks"))
 
     def read(self, name: MarkName) -> bytes:
         return self._keys.read(f"marks/{name}")
 
     def put(self, name: MarkName, content: bytes) -> None:
         self._keys.put(f"marks/{name}", content)
-        for older in replaced(name, self.names()):
+        for older in find_replaced(name, self.names()):
             with suppress(DependencyUnavailable):
                 self._keys.remove(f"marks/{older}")
 
@@ -135,12 +135,12 @@ def newest_each(names: frozenset[MarkName]) -> list[MarkName]:
     return [last[account] for account in sorted(last)]
 
 
-def replaced(by: MarkName, names: frozenset[MarkName]) -> list[MarkName]:
+def find_replaced(by: MarkName, names: frozenset[MarkName]) -> list[MarkName]:
     """Older ones of the same account."""
     return [name for name in names if name.account == by.account and name.sequence < by.sequence]
 
 
-def _named(found: Iterable[str]) -> frozenset[MarkName]:
+def _parse_names(found: Iterable[str]) -> frozenset[MarkName]:
     matches = filter(None, map(_NAME.fullmatch, found))
     return frozenset(MarkName(each["account"], int(each["sequence"]), each["digest"]) for each in matches)
 

@@ -23,7 +23,7 @@ from app.errors import DependencyUnavailable
 from app.vault.errors import ObjectMissing, VaultError
 from app.vault.s3_keys import S3Keys
 from app.vault.s3_reader import PiecewiseReader
-from app.vault.store import checked, new_name
+from app.vault.store import check_name, new_name
 
 PIECE_BYTES: Final = 8 << 20
 
@@ -45,14 +45,14 @@ class S3Store:
         self._piece_bytes = piece_bytes
 
     def create(self, name: str | None = None) -> "S3Writer":
-        return S3Writer(self._keys, new_name() if name is None else checked(name), self._piece_bytes)
+        return S3Writer(self._keys, new_name() if name is None else check_name(name), self._piece_bytes)
 
     def open(self, name: str) -> BinaryIO:
         with suppress(ObjectMissing):
-            whole = self._keys.open(f"objects/{checked(name)}")
+            whole = self._keys.open(f"objects/{check_name(name)}")
             return cast(BinaryIO, PiecewiseReader(lambda _: whole, whole.size, max(1, whole.size)))
         try:
-            listed = json.loads(self._keys.read(f"lists/{checked(name)}"))
+            listed = json.loads(self._keys.read(f"lists/{check_name(name)}"))
             size, piece_bytes = int(listed["bytes"]), int(listed["piece_bytes"])
         except (ValueError, TypeError, KeyError):
             raise VaultError from None
@@ -61,7 +61,7 @@ class S3Store:
         )
 
     def delete(self, name: str) -> None:
-        if self._keys.remove(f"objects/{checked(name)}"):
+        if self._keys.remove(f"objects/{check_name(name)}"):
             return
         self._keys.remove(f"lists/{name}")
         self._keys.remove_below(f"pieces/{name}")
@@ -74,13 +74,13 @@ class S3Store:
             raise DependencyUnavailable from None
 
     def leave(self, name: str, content: bytes) -> None:
-        self._keys.put(f"notes/{checked(name)}", content)
+        self._keys.put(f"notes/{check_name(name)}", content)
 
     def note(self, name: str) -> bytes:
-        return self._keys.read(f"notes/{checked(name)}")
+        return self._keys.read(f"notes/{check_name(name)}")
 
     def delete_note(self, name: str) -> None:
-        self._keys.remove(f"notes/{checked(name)}")
+        self._keys.remove(f"notes/{check_name(name)}")
 
     def delete_unfinished(self, idle_seconds: float) -> None:
         horizon = datetime.now(UTC) - timedelta(seconds=idle_seconds)

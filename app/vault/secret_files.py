@@ -35,7 +35,7 @@ def secrets_from_files(prefix: str, names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def as_given(prefix: str, names: Iterable[str], values: dict[str, Any]) -> dict[str, str]:
+def pass_on(prefix: str, names: Iterable[str], values: dict[str, Any]) -> dict[str, str]:
     """The secrets as a child's variables: as files where they came from files, else as they are."""
     given: dict[str, str] = {}
     for name in names:

@@ -52,9 +52,9 @@ class KeyRing:
         """
         named = document.get("key_id")
         public = self._by_id.get(named) if isinstance(named, str) else None
-        return public is not None and self._believed(public, place) and verify(document, public)
+        return public is not None and self._is_trusted(public, place) and verify(document, public)
 
-    def _believed(self, public: str, place: Place | None) -> bool:
+    def _is_trusted(self, public: str, place: Place | None) -> bool:
         if place is None or public not in self._until:
             return True
         chain, at = place

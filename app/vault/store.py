@@ -75,7 +75,7 @@ def new_name() -> str:
     return secrets.token_hex(16)
 
 
-def checked(name: str) -> str:
+def check_name(name: str) -> str:
     """``name``, if it is one of :func:`new_name` or a digest like it; any other names nothing.
 
     Raises:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.adult import SHARED, adult10, required
-from benchmarks.cases import Case, logistic, narrowed
+from benchmarks.adult import SHARED, adult10, require
+from benchmarks.cases import Case, logistic, narrow
 from benchmarks.designs import Rows, synth100k
 from benchmarks.experiment import Experiment
 from benchmarks.records import Record
@@ -40,7 +40,7 @@ _BOUNDS = {"phishing": 1.0, "synth_lr": 4.0}
 
 def small_rows(name: str) -> tuple[Rows, Rows]:
     """Training and held-out rows of one of the two small files beside the repository."""
-    with np.load(required(SHARED / f"{name}.npz")) as arrays:
+    with np.load(require(SHARED / f"{name}.npz")) as arrays:
         rows, held_out = (
             Rows(arrays[x][:, :-1].astype(np.float64), (arrays[y] > 0).astype(np.float64))
             for x, y in (("X", "y"), ("Xt", "yt"))
@@ -65,9 +65,9 @@ def large(name: str) -> Case:
     return logistic(name, Rows(*train), bound=16.0, held_out=Rows(*test))
 
 
-def clamped(case: Case) -> Case:
+def clamp(case: Case) -> Case:
     """For methods whose points start anywhere within the bounds: ±2 is about as wide as the paper's normal start."""
-    return narrowed(case, NARROW)
+    return narrow(case, NARROW)
 
 
 def small_work(quick: bool) -> Iterator[Job | Record]:
@@ -86,7 +86,7 @@ def large_work(quick: bool) -> Iterator[Job | Record]:
             for method, parameters, label in LARGE_METHODS:
                 epsilon = 0.2 if method.startswith("dp-") else np.nan
                 for seed in range(1 if quick else SEEDS):
-                    table = clamped(case) if method == "dp-psvi" else case
+                    table = clamp(case) if method == "dp-psvi" else case
                     yield Job(table, method, size, seed, parameters, epsilon, label=label)
 
 

@@ -12,14 +12,14 @@ from benchmarks.floors import EXPECTED, OF_ROWS, noise_floors, one_shot_noise, r
 from benchmarks.records import Record
 from benchmarks.runs import Job
 from benchmarks.summaries import in_words
-from benchmarks.unseen import LAWS, unseen
+from benchmarks.unseen import LAWS, draw_unseen
 
 METHOD, SIZE, SEEDS = "dp-psvi-surrogate", 100, 5
 EPSILONS: Final = (0.05, 0.1, 0.2, 1.0)
 _QUICK: Final = "three features"
 
 
-def promised(epsilon: float) -> int:
+def read_promise(epsilon: float) -> int:
     """Times the floor of the rows that the median may be above it."""
     return 5 if epsilon <= 0.2 else 8
 
@@ -27,7 +27,7 @@ def promised(epsilon: float) -> int:
 @cache
 def table(name: str) -> Case:
     """One of the tables."""
-    return logistic(name, unseen(name), bound=LAWS[name].bound)
+    return logistic(name, draw_unseen(name), bound=LAWS[name].bound)
 
 
 def within_reach(case: Case) -> tuple[float, ...]:
@@ -42,7 +42,7 @@ def beside(case: Case) -> Iterator[Record]:
     """What is promised, and both floors."""
     epsilons = within_reach(case)
     floors = table_floors(case, epsilons)
-    most = [promised(epsilon) * floor for epsilon, floor in zip(epsilons, floors, strict=True)]
+    most = [read_promise(epsilon) * floor for epsilon, floor in zip(epsilons, floors, strict=True)]
     found: dict[str, Sequence[float] | Array64] = {
         "promised": most,
         OF_ROWS: floors,
@@ -66,8 +66,8 @@ EXPERIMENT = Experiment(
     f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, on a table drawn from each of {in_words(len(LAWS))} laws, where "
     f"σD²/N is at most {UNRESOLVED:g}. The floor of these rows is what one Gaussian release of the whole budget would "
     "lose on them if it knew their mode and information beforehand, bounding included; promised are medians within "
-    f"{promised(0.2)} times it up to ε = 0.2 and {promised(1.0)} times it at ε = 1. The one-shot noise floor expects "
-    "labels that follow the model.",
+    f"{read_promise(0.2)} times it up to ε = 0.2 and {read_promise(1.0)} times it at ε = 1. The one-shot noise floor "
+    "expects labels that follow the model.",
     work,
     (KL, SECONDS),
     {"": EPSILON},

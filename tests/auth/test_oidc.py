@@ -15,7 +15,7 @@ import jwt
 import pytest
 from sqlalchemy import select
 
-from app.auth.identities import identified
+from app.auth.identities import find_or_create
 from app.auth.models import ApiKey
 from app.auth.service import check_may_read_on, check_still_valid
 from app.config import Settings
@@ -389,7 +389,7 @@ def test_a_token_that_ends_ends_what_goes_on_with_it(signed_in: Services, servic
     identity = signed_in.tokens.verify(service.token(exp=ends))
     assert identity.expires_at.timestamp() == ends + LEEWAY_SECONDS
     assert signed_in.tokens.verify(service.token(exp=10**15)).expires_at.year == 9999
-    key = identified(signed_in.database, signed_in.identity_key, identity)
+    key = find_or_create(signed_in.database, signed_in.identity_key, identity)
     with signed_in.database.write() as tx:
         for check in (check_still_valid, check_may_read_on):
             check(tx, key.id, identity.expires_at)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import breadth
-from benchmarks.breadth import Reached, reached
+from benchmarks.breadth import Reached, measure_table
 from benchmarks.breadth_page import page
 from benchmarks.figures import write_lines
 from benchmarks.mixtures import KINDS, mixture
@@ -49,22 +49,22 @@ def test_figures_are_medians_over_runs_with_coins_of_their_own(monkeypatch: pyte
     runs = {0: (7.0, 1.0, True), 1: (5.0, 9.0, False), 2: (50.0, 2.0, True)}
     monkeypatch.setattr(breadth, "measured_run", lambda _case, _epsilon, _table, number: runs[number])
     small = next(seed for seed in range(50) if mixture(seed)[1].x.shape == (5_000, 6))
-    found = next(iter(reached(small, 3)))
+    found = next(iter(measure_table(small, 3)))
     assert (found.kl, found.noise_kl, found.trusted) == (7.0, 2.0, 2)
     monkeypatch.undo()
-    one, other = (next(iter(reached(small, runs))).kl for runs in (1, 2))
+    one, other = (next(iter(measure_table(small, runs))).kl for runs in (1, 2))
     assert one != other
 
 
 @pytest.mark.slow
 def test_a_table_that_promises_nothing_has_no_line_and_all_others_one_for_each_epsilon(tmp_path: Path) -> None:
     small = next(seed for seed in range(50) if mixture(seed)[1].x.shape == (5_000, 6))
-    found = list(reached(small, 1))
+    found = list(measure_table(small, 1))
     assert [each.epsilon for each in found] == [0.05, 0.1, 0.2, 1.0]
-    assert found == list(reached(small, 1))
+    assert found == list(measure_table(small, 1))
     assert all(0 < each.kl < np.inf and each.floor > 0 for each in found)
     crowded = next(seed for seed in range(50) if mixture(seed)[1].x.shape == (5_000, 60))
-    assert [each.epsilon for each in reached(crowded, 0)] == []
+    assert [each.epsilon for each in measure_table(crowded, 0)] == []
     write_lines(tmp_path / "breadth.csv", found)
     with (tmp_path / "breadth.csv").open(newline="") as stream:
         assert [line["epsilon"] for line in csv.DictReader(stream)] == ["0.05", "0.1", "0.2", "1"]

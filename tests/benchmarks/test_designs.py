@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.adult import NUMBERS, TEST, TRAIN, MissingData, adult10, required
+from benchmarks.adult import NUMBERS, TEST, TRAIN, MissingData, adult10, require
 from benchmarks.designs import bnd15, bnd40
-from benchmarks.unseen import LAWS, unseen
+from benchmarks.unseen import LAWS, draw_unseen
 
 
 @pytest.mark.parametrize(("design", "width"), [(bnd15, 14), (bnd40, 39)])
@@ -23,12 +23,12 @@ def test_bounded_designs_stay_within_their_bounds_and_have_rare_levels(design: o
 
 @pytest.mark.parametrize("name", LAWS)
 def test_tables_of_other_shapes_stay_within_their_bounds_and_have_both_labels(name: str) -> None:
-    x, y = unseen(name, n=3_000)
+    x, y = draw_unseen(name, n=3_000)
     assert np.all(np.isfinite(x))
     assert np.abs(x).max() <= LAWS[name].bound
     assert set(np.unique(y)) == {0, 1}
-    assert np.array_equal(unseen(name, n=3_000).x, x)
-    assert not np.array_equal(unseen(name, n=3_000, seed=1).x, x)
+    assert np.array_equal(draw_unseen(name, n=3_000).x, x)
+    assert not np.array_equal(draw_unseen(name, n=3_000, seed=1).x, x)
 
 
 def _census(path: Path, n: int, seed: int) -> Path:
@@ -59,4 +59,4 @@ def test_census_components_are_white(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(MissingData, match=r"nowhere\.csv"):
-        required(TRAIN.with_name("nowhere.csv"))
+        require(TRAIN.with_name("nowhere.csv"))

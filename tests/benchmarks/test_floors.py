@@ -8,13 +8,13 @@ from scipy.special import expit
 from benchmarks import floors
 from benchmarks.cases import Case, design_rows, logistic
 from benchmarks.floors import _parts, noise_floors, one_shot_noise, table_floors
-from benchmarks.unseen import unseen
+from benchmarks.unseen import draw_unseen
 from tests.benchmarks.cases import case
 
 
 def bent_case() -> Case:
     """Labels that follow a square and a heavy-tailed threshold, not a logistic regression."""
-    return logistic("bent", unseen("no logistic regression", n=20_000), bound=8.0)
+    return logistic("bent", draw_unseen("no logistic regression", n=20_000), bound=8.0)
 
 
 def test_what_weights_lose_is_the_weighted_scores_spread_around_the_full_one() -> None:
@@ -80,7 +80,7 @@ def test_a_table_whose_labels_are_no_logistic_regression_has_the_higher_floor() 
 
 def test_no_wider_bound_would_be_better(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where few rows tell most, and noise is little, the best bound is a wide one; the floor has it all the same."""
-    table = logistic("rare", unseen("rare flags"), bound=1.0)
+    table = logistic("rare", draw_unseen("rare flags"), bound=1.0)
     found = table_floors(table, (1.0,))[0]
     narrow = tuple(clip for clip in floors.TABLE_CLIPS if clip <= 12)
     monkeypatch.setattr(floors, "TABLE_CLIPS", (*floors.TABLE_CLIPS, 1e4, 1e6))

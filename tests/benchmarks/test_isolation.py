@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from benchmarks.isolation import Progress, isolated
+from benchmarks.isolation import Progress, isolate
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
@@ -33,27 +33,27 @@ def counting(progress: Progress) -> list[int]:
 
 
 def test_values_come_back_with_their_progress() -> None:
-    ended = isolated(counting)
+    ended = isolate(counting)
     assert (ended.value, ended.steps, ended.stopped, ended.fault) == ([0, 1, 2], 2, False, "")
 
 
 def test_a_run_that_takes_too_long_is_stopped_where_it_was() -> None:
-    ended = isolated(endless, limit_seconds=1)
+    ended = isolate(endless, limit_seconds=1)
     assert (ended.value, ended.seconds, ended.stopped, ended.fault) == (None, 1, True, "")
     assert ended.steps > 0
 
 
 def test_a_fault_is_named() -> None:
-    ended = isolated(failing)
+    ended = isolate(failing)
     assert (ended.value, ended.steps, ended.stopped, ended.fault) == (None, 3, False, "ArithmeticError")
 
 
 def test_a_run_that_dies_is_no_run_that_was_stopped() -> None:
-    ended = isolated(lambda progress: os.kill(os.getpid(), signal.SIGKILL))
+    ended = isolate(lambda progress: os.kill(os.getpid(), signal.SIGKILL))
     assert (ended.value, ended.stopped, ended.fault) == (None, False, "killed")
 
 
 def test_memory_is_the_runs_own() -> None:
     held = np.ones(2**24)
-    assert 128 <= isolated(hungry).peak_mib < 160
-    assert isolated(lambda progress: float(held.sum())).peak_mib < 32
+    assert 128 <= isolate(hungry).peak_mib < 160
+    assert isolate(lambda progress: float(held.sum())).peak_mib < 32

@@ -9,9 +9,9 @@ from scipy.stats import multivariate_normal, norm
 
 from app.inference.laplace import Laplace
 from app.inference.protocol import Posterior, Pseudocoreset
-from benchmarks.cases import design_rows, gaussian_mean, linear_regression, logistic, narrowed
+from benchmarks.cases import design_rows, gaussian_mean, linear_regression, logistic, narrow
 from benchmarks.designs import Rows
-from benchmarks.measures import posterior, prediction, prior_divergence, stated
+from benchmarks.measures import posterior, prediction, prior_divergence, read_stated
 from benchmarks.runs import Job, execute
 from support.divergence import divergence
 from tests.benchmarks.cases import case, rows
@@ -41,9 +41,9 @@ def test_the_divergence_knows_nothing_of_how_wide_bounds_were_declared() -> None
 
 
 def test_a_narrowed_case_keeps_the_posterior_of_raw_rows() -> None:
-    wide, narrow = case(bound=4.0), narrowed(case(bound=4.0), 0.5)
-    np.testing.assert_allclose(prior_divergence(narrow), prior_divergence(wide), rtol=1e-10)
-    x, _ = design_rows(narrow)
+    wide, tight = case(bound=4.0), narrow(case(bound=4.0), 0.5)
+    np.testing.assert_allclose(prior_divergence(tight), prior_divergence(wide), rtol=1e-10)
+    x, _ = design_rows(tight)
     assert np.abs(x).max() == 1
 
 
@@ -67,9 +67,9 @@ def test_the_divergence_is_the_textbooks() -> None:
 
 def test_a_stated_posterior_is_taken_by_its_word() -> None:
     matrix = np.array([[2.0, 0.5], [0.5, 1.0]])
-    np.testing.assert_allclose(covariance(stated(Posterior(("a", "b"), np.zeros(2), matrix))), matrix)
+    np.testing.assert_allclose(covariance(read_stated(Posterior(("a", "b"), np.zeros(2), matrix))), matrix)
     np.testing.assert_allclose(
-        covariance(stated(Posterior(("a", "b"), np.zeros(2), np.array([2.0, 3.0])))), np.diag([2.0, 3.0])
+        covariance(read_stated(Posterior(("a", "b"), np.zeros(2), np.array([2.0, 3.0])))), np.diag([2.0, 3.0])
     )
 
 

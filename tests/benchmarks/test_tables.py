@@ -15,7 +15,7 @@ from benchmarks.experiments import gaussian_mean, logistic, privacy_sweep
 from benchmarks.papers import EXPERIMENTS, measure
 from benchmarks.plots import STYLES, draw
 from benchmarks.readme import write
-from benchmarks.records import REFERENCE, Record, read, written
+from benchmarks.records import REFERENCE, Record, open_sink, read
 from benchmarks.runs import Job
 from benchmarks.summaries import LINES, cell, lines, number, place_of, summary, tables, thin_out
 from tests.benchmarks.cases import case
@@ -37,7 +37,7 @@ EXPERIMENT = Experiment("small", "Small", "A table.", work)
 
 def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
     records = [RUN, replace(RUN, epsilon=math.inf, outcome="stopped after 3 s at step 1 of 2")]
-    with written(tmp_path / "a.csv") as sink:
+    with open_sink(tmp_path / "a.csv") as sink:
         for record in records:
             sink(record)
     assert [repr(record) for record in read(tmp_path / "a.csv")] == [repr(record) for record in records]
@@ -138,7 +138,7 @@ def test_an_experiment_leaves_lines_a_figure_and_a_page(tmp_path: Path) -> None:
 def test_one_method_is_measured_anew_and_the_others_keep_their_lines(tmp_path: Path) -> None:
     old = [replace(RUN, method=method, kl=-1.0, outcome=outcome) for method, outcome in
            (("bound", REFERENCE), ("uniform", "finished"), ("giga", "finished"))]  # fmt: skip
-    with written(tmp_path / "small.csv", old):
+    with open_sink(tmp_path / "small.csv", old):
         pass
     measure(EXPERIMENT, tmp_path, quick=True, only="giga")
     records = read(tmp_path / "small.csv")
@@ -147,7 +147,7 @@ def test_one_method_is_measured_anew_and_the_others_keep_their_lines(tmp_path: P
 
 
 def test_one_method_measured_anew_leaves_what_the_others_were_measured_on(tmp_path: Path) -> None:
-    with written(tmp_path / "small.csv", [RUN]):
+    with open_sink(tmp_path / "small.csv", [RUN]):
         pass
     (tmp_path / "small.json").write_text('{"processor": "another one"}')
     measure(EXPERIMENT, tmp_path, quick=True, only="giga")
@@ -165,7 +165,7 @@ def test_data_that_is_missing_costs_no_earlier_runs(tmp_path: Path) -> None:
             raise MissingData("a file")
         yield RUN
 
-    with written(tmp_path / "small.csv", [RUN]):
+    with open_sink(tmp_path / "small.csv", [RUN]):
         pass
     with pytest.raises(MissingData):
         measure(replace(EXPERIMENT, work=missing), tmp_path, quick=True, only=None)

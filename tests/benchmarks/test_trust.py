@@ -13,7 +13,7 @@ from app.inference.protocol import MechanismPlan, Pseudocoreset
 from benchmarks import trust
 from benchmarks.figures import write_lines
 from benchmarks.sources import RoundedNoise
-from benchmarks.trust import Outcome, drawn, released
+from benchmarks.trust import Outcome, draw_case, release
 from benchmarks.trust_page import draw, far, page
 from support.surrogate_tables import Case, build
 
@@ -48,18 +48,18 @@ def test_rows_coins_and_noise_are_streams_of_their_own(monkeypatch: pytest.Monke
         return build(case, plan, noise, coins)
 
     monkeypatch.setattr(trust, "build", built)
-    seed = next(seed for seed in range(50) if drawn("labels", seed)[0].slots == 300)
-    released("labels", seed)
+    seed = next(seed for seed in range(50) if draw_case("labels", seed)[0].slots == 300)
+    release("labels", seed)
     streams.append(np.random.default_rng(seed))  # the rows'
     assert len({float(rng.random()) for rng in streams}) == 3
-    assert drawn("labels", 3) != drawn("numbers", 3)
+    assert draw_case("labels", 3) != draw_case("numbers", 3)
 
 
 def test_the_same_seed_gives_the_same_release(tmp_path: Path) -> None:
     """A line of the file is enough to look at a table that went astray."""
-    seed = next(seed for seed in range(50) if drawn("labels", seed)[0].slots == 300)
-    found = released("labels", seed)
-    assert found == released("labels", seed)
+    seed = next(seed for seed in range(50) if draw_case("labels", seed)[0].slots == 300)
+    found = release("labels", seed)
+    assert found == release("labels", seed)
     assert math.isfinite(found.kl)
     write_lines(tmp_path / "trust.csv", [found])
     with (tmp_path / "trust.csv").open(newline="") as stream:

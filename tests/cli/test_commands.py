@@ -362,11 +362,11 @@ def test_a_file_is_no_folder_for_an_installation(command: list[str], tmp_path: P
 
 def test_a_folder_in_use_is_refused_and_left_without_a_lock_file(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    with installation.locked(folder):
+    with installation.lock_folder(folder):
         ended = RUNNER.invoke(cli, ["up", "--port", "0", "--data-dir", str(folder)])
         assert ended.exit_code == 1
         assert "another corevaultd" in ended.output
-    with installation.locked(folder):
+    with installation.lock_folder(folder):
         assert list(folder.iterdir()) == []
 
 

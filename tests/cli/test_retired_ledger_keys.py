@@ -183,7 +183,7 @@ def test_the_cutoff_comes_back_from_an_escrow(rotated: Rotated, tmp_path: Path) 
 @pytest.mark.sqlite
 def test_the_ledger_key_stays_while_the_service_runs_from_its_folder(rotated: Rotated) -> None:
     before = load_worker_keys(rotated.settings.keys_dir)
-    with installation.locked(rotated.settings.data_dir):
+    with installation.lock_folder(rotated.settings.data_dir):
         refused = run("keys", "rotate", "ledger")
     assert (refused.exit_code, "runs on" in refused.output) == (1, True)
     assert load_worker_keys(rotated.settings.keys_dir) == before

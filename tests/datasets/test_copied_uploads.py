@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from app.datasets.uploads.models import UploadPart, bound_to
+from app.datasets.uploads.models import UploadPart, name_context
 from app.errors import DependencyUnavailable
 from app.vault.areas import Areas
 from app.vault.envelope import BOX_BYTES, HEADER, HEADER_BYTES, MAGIC_WITH_BOX
@@ -38,7 +38,7 @@ def _opened(house: House, copy: bytes, boxes: list[bytes]) -> Iterator[bytes]:
     within = [copy[start : start + BOX_BYTES] for start in range(HEADER_BYTES)]
     with house.database.read() as session:
         parts = session.query(UploadPart).all()
-    names = {bound_to(part.content_id, number) for part in parts for number in range(2)}
+    names = {name_context(part.content_id, number) for part in parts for number in range(2)}
     for bound in names:
         for box in (*within, *boxes):
             try:

@@ -174,7 +174,7 @@ def test_no_transaction_waits_for_a_store(
     monkeypatch.setattr(Database, "write", counted)
     monkeypatch.setattr(type(house.areas.incoming), "delete", watched)
     house.dispose()
-    Disposal(house.areas).lapsed(house.database)
+    Disposal(house.areas).end_lapsed(house.database)
     originals, table, given_up = 2 * 2 * ["open"], ["open"], 2 * ["ended"]  # each part, and its key before it
     assert seen == [*originals, *table, *given_up]
     assert house.kept(old) == (False, False)
@@ -224,12 +224,12 @@ def test_what_the_store_refuses_does_not_keep_others_from_their_turn(
             with suppress(DependencyUnavailable):
                 disposal.contents(house.database, lambda *_: False)
             with suppress(DependencyUnavailable):
-                disposal.lapsed(house.database)
+                disposal.end_lapsed(house.database)
     assert (house.kept(stuck), house.kept(other)) == ((True, False), (False, False))
     with house.database.read() as session:
         assert session.get(Upload, free.id) is None
         assert session.get(Upload, held.id) is not None
     for _ in range(2):
         disposal.contents(house.database, lambda *_: False)
-        disposal.lapsed(house.database)
+        disposal.end_lapsed(house.database)
     assert stored(house.areas) == []

@@ -278,7 +278,7 @@ def test_what_is_completed_while_the_sweep_looks_is_not_swept(
 ) -> None:
     """W10: it expires while it is being completed, and becomes a content with all of its parts."""
     sent(client, owner, begun(), b"abc")
-    objects, look = stored(services.areas), repository.lapsed
+    objects, look = stored(services.areas), repository.select_lapsed
 
     def look_too_soon(*told: Any) -> Any:
         found = look(*told)
@@ -289,7 +289,7 @@ def test_what_is_completed_while_the_sweep_looks_is_not_swept(
 
     change(services, expires_at=now() - timedelta(seconds=1))
     with monkeypatch.context() as patch:
-        patch.setattr(repository, "lapsed", look_too_soon)
+        patch.setattr(repository, "select_lapsed", look_too_soon)
         sweep(services)
     assert stored(services.areas) == objects
 

@@ -8,7 +8,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from sqlalchemy.exc import DBAPIError
 
 from app.db import Database, WriteSession, make_engine
-from app.db.prepared import Prepared, led_by
+from app.db.prepared import Prepared, prepend
 
 pytestmark = pytest.mark.services
 NOTES = sa.table("notes", sa.column("name", sa.String))
@@ -32,7 +32,7 @@ def one(database_url: str) -> Iterator[Database]:
 def lock(database: Database, leading: str = IMPATIENT) -> list[str]:
     with (
         database.connection() as connection,
-        led_by(connection, leading),
+        prepend(connection, leading),
         WriteSession(connection, join_transaction_mode="rollback_only") as tx,
     ):
         return [row.name for row in LOCK.rows(tx, {"name": "a"})]
@@ -53,7 +53,7 @@ def led_wrongly(one: Database, _: Database) -> None:
 
 
 def interrupted(one: Database, _: Database) -> None:
-    with pytest.raises(KeyboardInterrupt), one.connection() as connection, led_by(connection, IMPATIENT):
+    with pytest.raises(KeyboardInterrupt), one.connection() as connection, prepend(connection, IMPATIENT):
         raise KeyboardInterrupt
 
 

@@ -41,30 +41,30 @@ def test_questions_survive_their_journey_bit_for_bit(question: Question) -> None
 def test_a_task_is_told_to_who_asks_for_its_query(vault: Vault, slots: Slots) -> None:
     mine = exchange(vault)
     told = task(slots=slots)
-    assert mine.told(7) is None
+    assert mine.read_task(7) is None
     assert mine.tell(7, told)
-    heard = exchange(vault).told(7)
+    heard = exchange(vault).read_task(7)
     assert heard is not None
     assert (heard.places, heard.key, heard.parts) == (told.places, told.key, 3)
     assert list(heard.units(1)) == list(slots[40:80])
     assert to_arrays(heard.question).keys() == to_arrays(told.question).keys()
-    assert mine.told(6) is None
+    assert mine.read_task(6) is None
     assert mine.tell(8, told)
-    assert mine.told(7) is None
+    assert mine.read_task(7) is None
 
 
 def test_sums_are_read_by_who_asked_for_them(vault: Vault) -> None:
     mine, told = exchange(vault), task()
-    assert mine.handed_in(0, told, 2) is None
+    assert mine.read_part(0, told, 2) is None
     exchange(vault).hand_in(0, told, 2, SUMS)
-    found = mine.handed_in(0, told, 2)
+    found = mine.read_part(0, told, 2)
     assert found is not None
     assert found.tolist() == SUMS.tolist()
     exchange(vault).hand_in(0, told, 1, None)
     with pytest.raises(PartFaulty):
-        mine.handed_in(0, told, 1)
+        mine.read_part(0, told, 1)
     mine.withdraw(0, 2)
-    assert mine.handed_in(0, told, 2) is None
+    assert mine.read_part(0, told, 2) is None
 
 
 def moved(vault: Vault, source: tuple[str, int, int, int], key: bytes) -> Integers | None:
@@ -78,7 +78,7 @@ def moved(vault: Vault, source: tuple[str, int, int, int], key: bytes) -> Intege
     mine.hand_in(1, told, 2, None)
     (target,) = vault.files()
     _overwrite(vault, target, content)
-    found = mine.handed_in(1, Task(told.question, told.slots, told.places, b"k" * 32), 2)
+    found = mine.read_part(1, Task(told.question, told.slots, told.places, b"k" * 32), 2)
     vault.store.delete_note(target)
     return found
 
@@ -120,8 +120,8 @@ def test_altered_or_truncated_objects_are_as_good_as_missing(vault: Vault) -> No
 
 def _objects(mine: Exchange, told: Task) -> list[tuple[Callable[[], Any], Callable[[], Any]]]:
     return [
-        (lambda: mine.tell(3, told), lambda: mine.told(3)),
-        (lambda: mine.hand_in(3, told, 0, SUMS), lambda: mine.handed_in(3, told, 0)),
+        (lambda: mine.tell(3, told), lambda: mine.read_task(3)),
+        (lambda: mine.hand_in(3, told, 0, SUMS), lambda: mine.read_part(3, told, 0)),
     ]
 
 
@@ -129,7 +129,7 @@ def test_the_worker_of_another_house_reads_nothing(vault: Vault) -> None:
     told = task()
     exchange(vault).tell(0, told)
     other = Exchange(vault.store, new_vault(vault.root / "other").opening_key, "job_1", 1)
-    assert other.told(0) is None
+    assert other.read_task(0) is None
 
 
 def test_w3_nothing_lies_in_the_clear(vault: Vault) -> None:
@@ -156,8 +156,8 @@ def test_clearing_leaves_nothing_of_an_attempt_and_all_of_others(vault: Vault) -
     clear(vault.store, "job_1", 1)
     assert len(before) == 8
     assert len(vault.files()) == 4
-    assert theirs.told(5) is not None
-    assert theirs.handed_in(5, told, 0) is not None
+    assert theirs.read_task(5) is not None
+    assert theirs.read_part(5, told, 0) is not None
     clear(vault.store, "job_1", 1)
     clear(vault.store, "job_1", 2)
     assert vault.files() == {}

@@ -59,14 +59,14 @@ def test_more_than_half_of_the_memory_is_let_go_of(
     monkeypatch.setattr(wake, "memory_bytes", lambda: 1000)
     with file_of(tmp_path / "file", size).open("rb") as file:
         behind = Wake(file)
-        behind.passed(50, 200)
-        behind.passed(200, 400)
+        behind.pass_over(50, 200)
+        behind.pass_over(200, 400)
     assert let_go == ([(0, 200), (100, 400)] if goes else [])
 
 
 def test_what_is_no_file_of_the_systems_is_left_alone(monkeypatch: pytest.MonkeyPatch, let_go: Pieces) -> None:
     monkeypatch.setattr(wake, "memory_bytes", lambda: 0)
-    Wake(io.BytesIO(bytes(10))).passed(0, 10)
+    Wake(io.BytesIO(bytes(10))).pass_over(0, 10)
     assert not let_go
 
 

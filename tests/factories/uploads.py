@@ -58,7 +58,7 @@ def refused(client: httpx.Client, key: Key, address: Address, offset: int, statu
 def sweep(services: Services) -> None:
     areas = services.areas
     vault = areas.incoming  # nothing is asked of it
-    Disposal(WorkerAreas(areas.incoming, areas.released, areas.keys, vault)).lapsed(services.database)
+    Disposal(WorkerAreas(areas.incoming, areas.released, areas.keys, vault)).end_lapsed(services.database)
 
 
 def change(services: Services, **values: Any) -> None:

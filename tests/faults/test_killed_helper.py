@@ -24,7 +24,7 @@ from tests.factories.datasets import CSV, declared, stored
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, job_body
 from tests.faults.test_killed_worker import children, start_worker, table, until
-from workers.enclave.exchange import _parsed, _part_name, _read, _task_name
+from workers.enclave.exchange import _parse, _part_name, _read, _task_name
 
 pytestmark = pytest.mark.process
 
@@ -94,7 +94,7 @@ def held(worker: "subprocess.Popen[bytes]", broker: Eavesdropper, house: House, 
 
 def _asked(house: House, job_id: str) -> int | None:
     """The query that help is asked for at this moment."""
-    header = _parsed(_read(house.areas.vault, _task_name(f"{job_id}|1")))
+    header = _parse(_read(house.areas.vault, _task_name(f"{job_id}|1")))
     return None if header is None else header[0]
 
 

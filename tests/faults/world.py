@@ -331,7 +331,7 @@ class World:
 
     def _unended(self) -> list[str]:
         with self.house.database.read() as session:
-            return list(repository.unended(session, self.dataset_id))
+            return list(repository.find_unended(session, self.dataset_id))
 
     def _new_sweeper(self) -> Sweeper:
         house = self.house

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from app.inference.pseudopoints.arrival import MOST_NATS, arrived, kept, noise_in_sds, noise_nats, step_asked
+from app.inference.pseudopoints.arrival import (
+    MOST_NATS,
+    has_arrived,
+    measure_kept_share,
+    noise_in_sds,
+    noise_nats,
+    step_asked,
+)
 from tests.inference.support import DESIGN, MODEL, WIDTH
 
 
@@ -53,10 +60,14 @@ def test_what_clipping_keeps_is_a_share_of_lengths() -> None:
     potentials = MODEL.log_likelihood(rows, draws)
     lengths = np.linalg.norm(potentials - potentials.mean(axis=1, keepdims=True), axis=1)
     clip = float(np.median(lengths))
-    assert kept(MODEL, rows, draws, clip, 1) == pytest.approx(np.minimum(lengths, clip).sum() / lengths.sum())
-    assert kept(MODEL, rows, draws, 2 * clip, 4) == pytest.approx(kept(MODEL, rows, draws, clip, 1))
-    assert kept(MODEL, rows, draws, 1.01 * lengths.max(), 1) == 1
-    assert kept(MODEL, rows, draws, 1e-6 * clip, 1) < 1e-5
+    assert measure_kept_share(MODEL, rows, draws, clip, 1) == pytest.approx(
+        np.minimum(lengths, clip).sum() / lengths.sum()
+    )
+    assert measure_kept_share(MODEL, rows, draws, 2 * clip, 4) == pytest.approx(
+        measure_kept_share(MODEL, rows, draws, clip, 1)
+    )
+    assert measure_kept_share(MODEL, rows, draws, 1.01 * lengths.max(), 1) == 1
+    assert measure_kept_share(MODEL, rows, draws, 1e-6 * clip, 1) < 1e-5
 
 
 def test_a_long_step_counts_in_full() -> None:
@@ -68,4 +79,4 @@ def test_a_long_step_counts_in_full() -> None:
     [(0.4, 0.0, True), (0.6, 0.0, False), (9.0, 100.0, True), (1.01 * MOST_NATS, 1e9, False), (np.nan, 1e9, False)],
 )
 def test_arriving_is_to_be_near_for_what_was_learned(nats: float, learned: float, there: bool) -> None:
-    assert arrived(nats, learned) is there
+    assert has_arrived(nats, learned) is there

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.inference.diagnostics import MOST_NOISE, bearable_noise, effective_size, stated
+from app.inference.diagnostics import MOST_NOISE, bearable_noise, effective_size, round_stated
 
 
 def test_the_effective_size_counts_equal_weights() -> None:
@@ -22,4 +22,4 @@ def test_noise_is_borne_in_proportion_to_what_was_learned_but_some_always() -> N
     ("value", "said"), [(65.36960374, 65.37), (1234567.0, 1235000.0), (0.0, 0.0), (np.nan, -1.0), (np.inf, -1.0)]
 )
 def test_figures_have_four_digits_and_json_holds_them(value: float, said: float) -> None:
-    assert stated(value) == said
+    assert round_stated(value) == said

@@ -26,8 +26,8 @@ from app.inference.protocol import (
 )
 from app.inference.runner import run
 from app.inference.variational.knobs import MOST_FISHER
-from app.inference.variational.laplace_step import denoised
-from app.inference.variational.mean_field import Box, ascend, averaged, begin, draw, record, unrest
+from app.inference.variational.laplace_step import denoise
+from app.inference.variational.mean_field import Box, ascend, average_tail, begin, draw, record, unrest
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
 from support.divergence import divergence
 from support.table import Table
@@ -148,7 +148,7 @@ class TestMeanField:
             belief = ascend(belief, gradient, deviation, 0.5, box)
             if step >= steps // 2:
                 belief = record(belief, gradient, int(step >= 3 * steps // 4))
-        return *averaged(belief), unrest(belief)[0]
+        return *average_tail(belief), unrest(belief)[0]
 
     def test_it_ends_at_the_mode_with_the_conditional_variances(self) -> None:
         """For a normal target the optimum has its mean, and variances ``1 / precision_jj``."""
@@ -165,7 +165,7 @@ class TestMeanField:
             belief = begin(np.zeros(1))
             for step in range(40):
                 belief = record(replace(belief, mean=rng.standard_normal(1)), np.zeros(1), int(step >= 20))
-            errors.append(averaged(belief)[0])
+            errors.append(average_tail(belief)[0])
             gaps.append(unrest(belief)[0])
         assert np.mean(np.square(gaps)) / 4 == pytest.approx(np.mean(np.square(errors)), rel=0.25)
 
@@ -194,23 +194,23 @@ class TestLaplaceStep:
 
     def test_without_noise_nothing_changes(self) -> None:
         truth, _ = self._noised(0.0, 0)
-        np.testing.assert_allclose(denoised(truth, 0.0), truth, rtol=1e-12)
+        np.testing.assert_allclose(denoise(truth, 0.0), truth, rtol=1e-12)
 
     def test_it_is_closer_to_the_truth_than_what_came_in(self) -> None:
         for seed in range(5):
             truth, noised = self._noised(0.3, seed)
-            found = denoised(noised, 0.3)
+            found = denoise(noised, 0.3)
             assert np.linalg.norm(found - truth) < 0.9 * np.linalg.norm(noised - truth)
 
     def test_noise_alone_leaves_a_multiple_of_the_identity(self) -> None:
-        found = denoised(self._noised(200.0, 1)[1], 400.0)
+        found = denoise(self._noised(200.0, 1)[1], 400.0)
         np.testing.assert_allclose(found, found[0, 0] * np.eye(12), atol=1e-9 * found[0, 0])
         assert found[0, 0] > 0
 
     @pytest.mark.parametrize("noise", [1.0, 30.0])
     def test_it_is_positive_definite_whatever_the_noise(self, noise: float) -> None:
         for seed in range(10):
-            values = np.linalg.eigvalsh(denoised(self._noised(noise, seed)[1], noise))
+            values = np.linalg.eigvalsh(denoise(self._noised(noise, seed)[1], noise))
             assert values[0] > 0.04 * values.mean()
 
 

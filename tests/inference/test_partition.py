@@ -113,7 +113,7 @@ def test_rows_are_the_folded_ones_whatever_is_copied_together(
     x, y, present = problem.design.encode(source.gather(np.arange(SLOTS)))
     monkeypatch.setattr(partition, "_COPIED_ROWS", rows)
     monkeypatch.setattr(partition, "_COPIED_COLUMNS", columns)
-    found, there = partition.folded(problem.model, problem.design, source, range(SLOTS))
+    found, there = partition.fold(problem.model, problem.design, source, range(SLOTS))
     assert found.flags.c_contiguous
     assert np.array_equal(found, problem.model.fold(x, y))
     assert np.array_equal(there, present)

@@ -95,7 +95,7 @@ def test_what_a_centre_leaves_has_a_normal_square(centre: float) -> None:
 @pytest.mark.parametrize("deviation", [LEAST_DEVIATION, 0.3, MOST_DEVIATION])
 def test_what_is_asked_of_tails_has_normal_squares(deviation: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """W14: next to the centre, where coordinates are as small as the grid leaves them, and far from it."""
-    made = _recorded(monkeypatch, tails, "_winsorised")
+    made = _recorded(monkeypatch, tails, "_winsorise")
     rows = np.ones((6, 2), dtype=np.float32)
     rows[:, 0] = [0.25, np.nextafter(np.float32(0.25), np.float32(1)), 0.0, 2.0**-40, -1.0, 1.0]
     question = TailSum(1.0, 2, intercept=True, centre=np.array([0.25]), deviation=np.array([deviation]), clip=1.5)

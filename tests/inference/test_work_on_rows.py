@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.inference import questions
 from app.inference.design import Design
 from app.inference.mechanisms import BadQuestion
-from app.inference.partition import folded, partial_sum
+from app.inference.partition import fold, partial_sum
 from app.inference.problems import problem_for
 from app.inference.protocol import Model, ModelSpec, Question
 from app.inference.questions import (
@@ -147,7 +147,7 @@ def test_no_value_of_a_row_is_picked_by_a_condition(
     """W14: an index that is a condition takes a time that counts the rows which fulfil it."""
     model, design, _ = problem_for(spec, DECLARED)
     source = _table(0.5, each)
-    expected, there = folded(model, design, source, range(SLOTS))
+    expected, there = fold(model, design, source, range(SLOTS))
     sums = [question.sum(model, expected, there, each) for question in _questions(model, design)]
     for name in MAKERS:
         monkeypatch.setattr(np, name, _strict(getattr(np, name)))

@@ -293,7 +293,7 @@ def _end(house: House, job_id: str, *, opened: bool, end: str) -> None:
         if opened:
             house.lifecycle.open(tx, claim)
         if end == "cancelled":
-            house.lifecycle.cancelled(tx, claim)
+            house.lifecycle.end_cancelled(tx, claim)
         else:
             house.lifecycle.fail(tx, claim, JobError.RUN_FAILED)
 

@@ -42,7 +42,7 @@ BALANCE = Balance(
 
 
 def used(pot: Pot) -> Pot:
-    return pot.moved((1,) * len(pot.orders), spent=1, reserved=0)
+    return pot.move((1,) * len(pot.orders), spent=1, reserved=0)
 
 
 def happening(kind: str, job_id: str | None = None, **body: Any) -> Happening:
@@ -125,14 +125,14 @@ def test_cap_without_use_takes_other_orders() -> None:
 
 def test_meter_refuses_amounts_of_another_length() -> None:
     with pytest.raises(ValueError, match="one amount for each bound"):
-        Meter((5, 5), (0, 0), (0, 0)).moved((1,), spent=1, reserved=0)
+        Meter((5, 5), (0, 0), (0, 0)).move((1,), spent=1, reserved=0)
 
 
 @pytest.mark.parametrize(("spent", "reserved"), [(-1, 0), (0, -1)])
 def test_meter_refuses_to_fall_below_zero(spent: int, reserved: int) -> None:
     """W9: no entry can give back what was never taken."""
     with pytest.raises(ValueError, match="below zero"):
-        Meter((5,), (0,), (0,)).moved((1,), spent=spent, reserved=reserved)
+        Meter((5,), (0,), (0,)).move((1,), spent=spent, reserved=reserved)
 
 
 def test_bound_as_large_as_the_infinite_amount_is_refused() -> None:
@@ -148,7 +148,7 @@ def test_stored_documents_of_two_shapes_are_refused() -> None:
 
 def test_memory_forgets_the_account_it_used_longest_ago() -> None:
     memory = Memory()
-    seen = Remembered(Head(1, "h", BALANCE), BALANCE.stored(), 1)
+    seen = Remembered(Head(1, "h", BALANCE), BALANCE.to_stored(), 1)
     for number in range(REMEMBERED_ACCOUNTS + 1):
         memory.remember(f"acc_{number}", seen)
     assert memory.recall("acc_0") is None

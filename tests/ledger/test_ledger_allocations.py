@@ -67,7 +67,7 @@ def test_what_was_given_back_can_be_spent_again(shared: Bench) -> None:
 def test_each_reader_sees_its_own(shared: Bench) -> None:
     allocate(shared, key_1=0.5, key_2=0.3)
     budget = shared.budget()
-    seen = {reader: budget.seen_by(reader).allocations or () for reader in (None, "key_1", "key_3")}
+    seen = {reader: budget.restrict_to(reader).allocations or () for reader in (None, "key_1", "key_3")}
     assert {reader: [each.key_id for each in own] for reader, own in seen.items()} == {
         None: ["key_1", "key_2"],
         "key_1": ["key_1"],

@@ -38,7 +38,7 @@ def decisions(rule: Filter, chance: Random) -> list[bool]:
         after = [min(used + amount, INFINITE) for used, amount in zip(spent, each, strict=True)]
         found.append(rule.admits(after))
         assert (pot.meter.room(each) > 0) == found[-1]
-        pot, spent = pot.moved(each, spent=1, reserved=0), after
+        pot, spent = pot.move(each, spent=1, reserved=0), after
     assert pot.main == rule.main
     return found
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.ledger import Charge
 from app.ledger.accounts import design_pot
-from app.ledger.admission import composed, decide, largest_gaussian
+from app.ledger.admission import compose, decide, largest_gaussian
 from app.ledger.balance import RESERVED, Balance, Happening, Share, apply
 from app.ledger.meter import total_pot
 from app.privacy.accounting import ORDERS
@@ -50,7 +50,7 @@ def test_what_remains_is_admitted_and_not_much_more_is(limit: float, cap: float 
         noise = calibrate(lambda noise: (GaussianEvent(noise),), target, DELTA)
         balance = charged(balance, noise, f"job_{index}")
     remaining = largest_gaussian(balance, "ds_a")
-    assert composed(balance) <= limit
+    assert compose(balance) <= limit
     assert 0 <= remaining <= limit
     if remaining > 0.01:
         noise = calibrate(lambda noise: (GaussianEvent(noise),), remaining, DELTA)

@@ -11,7 +11,7 @@ from app.inference.protocol import Column, DeclaredFacts, ModelSpec, PlanRequest
 from app.jobs.planning import NoiseCache, Wish, charge_of, make_plan
 from app.ledger import Charge
 from app.ledger.accounts import design_pot
-from app.ledger.admission import admits, composed, decide, largest_gaussian
+from app.ledger.admission import admits, compose, decide, largest_gaussian
 from app.ledger.balance import LIMIT_CHANGED, OPENED, RESERVED, SETTLED, VOIDED, Balance, Happening, Share, apply
 from app.ledger.encoding import pack
 from app.ledger.meter import total_bounds, total_pot
@@ -68,7 +68,7 @@ def relimit(balance: Balance, epsilon: float, delta: float) -> Balance:
         except InvalidRequest:
             return balance
         together += delta
-    elif epsilon < composed(balance):
+    elif epsilon < compose(balance):
         return balance
     body = {
         "epsilon": epsilon,

@@ -24,7 +24,7 @@ from benchmarks.cases import logistic
 from benchmarks.designs import Rows
 from benchmarks.measures import posterior
 from benchmarks.runs import Job, plan_of
-from benchmarks.unseen import unseen
+from benchmarks.unseen import draw_unseen
 from support.divergence import divergence
 from support.surrogate_tables import Case, Drawn, build, losses
 
@@ -62,7 +62,7 @@ def test_steepness_lowers_divergence_under_wide_bounds(monkeypatch: pytest.Monke
 
     Of scores that are bounded as one: a part that is bounded by itself rests on less.
     """
-    case = logistic("wide", unseen("bounds far wider than data", seed=5), bound=1.0)
+    case = logistic("wide", draw_unseen("bounds far wider than data", seed=5), bound=1.0)
     monkeypatch.setattr("app.inference.surrogate.schedule.MEANS_SHARE", 0.0)
     monkeypatch.setattr("app.inference.surrogate.slope.STEEP", np.inf)
     plan = plan_of(Job(case, METHOD, 50, 0, epsilon=0.1))
@@ -74,7 +74,7 @@ def test_steepness_lowers_divergence_under_wide_bounds(monkeypatch: pytest.Monke
 
 def test_tails_lower_divergence_where_levels_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nearly certain labels of one row in a hundred, of 300,000 rows. Measured: a twentieth to a half of the nats."""
-    case = logistic("many rows", unseen("many rows"), bound=1.0)
+    case = logistic("many rows", draw_unseen("many rows"), bound=1.0)
     plan = plan_of(Job(case, METHOD, 50, 0, epsilon=1.0))
     known = _nats(case, plan, 3)
     monkeypatch.setattr(Winsorised, "tails", lambda self, rng: None)

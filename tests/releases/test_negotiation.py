@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.errors import NotAcceptable
 from app.releases.formats import MEDIA_TYPES
-from app.releases.negotiation import Slice, Unsatisfiable, choose, not_modified, precondition_holds, requested_range
+from app.releases.negotiation import Slice, Unsatisfiable, choose, is_not_modified, precondition_holds, requested_range
 
 ETAG = '"abc"'
 
@@ -55,7 +55,7 @@ def test_what_nobody_likes_is_refused(accept: str) -> None:
     ],
 )
 def test_conditions_compare_weakly(header: str | None, matches: bool) -> None:
-    assert not_modified(header, ETAG) is matches
+    assert is_not_modified(header, ETAG) is matches
 
 
 @pytest.mark.parametrize(

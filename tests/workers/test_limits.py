@@ -19,7 +19,7 @@ from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
 from tests.workers.support import TARGETS, kinds
 from workers.heartbeat import Heartbeat, Overrun
-from workers.limits import BASE_BYTES, BASE_SECONDS, RunLimits, confined, run_limits
+from workers.limits import BASE_BYTES, BASE_SECONDS, RunLimits, confine, run_limits
 from workers.runner import Bounds
 
 COLUMNS = (
@@ -130,7 +130,7 @@ def in_a_child(action: Any) -> int:
 
 def test_the_kernel_refuses_memory_beyond_the_hard_limit() -> None:
     def grow(held: int) -> None:
-        with confined(RunLimits(60, 16 << 20)):
+        with confine(RunLimits(60, 16 << 20)):
             np.ones(held, dtype=np.uint8)
 
     assert in_a_child(lambda: grow(8 << 20)) == 0
@@ -139,7 +139,7 @@ def test_the_kernel_refuses_memory_beyond_the_hard_limit() -> None:
 
 def test_the_kernel_ends_what_holds_up_every_thread() -> None:
     def spin() -> None:
-        with confined(RunLimits(-29.9, 1 << 40)):
+        with confine(RunLimits(-29.9, 1 << 40)):
             while True:
                 pass
 
@@ -149,7 +149,7 @@ def test_the_kernel_ends_what_holds_up_every_thread() -> None:
 def test_limits_end_with_the_run() -> None:
     kinds = (resource.RLIMIT_AS, resource.RLIMIT_CPU)
     before = [resource.getrlimit(kind) for kind in kinds]
-    with confined(limits(facts())):
+    with confine(limits(facts())):
         assert [resource.getrlimit(kind) for kind in kinds] != before
     assert [resource.getrlimit(kind) for kind in kinds] == before
 

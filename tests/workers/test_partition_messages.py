@@ -89,7 +89,7 @@ def test_a_message_that_somebody_waits_for_is_answered(house: House, owner: rows
     task = Task(QUESTION, np.arange(0, SLOTS, 3), [0, 100, 334])
     exchange.tell(4, task)
     house.helper(memory_tables).run(f"{job_id}:1:4:1")
-    found = exchange.handed_in(4, task, 1)
+    found = exchange.read_part(4, task, 1)
     problem = problem_of(house, owner)
     whole = partial_sum(QUESTION, problem.model, problem.design, MemoryRows(), np.arange(300, SLOTS, 3))
     assert found is not None

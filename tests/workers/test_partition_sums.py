@@ -87,7 +87,7 @@ def shared_sum(house: House, problem: Problem, behave: Wrong, source: MemoryRows
         for identifier in identifiers:
             wanted = PartId.parse(identifier)
             assert wanted is not None
-            task = exchange.told(wanted.query)
+            task = exchange.read_task(wanted.query)
             assert task is not None
             sums = partial_sum(task.question, problem.model, problem.design, MemoryRows(), task.units(wanted.part))
             behave(exchange, house, task, wanted.query, wanted.part, sums)

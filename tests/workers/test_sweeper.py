@@ -127,7 +127,7 @@ def test_superseded_tables_are_destroyed_unless_a_job_holds_them(house: House, o
     assert tables() == ["0" * 32, "1" * 32]
     with house.database.write() as tx:
         house.lifecycle.request_cancel(tx, job_id)
-        house.lifecycle.cancelled(tx, claim)
+        house.lifecycle.end_cancelled(tx, claim)
     house.sweeper.sweep()
     assert tables() == [None, "1" * 32]
 

@@ -47,11 +47,11 @@ def parse_cells(columns: Sequence[Column], cells: Mapping[str, pa.Array], rows: 
     present = np.ones(rows, dtype=bool)
     values: dict[str, NDArray[Any]] = {}
     for column in columns:
-        parsed = _parsed(column, cells[column.name])
+        parsed = _parse(column, cells[column.name])
         missing = np.isnan(parsed)
         if column.impute is None:
             present &= ~missing
-        parsed[missing] = 0.0 if column.impute is None else _imputed(column)
+        parsed[missing] = 0.0 if column.impute is None else _read_impute(column)
         values[column.name] = parsed.astype(STORED_TYPES[column.type])
     for array in values.values():
         array[~present] = 0
@@ -77,7 +77,7 @@ def parse_units(unit: Column, cells: pa.Array) -> Float:
     return values + 0.0  # -0 is 0
 
 
-def _parsed(column: Column, cells: pa.Array) -> Float:
+def _parse(column: Column, cells: pa.Array) -> Float:
     """Values within their declaration, NaN for missing cells."""
     values = _values(column, cells)
     return values if column.lower is None else np.clip(values, column.lower, column.upper)
@@ -168,12 +168,12 @@ def _numbers(cells: pa.Array) -> Float:
         return _floats(cells)
     trimmed = pc.ascii_trim_whitespace(cells)
     try:
-        return _floats(_kept(trimmed, pc.not_equal(pc.binary_length(trimmed), 0)))
+        return _floats(_keep(trimmed, pc.not_equal(pc.binary_length(trimmed), 0)))
     except pa.ArrowInvalid:
-        return _floats(_kept(trimmed, pc.match_substring_regex(trimmed, NUMBER)))
+        return _floats(_keep(trimmed, pc.match_substring_regex(trimmed, NUMBER)))
 
 
-def _kept(cells: pa.Array, which: pa.Array) -> pa.Array:
+def _keep(cells: pa.Array, which: pa.Array) -> pa.Array:
     return pc.if_else(which, cells, pa.scalar(None, pa.string()))
 
 
@@ -183,7 +183,7 @@ def _floats(values: pa.Array) -> Float:
     return np.array(numbers.fill_null(np.nan).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _imputed(column: Column) -> float:
+def _read_impute(column: Column) -> float:
     if column.type == "categorical":
         return float(column.categories.index(str(column.impute)))
     assert column.impute is not None

@@ -69,17 +69,17 @@ class Exchange:
 
     def tell(self, query: int, task: Task) -> bool:
         """Put up the task of ``query`` in place of the last one; False if the store does not take it."""
-        sealed = seal_message(_packed(task), self._key, self._context("task", query, task.parts))
+        sealed = seal_message(_pack(task), self._key, self._context("task", query, task.parts))
         return self._put(_task_name(self._attempt), _HEADER.pack(_MAGIC, query, task.parts) + sealed)
 
-    def told(self, query: int) -> Task | None:
+    def read_task(self, query: int) -> Task | None:
         """The task of ``query``, if it is the current one."""
         data = self._read(_task_name(self._attempt))
-        header = _parsed(data)
+        header = _parse(data)
         if data is None or header is None or header[0] != query:
             return None
         with suppress(VaultError):
-            return _unpacked(open_message(data[_HEADER.size :], self._key, self._context("task", *header)))
+            return _unpack(open_message(data[_HEADER.size :], self._key, self._context("task", *header)))
         return None
 
     def hand_in(self, query: int, task: Task, part: int, sums: Integers | None) -> None:
@@ -87,7 +87,7 @@ class Exchange:
         content = _FAULT if sums is None else sums.astype("<i8").tobytes()
         self._put(self._name(query, part), seal_message(content, task.key, self._context("part", query, part)))
 
-    def handed_in(self, query: int, task: Task, part: int) -> Integers | None:
+    def read_part(self, query: int, task: Task, part: int) -> Integers | None:
         """The sums of ``part`` of this very task, None if there are none that open.
 
         Raises:
@@ -130,7 +130,7 @@ def clear(store: ObjectStore, job_id: str, token: int) -> None:
     Sums are destroyed before the task, which names them, and after it: whoever hands one in too late finds no task.
     """
     attempt = f"{job_id}|{token}"
-    header = _parsed(_read(store, _task_name(attempt)))
+    header = _parse(_read(store, _task_name(attempt)))
     names = [] if header is None else [_part_name(attempt, header[0], part) for part in range(header[1])]
     for name in (*names, _task_name(attempt), *names):
         store.delete_note(name)
@@ -150,7 +150,7 @@ def _read(store: ObjectStore, name: str) -> bytes | None:
     return None
 
 
-def _parsed(data: bytes | None) -> tuple[int, int] | None:
+def _parse(data: bytes | None) -> tuple[int, int] | None:
     """Query and parts of a task's header."""
     if data is None or len(data) < _HEADER.size:
         return None
@@ -158,7 +158,7 @@ def _parsed(data: bytes | None) -> tuple[int, int] | None:
     return (query, parts) if magic == _MAGIC and parts <= MOST_PARTS else None
 
 
-def _packed(task: Task) -> bytes:
+def _pack(task: Task) -> bytes:
     arrays: dict[str, NDArray[Any]] = {
         "places": np.asarray(task.places, dtype=np.int64),
         "key": np.frombuffer(task.key, dtype=np.uint8),
@@ -171,7 +171,7 @@ def _packed(task: Task) -> bytes:
     return sink.getvalue()
 
 
-def _unpacked(content: bytes) -> Task:
+def _unpack(content: bytes) -> Task:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         arrays = dict(file)
     places = arrays.pop("places").tolist()

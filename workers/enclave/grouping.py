@@ -70,7 +70,7 @@ class Grouping:
         """
         found = 0
         for pile in range(self._piles):
-            kept = self._gathered(pile)
+            kept = self._gather(pile)
             starts = _starts(kept[_UNIT])
             found += len(starts)
             if found > self._layout.slots:
@@ -101,22 +101,22 @@ class Grouping:
             self._scratch.put(pile, np.concatenate(pieces).tobytes())
         self._waiting, self._waiting_bytes = {}, 0
 
-    def _gathered(self, pile: int) -> Records:
+    def _gather(self, pile: int) -> Records:
         """What the units of a pile keep, sorted; memory follows what is kept, however much there was."""
         kept, fresh, size = np.empty(0, dtype=self._records), [], 0
         for piece in self._pieces(pile):
             fresh.append(piece)
             size += piece.nbytes
             if size >= PILE_BYTES:
-                kept, fresh, size = self._reduced([kept, *fresh]), [], 0
-        return self._reduced([kept, *fresh])
+                kept, fresh, size = self._reduce([kept, *fresh]), [], 0
+        return self._reduce([kept, *fresh])
 
     def _pieces(self, pile: int) -> Iterator[Records]:
         for data in self._scratch.pieces(pile):
             yield np.frombuffer(data, dtype=self._records)
         yield from self._waiting.pop(pile, [])
 
-    def _reduced(self, pieces: list[Records]) -> Records:
+    def _reduce(self, pieces: list[Records]) -> Records:
         records = np.concatenate(pieces)
         records = records[np.lexsort((records[_LOT], records[PRESENT] == 0, records[_UNIT]))]
         starts = _starts(records[_UNIT])

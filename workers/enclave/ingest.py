@@ -97,7 +97,7 @@ def ingest(
     """
     box = upload.digest_box
     dataset_key = opening_key.dataset_key(upload.dataset_box, upload.dataset_id, public=upload.public)
-    parts = tuple(_opened(incoming, keys, opening_key, part) for part in upload.parts)
+    parts = tuple(_open(incoming, keys, opening_key, part) for part in upload.parts)
     cpu_seconds = limits.cpu_seconds(sum(part.size for part in parts), facts)
     instructions = Instructions(
         parent=os.getpid(),
@@ -124,7 +124,7 @@ def ingest(
     return _carry_out(vault, instructions, wrapped, limits.timeout_seconds(cpu_seconds))
 
 
-def _opened(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, part: SealedPart) -> Part:
+def _open(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, part: SealedPart) -> Part:
     """What the child needs of a part: its key, not what opens the box with it."""
     with incoming.open(part.object_name) as sealed:
         key = opening_key.upload_key(box_within(sealed) or keys.part_box(part.object_name), part.bound_to)
@@ -168,7 +168,7 @@ def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Reje
     if child.returncode in {-signal.SIGXCPU, -signal.SIGABRT}:  # out of time; out of memory within a library
         return Rejected("too_large")
     declared = {column.name for column in instructions.columns}
-    return _judged(answer, declared) if child.returncode == 0 else Failed(transient=False)
+    return _judge(answer, declared) if child.returncode == 0 else Failed(transient=False)
 
 
 def _credentials() -> dict[str, str]:
@@ -176,7 +176,7 @@ def _credentials() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith("AWS_") or name == "HOME"}
 
 
-def _judged(answer: bytes, declared: Collection[str]) -> str | Rejected | Failed:
+def _judge(answer: bytes, declared: Collection[str]) -> str | Rejected | Failed:
     """The child's verdict, if it is one of the closed list: the child has met hostile bytes and is not trusted."""
     try:
         verdict: dict[str, Any] = dict(json.loads(answer))

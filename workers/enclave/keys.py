@@ -42,7 +42,7 @@ class OpeningKey:
 
     def opens_without_retired(self, box: bytes) -> bool:
         """Whether the key in use opens the box."""
-        return _decrypted(self._boxes[0], box) != b""
+        return _decrypt(self._boxes[0], box) != b""
 
     def fingerprint_key(self, owner_id: str) -> bytes:
         """The key of one owner's fingerprints, so that equal bytes of two owners have unrelated ones."""
@@ -53,13 +53,13 @@ class OpeningKey:
         return hmac.digest(self._attempts, f"{job_id}|{token}".encode(), "sha256")
 
     def _open(self, box: bytes, context: bytes) -> bytes:
-        content = next(filter(None, (_decrypted(each, box) for each in self._boxes)), b"")
+        content = next(filter(None, (_decrypt(each, box) for each in self._boxes)), b"")
         if len(content) != KEY_BYTES + CONTEXT_BYTES or not hmac.compare_digest(content[KEY_BYTES:], context):
             raise VaultError
         return content[:KEY_BYTES]
 
 
-def _decrypted(opener: SealedBox[PrivateKey], box: bytes) -> bytes:
+def _decrypt(opener: SealedBox[PrivateKey], box: bytes) -> bytes:
     """Nothing where the box was sealed to another key."""
     try:
         return bytes(opener.decrypt(box))

@@ -37,7 +37,7 @@ def parse(source: Plaintext, media_type: str, columns: Sequence[Column], slots: 
         FileFault: for a fault of the file as a whole, never for one of a row.
     """
     for rows in _raw(source, media_type, columns, slots, caps):
-        yield _placed(rows, columns)
+        yield _place(rows, columns)
 
 
 def parse_by_unit(
@@ -68,7 +68,7 @@ def _raw(
     yield from SOURCES[media_type](source, columns, Meter(slots, caps.of(size)))
 
 
-def _placed(rows: RawRows, columns: Sequence[Column]) -> Values:
+def _place(rows: RawRows, columns: Sequence[Column]) -> Values:
     if rows.places is None:
         return parse_cells(columns, rows.cells, rows.length)
     if not len(rows.places):
@@ -76,10 +76,10 @@ def _placed(rows: RawRows, columns: Sequence[Column]) -> Values:
     parsed = parse_cells(columns, rows.cells, len(rows.places))
     if len(rows.places) == rows.length:
         return parsed
-    return {name: _scattered(values, rows.places, rows.length) for name, values in parsed.items()}
+    return {name: _scatter(values, rows.places, rows.length) for name, values in parsed.items()}
 
 
-def _scattered(values: NDArray[Any], places: NDArray[np.int64], length: int) -> NDArray[Any]:
+def _scatter(values: NDArray[Any], places: NDArray[np.int64], length: int) -> NDArray[Any]:
     whole = np.zeros(length, dtype=values.dtype)
     whole[places] = values
     return whole

@@ -39,10 +39,10 @@ def _rounds(state: list[Words], count: int) -> None:
 
 def _mix(state: list[Words], a: int, b: int, turn: int, after: int) -> None:
     state[a] += state[b]
-    state[b] = _rotated(state[b], turn) ^ state[a]
+    state[b] = _rotate(state[b], turn) ^ state[a]
     if after:
-        state[a] = _rotated(state[a], after)
+        state[a] = _rotate(state[a], after)
 
 
-def _rotated(words: Words, by: int) -> Words:
+def _rotate(words: Words, by: int) -> Words:
     return (words << np.uint64(by)) | (words >> np.uint64(64 - by))

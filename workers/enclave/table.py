@@ -80,7 +80,7 @@ class StoredTable:
             end = int(np.searchsorted(indices, (group + 1) * self._group_slots))
             pieces.append(self._piece(group, indices[begin:end] - group * self._group_slots))
             begin = end
-        return pieces[0] if len(pieces) == 1 else _joined(pieces)
+        return pieces[0] if len(pieces) == 1 else _join(pieces)
 
     def close(self) -> None:
         self._decoded = (-1, {})
@@ -102,11 +102,11 @@ class StoredTable:
         consecutive = len(places) > 0 and int(places[-1]) - int(places[0]) + 1 == len(places)
         taken = slice(int(places[0]), int(places[-1]) + 1) if consecutive else places
         return {
-            name: self._gathered(name, values.reshape(-1, self.rows_per_slot)[taken].reshape(-1))
+            name: self._gather(name, values.reshape(-1, self.rows_per_slot)[taken].reshape(-1))
             for name, values in decoded.items()
         }
 
-    def _gathered(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+    def _gather(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         return values.astype(np.float64) if name in self._binary else values
 
     def _group(self, group: int) -> Arrays:
@@ -119,7 +119,7 @@ class StoredTable:
                     self._source.expect(ranges)
                 table = self._file.read_row_group(group, columns=names, use_threads=False)
                 self._decoded = (group, {name: table.column(name).to_numpy() for name in names})
-            self._wake.passed(ranges[0][0], ranges[-1][1])
+            self._wake.pass_over(ranges[0][0], ranges[-1][1])
         return self._decoded[1]
 
     def _ranges(self, group: int, names: Sequence[str]) -> list[tuple[int, int]]:
@@ -192,7 +192,7 @@ def _native(source: BinaryIO) -> Any:
     return pa.OSFile(f"/dev/fd/{source.fileno()}")
 
 
-def _joined(pieces: Sequence[Arrays]) -> Arrays:
+def _join(pieces: Sequence[Arrays]) -> Arrays:
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 

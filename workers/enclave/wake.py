@@ -30,7 +30,7 @@ class Wake:
             if os.fstat(handle).st_size > memory_bytes() // _SHARE_OF_MEMORY:
                 self._handle = handle
 
-    def passed(self, begin: int, end: int) -> None:
+    def pass_over(self, begin: int, end: int) -> None:
         """The bytes from ``begin`` to ``end`` were read, and those before them too, or not at all."""
         if self._handle is not None:
             first = max(0, begin - _LARGEST_PIECE)

@@ -173,7 +173,7 @@ async def send_part(request: Request, services: Shared, caller: Owner, dataset_i
 
 def _claim_part(services: Services, caller: Caller, dataset_id: str, upload_id: str, headers: Headers) -> Part:
     with services.database.write() as tx:
-        _, upload = service.locked(tx, caller, dataset_id, upload_id)
+        _, upload = service.lock_upload(tx, caller, dataset_id, upload_id)
         return claim(tx, services, upload, announcements.offset_of(headers), announcements.body_of(headers))
 
 
@@ -212,7 +212,7 @@ def complete_upload(
     with services.database.write() as tx:
 
         def complete() -> Answer:
-            dataset, upload = service.locked(tx, caller, dataset_id, upload_id)
+            dataset, upload = service.lock_upload(tx, caller, dataset_id, upload_id)
             service.complete(tx, services, dataset, upload)
             record(tx)
             return Answer.of(202, detail(tx, services.ledger, dataset))

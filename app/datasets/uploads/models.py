@@ -44,6 +44,6 @@ class UploadPart(Base):
     size: Mapped[int | None] = mapped_column(BigInteger)
 
 
-def bound_to(content_id: str, number: int) -> str:
+def name_context(content_id: str, number: int) -> str:
     """What the chunks of a part are bound to, so that no part stands in for another."""
     return content_id if number == 0 else f"{content_id}/{number}"

@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.datasets.uploads import repository
 from app.datasets.uploads.announcements import Announced
-from app.datasets.uploads.models import Upload, UploadPart, bound_to
+from app.datasets.uploads.models import Upload, UploadPart, name_context
 from app.db import WriteSession, now
 from app.errors import ContentTooLarge, DependencyUnavailable, DigestMismatch, OffsetMismatch, StateConflict
 from app.services import Services
@@ -47,7 +47,7 @@ class Part:
 
     def writer(self) -> UploadWriter:
         """Where its bytes go; raises DependencyUnavailable."""
-        bound = bound_to(self.content_id, self.number)
+        bound = name_context(self.content_id, self.number)
         return UploadWriter(self.services.areas.incoming, self.services.sealing_key, bound, self.room, self.object_name)
 
     def beat(self) -> None:
@@ -60,7 +60,7 @@ class Part:
             return
         self._beaten = time.monotonic()
         with self.services.database.write() as tx:
-            upload = self._held(tx)
+            upload = self._lock_upload(tx)
             upload.lease_until = _lease()
             if self.sole:
                 upload.expires_at = now() + SOLE_LIFETIME
@@ -80,7 +80,7 @@ class Part:
         if self.expected is not None and not hmac.compare_digest(self.expected, writer.sha256):
             raise DigestMismatch
         with self.services.database.write() as tx:
-            self._held(tx)
+            self._lock_upload(tx)
             self.services.areas.keys.keep_part(self.object_name, writer.box)
         return writer.finish().size
 
@@ -90,7 +90,7 @@ class Part:
         Raises:
             StateConflict: the upload has ended, or the lease is another's by now.
         """
-        upload = self._held(tx)
+        upload = self._lock_upload(tx)
         part = tx.get_one(UploadPart, self.object_name)
         part.number, part.size = self.number, size
         upload.received += size
@@ -118,7 +118,7 @@ class Part:
             elif upload.fencing_token == self.token:
                 upload.lease_until = None
 
-    def _held(self, tx: WriteSession) -> Upload:
+    def _lock_upload(self, tx: WriteSession) -> Upload:
         """The upload, locked. Once the part is given up its name is gone: what is made for it would never be found."""
         upload = repository.lock(tx, self.upload_id)
         if upload is None or upload.status != "open" or upload.fencing_token != self.token:
@@ -145,7 +145,7 @@ def claim(tx: WriteSession, services: Services, upload: Upload, offset: int, ann
     if upload.parts >= services.limits.parts:
         raise ContentTooLarge("This upload has too many parts; begin a new one, and send larger parts.")
     whole = services.limits.upload_bytes if upload.length is None else upload.length
-    return _taken(tx, services, upload, min(services.limits.part_bytes, whole - upload.received), announced)
+    return _take(tx, services, upload, min(services.limits.part_bytes, whole - upload.received), announced)
 
 
 def claim_whole(tx: WriteSession, services: Services, upload: Upload, announced: Announced) -> Part:
@@ -154,10 +154,10 @@ def claim_whole(tx: WriteSession, services: Services, upload: Upload, announced:
     Nobody can go on with it if this process dies, so it counts as under way for no longer than it must.
     """
     upload.expires_at = now() + SOLE_LIFETIME
-    return _taken(tx, services, upload, services.limits.upload_bytes, announced, sole=True)
+    return _take(tx, services, upload, services.limits.upload_bytes, announced, sole=True)
 
 
-def _taken(
+def _take(
     tx: WriteSession, services: Services, upload: Upload, room: int, announced: Announced, *, sole: bool = False
 ) -> Part:
     if announced.length > room:

@@ -70,7 +70,7 @@ def of_dataset(session: ReadSession, dataset_id: str) -> Sequence[Upload]:
     return session.scalars(select(Upload).where(Upload.dataset_id == dataset_id, Upload.status == "open")).all()
 
 
-def lapsed(moment: datetime) -> Select[str]:
+def select_lapsed(moment: datetime) -> Select[str]:
     """The ids of uploads that ended, have expired, or belong to a deleted dataset."""
     gone = Upload.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_not(None)))
     over = or_(Upload.status == "ended", Upload.expires_at < moment, gone)

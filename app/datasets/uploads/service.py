@@ -66,9 +66,9 @@ def find(session: ReadSession, caller: Caller, dataset_id: str, upload_id: str) 
     """The caller's upload, open or complete.
 
     Raises:
-        Forbidden, NotFound: as :func:`app.datasets.access.owned`, and for an upload that ended or expired.
+        Forbidden, NotFound: as :func:`app.datasets.access.find_owned`, and for an upload that ended or expired.
     """
-    access.owned(session, caller, dataset_id)
+    access.find_owned(session, caller, dataset_id)
     return _alive(repository.get(session, upload_id), dataset_id, now())
 
 
@@ -78,13 +78,13 @@ def open_uploads(
     """At most ``limit`` open uploads to the caller's dataset, newest first.
 
     Raises:
-        Forbidden, NotFound: as :func:`app.datasets.access.owned`.
+        Forbidden, NotFound: as :func:`app.datasets.access.find_owned`.
     """
-    access.owned(session, caller, dataset_id)
+    access.find_owned(session, caller, dataset_id)
     return repository.page(session, dataset_id, now(), before, limit)
 
 
-def locked(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> tuple[Dataset, Upload]:
+def lock_upload(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> tuple[Dataset, Upload]:
     """The caller's upload to a dataset that is not deleted, both locked; raises as :func:`find`, and StateConflict."""
     dataset = access.changeable(tx, caller, dataset_id)
     return dataset, _alive(repository.lock(tx, upload_id), dataset_id, now())
@@ -102,7 +102,7 @@ def end(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> Up
     Raises:
         StateConflict: it is a content already.
     """
-    _, upload = locked(tx, caller, dataset_id, upload_id)
+    _, upload = lock_upload(tx, caller, dataset_id, upload_id)
     if upload.status == "complete":
         raise StateConflict("The upload is complete, and its parts are the dataset's content now.")
     upload.status = "ended"

@@ -15,7 +15,7 @@ from app.inference.priors import Prior
 _SPAN = 20.0
 
 
-def averaged(model: GaussianMean, prior: Prior, target: Target, size: int) -> Points:
+def fit_average(model: GaussianMean, prior: Prior, target: Target, size: int) -> Points:
     """``size`` equal points; without information they have no weight."""
     prior_precision = prior.precision(target.mean)
     trace = float(np.mean(np.diag(target.precision)))

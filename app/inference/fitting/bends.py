@@ -27,7 +27,7 @@ class Bends(Protocol):
     def at(self, a: Array64, y: Array64) -> Bend:
         """First and second derivatives."""
 
-    def contracted(self, a: Array64, y: Array64, q: Array64) -> Array64:
+    def contract(self, a: Array64, y: Array64, q: Array64) -> Array64:
         """Gradients ``(M, q)`` of ``tr(V Q)`` for symmetric ``Q`` ``(M, q, q)``."""
 
     def in_target(self, a: Array64, y: Array64, q: Array64, seen: Array64) -> Array64:
@@ -45,7 +45,7 @@ class OfLink:
         curve = self.link.curve(a[:, 0], y)
         return Bend(curve.slope[:, None], curve.curvature[:, None, None])
 
-    def contracted(self, a: Array64, y: Array64, q: Array64) -> Array64:
+    def contract(self, a: Array64, y: Array64, q: Array64) -> Array64:
         """``v' Q``."""
         return self.link.curve(a[:, 0], y).bend[:, None] * q[:, 0]
 
@@ -64,7 +64,7 @@ class OfClasses:
         chosen = (y[:, None] == np.arange(1, a.shape[1] + 1)).astype(np.float64)
         return Bend(chosen - p, p[:, :, None] * (np.eye(a.shape[1]) - p[:, None, :]))
 
-    def contracted(self, a: Array64, y: Array64, q: Array64) -> Array64:
+    def contract(self, a: Array64, y: Array64, q: Array64) -> Array64:
         """``V (diag(Q) - 2 Q p)``."""
         p = probabilities(a)
         inner = np.einsum("maa->ma", q) - 2 * np.einsum("mab,mb->ma", q, p)
@@ -83,25 +83,25 @@ class OfNoise:
 
     def at(self, a: Array64, y: Array64) -> Bend:
         """``(e / sigma, e^2 - 1)`` and ``[[1 / sigma^2, 2 e / sigma], [2 e / sigma, 2 e^2]]``."""
-        e, sigma = self._standardised(a, y)
+        e, sigma = self._standardise(a, y)
         across = 2 * e / sigma
         curvature = np.array([[sigma**-2.0, across], [across, 2 * e**2]])
         return Bend(np.column_stack((e / sigma, e**2 - 1)), np.moveaxis(curvature, -1, 0))
 
-    def contracted(self, a: Array64, y: Array64, q: Array64) -> Array64:
+    def contract(self, a: Array64, y: Array64, q: Array64) -> Array64:
         """By ``de/da = -1 / sigma`` and ``de/drho = -e``."""
-        e, sigma = self._standardised(a, y)
+        e, sigma = self._standardise(a, y)
         by_e = 4 * (q[:, 0, 1] / sigma + q[:, 1, 1] * e)
         by_sigma = -2 * q[:, 0, 0] / sigma**2 - 4 * q[:, 0, 1] * e / sigma
         return np.column_stack((-by_e / sigma, by_sigma - by_e * e))
 
     def in_target(self, a: Array64, y: Array64, q: Array64, seen: Array64) -> Array64:
         """By ``de/dy = 1 / sigma``."""
-        e, sigma = self._standardised(a, y)
+        e, sigma = self._standardise(a, y)
         by_e = 4 * (q[:, 0, 1] / sigma + q[:, 1, 1] * e) + seen[:, 0] / sigma + 2 * e * seen[:, 1]
         return np.asarray(by_e / sigma)
 
-    def _standardised(self, a: Array64, y: Array64) -> tuple[Array64, Array64]:
+    def _standardise(self, a: Array64, y: Array64) -> tuple[Array64, Array64]:
         sigma = self.noise * np.exp(np.clip(a[:, 1], -MOST_LOG_NOISE, MOST_LOG_NOISE))
         return (y - a[:, 0]) / sigma, sigma
 

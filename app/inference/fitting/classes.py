@@ -18,7 +18,9 @@ _LEAST_SHARE = 1e-3
 _LEAST_EIGENVALUE = 1e-9
 
 
-def balanced(target: Target, prior_precision: Array64, predictors: int, size: int, rng: np.random.Generator) -> Points:
+def balance_classes(
+    target: Target, prior_precision: Array64, predictors: int, size: int, rng: np.random.Generator
+) -> Points:
     """``size`` points for ``target`` with ``predictors`` q blocks of coefficients, roughly right."""
     width = len(target.mean) // predictors
     blocks = (target.precision - prior_precision).reshape(predictors, width, predictors, width)

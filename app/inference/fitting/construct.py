@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.inference.fitting.framing import framed
+from app.inference.fitting.framing import frame_points
 from app.inference.fitting.links import Link
 from app.inference.fitting.points import Points
 from app.inference.fitting.regions import Region
-from app.inference.fitting.scalars import Moments, Scalars, labelled, unlabelled
+from app.inference.fitting.scalars import Moments, Scalars, solve_labelled, solve_unlabelled
 from app.inference.fitting.span import Span
 from app.inference.protocol import Array64
 
@@ -49,16 +49,16 @@ class Construction:
             scalars = None if moments is None else self._scalars(moments)
             if scalars is None:
                 return None
-            lifted = _lifted(span.information, np.square(span.pull), _room(scalars))
+            lifted = _lift(span.information, np.square(span.pull), _room(scalars))
             if np.all(lifted <= span.information):
-                return framed(self.link, span, scalars, rng, self.region)
+                return frame_points(self.link, span, scalars, rng, self.region)
             span = replace(span, information=lifted)
         return None
 
     def _scalars(self, moments: Moments) -> Scalars | None:
         if self.link.labels:
-            return labelled(self.link, moments, self.size)
-        return unlabelled(moments, self.size, self.link.squares(moments.n))
+            return solve_labelled(self.link, moments, self.size)
+        return solve_unlabelled(moments, self.size, self.link.squares(moments.n))
 
 
 def _moments(span: Span) -> Moments | None:
@@ -78,7 +78,7 @@ def _room(scalars: Scalars) -> float:
     return _MOST_OF_SCORES * float(scalars.mass @ np.square(scalars.ratio))
 
 
-def _lifted(information: Array64, pulls: Array64, room: float) -> Array64:
+def _lift(information: Array64, pulls: Array64, room: float) -> Array64:
     """``information`` raised just where ``sum pulls / information <= room`` asks for it, the neediest first."""
     needs = pulls / np.maximum(information, np.finfo(np.float64).tiny)
     if float(np.sum(needs)) <= room:

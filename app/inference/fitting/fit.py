@@ -7,14 +7,14 @@ import numpy as np
 
 from app.inference.bounds import project
 from app.inference.design import Design
-from app.inference.fitting.average import averaged
+from app.inference.fitting.average import fit_average
 from app.inference.fitting.charts import Chart
 from app.inference.fitting.mode import distance
 from app.inference.fitting.points import Points
-from app.inference.fitting.polish import polished
+from app.inference.fitting.polish import polish
 from app.inference.fitting.problem import Problem
-from app.inference.fitting.regions import Open, Region, declared
-from app.inference.fitting.starts import started
+from app.inference.fitting.regions import Open, Region, read_region
+from app.inference.fitting.starts import find_starts
 from app.inference.fitting.target import target_of
 from app.inference.models.gaussian import GaussianMean
 from app.inference.priors import Prior
@@ -72,19 +72,19 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
     """
     target = target_of(mean, precision, prior.precision(np.zeros(len(mean))))
     if isinstance(model, GaussianMean):
-        points = averaged(model, prior, target, size)
+        points = fit_average(model, prior, target, size)
         if within_bounds:
             points = replace(points, u=project(design, points.u))
         return Fitted(points.u, None, points.weight, distance(model, points, prior, target))
-    region = declared(design) if within_bounds else None
+    region = read_region(design) if within_bounds else None
     heaviest = np.inf if total is None else _HEAVIEST * total
-    problem, starts = started(model, prior, target, (size, design.width), rng, heaviest=heaviest, region=region)
+    problem, starts = find_starts(model, prior, target, (size, design.width), rng, heaviest=heaviest, region=region)
     if region is not None:
         starts = [replace(start, u=region.rows(region.coordinates(start.u))) for start in starts]
     kl, points = _closest(problem, starts)
     if kl > GOOD_ENOUGH:
         weightless = replace(points, weight=np.zeros(size))  # the prior: for posteriors so sharp that none has a mode
-        kl, points = _closest(problem, [points, *_descended(problem, starts, heaviest, region), weightless])
+        kl, points = _closest(problem, [points, *_descend(problem, starts, heaviest, region), weightless])
     return Fitted(points.u, points.y, points.weight, kl)
 
 
@@ -93,14 +93,12 @@ def _closest(problem: Problem, candidates: Sequence[Points]) -> tuple[float, Poi
     return min(zip(distances, candidates, strict=True), key=lambda pair: pair[0])
 
 
-def _descended(problem: Problem, starts: Sequence[Points], heaviest: float, region: Region | None) -> list[Points]:
+def _descend(problem: Problem, starts: Sequence[Points], heaviest: float, region: Region | None) -> list[Points]:
     found = []
     for start in starts:
         room = region or Open(problem.width, max(REACH, float(np.max(np.abs(start.u)))))
         chart = Chart(start, room, problem.moving_targets, heaviest)
-        found.append(
-            polished(problem, chart, _iterations(problem, len(start.weight), within_bounds=region is not None))
-        )
+        found.append(polish(problem, chart, _iterations(problem, len(start.weight), within_bounds=region is not None)))
     return [points for points in found if points is not None]
 
 

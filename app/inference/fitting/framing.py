@@ -18,7 +18,7 @@ _BUDGET = 5e9
 _MOST_SETTLING = 200
 
 
-def framed(link: Link, span: Span, scalars: Scalars, rng: np.random.Generator, region: Region | None) -> Points:
+def frame_points(link: Link, span: Span, scalars: Scalars, rng: np.random.Generator, region: Region | None) -> Points:
     """Points of these scalars in the span; in the region as far as being exact allows."""
     k, root, width = len(span.information), np.sqrt(span.information), np.sqrt(scalars.mass)
     pull = np.divide(span.pull, root, out=np.zeros(k), where=root > 0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.inference.fitting.points import Points
 from app.inference.fitting.problem import LinkedProblem
-from app.inference.fitting.span import Span, spanned
+from app.inference.fitting.span import Span, find_span
 from app.inference.protocol import Array64
 
 _JITTER = 0.1
@@ -16,7 +16,7 @@ _MOST_PREDICTOR = 2.0
 def loose(problem: LinkedProblem, size: int, rng: np.random.Generator) -> list[Points]:
     """Points without weight (their posterior is the prior), and points around the direction that matters most."""
     try:
-        span = spanned(*problem.coefficients(), 1)
+        span = find_span(*problem.coefficients(), 1)
     except np.linalg.LinAlgError:  # numbers overflow
         span = Span(np.zeros((problem.width, 0)), np.empty(0), np.empty(0), np.empty(0))
     centre = _location(span.basis)

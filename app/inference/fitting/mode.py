@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.inference.fitting.points import Points
-from app.inference.fitting.target import Target, divergence, inverse_root, resolved
+from app.inference.fitting.target import Target, divergence, inverse_root, is_resolved
 from app.inference.laplace import LaplaceDiverged, laplace
 from app.inference.priors import Prior
 from app.inference.protocol import Array64, Model
@@ -38,7 +38,7 @@ def distance(model: Model, points: Points, prior: Prior, target: Target) -> floa
         root = inverse_root(posterior)
         if (
             root is not None
-            and resolved(posterior, root)
+            and is_resolved(posterior, root)
             and _is_stationary(root, likelihood.gradient + prior.gradient(mode))
         ):
             return divergence(mode, root, target)

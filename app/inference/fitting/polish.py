@@ -22,7 +22,7 @@ from app.inference.fitting.charts import Chart
 from app.inference.fitting.mode import mode_of
 from app.inference.fitting.points import Points
 from app.inference.fitting.problem import Problem
-from app.inference.fitting.target import divergence, inverse_root, resolved
+from app.inference.fitting.target import divergence, inverse_root, is_resolved
 from app.inference.protocol import Array64
 
 _FAILED = 1e3
@@ -32,7 +32,7 @@ _TOLERANCE = 1e-10
 _MOST_FAILURES = 5
 
 
-def polished(problem: Problem, chart: Chart, iterations: int) -> Points | None:
+def polish(problem: Problem, chart: Chart, iterations: int) -> Points | None:
     """The best points that at most ``iterations`` of L-BFGS find from the chart's start; None if none had a mode."""
     descent = _Descent(problem, chart, problem.target.mean)
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-9}
@@ -59,7 +59,7 @@ class _Descent:
     def __call__(self, position: Array64) -> tuple[float, Array64]:
         """``log(1 + KL)`` and its gradient at a position of the chart; remembers the best points seen."""
         points = self.chart.points(position)
-        value, gradient = self._measured(points)
+        value, gradient = self._measure(points)
         moved = np.zeros_like(position) if gradient is None else self.chart.pull_back(position, gradient)
         if not np.isfinite(value) or not np.all(np.isfinite(moved)):
             self.failures += 1
@@ -70,7 +70,7 @@ class _Descent:
             self.best, self.points = value, points
         return float(np.log1p(value)), moved / (1 + value)
 
-    def _measured(self, points: Points) -> tuple[float, Points | None]:
+    def _measure(self, points: Points) -> tuple[float, Points | None]:
         model, prior = self.problem.model, self.problem.prior
         scale = 1 + self.best if np.isfinite(self.best) else 1.0
         mode = mode_of(model, points, prior, self.mode, tolerance=_TOLERANCE * scale)
@@ -79,7 +79,7 @@ class _Descent:
         information = model.expand(model.fold(points.u, points.y), points.weight, mode).information
         posterior = information + prior.precision(mode)
         root = inverse_root(posterior)
-        if root is None or not resolved(posterior, root):
+        if root is None or not is_resolved(posterior, root):
             return float("inf"), None
         self.mode = mode
         return divergence(mode, root, self.problem.target), divergence_gradient(self.problem, points, mode, root)
@@ -95,7 +95,7 @@ def divergence_gradient(problem: Problem, points: Points, mode: Array64, root: A
     bending = blocks @ (0.5 * (covariance - covariance @ target.precision @ covariance)) @ blocks.T
     bent = np.einsum("aibj,mj->mabi", bending.reshape(*coefficients.shape, *coefficients.shape), u, optimize=True)
     q = np.einsum("mabi,mi->mab", bent, u)
-    third = bends.contracted(a, points.y, q)
+    third = bends.contract(a, points.y, q)
     moved = blocks.T @ ((weight * third).T @ u).ravel()
     e = (blocks @ (covariance @ (target.precision @ (mode - target.mean) + moved))).reshape(coefficients.shape)
     seen = u @ e.T

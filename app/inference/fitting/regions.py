@@ -104,7 +104,7 @@ class Declared:
         return box
 
 
-def declared(design: Design) -> Declared:
+def read_region(design: Design) -> Declared:
     """The region of a design with an intercept."""
     each = list(zip(design.features, design.blocks, strict=True))
     indicators = tuple(block for feature, block in each if feature.type == "categorical" and block.start < block.stop)

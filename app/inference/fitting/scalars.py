@@ -49,7 +49,7 @@ class Scalars:
     ratio: Array64 | None
 
 
-def labelled(link: Link, moments: Moments, size: int) -> Scalars | None:
+def solve_labelled(link: Link, moments: Moments, size: int) -> Scalars | None:
     """Labelled points with these moments; None where there are none within reach."""
     if not abs(moments.centre) + moments.spread <= FARTHEST or size < 2:
         return None
@@ -57,7 +57,7 @@ def labelled(link: Link, moments: Moments, size: int) -> Scalars | None:
         return _pairs(link, moments, size, 0.0) if moments.spread == 0 else _search(link, moments, size)
 
 
-def unlabelled(moments: Moments, size: int, squares: float | None = None) -> Scalars | None:
+def solve_unlabelled(moments: Moments, size: int, squares: float | None = None) -> Scalars | None:
     """Points of equal mass at two predictors, targets to follow; ``squares`` is ``sum c rho^2`` where that matters."""
     if not abs(moments.centre) + moments.spread <= FARTHEST:
         return None

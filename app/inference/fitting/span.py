@@ -47,7 +47,7 @@ class Whitened:
     mean: Array64
 
 
-def whitened(target: Target, prior_precision: Array64) -> Whitened:
+def whiten(target: Target, prior_precision: Array64) -> Whitened:
     """The target as the prior's ``(D, D)`` precision sees it."""
     root, _ = scipy.linalg.lapack.dpotrf(prior_precision, lower=1, clean=1)
     half, _ = scipy.linalg.lapack.dtrtrs(root, target.precision, lower=1)
@@ -61,20 +61,20 @@ def direction_costs(values: Array64, means: Array64) -> Array64:
     return np.asarray(0.5 * (values * (1 + np.square(means)) - 1 - np.log(values)))
 
 
-def spanned(target: Target, prior: Curved, most: int) -> Span:
+def find_span(target: Target, prior: Curved, most: int) -> Span:
     """The best span of at most ``most`` directions that has room for an intercept; ``k`` may be less, and zero."""
-    view = whitened(target, prior.precision(target.mean))
+    view = whiten(target, prior.precision(target.mean))
     frame = _frame(view, most)
     for _ in range(2):  # what is left to the prior moves the mode, and a mode may move the prior's precision
-        information, rotation, mean = _restricted(view, frame)
+        information, rotation, mean = _restrict(view, frame)
         theta, _ = scipy.linalg.lapack.dtrtrs(view.root, frame @ rotation @ mean, lower=1, trans=1)
-        view = whitened(target, prior.precision(theta))
+        view = whiten(target, prior.precision(theta))
     pull, _ = scipy.linalg.lapack.dtrtrs(view.root, -prior.gradient(theta), lower=1)
     basis = view.root @ frame @ rotation
     return Span(basis, information, mean, rotation.T @ frame.T @ pull)
 
 
-def _restricted(view: Whitened, frame: Array64) -> tuple[Array64, Array64, Array64]:
+def _restrict(view: Whitened, frame: Array64) -> tuple[Array64, Array64, Array64]:
     """Information, the rotation that makes it diagonal, and the mean in rotated coordinates."""
     inner = frame.T @ view.precision @ frame
     values, rotation = np.linalg.eigh(inner)
@@ -94,12 +94,12 @@ def _frame(view: Whitened, most: int) -> Array64:
     intercept = view.root[-1]
     firsts = [[intercept], [view.mean], [intercept, view.mean]]
     choices = [vectors[:, order[:most]]]
-    choices += [_completed(view, np.array(first).T, most) for first in firsts if len(first) <= most]
+    choices += [_complete(view, np.array(first).T, most) for first in firsts if len(first) <= most]
     sane = [frame for frame in choices if _leverage(view, frame) <= MOST_LEVERAGE] or choices[1:2]
     return min(sane, key=lambda frame: _loss(view, frame))
 
 
-def _completed(view: Whitened, first: Array64, most: int) -> Array64:
+def _complete(view: Whitened, first: Array64, most: int) -> Array64:
     """``first`` and the costliest directions of its complement."""
     basis, _ = np.linalg.qr(first, mode="complete")
     head, rest = basis[:, : first.shape[1]], basis[:, first.shape[1] :]

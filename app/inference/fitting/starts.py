@@ -3,14 +3,14 @@
 import numpy as np
 
 from app.inference.fitting.bends import Bends, OfClasses, OfLink, OfNoise
-from app.inference.fitting.classes import balanced
+from app.inference.fitting.classes import balance_classes
 from app.inference.fitting.construct import Construction
 from app.inference.fitting.links import link_of
 from app.inference.fitting.loose import loose
 from app.inference.fitting.points import Points
 from app.inference.fitting.problem import LinkedProblem, Problem
 from app.inference.fitting.regions import Region
-from app.inference.fitting.span import spanned
+from app.inference.fitting.span import find_span
 from app.inference.fitting.target import Target
 from app.inference.models.linear import LinearRegressionOfUnknownNoise
 from app.inference.models.multinomial import MultinomialLogistic
@@ -20,7 +20,7 @@ from app.inference.protocol import Model
 _ROTATIONS = 4
 
 
-def started(
+def find_starts(
     model: Model,
     prior: Prior,
     target: Target,
@@ -34,21 +34,21 @@ def started(
     size, width = shape
     if isinstance(model, MultinomialLogistic) and model.predictors > 1:
         precision = prior.precision(target.mean)
-        start = balanced(target, precision, model.predictors, size, rng)
+        start = balance_classes(target, precision, model.predictors, size, rng)
         return Problem(model, OfClasses(), prior, target, width, None), [start]
     link = link_of(model, target.mean, prior)
     bends: Bends = OfLink(link)
     if isinstance(model, LinearRegressionOfUnknownNoise):
         bends = OfNoise(model.noise)
     problem = LinkedProblem(model, bends, prior, target, width, link.target_bounds, link=link)
-    return problem, _constructed(problem, Construction(link, size, heaviest, region), rng) or loose(problem, size, rng)
+    return problem, _construct(problem, Construction(link, size, heaviest, region), rng) or loose(problem, size, rng)
 
 
-def _constructed(problem: LinkedProblem, construction: Construction, rng: np.random.Generator) -> list[Points]:
+def _construct(problem: LinkedProblem, construction: Construction, rng: np.random.Generator) -> list[Points]:
     """The rotation that reaches least far (in a region: the one that settles there); none where numbers overflow."""
     rotations = _ROTATIONS if construction.region is None else 1
     try:
-        span = spanned(*problem.coefficients(), problem.most_directions(construction.size))
+        span = find_span(*problem.coefficients(), problem.most_directions(construction.size))
         built = [construction.points(span, rng) for _ in range(rotations)]
     except np.linalg.LinAlgError:
         return []

@@ -47,7 +47,7 @@ def inverse_root(matrix: Array64) -> Array64 | None:
     return None if fault or not np.all(np.isfinite(inverse)) else np.asarray(inverse)
 
 
-def resolved(matrix: Array64, root: Array64) -> bool:
+def is_resolved(matrix: Array64, root: Array64) -> bool:
     """Whether rounding leaves its smallest directions standing: a condition number, whatever the columns' units.
 
     A posterior that fails is sharper in some directions than its numbers tell of others, so any divergence is fiction.

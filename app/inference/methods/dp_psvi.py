@@ -38,7 +38,7 @@ import numpy as np
 
 from app.errors import InvalidRequest
 from app.inference.bounds import WITHIN_BOUNDS
-from app.inference.gradients import centred, psvi_gradients
+from app.inference.gradients import centre, psvi_gradients
 from app.inference.knobs import Knob, Parameter
 from app.inference.laplace import laplace
 from app.inference.mechanisms import CLIP_FLOOR, GRID_BITS
@@ -67,7 +67,7 @@ from app.inference.protocol import (
 from app.inference.pseudopoints.arrival import step_asked
 from app.inference.pseudopoints.closing import MODE_TOLERANCE, at_the_end, diagnostics
 from app.inference.pseudopoints.growth import INCREMENTAL, SCHEDULE
-from app.inference.pseudopoints.moves import grown, moved_points, moved_targets, moved_weights
+from app.inference.pseudopoints.moves import grow, moved_points, moved_targets, moved_weights
 from app.inference.pseudopoints.state import LEAST_CLIP, Setup, State, points
 from app.inference.questions import PotentialSum
 
@@ -99,7 +99,7 @@ class DpPsvi:
         check_size(request.size)
         model = problem_for(request.model, facts).model
         check_parameters(request, self.parameters)
-        draws, chosen = _chosen(request)
+        draws, chosen = _choose(request)
         usual = usual_rate(facts.slots, _BATCH, _LEAST_RATE)
         mechanism = mechanism_of(request, rate=RATE, count=ITERATIONS, usual=usual)
         if chosen.get(SCHEDULE.name) == INCREMENTAL and mechanism.iterations < request.size:
@@ -164,14 +164,14 @@ class DpPsvi:
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         """One iteration of Algorithm 1."""
-        state = grown(rng, state)
+        state = grow(rng, state)
         setup, weights = state.setup, np.exp(state.log_weights)
         rows, start = setup.model.fold(state.u, state.y), state.mode + _MODE_DRIFT * state.drift
         posterior = laplace(setup.model, rows, weights, setup.prior, start, tolerance=MODE_TOLERANCE)
         draws = posterior.draw(rng, setup.plan.answer_length)
         single = [each.astype(np.float32) for each in (state.u, state.y, draws)]
         potentials, pull_back = setup.model.point_potentials(*single)
-        potentials = centred(potentials)
+        potentials = centre(potentials)
         clip = _clip(potentials, setup.least_clip)
         residual = oracle.ask(PotentialSum(draws, clip, antithetic=len(draws) % 2 == 0)) / setup.sampling_rate
         residual -= weights.astype(potentials.dtype) @ potentials
@@ -210,7 +210,7 @@ def _clip(potentials: Array32, least: float) -> float:
     return max(_CLIP_MEDIANS * math.sqrt(squares[middle]), least)
 
 
-def _chosen(request: PlanRequest) -> tuple[int, dict[str, Any]]:
+def _choose(request: PlanRequest) -> tuple[int, dict[str, Any]]:
     """Posterior draws, and what is chosen otherwise than it is by default."""
     draws = request.parameters.get(DRAWS.name, DRAWS.default)
     choices = ((knob, request.parameters.get(knob.name, knob.default)) for knob in (SCHEDULE, WITHIN_BOUNDS))

@@ -63,11 +63,11 @@ from app.inference.protocol import (
     Pseudocoreset,
 )
 from app.inference.questions import ClippedScoreSum, InformationSum
-from app.inference.variational.closing import closed, diagnostics
+from app.inference.variational.closing import close, diagnostics
 from app.inference.variational.knobs import AVERAGE, CLIP, COVARIANCE, FISHER, MEAN_FIELD, MOST_FISHER, STEP, UNITS
 from app.inference.variational.mean_field import Box, begin
 from app.inference.variational.population import CLIP_FACTOR, CLIP_QUANTILE, mean_information, typical_clip
-from app.inference.variational.rounds import BOUND, ascended, informed
+from app.inference.variational.rounds import BOUND, ask_information, run_iteration
 from app.inference.variational.state import Setup, State
 
 _BATCH, _LEAST_RATE = 5_000, 0.02
@@ -113,7 +113,7 @@ class DpVi:
             method=self.id,
             size=request.size,
             model=request.model,
-            parameters=_filled(request, covariance),
+            parameters=_fill_defaults(request, covariance),
             mechanism=mechanism,
             clipping=_in_words(request.parameters.get(CLIP.name), covariance),
             grid_bits=GRID_BITS,
@@ -154,10 +154,10 @@ class DpVi:
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
         """One question; after the last, the posterior and its points."""
         climbing = state.done < state.setup.scores
-        moved = ascended(rng, state, oracle) if climbing else informed(state, oracle)
+        moved = run_iteration(rng, state, oracle) if climbing else ask_information(state, oracle)
         moved = replace(moved, done=moved.done + 1)
         if moved.done == state.setup.plan.steps:
-            moved = closed(rng, moved)
+            moved = close(rng, moved)
         return moved
 
     def finish(self, state: State) -> Pseudocoreset:
@@ -190,7 +190,7 @@ def _queries(mechanism: Mechanism, dimension: int, covariance: str) -> tuple[Pla
     return (scores, PlannedQuery(InformationSum.kind, dimension**2, event, last)) if last else (scores,)
 
 
-def _filled(request: PlanRequest, covariance: str) -> dict[str, Any]:
+def _fill_defaults(request: PlanRequest, covariance: str) -> dict[str, Any]:
     """Everything that a run depends on beside the mechanism."""
     chosen = {knob.name: request.parameters.get(knob.name, knob.default) for knob in (STEP, AVERAGE, WITHIN_BOUNDS)}
     clip = request.parameters.get(CLIP.name)

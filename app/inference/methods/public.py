@@ -38,7 +38,7 @@ def plan_public(
     if facts.sensitivity != "public":
         raise MethodNotAllowedOnPrivateData
     check_size(request.size, largest)
-    parameters = _filled(method, request.parameters)
+    parameters = _fill_defaults(method, request.parameters)
     problem_for(request.model, facts)
     return MechanismPlan(
         method=method.id,
@@ -53,7 +53,7 @@ def plan_public(
     )
 
 
-def _filled(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
+def _fill_defaults(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
     check_values(given, method.parameters)
     return {knob.name: given.get(knob.name, knob.default) for knob in method.parameters}
 

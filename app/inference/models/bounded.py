@@ -32,7 +32,7 @@ def lengths(directions: Array32) -> Array32:
     return norms
 
 
-def bounded(directions: Array32, residual: Array32, bound: Array32, clip: float) -> Array32:
+def bound_scores(directions: Array32, residual: Array32, bound: Array32, clip: float) -> Array32:
     """``min(1, C / (bound ||v||)) residual v`` for directions ``v`` ``(n, D)``; written over ``directions``."""
     norm = lengths(directions)
     factor = residual * np.minimum(1, np.float32(clip) * SHRINK / (bound * norm))

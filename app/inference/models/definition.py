@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from app.errors import InvalidRequest
-from app.inference.models.targets import scaled
+from app.inference.models.targets import read_scaling
 from app.inference.protocol import Column, Model, ModelSpec
 
 ColumnType = Literal["integer", "real", "categorical", "binary"]
@@ -50,7 +50,7 @@ class Family:
             return {"kind": "index", "categories": list(column.categories)}
         if not self.scales_target:
             return None
-        found = scaled(column)
+        found = read_scaling(column)
         return {"kind": "affine", "center": found.center, "scale": found.half}
 
     def check_noise_scale(self, noise_scale: float | None) -> None:

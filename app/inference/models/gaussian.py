@@ -67,19 +67,19 @@ class GaussianMean(OnePredictor):
             information=np.eye(self.width) * (presence / self.noise**2),
         )
 
-    def _standardised(self, rows: Array32, theta: Array64) -> Array32:
+    def _standardise(self, rows: Array32, theta: Array64) -> Array32:
         """``(x - m theta) / s``, shape ``(n, p)``."""
         return (self.features(rows) - rows[:, -1:] * theta.astype(np.float32)) / np.float32(self.noise)
 
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
         """``(x - theta) / s^2``."""
-        return self._standardised(rows, theta) / np.float32(self.noise)
+        return self._standardise(rows, theta) / np.float32(self.noise)
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
         """Clipped lengths: ``W (x - theta)`` is symmetric about zero under the model, so nothing is biased."""
-        directions = self._standardised(rows, theta) @ (transform / self.noise).astype(np.float32).T
+        directions = self._standardise(rows, theta) @ (transform / self.noise).astype(np.float32).T
         return odd(directions, np.ones(len(rows), dtype=np.float32), clip)
 
     @np.errstate(all="ignore")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from app.inference.models.bounded import odd, quadratic
 from app.inference.models.definition import Family, admissible_noise
 from app.inference.models.one_predictor import OnePredictor
-from app.inference.models.targets import scaled
+from app.inference.models.targets import read_scaling
 from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
 
 LOG_NOISE_SCALE: Final = "log_noise_scale"
@@ -96,7 +96,7 @@ class LinearRegression(OnePredictor):
             information=np.block([[information, across[:, None]], [across[None, :], np.array([[2 * of_noise]])]]),
         )
 
-    def _standardised(self, rows: Array32, theta: Array64) -> tuple[Array32, np.float32]:
+    def _standardise(self, rows: Array32, theta: Array64) -> tuple[Array32, np.float32]:
         """Residuals ``e`` ``(n,)`` and ``sigma``."""
         single = theta.astype(np.float32)
         sigma = self._noise(single)[1]
@@ -106,20 +106,20 @@ class LinearRegression(OnePredictor):
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
         """``e x / sigma``."""
-        e, sigma = self._standardised(rows, theta)
+        e, sigma = self._standardise(rows, theta)
         found: Array32 = self.features(rows) * (e / sigma)[:, None]
         return found
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
         """Residuals clipped on both sides alike: they are symmetric under the model, so nothing is biased."""
-        e, sigma = self._standardised(rows, theta)
+        e, sigma = self._standardise(rows, theta)
         return odd(self.features(rows) @ (transform.astype(np.float32) / sigma).T, e, clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
         """``x / sigma``, one factor a row."""
-        factors = self.features(rows) / self._standardised(rows[:0], theta)[1]
+        factors = self.features(rows) / self._standardise(rows[:0], theta)[1]
         return factors.astype(np.float32, copy=False)[:, None, :]
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
@@ -156,7 +156,7 @@ class LinearRegressionOfUnknownNoise(LinearRegression):
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
         """``[e x / sigma, e^2 - m]``."""
-        e, sigma = self._standardised(rows, theta)
+        e, sigma = self._standardise(rows, theta)
         x = self.features(rows)
         found = np.column_stack((x * (e / sigma)[:, None], np.square(e) - x[:, -1]))
         return found.astype(np.float32, copy=False)
@@ -164,7 +164,7 @@ class LinearRegressionOfUnknownNoise(LinearRegression):
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
         """``e`` clipped on both sides alike, at a place and with a weight that depend on ``x``, less exact means."""
-        e, sigma = self._standardised(rows, theta)
+        e, sigma = self._standardise(rows, theta)
         x, metric = self.features(rows), transform.astype(np.float32)
         return quadratic(x @ (metric[:, :-1] / sigma).T, metric[:, -1], e, x[:, -1], clip)
 
@@ -173,13 +173,13 @@ class LinearRegressionOfUnknownNoise(LinearRegression):
         """``[x / sigma, 0]`` and ``[0, sqrt(2) m]``, two factors a row."""
         factors = np.zeros((len(rows), 2, self.dimension), dtype=np.float32)
         x = self.features(rows)
-        factors[:, 0, :-1] = x / self._standardised(rows[:0], theta)[1]
+        factors[:, 0, :-1] = x / self._standardise(rows[:0], theta)[1]
         factors[:, 1, -1] = x[:, -1] * np.float32(np.sqrt(2))
         return factors
 
 
 def _bind(spec: ModelSpec, width: int, target: Column | None) -> Model:
-    half = scaled(target).half
+    half = read_scaling(target).half
     if spec.noise_scale is None:
         return LinearRegressionOfUnknownNoise(width, REFERENCE)
     return LinearRegression(width, admissible_noise(spec.noise_scale / half))

@@ -12,7 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 from app.inference.likelihoods import PullBack
-from app.inference.models.bounded import ACTIVATION, bounded
+from app.inference.models.bounded import ACTIVATION, bound_scores
 from app.inference.models.definition import Family
 from app.inference.models.labels import Labels, signs
 from app.inference.protocol import Array32, Array64, Expansion
@@ -109,7 +109,7 @@ class LogisticRegression(Labels):
         """Weights ``min(1, C / (max(p, 1 - p) ||W x||))``: either label leaves a residual of at most the larger."""
         failure = _failure(rows, theta)
         directions = (transform.astype(np.float32) @ rows.T).T
-        return bounded(directions, failure, np.maximum(failure, 1 - failure), clip)
+        return bound_scores(directions, failure, np.maximum(failure, 1 - failure), clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:

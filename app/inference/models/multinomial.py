@@ -64,7 +64,7 @@ class MultinomialLogistic(Apart):
         """All but the class."""
         return rows[:, : self.width]
 
-    def _chosen(self, y: NDArray[Any]) -> NDArray[Any]:
+    def _encode_classes(self, y: NDArray[Any]) -> NDArray[Any]:
         """``(n, K - 1)``: 1 where a class but the first is the row's."""
         chosen: NDArray[Any] = y[:, None] == np.arange(1, len(self.classes))
         return chosen.astype(y.dtype)
@@ -78,7 +78,7 @@ class MultinomialLogistic(Apart):
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """``x'theta_y - log(1 + sum_k exp(x'theta_k))``, shape ``(n, S)``."""
-        chosen = self._chosen(rows[:, -1])
+        chosen = self._encode_classes(rows[:, -1])
         own = np.empty((len(draws), len(rows)), dtype=rows.dtype).T if out is None else out
         own[...] = 0
         total = np.ones_like(own)
@@ -92,7 +92,7 @@ class MultinomialLogistic(Apart):
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """``sum_s cotangent_s sum_k (1{y = k} - p_ks) theta_ks``, shape ``(n, p)``; classes stay."""
-        chosen, gradient = self._chosen(y), np.zeros_like(u)
+        chosen, gradient = self._encode_classes(y), np.zeros_like(u)
         odds = [np.exp(values) for values in self._activations(u, draws, _BOUNDS[u.dtype.type])]
         total = 1 + np.sum(odds, axis=0)
         for k, each in enumerate(odds):
@@ -100,7 +100,7 @@ class MultinomialLogistic(Apart):
             gradient += ((chosen[:, k, None] - each / total) * cotangent) @ coefficients
         return gradient, None
 
-    def _predicted(self, x: NDArray[Any], theta: NDArray[Any], bound: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _predict(self, x: NDArray[Any], theta: NDArray[Any], bound: float) -> tuple[NDArray[Any], NDArray[Any]]:
         """Log-odds to the first class and probabilities, ``(n, K - 1)`` each, at one parameter."""
         values = np.clip(x @ theta.reshape(self.predictors, self.width).T, -bound, bound)
         odds = np.exp(values)
@@ -108,8 +108,8 @@ class MultinomialLogistic(Apart):
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
         """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
-        x, chosen = self.features(rows), self._chosen(rows[:, -1])
-        values, p = self._predicted(x, theta, _BOUNDS[np.float64])
+        x, chosen = self.features(rows), self._encode_classes(rows[:, -1])
+        values, p = self._predict(x, theta, _BOUNDS[np.float64])
         own = np.vecdot(chosen, values) - np.log1p(np.exp(values).sum(axis=1))
         covariance = weights[:, None, None] * (p[:, :, None] * (np.eye(self.predictors) - p[:, None, :]))
         information = np.empty((self.predictors, self.width, self.predictors, self.width))
@@ -126,7 +126,7 @@ class MultinomialLogistic(Apart):
     def scores(self, rows: Array32, theta: Array64) -> Array32:
         """``(1{y = k} - p_k) x``, class by class."""
         x = self.features(rows)
-        residual = self._chosen(rows[:, -1]) - self._predicted(x, theta.astype(np.float32), _ACTIVATION)[1]
+        residual = self._encode_classes(rows[:, -1]) - self._predict(x, theta.astype(np.float32), _ACTIVATION)[1]
         return self._blocks(residual, x)
 
     def _blocks(self, residual: Array32, x: Array32) -> Array32:
@@ -137,8 +137,8 @@ class MultinomialLogistic(Apart):
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
         """Weights ``min(1, C / max_k ||W score_k||)`` over the scores of all K classes that the row might have had."""
         x, metric = self.features(rows), transform.astype(np.float32)
-        chosen = self._chosen(rows[:, -1])
-        mean = self._blocks(self._predicted(x, theta.astype(np.float32), _ACTIVATION)[1], x) @ metric.T
+        chosen = self._encode_classes(rows[:, -1])
+        mean = self._blocks(self._predict(x, theta.astype(np.float32), _ACTIVATION)[1], x) @ metric.T
         directions, most = -mean, lengths(mean)
         for k in range(self.predictors):
             own = x @ metric[:, k * self.width : (k + 1) * self.width].T
@@ -153,7 +153,7 @@ class MultinomialLogistic(Apart):
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
         """``sqrt(p_k) (1_k - p) x`` for each of the K classes (that of the first is ``-sqrt(p_0) p x``)."""
         x = self.features(rows)
-        p = self._predicted(x, theta.astype(np.float32), _ACTIVATION)[1]
+        p = self._predict(x, theta.astype(np.float32), _ACTIVATION)[1]
         first = np.maximum(1 - p.sum(axis=1, keepdims=True), 0)
         outcomes = np.concatenate((np.zeros((1, self.predictors)), np.eye(self.predictors))).astype(np.float32)
         roots = np.sqrt(np.concatenate((first, p), axis=1))
@@ -163,7 +163,7 @@ class MultinomialLogistic(Apart):
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
         """Class indices, shape ``(n,)``."""
-        p = self._predicted(x, theta, _BOUNDS[np.float64])[1]
+        p = self._predict(x, theta, _BOUNDS[np.float64])[1]
         above = np.cumsum(p[:, ::-1], axis=1)[:, ::-1]
         return np.asarray((rng.random((len(x), 1)) < above).sum(axis=1), dtype=np.float64)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.models.bounded import SHRINK, bounded, lengths
+from app.inference.models.bounded import SHRINK, bound_scores, lengths
 from app.inference.models.definition import Family
 from app.inference.models.one_predictor import OnePredictor
 from app.inference.models.poisson_law import clipped_mean
@@ -95,7 +95,7 @@ class PoissonRegression(OnePredictor):
         mean = clipped_mean(rate.astype(np.float64), cut.astype(np.float64)).astype(np.float32)
         residual = np.clip(rows[:, -1] - rate, -cut, cut) - mean
         zero_rows_unless(residual, np.isfinite(rows[:, -1]))
-        return bounded(directions, residual, cut + np.abs(mean), clip)
+        return bound_scores(directions, residual, cut + np.abs(mean), clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from app.inference.models.bounded import bounded
+from app.inference.models.bounded import bound_scores
 from app.inference.models.definition import Family
 from app.inference.models.labels import Labels
 from app.inference.models.normal import LOG_ROOT_TAU, log_cdf
@@ -61,7 +61,7 @@ class ProbitRegression(Labels):
         """Weights ``min(1, C / (max(h(a), h(-a)) ||W x||))``: either label leaves a residual of at most the larger."""
         own, other = _ratios(rows, theta)
         directions = (transform.astype(np.float32) @ rows.T).T
-        return bounded(directions, own, np.maximum(own, other), clip)
+        return bound_scores(directions, own, np.maximum(own, other), clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:

@@ -51,7 +51,7 @@ def bounds_of(target: Column | None) -> tuple[float, float]:
     return target.lower, target.upper
 
 
-def scaled(target: Column | None) -> Scaled:
+def read_scaling(target: Column | None) -> Scaled:
     """The scaling that ``target`` declares.
 
     Raises:

@@ -50,7 +50,7 @@ def noise_in_sds(step: Array64, factor: Array64, noise: float, draws: int, count
     return np.asarray(np.maximum(least, np.abs(step) / np.sqrt(covariance)))
 
 
-def kept(model: Model, rows: Array64, draws: Array64, clip: float, rows_per_unit: int) -> float:
+def measure_kept_share(model: Model, rows: Array64, draws: Array64, clip: float, rows_per_unit: int) -> float:
     """The share of the length of centred potentials at ``draws`` ``(S, D)`` that ``clip`` leaves, [0, 1].
 
     ``rows`` are folded; those of a unit count as independent.
@@ -74,6 +74,6 @@ def tellable(model: Model, design: Design, u: Array64, theta: Array64) -> bool:
     return bool(np.allclose(flat, found, rtol=1e-3))
 
 
-def arrived(nats: float, learned: float) -> bool:
+def has_arrived(nats: float, learned: float) -> bool:
     """Whether ``nats`` are few, and few of those ``learned`` between the prior's mean and what was found."""
     return bool(nats <= min(MOST_NATS, bearable_noise(learned)))

@@ -3,10 +3,17 @@
 import math
 from typing import Any, Final
 
-from app.inference.diagnostics import effective_size, stated, stated_by_parameter
+from app.inference.diagnostics import effective_size, round_stated, stated_by_parameter
 from app.inference.laplace import laplace
 from app.inference.protocol import Array64, MechanismPlan
-from app.inference.pseudopoints.arrival import LEAST_KEPT, arrived, kept, noise_in_sds, noise_nats, tellable
+from app.inference.pseudopoints.arrival import (
+    LEAST_KEPT,
+    has_arrived,
+    measure_kept_share,
+    noise_in_sds,
+    noise_nats,
+    tellable,
+)
 from app.inference.pseudopoints.state import State
 
 MODE_TOLERANCE: Final = 4.0
@@ -31,16 +38,16 @@ def diagnostics(state: State, weights: Array64) -> dict[str, Any]:
     nats = noise_nats(step, information, noise, plan.answer_length, tail)
     learned = 0.5 * float(found.mean @ information @ found.mean)
     off = noise_in_sds(step, found.factor, noise, plan.answer_length, tail)
-    told = kept(setup.model, setup.population, state.draws, state.clip, setup.rows_per_unit) >= LEAST_KEPT
+    told = measure_kept_share(setup.model, setup.population, state.draws, state.clip, setup.rows_per_unit) >= LEAST_KEPT
     return {
-        "trusted": told and arrived(nats, learned) and tellable(setup.model, setup.design, state.u, state.mode),
-        "noise_kl": stated(nats),
+        "trusted": told and has_arrived(nats, learned) and tellable(setup.model, setup.design, state.u, state.mode),
+        "noise_kl": round_stated(nats),
         "noise_in_posterior_sds": stated_by_parameter(setup.model, setup.design, off),
         "represents_every_direction": plan.size >= setup.model.smallest_exact,
         "iterations": state.done,
-        "total_weight": stated(float(weights.sum())),
-        "effective_size": stated(effective_size(weights)),
-        "final_clip": stated(state.clip),
+        "total_weight": round_stated(float(weights.sum())),
+        "effective_size": round_stated(effective_size(weights)),
+        "final_clip": round_stated(state.clip),
     }
 
 

@@ -8,7 +8,7 @@ from app.inference.bounds import WITHIN_BOUNDS, project
 from app.inference.optimisers import Adam, adam_init, adam_step, adam_widen, cosine_decay
 from app.inference.protocol import Array64
 from app.inference.pseudopoints.growth import newcomer
-from app.inference.pseudopoints.state import Setup, State, points, settled
+from app.inference.pseudopoints.state import Setup, State, points, select_settled
 
 _STEP = 0.07
 _POINT_PATH = 7.0
@@ -17,7 +17,7 @@ _MAX_COORDINATE = 100.0
 _MAX_LOG_MOVE = 15.0
 
 
-def grown(rng: np.random.Generator, state: State) -> State:
+def grow(rng: np.random.Generator, state: State) -> State:
     """The state with the point that enters now, if any does; what moves points starts anew."""
     setup = state.setup
     if points(setup.plan, state.done) == len(state.u):
@@ -43,11 +43,11 @@ def _rate(state: State, path: float) -> float:
 
 def moved_points(state: State, gradient: Array64) -> tuple[Array64, Adam]:
     """One Adam step of the points, kept in a finite box whatever the answer was; written over ``gradient``."""
-    gradient[settled(state.setup.plan)] = 0
+    gradient[select_settled(state.setup.plan)] = 0
     if state.setup.design.intercept:
         gradient[:, -1] = 0
     moments, move = adam_step(state.point_moments, gradient, _rate(state, _POINT_PATH))
-    return _confined(state.setup, np.subtract(state.u, move, out=move)), moments
+    return _confine(state.setup, np.subtract(state.u, move, out=move)), moments
 
 
 def moved_weights(state: State, gradient: Array64) -> tuple[Array64, Adam]:
@@ -58,7 +58,7 @@ def moved_weights(state: State, gradient: Array64) -> tuple[Array64, Adam]:
     return np.minimum(log_weights, start + _MAX_LOG_MOVE, out=log_weights), moments
 
 
-def _confined(setup: Setup, u: Array64) -> Array64:
+def _confine(setup: Setup, u: Array64) -> Array64:
     """Points in a finite box, or within the declared bounds where the plan says so; may work in ``u``."""
     if setup.plan.parameters.get(WITHIN_BOUNDS.name, False):
         return project(setup.design, u)
@@ -71,7 +71,7 @@ def moved_targets(state: State, gradient: Array64 | None) -> tuple[Array64, Adam
         return state.y, state.target_moments
     setup, bounds = state.setup, state.setup.design.target_bounds
     step = setup.model.target_step(state.y)
-    gradient[settled(setup.plan)] = 0
+    gradient[select_settled(setup.plan)] = 0
     moments, move = adam_step(state.target_moments, step * gradient, _rate(state, _POINT_PATH))
     y = state.y - step * move
     if bounds is not None:

@@ -58,6 +58,6 @@ def points(plan: MechanismPlan, done: int) -> int:
     return points_in_play(plan.parameters.get(SCHEDULE.name, JOINT), plan.size, plan.steps, done)
 
 
-def settled(plan: MechanismPlan) -> slice:
+def select_settled(plan: MechanismPlan) -> slice:
     """The points that keep their place while a newcomer moves."""
     return slice(0, -1 if plan.parameters.get(SCHEDULE.name, JOINT) == INCREMENTAL else 0)

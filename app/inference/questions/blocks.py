@@ -61,11 +61,11 @@ def unit_blocks(
         whole = block_rows(-(-len(block) // rows_per_unit), rows_per_unit)
         there = present[start : start + size]
         if len(block) < whole:
-            block, there = _filled(block, whole), _filled(there, whole)
+            block, there = _pad(block, whole), _pad(there, whole)
         yield block, there[: whole - whole % rows_per_unit]
 
 
-def _filled(part: NDArray[Any], length: int) -> NDArray[Any]:
+def _pad(part: NDArray[Any], length: int) -> NDArray[Any]:
     """``part``, and zeros behind it."""
     found = np.zeros((length, *part.shape[1:]), dtype=part.dtype)
     found[: len(part)] = part

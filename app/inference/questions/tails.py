@@ -54,7 +54,7 @@ class TailSum(Coordinates):
         def tails(block: Array32) -> Array32:
             standardised = self.coordinates(model, block)
             standardised /= self.deviation.astype(np.float32)
-            return _winsorised(standardised)
+            return _winsorise(standardised)
 
         clip = admissible_clip(self.clip)
         return clipped_sum(tails, rows, present, rows_per_unit, length=self.length, clip=clip)
@@ -68,7 +68,7 @@ class TailSum(Coordinates):
         return noised.astype(np.float64).reshape(3, -1) * (admissible_clip(self.clip) / GRID)
 
 
-def _winsorised(t: Array32) -> Array32:
+def _winsorise(t: Array32) -> Array32:
     """What each row of standardised coordinates adds, ``(n, 3 k)``. Row zone."""
     near, far = (np.clip(t / np.float32(most), -1, 1) for most in (NEAR, FAR))
     squares = (np.maximum(np.square(each), LEAST_SQUARE) for each in (near, far))

@@ -51,7 +51,7 @@ class Residuals(Protocol):
         """For choosing among the rows ``x, y``: those stand for the data wherever the data are not summed exactly."""
 
 
-def standardised(covariance: Array64, variance: Array64) -> Array64:
+def standardise(covariance: Array64, variance: Array64) -> Array64:
     """``covariance / sqrt(variance)``, zero where there is no variance."""
     varies = variance > 0
     covariance = covariance * varies

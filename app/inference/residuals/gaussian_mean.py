@@ -16,7 +16,7 @@ import numpy as np
 from app.inference.priors import NormalPrior
 from app.inference.protocol import Array64
 from app.inference.public_table import PublicTable
-from app.inference.residuals import Points, standardised
+from app.inference.residuals import Points, standardise
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class GaussianMeanResidual:
     def correlation(self, x: Array64, y: Array64) -> Array64:
         """See :class:`app.inference.residuals.Residual`."""
         spread = np.square(x - self.mean) @ self.variances + 0.5 * float(self.variances @ self.variances)
-        return standardised(self._covariance(x), spread / self.noise**4)
+        return standardise(self._covariance(x), spread / self.noise**4)
 
     def moves(self, u: Array64, y: Array64) -> tuple[Array64, Array64 | None]:
         """See :class:`app.inference.residuals.Residual`; the same for every point."""

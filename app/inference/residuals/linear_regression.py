@@ -19,7 +19,7 @@ from app.inference.models.linear import LinearRegression
 from app.inference.priors import NormalPrior
 from app.inference.protocol import Array64
 from app.inference.public_table import PublicTable
-from app.inference.residuals import Points, standardised
+from app.inference.residuals import Points, standardise
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LinearResidual:
         across = _solve(self.factor, x)
         lengths, precision = np.vecdot(x, across), self.model.noise**-2
         covariance = precision * (errors * (x @ self.pull) + 0.5 * np.vecdot(across, across @ self.missing))
-        return standardised(covariance, precision**2 * (np.square(errors) * lengths + 0.5 * np.square(lengths)))
+        return standardise(covariance, precision**2 * (np.square(errors) * lengths + 0.5 * np.square(lengths)))
 
     def moves(self, u: Array64, y: Array64) -> tuple[Array64, Array64 | None]:
         """See :class:`app.inference.residuals.Residual`."""

@@ -9,7 +9,7 @@ from app.inference.laplace import laplace
 from app.inference.priors import Prior
 from app.inference.protocol import Array64, Model
 from app.inference.public_table import Minibatches
-from app.inference.residuals import Points, Residual, standardised
+from app.inference.residuals import Points, Residual, standardise
 
 _MODE_TOLERANCE = 0.1
 """Of the squared Newton decrement *before* the last step, which squares it again."""
@@ -27,7 +27,7 @@ class MonteCarloResidual:
     def correlation(self, x: Array64, y: Array64) -> Array64:
         """See :class:`app.inference.residuals.Residual`."""
         potentials = centred_potentials(self.model, self.model.fold(x, y), self.draws)
-        return standardised(potentials @ self.values, np.square(potentials).mean(axis=1))
+        return standardise(potentials @ self.values, np.square(potentials).mean(axis=1))
 
     def moves(self, u: Array64, y: Array64) -> tuple[Array64, Array64 | None]:
         """See :class:`app.inference.residuals.Residual`."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.inference.diagnostics import stated, stated_by_parameter
+from app.inference.diagnostics import round_stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Pseudocoreset
 from app.inference.surrogate.credibility import believable
@@ -83,15 +83,15 @@ def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
             and believable(state)
             and (not setup.design.intercept or shows_enough(state, noise_nats))
         ),
-        "fit_kl": stated(points.kl),
-        "noise_kl": stated(noise_nats),
-        "last_move": stated(state.surprise),
+        "fit_kl": round_stated(points.kl),
+        "noise_kl": round_stated(noise_nats),
+        "last_move": round_stated(state.surprise),
         "noise_in_posterior_sds": _by_parameter(state, noise),
         "represents_every_direction": represented,
         "knows_correlations": not setup.columnwise,
-        "estimated_units" if setup.rows_per_unit == 1 else "estimated_rows": stated(state.rows),
-        "effective_size": stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
-        "total_weight": stated(total),
+        "estimated_units" if setup.rows_per_unit == 1 else "estimated_rows": round_stated(state.rows),
+        "effective_size": round_stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
+        "total_weight": round_stated(total),
         "rounds": setup.schedule.rounds,
     }
 

@@ -12,23 +12,23 @@ from typing import Any, Final
 import numpy as np
 
 from app.inference.bounds import WITHIN_BOUNDS
-from app.inference.diagnostics import MOST_FIT, bearable_noise, effective_size, stated, stated_by_parameter
+from app.inference.diagnostics import MOST_FIT, bearable_noise, effective_size, round_stated, stated_by_parameter
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.protocol import Array64, Posterior
 from app.inference.variational.evidence import LEAST_EVIDENCE, of_matrix
-from app.inference.variational.laplace_step import denoised
-from app.inference.variational.mean_field import averaged, unrest
-from app.inference.variational.rounds import bound
+from app.inference.variational.laplace_step import denoise
+from app.inference.variational.mean_field import average_tail, unrest
+from app.inference.variational.rounds import bound_information
 from app.inference.variational.state import State
 
 WRONG: Final = 0.3
 """Of the nats of a last step, that what is not known of the information leaves."""
 
 
-def closed(rng: np.random.Generator, state: State) -> State:
+def close(rng: np.random.Generator, state: State) -> State:
     """The posterior, points fitted to it, and how far noise has moved it."""
     setup = state.setup
-    mean, log_sd = averaged(state.belief)
+    mean, log_sd = average_tail(state.belief)
     spread = np.exp(log_sd)
     whitened = _whitened_precision(state, mean, spread)
     precision, covariance = whitened / np.outer(spread, spread), np.linalg.inv(whitened) * np.outer(spread, spread)
@@ -69,7 +69,7 @@ def _whitened_precision(state: State, mean: Array64, spread: Array64) -> Array64
     setup = state.setup
     if setup.plan.steps == setup.scores:
         return np.eye(len(mean))
-    found = denoised(*_measured(state)) + setup.prior.precision(mean) * np.outer(spread, spread)
+    found = denoise(*_measured(state)) + setup.prior.precision(mean) * np.outer(spread, spread)
     return 0.5 * (found + found.T)
 
 
@@ -78,7 +78,9 @@ def _measured(state: State) -> tuple[Array64, float]:
     setup = state.setup
     asked = setup.plan.steps - setup.scores
     scale = 1 / (setup.mechanism.sampling_rate * asked)
-    return state.information * scale, setup.mechanism.noise_multiplier * bound(setup) * scale * math.sqrt(asked)
+    return state.information * scale, setup.mechanism.noise_multiplier * bound_information(setup) * scale * math.sqrt(
+        asked
+    )
 
 
 def _evidence(state: State) -> float:
@@ -91,14 +93,14 @@ def _evidence(state: State) -> float:
 def _noise_kl(state: State, precision: Array64, covariance: Array64, share: float) -> float:
     """Nats by which noise, or a search that has not arrived, moves the mean: an estimate from the answers alone."""
     least = 0.5 * _noise(state, state.setup.scores) ** 2 * float(np.trace(covariance))
-    return max(least, *(0.5 * float(step @ precision @ step) for step in _left(state, covariance, share)))
+    return max(least, *(0.5 * float(step @ precision @ step) for step in _measure_drift(state, covariance, share)))
 
 
 def _noise_in_sds(state: State, covariance: Array64, share: float) -> Array64:
     """The same by parameter, in posterior standard deviations ``(D,)``."""
     variance = covariance.diagonal()
     least = _noise(state, state.setup.scores) * np.sqrt(np.square(covariance).sum(axis=1))
-    return np.asarray(np.max([least, *np.abs(_left(state, covariance, share))], axis=0) / np.sqrt(variance))
+    return np.asarray(np.max([least, *np.abs(_measure_drift(state, covariance, share))], axis=0) / np.sqrt(variance))
 
 
 def _noise(state: State, count: int) -> float:
@@ -107,7 +109,7 @@ def _noise(state: State, count: int) -> float:
     return mechanism.noise_multiplier * state.clip / (mechanism.sampling_rate * math.sqrt(count))
 
 
-def _left(state: State, covariance: Array64, share: float) -> Array64:
+def _measure_drift(state: State, covariance: Array64, share: float) -> Array64:
     """How far off the tail's iterates show the mean to be ``(2, D)``, noise beyond all answers' average included.
 
     Half of the way between its halves after the Newton step that the gradients of each ask for; and the Newton step
@@ -125,12 +127,12 @@ def diagnostics(state: State, points: Fitted) -> dict[str, Any]:
     little = state.noise_kl <= bearable_noise(state.learned) and points.kl <= MOST_FIT
     return {
         "trusted": finite and bool(little) and _evidence(state) >= LEAST_EVIDENCE,
-        "fit_kl": stated(points.kl),
-        "noise_kl": stated(state.noise_kl),
+        "fit_kl": round_stated(points.kl),
+        "noise_kl": round_stated(state.noise_kl),
         "noise_in_posterior_sds": stated_by_parameter(state.setup.model, state.setup.design, state.noise_in_sds),
         "represents_every_direction": state.setup.plan.size >= state.setup.model.smallest_exact,
-        "effective_size": stated(effective_size(points.weight)),
-        "total_weight": stated(float(points.weight.sum())),
+        "effective_size": round_stated(effective_size(points.weight)),
+        "total_weight": round_stated(float(points.weight.sum())),
         "iterations": state.done,
-        "final_clip": stated(state.clip),
+        "final_clip": round_stated(state.clip),
     }

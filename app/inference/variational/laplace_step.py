@@ -18,7 +18,7 @@ _LEAST_RATIO: Final = 1e-8
 """Of the largest eigenvalue: whatever the answer was, the inverse exists."""
 
 
-def denoised(information: Array64, noise: float) -> Array64:
+def denoise(information: Array64, noise: float) -> Array64:
     """The symmetric ``(D, D)`` ``information`` without what ``noise`` explains, positive definite.
 
     ``noise``: the standard deviation on the diagonal; off it, it is smaller by sqrt(2).

@@ -75,7 +75,7 @@ def record(belief: MeanField, gradient: Array64, half: int) -> MeanField:
     return MeanField(belief.mean, belief.log_sd, belief.optimiser, sums, counts)
 
 
-def averaged(belief: MeanField) -> tuple[Array64, Array64]:
+def average_tail(belief: MeanField) -> tuple[Array64, Array64]:
     """Mean and log standard deviation ``(D,)`` over the recorded tail, of one iterate at least.
 
     Averages of iterates under noise are as good as the average of all answers (Polyak & Juditsky 1992).

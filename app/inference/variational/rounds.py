@@ -8,7 +8,7 @@ import numpy as np
 from app.inference.protocol import Oracle
 from app.inference.questions import ClippedScoreSum, InformationSum
 from app.inference.variational.knobs import AVERAGE, CLIP, STEP
-from app.inference.variational.mean_field import ascend, averaged, draw, record
+from app.inference.variational.mean_field import ascend, average_tail, draw, record
 from app.inference.variational.population import typical_clip
 from app.inference.variational.state import Setup, State
 
@@ -16,7 +16,7 @@ BOUND: Final = 2.0
 """Of a unit's information, relative to the average of all units in the belief's own metric."""
 
 
-def ascended(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
+def run_iteration(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     """One iteration of variational inference."""
     setup, belief = state.setup, state.belief
     clip = setup.plan.parameters.get(CLIP.name)
@@ -35,13 +35,13 @@ def ascended(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     return replace(state, belief=belief, clip=clip, evidence=state.evidence.with_score(answer, deviation, noise))
 
 
-def informed(state: State, oracle: Oracle) -> State:
+def ask_information(state: State, oracle: Oracle) -> State:
     """One more answer about the information at the mean."""
-    mean, log_sd = averaged(state.belief)
-    answer = oracle.ask(InformationSum(mean, np.diag(np.exp(log_sd)), bound(state.setup)))
+    mean, log_sd = average_tail(state.belief)
+    answer = oracle.ask(InformationSum(mean, np.diag(np.exp(log_sd)), bound_information(state.setup)))
     return replace(state, information=state.information + answer)
 
 
-def bound(setup: Setup) -> float:
+def bound_information(setup: Setup) -> float:
     """R, the largest Frobenius norm of a unit's information in the metric of the belief."""
     return BOUND * setup.model.dimension / setup.slots

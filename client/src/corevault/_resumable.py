@@ -55,7 +55,7 @@ def send(http: Http, dataset_id: str, upload_id: str, upload: Upload, report: Re
     place = f"/v1/datasets/{segment(dataset_id)}/uploads/{segment(upload_id)}"
     offset = _offset(http, place)
     report(offset)
-    for part in _parts(_skipped(upload.chunks(), offset)):
+    for part in _parts(_skip(upload.chunks(), offset)):
         try:
             _send_part(http, place, offset, part)
         except _PASSING as failure:
@@ -98,7 +98,7 @@ def _offset(http: Http, place: str) -> int:
     return int(offset)
 
 
-def _skipped(chunks: Iterable[bytes], count: int) -> Iterator[bytes]:
+def _skip(chunks: Iterable[bytes], count: int) -> Iterator[bytes]:
     for chunk in chunks:
         yield chunk[count:]
         count = max(0, count - len(chunk))

@@ -5,9 +5,9 @@ import pytest
 
 from app.inference.fitting.frames import isometries
 from app.inference.fitting.links import LogisticLink, ProbitLink, link_of
-from app.inference.fitting.scalars import FARTHEST, Moments, counts_of, labelled, unlabelled
-from app.inference.fitting.span import spanned
-from app.inference.fitting.target import Target, divergence, inverse_root, resolved, target_of
+from app.inference.fitting.scalars import FARTHEST, Moments, counts_of, solve_labelled, solve_unlabelled
+from app.inference.fitting.span import find_span
+from app.inference.fitting.target import Target, divergence, inverse_root, is_resolved, target_of
 from app.inference.priors import NormalPrior
 from tests.inference.fitting.givens import normal_design, posterior
 
@@ -51,7 +51,7 @@ def test_bends_are_slopes_of_curvatures(link: LogisticLink | ProbitLink) -> None
 def test_labelled_points_have_the_moments_that_were_asked_for(link: LogisticLink | ProbitLink, size: int) -> None:
     for _ in range(40):
         asked = Moments(RNG.uniform(1, 1e4), RNG.uniform(-4, 4), RNG.uniform(0.01, 2), *RNG.uniform(-0.1, 0.1, 2))
-        found = labelled(link, asked, size)
+        found = solve_labelled(link, asked, size)
         assert found is not None
         assert found.ratio is not None
         assert np.all(found.mass > 0)
@@ -65,7 +65,7 @@ def test_labelled_points_have_the_moments_that_were_asked_for(link: LogisticLink
 @pytest.mark.parametrize("size", [3, 4, 9])
 def test_free_targets_have_the_moments_and_the_length_that_were_asked_for(size: int) -> None:
     asked = Moments(50.0, 0.4, 0.7, 0.3, -0.2)
-    found = unlabelled(asked, size, squares=12.0)
+    found = solve_unlabelled(asked, size, squares=12.0)
     assert found is not None
     assert found.ratio is not None
     moments = [found.mass.sum(), found.mass @ found.a, found.mass @ (found.a - 0.4) ** 2]
@@ -75,8 +75,8 @@ def test_free_targets_have_the_moments_and_the_length_that_were_asked_for(size: 
 
 
 def test_predictors_too_far_are_refused() -> None:
-    assert labelled(LogisticLink(), Moments(1.0, FARTHEST, 1.0, 0.0, 0.0), 9) is None
-    assert unlabelled(Moments(1.0, -FARTHEST, 1.0, 0.0, 0.0), 9) is None
+    assert solve_labelled(LogisticLink(), Moments(1.0, FARTHEST, 1.0, 0.0, 0.0), 9) is None
+    assert solve_unlabelled(Moments(1.0, -FARTHEST, 1.0, 0.0, 0.0), 9) is None
 
 
 def test_counts_are_as_even_as_shares_allow() -> None:
@@ -122,12 +122,12 @@ def test_a_posterior_whose_rounding_hides_the_prior_is_not_resolved() -> None:
     for sharpness, told in ((1e8, True), (1e15, False)):
         posterior_precision = sharpness * np.outer(direction, direction) + np.eye(3)
         root = inverse_root(posterior_precision)
-        assert (root is not None and resolved(posterior_precision, root)) == told
+        assert (root is not None and is_resolved(posterior_precision, root)) == told
     units = np.diag([1e-6, 1.0, 1e6])
     plain = units @ np.array([[2.0, 1, 0], [1, 2, 1], [0, 1, 2]]) @ units
     root = inverse_root(plain)
     assert root is not None
-    assert resolved(plain, root)
+    assert is_resolved(plain, root)
     assert inverse_root(-np.eye(3)) is None
 
 
@@ -142,10 +142,10 @@ def test_targets_that_are_no_gaussian_become_one_near() -> None:
 def test_a_span_keeps_what_is_worth_most() -> None:
     givens = normal_design(9, 4000)
     target = Target(givens.mean, givens.precision)
-    assert spanned(target, givens.prior, 9).basis.shape == (9, 9)
+    assert find_span(target, givens.prior, 9).basis.shape == (9, 9)
     for most in (0, 1, 4):
-        span = spanned(target, givens.prior, most)
+        span = find_span(target, givens.prior, most)
         assert span.basis.shape == (9, most)
         assert most == 0 or abs(span.basis[-1] @ (span.information * span.basis[-1])) > 0
     nothing = Target(np.zeros(9), np.eye(9))
-    assert spanned(nothing, NormalPrior(np.ones(9)), 9).basis.shape == (9, 0)
+    assert find_span(nothing, NormalPrior(np.ones(9)), 9).basis.shape == (9, 0)

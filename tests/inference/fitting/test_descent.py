@@ -8,9 +8,9 @@ import pytest
 from app.inference.fitting.charts import Chart
 from app.inference.fitting.mode import distance, mode_of
 from app.inference.fitting.points import Points
-from app.inference.fitting.polish import divergence_gradient, polished
-from app.inference.fitting.regions import Open, declared
-from app.inference.fitting.starts import started
+from app.inference.fitting.polish import divergence_gradient, polish
+from app.inference.fitting.regions import Open, read_region
+from app.inference.fitting.starts import find_starts
 from app.inference.fitting.target import Target, inverse_root
 from app.inference.protocol import Array64
 from tests.inference.fitting.givens import Givens, posterior
@@ -39,7 +39,7 @@ def test_the_gradient_is_that_of_the_divergence(family: str, noise_scale: float 
     target = Target(givens.mean, givens.precision)
     size, rng = 30, np.random.default_rng(4)
     shape = (size, givens.design.width)
-    problem, _ = started(givens.model, givens.prior, target, shape, rng, heaviest=np.inf, region=None)
+    problem, _ = find_starts(givens.model, givens.prior, target, shape, rng, heaviest=np.inf, region=None)
     points = points_of(givens, size)
     mode = mode_of(givens.model, points, givens.prior, target.mean)
     assert mode is not None
@@ -68,7 +68,7 @@ def test_the_gradient_is_that_of_the_divergence(family: str, noise_scale: float 
 def test_a_chart_pulls_gradients_back(within: bool) -> None:
     givens = posterior("poisson-regression")
     start = points_of(givens, 5)
-    region = declared(givens.design) if within else Open(givens.design.width, 30.0)
+    region = read_region(givens.design) if within else Open(givens.design.width, 30.0)
     chart = Chart(start, region, (0.0, None))
     rng = np.random.default_rng(2)
     position = chart.position() + 0.1 * rng.standard_normal(len(chart.bounds))
@@ -87,7 +87,7 @@ def test_a_chart_pulls_gradients_back(within: bool) -> None:
 def test_a_chart_starts_at_its_points_and_keeps_weights_in_bounds() -> None:
     givens = posterior("logistic-regression")
     start = points_of(givens, 6)
-    chart = Chart(start, declared(givens.design), None, heaviest=float(np.max(start.weight)) / 2)
+    chart = Chart(start, read_region(givens.design), None, heaviest=float(np.max(start.weight)) / 2)
     found = chart.points(chart.position())
     np.testing.assert_allclose(found.u, start.u, atol=1e-4)  # shares of exactly 0 and 1 are none of the chart's
     np.testing.assert_allclose(found.weight, start.weight)
@@ -100,8 +100,8 @@ def test_descent_never_ends_above_its_start() -> None:
     target = Target(givens.mean, givens.precision)
     start, rng = points_of(givens, 12), np.random.default_rng(0)
     shape = start.u.shape
-    problem, _ = started(givens.model, givens.prior, target, shape, rng, heaviest=np.inf, region=None)
-    found = polished(problem, Chart(start, Open(shape[1], 30.0), None), 50)
+    problem, _ = find_starts(givens.model, givens.prior, target, shape, rng, heaviest=np.inf, region=None)
+    found = polish(problem, Chart(start, Open(shape[1], 30.0), None), 50)
     assert found is not None
     before, after = (distance(givens.model, each, givens.prior, target) for each in (start, found))
     assert after < 0.1 * before

@@ -135,7 +135,7 @@ class Datasets:
                 return Dataset.from_json(
                     _resumable.send(self._http, id_of(dataset_id, Dataset), upload_id, upload, report)
                 )
-            chunks = _counted(upload.chunks(), report)
+            chunks = _count(upload.chunks(), report)
             path = f"/v1/datasets/{_segment(dataset_id)}/content"
             return Dataset.from_json(self._http.put_stream(path, chunks, upload.headers()))
 
@@ -234,7 +234,7 @@ def _budget(epsilon: float, delta: float | None) -> dict[str, float]:
     return {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
 
 
-def _counted(chunks: Iterator[bytes], report: Report) -> Iterator[bytes]:
+def _count(chunks: Iterator[bytes], report: Report) -> Iterator[bytes]:
     done = 0
     for chunk in chunks:
         yield chunk
