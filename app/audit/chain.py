@@ -13,10 +13,10 @@ from sqlalchemy import func, select
 from app.audit.models import AuditEntry, AuditHead
 from app.db import ReadSession, WriteSession, now
 from app.errors import DependencyUnavailable
-from app.ledger.book import serialise
-from app.ledger.chain import GENESIS
-from app.ledger.encoding import digest, instant
-from app.ledger.scribe import REPLACED
+from app.ledger.account.locked_account import serialise
+from app.ledger.context import REPLACED
+from app.ledger.integrity.chain import GENESIS
+from app.ledger.integrity.encoding import digest, instant
 from app.vault.signing import KeyRing, Signer
 
 BATCH: Final = 1_000

@@ -23,8 +23,8 @@ from app.db import Database, grants, make_engine
 from app.db.migrations import upgrade
 from app.errors import CorevaultError, Unauthenticated
 from app.ledger import Ledger, Mark
+from app.ledger.integrity.reconciliation import Reconciled
 from app.ledger.privileges import PRIVILEGES
-from app.ledger.reconciliation import Reconciled
 from app.vault import keys, rotation
 from app.vault.errors import VaultError
 from app.vault.marks import open_marks
@@ -126,7 +126,7 @@ def grant(settings: Settings, role: str) -> None:
 
 
 def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
-    """Bring the database up to its mark; see :func:`app.ledger.reconciliation.reconcile`."""
+    """Bring the database up to its mark; see :func:`app.ledger.integrity.reconciliation.reconcile`."""
     ledger, _ = _ledger(settings)
     database = Database(make_engine(settings.database_url))  # without a guard: this is what mends it
     try:

@@ -15,7 +15,7 @@ from app.db import Database, ReadSession, make_engine
 from app.db.migrations import at_head
 from app.errors import CorevaultError
 from app.ledger import Ledger
-from app.ledger.mark import Mark
+from app.ledger.integrity.high_water_mark import Mark
 from app.releases import proof
 from app.vault.keys import ApiKeys, load_api_keys
 from app.vault.marks import open_marks

@@ -4,7 +4,7 @@ from typing import Any, Literal, cast
 
 from app.datasets.models import Dataset
 from app.inference.protocol import Column, DeclaredFacts
-from app.ledger.encoding import digest
+from app.ledger.integrity.encoding import digest
 
 
 def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFacts:

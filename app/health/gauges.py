@@ -21,7 +21,7 @@ from app.datasets.models import Content
 from app.db import Database, ReadSession, now
 from app.jobs.lifecycle import Stage
 from app.jobs.models import Job, WorkerLease
-from app.ledger import tallies
+from app.ledger import metrics
 
 CACHE_SECONDS: Final = 5.0
 CLAIMS: Final = 200
@@ -88,9 +88,9 @@ def _jobs(session: ReadSession) -> Iterator[Metric]:
 
 
 def _ledger(session: ReadSession) -> Iterator[Metric]:
-    yield _family("reservations", "Reservations that have not ended.", "state", tallies.reservations(session))
-    yield _counter("ledger_refusals", "Jobs that a budget has refused.", tallies.refusals(session))
-    yield _gauge("ledger_accounts_frozen", "Accounts that are frozen.", tallies.count_frozen(session))
+    yield _family("reservations", "Reservations that have not ended.", "state", metrics.reservations(session))
+    yield _counter("ledger_refusals", "Jobs that a budget has refused.", metrics.refusals(session))
+    yield _gauge("ledger_accounts_frozen", "Accounts that are frozen.", metrics.count_frozen(session))
 
 
 def _house(session: ReadSession) -> Iterator[Metric]:

@@ -10,7 +10,7 @@ from decimal import ROUND_CEILING, Context
 from app.errors import InvalidRequest
 from app.inference import registry
 from app.inference.protocol import DeclaredFacts, MechanismPlan, PlanRequest
-from app.ledger.charge import Charge
+from app.ledger.entries.charge import Charge
 from app.privacy.calibration import Unreachable, calibrate
 from app.privacy.events import PrivacyEvent
 

@@ -25,7 +25,7 @@ from app.jobs.schemas import Cost, JobBody, QuoteSize, QuoteView
 from app.jobs.terms import make_commitment
 from app.jobs.views import mechanism_view
 from app.ledger import Ledger
-from app.ledger.charge import Charge
+from app.ledger.entries.charge import Charge
 from app.tracing import span
 
 RUNNERS = frozenset({"owner", "analyst"})

@@ -9,7 +9,7 @@ from app.datasets.facts import digest_facts
 from app.datasets.models import Dataset
 from app.jobs.models import Job
 from app.ledger import Commitment, Terms
-from app.ledger.encoding import digest
+from app.ledger.integrity.encoding import digest
 
 _NOTHING = Commitment("", "", {}, 0)
 """The commitment of rows that nobody can have reserved for."""

@@ -1,11 +1,11 @@
 """The only writer of the budget: accounts, reservations, chains of what happened, and what they cost."""
 
-from app.ledger.admission import Preview
-from app.ledger.book import Cause
-from app.ledger.charge import Charge
-from app.ledger.checkpoints import CheckpointRef
-from app.ledger.commitments import Commitment, Terms
-from app.ledger.mark import Mark
+from app.ledger.account.locked_account import Cause
+from app.ledger.entries.admission import Preview
+from app.ledger.entries.charge import Charge
+from app.ledger.entries.commitments import Commitment, Terms
+from app.ledger.integrity.checkpoints import CheckpointRef
+from app.ledger.integrity.high_water_mark import Mark
 from app.ledger.service import Ledger
 from app.ledger.views import Budget, Guarantee, LedgerEntry
 

@@ -10,8 +10,8 @@ from sqlalchemy import CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Base
-from app.ledger.balance import KINDS, STATES
-from app.ledger.stored import Stored
+from app.ledger.entries.balance import KINDS, STATES
+from app.ledger.entries.balance_columns import Stored
 
 
 class Account(Base):

@@ -7,30 +7,22 @@ from sqlalchemy import update
 
 from app.db import ReadSession, WriteSession
 from app.errors import NotFound, StateConflict
-from app.ledger import (
-    accounts,
-    admission,
-    audit,
-    checkpoints,
-    fingerprints,
-    freezes,
-    limits,
-    reconciliation,
-    transfers,
-    views,
-)
-from app.ledger import allocations as allocating
-from app.ledger import book as books
-from app.ledger.admission import Preview
-from app.ledger.balance import CONTENT_REPLACED, DATASET_DELETED
-from app.ledger.book import Cause
-from app.ledger.charge import Charge
-from app.ledger.checkpoints import CheckpointRef
-from app.ledger.commitments import Commitment, Terms
-from app.ledger.mark import Mark
+from app.ledger import views
+from app.ledger.account import allocations as allocating
+from app.ledger.account import fingerprints, freezing, limits, opening
+from app.ledger.account import locked_account as books
+from app.ledger.account.locked_account import Cause
+from app.ledger.context import Scribe
+from app.ledger.entries import admission, transfers
+from app.ledger.entries.admission import Preview
+from app.ledger.entries.balance import CONTENT_REPLACED, DATASET_DELETED
+from app.ledger.entries.charge import Charge
+from app.ledger.entries.commitments import Commitment, Terms
+from app.ledger.integrity import checkpoints, reconciliation, verification
+from app.ledger.integrity.checkpoints import CheckpointRef
+from app.ledger.integrity.high_water_mark import Mark
+from app.ledger.integrity.reconciliation import Reconciled
 from app.ledger.models import LedgerDataset
-from app.ledger.reconciliation import Reconciled
-from app.ledger.scribe import Scribe
 from app.ledger.views import Budget, Guarantee, LedgerEntry
 from app.privacy.events import PrivacyEvent
 from app.vault.signing import Signer
@@ -65,8 +57,8 @@ class Ledger:
         epsilon: float,
         delta: float,
     ) -> None:
-        """See :func:`app.ledger.accounts.open_account`."""
-        accounts.open_account(
+        """See :func:`app.ledger.account.opening.open_account`."""
+        opening.open_account(
             tx,
             self._scribe,
             self.max_epsilon,
@@ -81,11 +73,11 @@ class Ledger:
         )
 
     def change_limit(self, tx: WriteSession, dataset_id: str, epsilon: float, delta: float | None) -> None:
-        """See :func:`app.ledger.limits.change_limit`."""
+        """See :func:`app.ledger.account.limits.change_limit`."""
         limits.change_limit(tx, self._scribe, self.max_epsilon, dataset_id, epsilon=epsilon, delta=delta)
 
     def allocate(self, tx: WriteSession, dataset_id: str, allocations: Mapping[str, float]) -> None:
-        """See :func:`app.ledger.allocations.allocate`."""
+        """See :func:`app.ledger.account.allocations.allocate`."""
         allocating.allocate(tx, self._scribe, self.max_epsilon, dataset_id, allocations)
 
     def lock(self, tx: WriteSession, dataset_id: str) -> None:
@@ -93,7 +85,7 @@ class Ledger:
         books.lock_account_of(tx, dataset_id)
 
     def lock_all(self, tx: WriteSession, dataset_ids: Sequence[str]) -> None:
-        """See :func:`app.ledger.book.lock_all`."""
+        """See :func:`app.ledger.account.locked_account.lock_all`."""
         books.lock_all(tx, dataset_ids)
 
     def preview(
@@ -122,47 +114,47 @@ class Ledger:
         commitment: Commitment,
         caller_id: str | None = None,
     ) -> Preview:
-        """See :func:`app.ledger.transfers.reserve`."""
+        """See :func:`app.ledger.entries.transfers.reserve`."""
         return transfers.reserve(
             tx, self._scribe, dataset_id, job_id, charge, commitment=commitment, caller_id=caller_id
         )
 
     def check_terms(self, tx: WriteSession, job_id: str, terms: Terms) -> None:
-        """See :func:`app.ledger.transfers.check_terms`."""
+        """See :func:`app.ledger.entries.transfers.check_terms`."""
         transfers.check_terms(tx, self._scribe, job_id, terms)
 
     def open(self, tx: WriteSession, job_id: str, planned: Sequence[PrivacyEvent], terms: Terms) -> None:
-        """See :func:`app.ledger.transfers.open_reservation`."""
+        """See :func:`app.ledger.entries.transfers.open_reservation`."""
         transfers.open_reservation(tx, self._scribe, job_id, planned, terms)
 
     def settle(
         self, tx: WriteSession, job_id: str, executed: tuple[PrivacyEvent, ...], terms: Terms | None = None
     ) -> None:
-        """See :func:`app.ledger.transfers.settle`."""
+        """See :func:`app.ledger.entries.transfers.settle`."""
         transfers.settle(tx, self._scribe, job_id, executed, terms)
 
     def void(self, tx: WriteSession, job_id: str) -> None:
-        """See :func:`app.ledger.transfers.void`."""
+        """See :func:`app.ledger.entries.transfers.void`."""
         transfers.void(tx, self._scribe, job_id)
 
     def state(self, session: ReadSession, job_id: str) -> str:
-        """See :func:`app.ledger.transfers.state`."""
+        """See :func:`app.ledger.entries.transfers.state`."""
         return transfers.state(session, job_id)
 
     def is_opened(self, session: ReadSession, job_id: str, terms: Terms) -> bool:
-        """See :func:`app.ledger.transfers.is_opened`."""
+        """See :func:`app.ledger.entries.transfers.is_opened`."""
         return transfers.is_opened(session, self._scribe, job_id, terms)
 
     def is_reserved(self, session: ReadSession, job_id: str) -> bool:
-        """See :func:`app.ledger.transfers.is_reserved`."""
+        """See :func:`app.ledger.entries.transfers.is_reserved`."""
         return transfers.is_reserved(session, job_id)
 
     def lock_reserved(self, tx: WriteSession, job_id: str) -> None:
-        """See :func:`app.ledger.transfers.lock_reserved`."""
+        """See :func:`app.ledger.entries.transfers.lock_reserved`."""
         transfers.lock_reserved(tx, job_id)
 
     def contains_settled(self, session: ReadSession, job_id: str) -> bool:
-        """See :func:`app.ledger.transfers.contains_settled`."""
+        """See :func:`app.ledger.entries.transfers.contains_settled`."""
         return transfers.contains_settled(session, job_id)
 
     def record_refusal(self, tx: WriteSession, dataset_id: str) -> None:
@@ -176,11 +168,11 @@ class Ledger:
         return checkpoints.append(books.open_book(tx, self._scribe, dataset_id))
 
     def check_mark(self, session: ReadSession) -> None:
-        """See :meth:`app.ledger.mark.Mark.check`; nothing where no mark is kept."""
+        """See :meth:`app.ledger.integrity.high_water_mark.Mark.check`; nothing where no mark is kept."""
         self._scribe.check_mark(session)
 
     def reconcile(self, tx: WriteSession, *, adopt: bool) -> list[Reconciled]:
-        """See :func:`app.ledger.reconciliation.reconcile`.
+        """See :func:`app.ledger.integrity.reconciliation.reconcile`.
 
         Raises:
             StateConflict: also where no mark is kept.
@@ -195,7 +187,7 @@ class Ledger:
         return checkpoints.newest(tx)
 
     def sign_anew(self, tx: WriteSession) -> None:
-        """Sign every account as it stands; see :func:`app.ledger.reconciliation.sign_anew`."""
+        """Sign every account as it stands; see :func:`app.ledger.integrity.reconciliation.sign_anew`."""
         reconciliation.sign_anew(tx, self._scribe)
 
     def content_replaced(self, tx: WriteSession, dataset_id: str, version: int) -> None:
@@ -211,21 +203,21 @@ class Ledger:
         books.freeze(tx, books.lock_account_of(tx, dataset_id), dataset_id, cause)
 
     def unfreeze(self, tx: WriteSession, dataset_id: str, reason: str) -> None:
-        """See :func:`app.ledger.freezes.end`."""
-        freezes.end(tx, self._scribe, dataset_id, reason)
+        """See :func:`app.ledger.account.freezing.end`."""
+        freezing.end(tx, self._scribe, dataset_id, reason)
 
     def unmarked_freezes(self, session: ReadSession) -> list[str]:
-        """See :func:`app.ledger.freezes.find_unmarked`; none where no mark is kept."""
+        """See :func:`app.ledger.account.freezing.find_unmarked`; none where no mark is kept."""
         mark = self._scribe.mark
-        return [] if mark is None else freezes.find_unmarked(session, mark)
+        return [] if mark is None else freezing.find_unmarked(session, mark)
 
     def mark_freeze(self, tx: WriteSession, account_id: str) -> None:
-        """See :func:`app.ledger.freezes.carry`; nothing where no mark is kept."""
+        """See :func:`app.ledger.account.freezing.carry`; nothing where no mark is kept."""
         if self._scribe.mark is not None:
-            freezes.carry(tx, self._scribe, self._scribe.mark, account_id)
+            freezing.carry(tx, self._scribe, self._scribe.mark, account_id)
 
     def claim_fingerprint(self, tx: WriteSession, dataset_id: str, fingerprint: str) -> bool:
-        """See :func:`app.ledger.fingerprints.claim`."""
+        """See :func:`app.ledger.account.fingerprints.claim`."""
         return fingerprints.claim(tx, dataset_id, fingerprint)
 
     def limit(self, session: ReadSession, dataset_id: str) -> tuple[float, float]:
@@ -245,12 +237,12 @@ class Ledger:
         return views.guarantee(session, dataset_id)
 
     def verify(self, session: ReadSession) -> tuple[str, ...]:
-        """See :func:`app.ledger.audit.verify`."""
-        return audit.verify(session, self.signer)
+        """See :func:`app.ledger.integrity.verification.verify`."""
+        return verification.verify(session, self.signer)
 
     def verify_and_freeze(self, tx: WriteSession) -> tuple[str, ...]:
-        """See :func:`app.ledger.audit.verify_and_freeze`."""
-        return audit.verify_and_freeze(tx, self.signer)
+        """See :func:`app.ledger.integrity.verification.verify_and_freeze`."""
+        return verification.verify_and_freeze(tx, self.signer)
 
     def _note(self, tx: WriteSession, dataset_id: str, kind: str, body: Mapping[str, Any]) -> None:
         book = books.open_sound(tx, self._scribe, dataset_id)

@@ -7,9 +7,10 @@ from typing import Any
 from sqlalchemy import func, select
 
 from app.db import ReadSession
-from app.ledger import admission, book
-from app.ledger.balance import RESERVED, SETTLED, Balance
-from app.ledger.meter import Pot
+from app.ledger.account import locked_account
+from app.ledger.entries import admission
+from app.ledger.entries.balance import RESERVED, SETTLED, Balance
+from app.ledger.entries.meter import Pot
 from app.ledger.models import Entry, LedgerDataset
 from app.privacy.accounting import ACCOUNTANT, UNIT_BITS
 
@@ -95,8 +96,8 @@ class Guarantee:
 
 def budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) -> Budget:
     """What remains is within the allocation of ``caller_id``, if there is one."""
-    account = book.read_account(session, dataset_id)
-    balance = book.read_balance(account)
+    account = locked_account.read_account(session, dataset_id)
+    balance = locked_account.read_balance(account)
     delta = balance.total.delta
     spent = admission.at_limit(balance, balance.total.meter.spent)
     return Budget(
@@ -138,13 +139,13 @@ def _convert(pot: Pot, vector: tuple[int, ...]) -> float:
 
 def limit(session: ReadSession, dataset_id: str) -> tuple[float, float]:
     """The dataset's limit: (epsilon, delta)."""
-    balance = book.read_balance(book.read_account(session, dataset_id))
+    balance = locked_account.read_balance(locked_account.read_account(session, dataset_id))
     return balance.limit(dataset_id), balance.total.delta
 
 
 def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | None) -> list[LedgerEntry]:
     """The account's entries, newest first, from the one below ``before`` on."""
-    account = book.read_account(session, dataset_id)
+    account = locked_account.read_account(session, dataset_id)
     query = select(Entry).where(Entry.account_id == account.id)
     if before is not None:
         query = query.where(Entry.sequence < before)
@@ -152,8 +153,8 @@ def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | 
 
 
 def guarantee(session: ReadSession, dataset_id: str) -> Guarantee:
-    account = book.read_account(session, dataset_id)
-    balance = book.read_balance(account)
+    account = locked_account.read_account(session, dataset_id)
+    balance = locked_account.read_balance(account)
     tranches = tuple(map(_tranche, balance.tranches))
     return Guarantee(balance.guaranteed_epsilon, balance.total.delta, tranches, ACCOUNTANT, account.sequence)
 

@@ -11,7 +11,7 @@ from app.datasets.models import Dataset
 from app.db import ReadSession
 from app.errors import CorevaultError
 from app.http.digests import digest_header
-from app.ledger import evidence
+from app.ledger.integrity import certificate_checks
 from app.privacy.events import from_json
 from app.releases.models import Release
 from app.vault.errors import VaultError
@@ -67,9 +67,9 @@ def _check_charge(session: ReadSession, release: Release, private: bool) -> str 
     if not private:
         return None
     stated: dict[str, Any] = release.certificate["statement"]
-    if not evidence.covers(session, release.job_id, tuple(from_json(event) for event in stated["events"])):
+    if not certificate_checks.covers(session, release.job_id, tuple(from_json(event) for event in stated["events"])):
         return "no settled charge of what ran is in the ledger"
-    if not evidence.stands_on(session, release.job_id, stated["account"]):
+    if not certificate_checks.stands_on(session, release.job_id, stated["account"]):
         return "the ledger's entry or checkpoint that the certificate names is not in the chain, behind the charge"
     return None
 

@@ -16,8 +16,10 @@ from app.cli.commands import cli
 from app.config import Settings
 from app.db import Database, make_engine
 from app.errors import DependencyUnavailable, StateConflict
-from app.ledger import Ledger, Mark, commitments, snapshot
-from app.ledger.balance import Balance
+from app.ledger import Ledger, Mark
+from app.ledger.entries import commitments
+from app.ledger.entries.balance import Balance
+from app.ledger.integrity import snapshots
 from app.ledger.models import Account, Checkpoint
 from app.vault import rotation
 from app.vault.keys import load_api_keys, load_worker_keys
@@ -99,7 +101,7 @@ def forged_checkpoint(rotated: Rotated) -> None:
 def forged_snapshot(rotated: Rotated) -> None:
     with rotated.database.write() as tx:
         account = tx.query(Account).filter_by(population="others").one()
-        snapshot.take(rotated.thief, account, Balance.from_json(account.stored.whole()))
+        snapshots.take(rotated.thief, account, Balance.from_json(account.stored.whole()))
         account.snapshot = dict(account.snapshot)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Table, and_, select, text, update
 
 from app.db import Base, WriteSession
-from app.ledger.chain import entry_hash
+from app.ledger.integrity.chain import entry_hash
 
 _TRIGGERS = {
     "sqlite": "SELECT 'DROP TRIGGER ' || name FROM sqlite_master WHERE type = 'trigger'",

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from sqlalchemy import delete, select, update
 
-from app.ledger.snapshot import REPLAYED_AT_MOST
+from app.ledger.integrity.snapshots import REPLAYED_AT_MOST
 from app.main import create_app
 from tests.factories import rows
 from tests.factories.tampering import drop_triggers, table

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from app.db import Base, Database, WriteSession, make_engine
 from app.ledger import Budget, Charge, Commitment, Ledger, Mark, Preview, Terms
-from app.ledger.reconciliation import Reconciled
+from app.ledger.integrity.reconciliation import Reconciled
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
 from app.vault.marks import open_marks

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.ledger import meter
-from app.ledger.balance import (
+from app.ledger.entries import meter
+from app.ledger.entries.balance import (
     ACCOUNT_OPENED,
     LIMIT_CHANGED,
     OPENED,
@@ -18,10 +18,10 @@ from app.ledger.balance import (
     Share,
     apply,
 )
-from app.ledger.chain import Head
-from app.ledger.memory import REMEMBERED_ACCOUNTS, Memory, Remembered
-from app.ledger.meter import Meter, Pot, filter_pot, total_pot
-from app.ledger.stored import Stored
+from app.ledger.entries.balance_columns import Stored
+from app.ledger.entries.meter import Meter, Pot, filter_pot, total_pot
+from app.ledger.integrity.chain import Head
+from app.ledger.integrity.verified_heads import REMEMBERED_ACCOUNTS, Memory, Remembered
 from app.privacy.accounting import INFINITE
 from app.privacy.filter import design
 from tests.ledger.support import DELTA

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from app.ledger import chain, checkpoints
-from app.ledger.balance import Happening
-from app.ledger.chain import Draft, Head
+from app.ledger.entries.balance import Happening
+from app.ledger.integrity import chain, checkpoints
+from app.ledger.integrity.chain import Draft, Head
 from app.ledger.models import Checkpoint, Entry
 from tests.factories.tampering import drop_triggers
 from tests.ledger.support import Bench, costing

@@ -7,7 +7,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ledger.encoding import canonical, pack, packed_once, unpack
+from app.ledger.integrity.encoding import canonical, pack, packed_once, unpack
 from tests.factories.json_values import JSON_VALUES
 
 

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ledger.meter import Pot, filter_pot
+from app.ledger.entries.meter import Pot, filter_pot
 from app.privacy.accounting import INFINITE
 from app.privacy.filter import Filter, design
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.ledger import Charge
-from app.ledger.accounts import design_pot
-from app.ledger.admission import compose, decide, largest_gaussian
-from app.ledger.balance import RESERVED, Balance, Happening, Share, apply
-from app.ledger.meter import total_pot
+from app.ledger.account.opening import design_pot
+from app.ledger.entries.admission import compose, decide, largest_gaussian
+from app.ledger.entries.balance import RESERVED, Balance, Happening, Share, apply
+from app.ledger.entries.meter import total_pot
 from app.privacy.accounting import ORDERS
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, flatten, to_json

@@ -10,11 +10,21 @@ from app.errors import InvalidRequest
 from app.inference.protocol import Column, DeclaredFacts, ModelSpec, PlanRequest
 from app.jobs.planning import NoiseCache, Wish, charge_of, make_plan
 from app.ledger import Charge
-from app.ledger.accounts import design_pot
-from app.ledger.admission import admits, compose, decide, largest_gaussian
-from app.ledger.balance import LIMIT_CHANGED, OPENED, RESERVED, SETTLED, VOIDED, Balance, Happening, Share, apply
-from app.ledger.encoding import pack
-from app.ledger.meter import total_bounds, total_pot
+from app.ledger.account.opening import design_pot
+from app.ledger.entries.admission import admits, compose, decide, largest_gaussian
+from app.ledger.entries.balance import (
+    LIMIT_CHANGED,
+    OPENED,
+    RESERVED,
+    SETTLED,
+    VOIDED,
+    Balance,
+    Happening,
+    Share,
+    apply,
+)
+from app.ledger.entries.meter import total_bounds, total_pot
+from app.ledger.integrity.encoding import pack
 from app.privacy.accounting import ORDERS
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, to_json

@@ -9,9 +9,10 @@ import sqlalchemy as sa
 
 from app.db import WriteSession
 from app.errors import StateConflict
-from app.ledger import Ledger, chain
-from app.ledger.chain import Link, entry_hash
-from app.ledger.snapshot import REPLAYED_AT_MOST
+from app.ledger import Ledger
+from app.ledger.integrity import chain
+from app.ledger.integrity.chain import Link, entry_hash
+from app.ledger.integrity.snapshots import REPLAYED_AT_MOST
 from tests.ledger.support import Bench, commitment, gaussian
 
 

@@ -11,9 +11,10 @@ import sqlalchemy as sa
 
 from app.db import Base, Database, WriteSession, make_engine
 from app.errors import CorevaultError, StateConflict
-from app.ledger import Cause, Ledger, chain, snapshot
-from app.ledger import book as books
-from app.ledger.chain import GENESIS, Head
+from app.ledger import Cause, Ledger
+from app.ledger.account import locked_account as books
+from app.ledger.integrity import chain, snapshots
+from app.ledger.integrity.chain import GENESIS, Head
 from app.vault.signing import Signer
 from tests.ledger.support import SEED, Bench, costing
 
@@ -283,7 +284,7 @@ def test_a_history_rewritten_with_the_key_is_noticed_by_its_checkpoints(bench: B
         *_, (_, head) = chain.replay(Head(0, GENESIS, None), chain.after(tx, victim, 0))
         assert head.balance is not None
         account.checkpoint = newest
-        snapshot.take(bench.ledger.signer, account, head.balance)
+        snapshots.take(bench.ledger.signer, account, head.balance)
     bench.run("job_4", costing(0.1))
     assert bench.verify() == (victim,)
 

@@ -50,7 +50,7 @@ def test_a_planted_breach_is_found(what: str) -> None:
         ("app/db/session.py", "session.commit()"),
         ("app/db/together.py", "session.commit()"),
         ("workers/enclave/sources.py", "open('table.csv')"),
-        ("app/ledger/rows.py", "text('INSERT INTO ledger_entries VALUES (1)')"),
+        ("app/ledger/entries/writer.py", "text('INSERT INTO ledger_entries VALUES (1)')"),
         ("app/inference/rng.py", "np.random.Generator(np.random.PCG64(1))"),
         ("app/inference/rng.py", "import secrets\nfrom randomgen import ChaCha"),
         ("app/inference/mechanisms.py", "import opendp.prelude"),

@@ -6,10 +6,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from app.ledger.charge import Pinned
-from app.ledger.encoding import Written, digest_of, unpack, write
-from app.ledger.meter import Meter, Pot
-from app.ledger.stored import Stored
+from app.ledger.entries.balance_columns import Stored
+from app.ledger.entries.charge import Pinned
+from app.ledger.entries.meter import Meter, Pot
+from app.ledger.integrity.encoding import Written, digest_of, unpack, write
 
 OPENED, RESERVED, SETTLED, VOIDED = "opened", "reserved", "settled", "voided"
 ACCOUNT_OPENED, LIMIT_CHANGED = "account_opened", "limit_changed"

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 
 from app.db import WriteSession
-from app.ledger import book as books
+from app.ledger.account import locked_account as books
 from app.ledger.models import Fingerprint
 
 

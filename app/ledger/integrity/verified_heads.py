@@ -7,9 +7,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
 
-from app.ledger.chain import Ends, Head
+from app.ledger.entries.balance_columns import Stored
+from app.ledger.integrity.chain import Ends, Head
 from app.ledger.models import Account
-from app.ledger.stored import Stored
 
 REMEMBERED_ACCOUNTS = 256
 

@@ -9,13 +9,14 @@ from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession, new_id, now
 from app.errors import InvalidRequest, StateConflict
-from app.ledger import admission, chain, snapshot
-from app.ledger import book as books
-from app.ledger.balance import ACCOUNT_OPENED, Balance, Happening, Share, apply
-from app.ledger.chain import GENESIS, Head
-from app.ledger.meter import Pot, filter_pot, total_pot
+from app.ledger.account import locked_account as books
+from app.ledger.context import Scribe
+from app.ledger.entries import admission
+from app.ledger.entries.balance import ACCOUNT_OPENED, Balance, Happening, Share, apply
+from app.ledger.entries.meter import Pot, filter_pot, total_pot
+from app.ledger.integrity import chain, snapshots
+from app.ledger.integrity.chain import GENESIS, Head
 from app.ledger.models import Account, Entry, LedgerDataset
-from app.ledger.scribe import Scribe
 from app.privacy.accounting import ORDERS
 from app.privacy.discretisation import LEAST_DELTA
 from app.privacy.filter import design
@@ -109,7 +110,7 @@ def insert(tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, b
     stored = balance.to_stored()
     account.limits, account.balance = stored.limits, stored.amounts
     account.epsilon_used, account.epsilon_limit = entry.epsilon_after, balance.total.epsilon
-    snapshot.take(scribe.signer, account, balance)
+    snapshots.take(scribe.signer, account, balance)
     tx.add_all((Entry(**asdict(entry)), account))
     return account
 

@@ -13,12 +13,12 @@ from sqlalchemy import func, select
 
 from app.db import ReadSession
 from app.errors import StateConflict
-from app.ledger import book as books
-from app.ledger.balance import RESERVED, Balance
-from app.ledger.book import Book
-from app.ledger.encoding import digest
+from app.ledger.account import locked_account as books
+from app.ledger.account.locked_account import Book
+from app.ledger.context import Scribe
+from app.ledger.entries.balance import RESERVED, Balance
+from app.ledger.integrity.encoding import digest
 from app.ledger.models import Checkpoint, Entry, Reservation
-from app.ledger.scribe import Scribe
 
 ALTERED = (
     "The job, its plan or the declaration of its dataset is not the one that was reserved for. "

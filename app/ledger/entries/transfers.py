@@ -7,16 +7,16 @@ from sqlalchemy.orm.attributes import set_committed_value
 
 from app.db import ReadSession, WriteSession
 from app.errors import BudgetExceeded, NotFound, StateConflict
-from app.ledger import admission, commitments, rows
-from app.ledger import book as books
-from app.ledger.admission import Preview
-from app.ledger.balance import OPENED, RESERVED, SETTLED, VOIDED, Balance
-from app.ledger.book import Book
-from app.ledger.chain import entry_hash
-from app.ledger.charge import Charge
-from app.ledger.commitments import Commitment, Terms
+from app.ledger.account import locked_account as books
+from app.ledger.account.locked_account import Book
+from app.ledger.context import Scribe
+from app.ledger.entries import admission, commitments, writer
+from app.ledger.entries.admission import Preview
+from app.ledger.entries.balance import OPENED, RESERVED, SETTLED, VOIDED, Balance
+from app.ledger.entries.charge import Charge
+from app.ledger.entries.commitments import Commitment, Terms
+from app.ledger.integrity.chain import entry_hash
 from app.ledger.models import Entry, Reservation
-from app.ledger.scribe import Scribe
 from app.privacy.events import PrivacyEvent, flatten, from_json, merge, to_json
 
 
@@ -44,7 +44,7 @@ def reserve(
         books.condemn(tx, book.account, dataset_id)
         raise StateConflict(commitments.ALTERED)
     if job_id in book.balance.live:  # one that has ended is refused by the index, as it is written
-        raise StateConflict(rows.PLACED_ALREADY)
+        raise StateConflict(writer.PLACED_ALREADY)
     decision = admission.decide(book.balance, dataset_id, charge, caller_id)
     preview, pinned = decision.preview, decision.pinned
     if pinned is None:

@@ -15,15 +15,16 @@ from sqlalchemy import select
 
 from app.db import WriteSession
 from app.errors import StateConflict
-from app.ledger import accounts, checkpoints, freezes
-from app.ledger import book as books
-from app.ledger.balance import OPENED, RESERVED, SETTLED, Balance, Happening, Share, apply
-from app.ledger.book import Book, Cause
-from app.ledger.charge import Pinned
-from app.ledger.mark import Mark, State, contains
-from app.ledger.meter import Meter, Pot
+from app.ledger.account import freezing, opening
+from app.ledger.account import locked_account as books
+from app.ledger.account.locked_account import Book, Cause
+from app.ledger.context import Scribe
+from app.ledger.entries.balance import OPENED, RESERVED, SETTLED, Balance, Happening, Share, apply
+from app.ledger.entries.charge import Pinned
+from app.ledger.entries.meter import Meter, Pot
+from app.ledger.integrity import checkpoints
+from app.ledger.integrity.high_water_mark import Mark, State, contains
 from app.ledger.models import Account, Entry, LedgerDataset
-from app.ledger.scribe import Scribe
 from app.vault.marks import MarkName
 
 UNREADABLE = "The mark of an account that the database does not have cannot be read; bring it back."
@@ -60,7 +61,7 @@ def sign_anew(tx: WriteSession, scribe: Scribe) -> list[str]:
     """Sign every account that holds as it stands, whatever the mark says; the ids of these accounts."""
     signed = []
     for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
-        account, dataset_id = books.lock_account(tx, account_id), accounts.any_dataset(tx, account_id)
+        account, dataset_id = books.lock_account(tx, account_id), opening.any_dataset(tx, account_id)
         book = books.open_sound(tx, scribe, dataset_id) if account is not None and dataset_id else None
         if book is not None:
             checkpoints.append(book, above=0)
@@ -72,10 +73,10 @@ def _reconcile(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | 
     account = books.lock_account(tx, name.account)
     if account is None:
         account = _again(tx, scribe, name, state)
-    dataset_id = accounts.any_dataset(tx, account.id) or ""
+    dataset_id = opening.any_dataset(tx, account.id) or ""
     book = books.open_sound(tx, scribe, dataset_id)
     if book is not None and state is not None and _was_ended(book, state):
-        freezes.lift(book, dataset_id, {"mark": str(name)})
+        freezing.lift(book, dataset_id, {"mark": str(name)})
     charged = book is not None and state is not None and not book.balance.frozen and _charge(book, state)
     if not charged:
         books.freeze(tx, account, dataset_id)
@@ -89,7 +90,7 @@ def _reconcile(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | 
 
 def _was_ended(book: Book, state: State) -> bool:
     """Whether a freeze that the database has was ended since, as the mark says."""
-    return book.balance.frozen and not state.balance.frozen and freezes.cause(book.tx, book.account) == Cause.RUN
+    return book.balance.frozen and not state.balance.frozen and freezing.cause(book.tx, book.account) == Cause.RUN
 
 
 def _charge(book: Book, state: State) -> bool:
@@ -184,7 +185,7 @@ def _again(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | None
         frozen=False,
     )
     opener = next(dataset_id for dataset_id, share in shares.items() if share.cap is None)
-    account = accounts.insert(tx, scribe, name.account, opener, fresh)
+    account = opening.insert(tx, scribe, name.account, opener, fresh)
     tx.add_all(LedgerDataset(dataset_id=dataset_id, account_id=name.account, refused=0) for dataset_id in shares)
     tx.flush()
     return account

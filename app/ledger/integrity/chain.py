@@ -9,8 +9,8 @@ from rfc8785 import CanonicalizationError
 from sqlalchemy import Row, and_, bindparam, func, select
 
 from app.db import Prepared, ReadSession
-from app.ledger.balance import Balance, Happening, apply
-from app.ledger.encoding import digest, instant
+from app.ledger.entries.balance import Balance, Happening, apply
+from app.ledger.integrity.encoding import digest, instant
 from app.ledger.models import Checkpoint, Entry
 
 GENESIS = "0" * 64

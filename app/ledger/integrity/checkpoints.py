@@ -8,13 +8,13 @@ from typing import Any
 from sqlalchemy import func, select
 
 from app.db import ReadSession, WriteSession, now
-from app.ledger import snapshot
-from app.ledger.book import Book, serialise
-from app.ledger.chain import GENESIS
-from app.ledger.encoding import digest, instant
-from app.ledger.mark import describe_balance
+from app.ledger.account.locked_account import Book, serialise
+from app.ledger.context import Scribe
+from app.ledger.integrity import snapshots
+from app.ledger.integrity.chain import GENESIS
+from app.ledger.integrity.encoding import digest, instant
+from app.ledger.integrity.high_water_mark import describe_balance
 from app.ledger.models import Account, Checkpoint
-from app.ledger.scribe import Scribe
 from app.vault.signing import Signer
 
 
@@ -44,7 +44,7 @@ def append(book: Book, above: int | None = None) -> CheckpointRef:
         book.scribe.check_mark(tx)
     row = note(tx, book.scribe, account, above or 0, book.balance.to_json())
     account.checkpoint = row.sequence
-    snapshot.take(book.scribe.signer, account, book.balance)
+    snapshots.take(book.scribe.signer, account, book.balance)
     tx.flush()
     book.remember()
     return CheckpointRef(row.sequence, row.checkpoint_hash, row.account_sequence, row.account_head)

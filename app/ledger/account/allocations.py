@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from app.db import WriteSession
 from app.errors import Fault, InvalidRequest, StateConflict
-from app.ledger import book as books
-from app.ledger.accounts import design_pot
-from app.ledger.balance import LIMIT_CHANGED
-from app.ledger.meter import Pot, filter_pot
-from app.ledger.scribe import Scribe
+from app.ledger.account import locked_account as books
+from app.ledger.account.opening import design_pot
+from app.ledger.context import Scribe
+from app.ledger.entries.balance import LIMIT_CHANGED
+from app.ledger.entries.meter import Pot, filter_pot
 from app.privacy.filter import Filter
 
 IN_USE = "An allocation that jobs were charged to can be changed, not taken away or lowered below what they use."

@@ -13,9 +13,9 @@ from sqlalchemy.orm.attributes import set_committed_value
 
 from app.db import Prepared, WriteSession
 from app.errors import Internal, StateConflict
-from app.ledger.chain import Draft
+from app.ledger.entries.balance_columns import Stored
+from app.ledger.integrity.chain import Draft
 from app.ledger.models import Account, Entry, Reservation
-from app.ledger.stored import Stored
 
 _ENTRIES, _ACCOUNTS, _RESERVATIONS = (
     model.metadata.tables[model.__tablename__] for model in (Entry, Account, Reservation)

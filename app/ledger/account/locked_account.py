@@ -13,14 +13,15 @@ from sqlalchemy.orm.util import identity_key
 
 from app.db import Prepared, ReadSession, WriteSession, now
 from app.errors import NotFound, StateConflict
-from app.ledger import admission, chain, rows, snapshot
-from app.ledger.balance import FROZEN, Balance, Happening, apply
-from app.ledger.chain import Ends, Head, Mismatch
-from app.ledger.encoding import digest
-from app.ledger.memory import Remembered
+from app.ledger.context import Scribe
+from app.ledger.entries import admission, writer
+from app.ledger.entries.balance import FROZEN, Balance, Happening, apply
+from app.ledger.entries.balance_columns import Stored
+from app.ledger.integrity import chain, snapshots
+from app.ledger.integrity.chain import Ends, Head, Mismatch
+from app.ledger.integrity.encoding import digest
+from app.ledger.integrity.verified_heads import Remembered
 from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset
-from app.ledger.scribe import Scribe
-from app.ledger.stored import Stored
 
 _ACCOUNTS, _ENTRIES, _CHECKPOINTS = (
     model.metadata.tables[model.__tablename__] for model in (Account, Entry, Checkpoint)
@@ -68,7 +69,7 @@ class Book:
     ) -> None:
         """Extend the chain by one entry and cache the balance that follows; ``job`` as in :class:`rows.Step`.
 
-        ``epsilon_after``: where the caller knows what :func:`app.ledger.admission.compose` will say.
+        ``epsilon_after``: where the caller knows what :func:`app.ledger.entries.admission.compose` will say.
         """
         account = self.account
         happening = Happening(account.sequence + 1, kind, dataset_id, job_id, body)
@@ -77,9 +78,9 @@ class Book:
         if epsilon_after is None:
             epsilon_after = admission.compose(self.balance)
         entry = chain.link(account.id, head, happening, now(), epsilon_after)
-        rows.write(self.tx, account, rows.Step(entry, self.balance.to_stored(), job))
-        if account.sequence % snapshot.REPLAYED_AT_MOST == 0:
-            snapshot.take(self.scribe.signer, account, self.balance)
+        writer.write(self.tx, account, writer.Step(entry, self.balance.to_stored(), job))
+        if account.sequence % snapshots.REPLAYED_AT_MOST == 0:
+            snapshots.take(self.scribe.signer, account, self.balance)
         self.remember()
 
     def remember(self) -> None:
@@ -263,7 +264,7 @@ def freeze(tx: WriteSession, account: Account, dataset_id: str, cause: Cause = C
         balance = Balance.from_json(account.stored.whole())
         head = Head(account.sequence, account.head_hash, balance)
         entry = chain.link(account.id, head, happening, account.frozen_at, admission.compose(balance))
-        rows.write(tx, account, rows.Step(entry, Stored(account.limits, {**account.balance, "frozen": True})))
+        writer.write(tx, account, writer.Step(entry, Stored(account.limits, {**account.balance, "frozen": True})))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
         return
 
@@ -271,7 +272,7 @@ def freeze(tx: WriteSession, account: Account, dataset_id: str, cause: Cause = C
 def _check(tx: WriteSession, scribe: Scribe, found: _Locked, dataset_id: str) -> Book | None:
     account = found.account
     try:
-        seen = snapshot.recompute(tx, scribe, account, found.ends)
+        seen = snapshots.recompute(tx, scribe, account, found.ends)
         balance = seen.head.balance
         if balance is None or dataset_id not in balance.datasets:
             raise Mismatch

@@ -6,13 +6,13 @@ from typing import Any
 from rfc8785 import CanonicalizationError
 
 from app.db import ReadSession
-from app.ledger import chain
-from app.ledger.balance import Balance
-from app.ledger.chain import Ends, Head, Mismatch
-from app.ledger.encoding import digest
-from app.ledger.memory import Memory, Remembered
+from app.ledger.context import Scribe
+from app.ledger.entries.balance import Balance
+from app.ledger.integrity import chain
+from app.ledger.integrity.chain import Ends, Head, Mismatch
+from app.ledger.integrity.encoding import digest
+from app.ledger.integrity.verified_heads import Memory, Remembered
 from app.ledger.models import Account
-from app.ledger.scribe import Scribe
 from app.vault.signing import Signer
 
 _MEMBERS = 6

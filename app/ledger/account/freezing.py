@@ -14,13 +14,14 @@ from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession
 from app.errors import StateConflict
-from app.ledger import accounts, audit, checkpoints
-from app.ledger import book as books
-from app.ledger.balance import FROZEN, UNFROZEN
-from app.ledger.book import Book, Cause
-from app.ledger.mark import Mark, describe_balance
+from app.ledger.account import locked_account as books
+from app.ledger.account import opening
+from app.ledger.account.locked_account import Book, Cause
+from app.ledger.context import Scribe
+from app.ledger.entries.balance import FROZEN, UNFROZEN
+from app.ledger.integrity import checkpoints, verification
+from app.ledger.integrity.high_water_mark import Mark, describe_balance
 from app.ledger.models import Account, Checkpoint, Entry
-from app.ledger.scribe import Scribe
 
 NOT_FROZEN: Final = "The account is not frozen."
 TAMPERED: Final = (
@@ -49,7 +50,7 @@ def carry(tx: WriteSession, scribe: Scribe, mark: Mark, account_id: str) -> None
     if account is None or account.frozen_at is None:
         return
     scribe.check_mark(tx)
-    dataset_id = accounts.any_dataset(tx, account_id)
+    dataset_id = opening.any_dataset(tx, account_id)
     book = books.open_sound(tx, scribe, dataset_id) if dataset_id is not None else None
     if book is None:
         checkpoints.note(tx, scribe, account, 0)
@@ -71,7 +72,7 @@ def end(tx: WriteSession, scribe: Scribe, dataset_id: str, reason: str) -> None:
     if account.frozen_at is None:
         raise StateConflict(NOT_FROZEN)
     book = books.open_sound(tx, scribe, dataset_id)
-    if book is None or cause(tx, account) != Cause.RUN or not audit.holds(tx, scribe.signer, account):
+    if book is None or cause(tx, account) != Cause.RUN or not verification.holds(tx, scribe.signer, account):
         raise StateConflict(TAMPERED)
     scribe.check_mark(tx)
     lift(book, dataset_id, {"reason": reason})

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession
-from app.ledger import accounts, chain, checkpoints, snapshot
-from app.ledger import book as books
-from app.ledger.balance import FROZEN, RESERVED, UNFROZEN, Balance
-from app.ledger.chain import GENESIS, Head, Link, Mismatch
-from app.ledger.encoding import digest
+from app.ledger.account import locked_account as books
+from app.ledger.account import opening
+from app.ledger.entries.balance import FROZEN, RESERVED, UNFROZEN, Balance
+from app.ledger.integrity import chain, checkpoints, snapshots
+from app.ledger.integrity.chain import GENESIS, Head, Link, Mismatch
+from app.ledger.integrity.encoding import digest
 from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset, Reservation
 from app.vault.signing import Signer
 
@@ -34,7 +35,7 @@ def verify_and_freeze(tx: WriteSession, signer: Signer) -> tuple[str, ...]:
     for account_id in suspects:
         account = tx.get(Account, account_id)
         if account is not None:
-            books.freeze(tx, account, accounts.any_dataset(tx, account_id) or "")
+            books.freeze(tx, account, opening.any_dataset(tx, account_id) or "")
     return suspects
 
 
@@ -68,8 +69,8 @@ def holds(session: ReadSession, signer: Signer, account: Account) -> bool:
     """
     marks = session.scalars(select(Checkpoint).where(Checkpoint.account_id == account.id)).all()
     try:
-        snapshot.verify_account(session, signer, account)
-        taken = snapshot.read_sequence(account)
+        snapshots.verify_account(session, signer, account)
+        taken = snapshots.read_sequence(account)
         trail = _Trail(frozenset({taken, *(mark.account_sequence for mark in marks)}))
         balance = _replay(session, account, trail)
     except Mismatch:

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import exists, select
 
 from app.db import ReadSession
-from app.ledger.chain import entry_hash
+from app.ledger.integrity.chain import entry_hash
 from app.ledger.models import Checkpoint, Entry, Reservation
 from app.privacy.events import PrivacyEvent, flatten, from_json, merge
 

@@ -5,14 +5,14 @@ from typing import Any
 
 from app.db import WriteSession
 from app.errors import InvalidRequest, StateConflict
-from app.ledger import admission
-from app.ledger import book as books
-from app.ledger.accounts import check_delta, check_epsilon, design_pot
-from app.ledger.balance import LIMIT_CHANGED
-from app.ledger.book import Book
-from app.ledger.encoding import pack
-from app.ledger.meter import Pot, filter_pot, total_bounds
-from app.ledger.scribe import Scribe
+from app.ledger.account import locked_account as books
+from app.ledger.account.locked_account import Book
+from app.ledger.account.opening import check_delta, check_epsilon, design_pot
+from app.ledger.context import Scribe
+from app.ledger.entries import admission
+from app.ledger.entries.balance import LIMIT_CHANGED
+from app.ledger.entries.meter import Pot, filter_pot, total_bounds
+from app.ledger.integrity.encoding import pack
 from app.privacy.filter import Filter
 
 

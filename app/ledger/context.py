@@ -6,8 +6,8 @@ from sqlalchemy import select
 
 from app.db import ReadSession
 from app.errors import DependencyUnavailable
-from app.ledger.mark import Mark
-from app.ledger.memory import Memory
+from app.ledger.integrity.high_water_mark import Mark
+from app.ledger.integrity.verified_heads import Memory
 from app.ledger.models import Checkpoint
 from app.vault.signing import Signer
 
@@ -37,6 +37,6 @@ class Scribe:
             raise DependencyUnavailable(REPLACED)
 
     def check_mark(self, session: ReadSession) -> None:
-        """See :meth:`app.ledger.mark.Mark.check`; nothing where no mark is kept."""
+        """See :meth:`app.ledger.integrity.high_water_mark.Mark.check`; nothing where no mark is kept."""
         if self.mark is not None:
             self.mark.check(session)

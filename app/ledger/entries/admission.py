@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from app.ledger.balance import Balance
-from app.ledger.charge import Charge, Pinned, amounts, check_priced
+from app.ledger.entries.balance import Balance
+from app.ledger.entries.charge import Charge, Pinned, amounts, check_priced
 from app.privacy.accounting import INFINITE, UNIT_BITS, epsilon
 
 _MARGIN = 1e-9

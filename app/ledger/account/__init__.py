@@ -1,0 +1,1 @@
+"""Accounts: opening, limits, allocations, freezing, and the locked account that extends its chain."""

@@ -1,0 +1,1 @@
+"""Integrity: the hash chain, signed snapshots and checkpoints, and their verification."""
