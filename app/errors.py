@@ -1,6 +1,6 @@
 """Domain errors: a stable code, a plain sentence, and nothing that was read from rows or typed by a caller.
 
-The classes know no HTTP; ``app.http.codes`` holds the one table that maps codes to statuses.
+The classes know no HTTP; ``app.http.errors.codes`` holds the one table that maps codes to statuses.
 """
 
 from collections.abc import Iterable, Mapping

@@ -14,8 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
+from app.audit.background_writer import Keeper
 from app.audit.endpoints import router as audit_router
-from app.audit.keeper import Keeper
 from app.auth.endpoints import router as auth_router
 from app.auth.service import Keys
 from app.budgets.endpoints import router as budgets_router
@@ -29,23 +29,23 @@ from app.health.endpoints import router as health_router
 from app.health.gauges import Gauges
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
-from app.http.addresses import AllowedHosts, TrustedProxies
-from app.http.edge import Edge, Exchange
-from app.http.logs import log_exchange
-from app.http.openapi import describe
-from app.http.pace import BodyPace, LeastRate
-from app.http.problems import on_domain_error, on_invalid_input, on_router_error
-from app.http.rates import RateLimits
-from app.http.verbs import Verbs, on_method_not_allowed
-from app.http.windows import Rate, open_windows
+from app.http.errors.openapi import describe
+from app.http.errors.problems import on_domain_error, on_invalid_input, on_router_error
+from app.http.middleware.addresses import AllowedHosts, TrustedProxies
+from app.http.middleware.head_options_cors import Verbs, on_method_not_allowed
+from app.http.middleware.logs import log_exchange
+from app.http.middleware.outer_middleware import Edge, Exchange
+from app.http.middleware.slow_body_guard import BodyPace, LeastRate
+from app.http.rate_limits.rate_windows import Rate, open_windows
+from app.http.rate_limits.rates import RateLimits
 from app.jobs.endpoints import router as jobs_router
 from app.jobs.lifecycle import Lifecycle
 from app.ledger import Ledger, Mark
 from app.queue.sender import CeleryQueue
 from app.releases.audit import freeze_unaccounted
-from app.releases.cache import PublicReleases
 from app.releases.endpoints import router as releases_router
-from app.releases.reads import PublicReads
+from app.releases.http.cache import PublicReleases
+from app.releases.http.reads import PublicReads
 from app.services import Limits, Services, VerificationKey
 from app.vault.areas import Areas
 from app.vault.keys import load_api_keys

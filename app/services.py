@@ -10,7 +10,7 @@ from app.db import BackgroundWriter, Database, Together, Write, WriteSession
 from app.queue import TaskQueue
 
 if TYPE_CHECKING:
-    from app.http.rates import RateLimits
+    from app.http.rate_limits.rates import RateLimits
     from app.ledger import Ledger
     from app.oidc import TokenVerifier
     from app.vault.areas import Areas

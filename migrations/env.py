@@ -9,7 +9,7 @@ from alembic.autogenerate.api import AutogenContext
 import app.audit.models
 import app.auth.models
 import app.datasets.models
-import app.http.models
+import app.http.requests.models
 import app.jobs.models
 import app.ledger.models
 import app.releases.models  # noqa: F401  (imported for its tables, like those above)

@@ -17,7 +17,17 @@ from app.vault.envelope import SealedPart, seal_new_dataset_key
 from app.vault.local_store import LocalStore
 from app.vault.wrapped_keys import WrappedKeys
 from app.vault.writer import UploadWriter
-from workers.enclave import Ingested, Limits, OpeningKey, Outcome, StoredTable, Upload, ingest, layout, open_table
+from workers.enclave import (
+    Ingested,
+    Limits,
+    OpeningKey,
+    Outcome,
+    StoredTable,
+    Upload,
+    ingest,
+    layout,
+    open_table,
+)
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"

@@ -62,7 +62,7 @@ def _has_any(item: pytest.Item, *markers: str) -> bool:
 def measured_children() -> Iterator[None]:
     """Under ``make coverage`` the parsing process is measured too, though its environment is empty."""
     names = [name for name in os.environ if name.startswith("COVERAGE_PROCESS_")]
-    parent = import_module("workers.enclave.ingest")
+    parent = import_module("workers.enclave.ingest_parent")
     with patch.dict(parent._ENVIRONMENT, {name: os.environ[name] for name in names}):
         yield
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CHECKED = ("app", "workers", "client/src")
-COMMITS = frozenset({"app/db/session.py", "app/db/together.py"})
+COMMITS = frozenset({"app/db/session.py", "app/db/group_commit.py"})
 RANDOMNESS = {"app/inference/rng.py"}
-OPENS = ("workers/limits.py", "app/vault/", "app/cli", "app/queue/files.py", "workers/enclave/", "client/src/")
+OPENS = ("workers/run_limits.py", "app/vault/", "app/cli", "app/queue/files.py", "workers/enclave/", "client/src/")
 LEDGER = ("app/ledger/", "migrations/")
 NOISE = "app/inference/mechanisms.py"
 FILE_CALLS = {"open", "read_text", "read_bytes", "write_text", "write_bytes"}

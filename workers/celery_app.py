@@ -24,11 +24,12 @@ from app.vault.keys import WorkerKeys, load_sealing_key, load_worker_keys
 from app.vault.marks import open_marks
 from app.vault.signing import Signer
 from workers.enclave import Limits, OpeningKey
-from workers.ingestion import Ingestion
-from workers.limits import confine
-from workers.partitions import Helper, Sharing
+from workers.ingest_task import Ingestion
 from workers.rewrap import Rewrapped, rewrap
-from workers.runner import Bounds, Pace, Runner
+from workers.run_limits import confine
+from workers.run_task import Bounds, Pace, Runner
+from workers.split_queries.coordinator import Sharing
+from workers.split_queries.helper import Helper
 from workers.sweeper import Sweeper
 from workers.tables import EnclaveTables
 

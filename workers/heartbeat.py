@@ -9,7 +9,7 @@ from typing import Self
 import structlog
 
 from app.jobs.lifecycle import Hold, Stage
-from workers.limits import RunLimits, resident_bytes
+from workers.run_limits import RunLimits, resident_bytes
 
 TICK_SECONDS = 0.5
 """How often progress is written at most."""

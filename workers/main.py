@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from app import tracing
 from app.config import Settings, invalid_names
 from app.errors import CorevaultError
-from app.http.logs import configure_logs
+from app.http.middleware.logs import configure_logs
 from workers.celery_app import Workshop, make_celery, make_sweeper, make_workshop, rewrap_keys
 from workers.command_line import command_of
 from workers.process import StopSign, die_with_parent, forbid_core_dumps

@@ -27,7 +27,7 @@ from app.jobs.models import Job, WorkerLease
 from app.ledger import Ledger
 from app.queue import TaskQueue
 from app.releases.publication import discard
-from workers.enclave.exchange import clear
+from workers.split_queries.mailbox import clear
 
 LEASE_NAME = "sweeper"
 LEASE = timedelta(seconds=5)

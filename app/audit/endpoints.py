@@ -6,13 +6,13 @@ from fastapi import Depends, Query, Request
 from pydantic import AwareDatetime
 
 from app.audit import repository
-from app.audit.keeper import Keeper
+from app.audit.background_writer import Keeper
 from app.audit.repository import Wanted
 from app.audit.schemas import AuditView, OutcomeName
 from app.auth.caller import Caller, require
-from app.http.openapi import problem_responses
-from app.http.pagination import Page, Paging, page
-from app.http.routing import api_router
+from app.http.errors.openapi import problem_responses
+from app.http.requests.pagination import Page, Paging, page
+from app.http.requests.routing import api_router
 from app.services import Shared
 
 router = api_router("/v1", "operations", "unauthenticated", "dependency_unavailable")

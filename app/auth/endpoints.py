@@ -8,10 +8,10 @@ from app.auth.caller import Admin, AnyCaller
 from app.auth.models import ApiKey
 from app.auth.schemas import CreatedKey, ListedKey, Me, NewKey
 from app.auth.service import Keys
-from app.http.idempotency import Answer, Idempotent, idempotent
-from app.http.openapi import problem_responses
-from app.http.pagination import Page, Paging, page
-from app.http.routing import api_router
+from app.http.errors.openapi import problem_responses
+from app.http.requests.idempotency import Answer, Idempotent, idempotent
+from app.http.requests.pagination import Page, Paging, page
+from app.http.requests.routing import api_router
 from app.services import Shared
 
 SECRET = frozenset({"key"})

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from app.auth.models import ApiKey
-from app.http.bodies import Body
-from app.http.pointers import ONE_LINE
+from app.http.errors.validation_errors import ONE_LINE
+from app.http.requests.bodies import Body
 
 Role = Literal["admin", "owner", "analyst", "auditor"]
 _ID = "key_01jd0000000000000000000000"

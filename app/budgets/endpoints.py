@@ -4,9 +4,9 @@ from app.audit.journal import record
 from app.auth.caller import Admin, AnyCaller, Owner
 from app.budgets import service
 from app.budgets.schemas import BudgetView, EntryView, LimitBody, UnfreezeBody
-from app.http.openapi import problem_responses
-from app.http.pagination import Page, Paging, page
-from app.http.routing import api_router
+from app.http.errors.openapi import problem_responses
+from app.http.requests.pagination import Page, Paging, page
+from app.http.requests.routing import api_router
 from app.services import Shared
 
 router = api_router(

@@ -3,7 +3,7 @@
 from app.auth.caller import AnyCaller
 from app.catalogue import service
 from app.catalogue.schemas import Catalogue
-from app.http.routing import api_router
+from app.http.requests.routing import api_router
 
 router = api_router("/v1/methods", "methods", "unauthenticated", "dependency_unavailable")
 

@@ -1,4 +1,4 @@
-"""Connections whose client takes its time: headers, like bodies (:mod:`app.http.pace`), may not trickle for ever.
+"""Connections whose clients are slow: headers, like bodies, must arrive in time (slow-client attacks).
 
 The server ends a connection that is silent between two requests. It would wait without end for the first byte of a new
 connection, for the rest of headers of which a byte is there, and for the rest of a body that is answered already.

@@ -13,9 +13,9 @@ from app.cli.connections import prompt_protocol
 from app.cli.memory import keep_what_is_freed
 from app.cli.several import METRICS_DIR
 from app.config import Settings
-from app.http.addresses import AllowedHosts
-from app.http.logs import configure_logs
-from app.http.pace import LeastRate
+from app.http.middleware.addresses import AllowedHosts
+from app.http.middleware.logs import configure_logs
+from app.http.middleware.slow_body_guard import LeastRate
 from app.main import build_services, create_app
 
 _GRACE_SECONDS = 5

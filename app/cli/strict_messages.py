@@ -10,7 +10,7 @@ from httptools import HttpParserError
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from app.http.messages import HeadTooLarge, MessageRefused, refuse_message
+from app.http.errors.messages import HeadTooLarge, MessageRefused, refuse_message
 
 HEAD_BYTES: Final = 2**16
 """Most bytes of a request line with its headers; also of what lies between two pieces of a chunked body."""

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from app.http.bodies import Body
-from app.http.pointers import COLUMN_NAME
+from app.http.errors.validation_errors import COLUMN_NAME
+from app.http.requests.bodies import Body
 
 MAX_COLUMNS = 4096
 MAX_CATEGORIES = 10_000

@@ -7,10 +7,10 @@ from app.auth.caller import AnyCaller, Owner
 from app.datasets import access, deletion, repository, service
 from app.datasets.schemas import DatasetBody, DatasetDetail, DatasetPatch, DatasetView, DeletionReceipt
 from app.datasets.views import detail, view, views
-from app.http.idempotency import Answer, Idempotent, idempotent
-from app.http.openapi import problem_responses
-from app.http.pagination import Page, Paging, page
-from app.http.routing import api_router
+from app.http.errors.openapi import problem_responses
+from app.http.requests.idempotency import Answer, Idempotent, idempotent
+from app.http.requests.pagination import Page, Paging, page
+from app.http.requests.routing import api_router
 from app.services import Shared
 
 Shown = DatasetDetail | DatasetView

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.datasets.columns import MAX_COLUMNS, ColumnBody, ColumnName
-from app.http.bodies import Body
-from app.http.pointers import KEY_ID
+from app.http.errors.validation_errors import KEY_ID
+from app.http.requests.bodies import Body
 
 MAX_SHARES = 1000
 KeyId = Annotated[str, Field(pattern=KEY_ID)]

@@ -4,9 +4,9 @@ from app.db.background import BackgroundWriter, Write
 from app.db.base import Base, UtcDateTime, new_id, now
 from app.db.clock import moment
 from app.db.engine import make_engine
+from app.db.group_commit import Together
 from app.db.prepared import Prepared
 from app.db.session import Database, ReadSession, WriteSession
-from app.db.together import Together
 
 __all__ = [
     "BackgroundWriter",

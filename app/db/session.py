@@ -1,4 +1,4 @@
-"""Sessions that carry permission, and their commit; :mod:`app.db.together` joins several under one.
+"""Sessions that carry permission, and their commit; :mod:`app.db.group_commit` joins several under one.
 
 ``ReadSession`` refuses to flush; ``WriteSession`` is what a function asks for when it changes rows.
 Messages are queued by ``after_commit`` and sent only once the transaction is durable.

@@ -12,8 +12,8 @@ from app.datasets.access import OVERSEERS
 from app.errors import Forbidden, NotFound, Unauthenticated
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
-from app.http.openapi import problem_responses
-from app.http.routing import api_router
+from app.http.errors.openapi import problem_responses
+from app.http.requests.routing import api_router
 
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 _EXAMPLE: Final = 'corevault_http_requests_total{method="GET",route="/v1/me",status="200"} 3.0'

@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from app.http.edge import Exchange
+from app.http.middleware.outer_middleware import Exchange
 
 PUBLIC: Final = frozenset({"corevault_database_up", "corevault_sweeper_up"})
 """Families that say no more than whether the service works."""

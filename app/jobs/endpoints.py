@@ -12,10 +12,10 @@ from app.auth.caller import AnyCaller, Caller, require
 from app.auth.service import check_may_read_on
 from app.db import ReadSession, WriteSession
 from app.errors import BudgetExceeded, CorevaultError
-from app.http.idempotency import Answer, Idempotent, IdempotentRequest, idempotent
-from app.http.openapi import problem_responses
-from app.http.pagination import Page, Paging, page
-from app.http.routing import api_router
+from app.http.errors.openapi import problem_responses
+from app.http.requests.idempotency import Answer, Idempotent, IdempotentRequest, idempotent
+from app.http.requests.pagination import Page, Paging, page
+from app.http.requests.routing import api_router
 from app.jobs import repository, service
 from app.jobs.events import Streams, Watcher, event_id
 from app.jobs.lifecycle import Lifecycle

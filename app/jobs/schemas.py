@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from app.http.bodies import Body
-from app.http.pointers import CUSTOM
+from app.http.errors.validation_errors import CUSTOM
+from app.http.requests.bodies import Body
 from app.inference import registry
 from app.inference.protocol import Mechanism, ModelSpec, PlanRequest, PriorSpec
 from app.jobs.planning import Wish

@@ -7,14 +7,14 @@ from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from app.auth.caller import MaybeCaller
-from app.http.openapi import problem_responses
-from app.http.pagination import Page, Paging, page
-from app.http.routing import api_router
+from app.http.errors.openapi import problem_responses
+from app.http.requests.pagination import Page, Paging, page
+from app.http.requests.routing import api_router
 from app.releases import service
-from app.releases.cache import PublicReleases
+from app.releases.http.cache import PublicReleases
+from app.releases.http.reads import ROUTE
+from app.releases.http.representation import Reply, Wish, caching
 from app.releases.models import Release
-from app.releases.reads import ROUTE
-from app.releases.representation import Reply, Wish, caching
 from app.releases.schemas import CertificateView, Format, KeyView, ReleaseView
 from app.services import Shared, VerificationKey
 from app.vault.store import ObjectStore

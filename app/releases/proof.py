@@ -10,7 +10,7 @@ from sqlalchemy import select
 from app.datasets.models import Dataset
 from app.db import ReadSession
 from app.errors import CorevaultError
-from app.http.digests import digest_header
+from app.http.requests.digests import digest_header
 from app.ledger.integrity import certificate_checks
 from app.privacy.events import from_json
 from app.releases.models import Release

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.db import WriteSession, new_id, now
-from app.http.digests import digest_header
+from app.http.requests.digests import digest_header
 from app.inference.protocol import Pseudocoreset
-from app.releases.formats import MEDIA_TYPES
+from app.releases.http.formats import MEDIA_TYPES
+from app.releases.http.rendering import render
 from app.releases.models import Release
-from app.releases.rendering import render
 from app.releases.statement import Run, Standing, release_body, statement
 from app.vault.signing import Signer
 from app.vault.store import ObjectStore

@@ -9,7 +9,7 @@ from typing import Any, Final
 import rfc8785
 
 from app.errors import Internal
-from app.http.digests import digest_header
+from app.http.requests.digests import digest_header
 from app.inference.models import family
 from app.inference.plans import query_to_json
 from app.inference.protocol import DeclaredFacts, MechanismPlan, ModelSpec, Pseudocoreset

@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app.audit.keeper import Keeper
+from app.audit.background_writer import Keeper
 from app.context import RequestContext
 from app.db import Database
-from app.http.edge import Exchange
+from app.http.middleware.outer_middleware import Exchange
 from app.services import Services
 from tests.factories import rows
 from tests.factories.datasets import problem
@@ -122,7 +122,7 @@ def test_public_reads_are_not_logged(client: httpx.Client, auditor: rows.Key) ->
 
 def test_a_flood_is_two_entries_a_minute(keeper: Keeper, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr("app.audit.keeper.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("app.audit.background_writer.time.monotonic", lambda: clock[0])
     keeper.observe(_refusal())
     for _ in range(125):
         keeper.keep()

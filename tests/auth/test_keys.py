@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from app.auth.models import ApiKey
 from app.db import Database, now
-from app.http.models import IdempotentAnswer
+from app.http.requests.models import IdempotentAnswer
 from tests.factories import rows
 
 PATH = "/v1/api-keys"

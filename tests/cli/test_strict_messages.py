@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.cli.strict_messages import HEAD_BYTES, HEADERS, PIPELINED
 from app.config import Settings
-from app.http.edge import Edge
+from app.http.middleware.outer_middleware import Edge
 from tests.cli.test_tls import _api, _live
 from tests.factories.served import Address, served
 

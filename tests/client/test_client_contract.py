@@ -22,7 +22,7 @@ from app.budgets import schemas as budgets
 from app.catalogue import schemas as catalogue
 from app.datasets import schemas as datasets
 from app.datasets.uploads import schemas as uploads
-from app.http.codes import PROBLEMS
+from app.http.errors.codes import PROBLEMS
 from app.jobs import schemas as jobs
 from app.releases import schemas as releases
 from tests.client.fake import DATASET, Script, ok

@@ -16,7 +16,7 @@ from app.auth.secrets import parse
 from app.datasets.models import Content
 from app.datasets.uploads.models import Upload, UploadPart
 from app.db import Database, now
-from app.http.models import IdempotentAnswer
+from app.http.requests.models import IdempotentAnswer
 from app.main import create_app
 from app.queue import INGEST_CONTENT
 from app.services import Services

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 import sqlalchemy as sa
 
-from app.db import Database, Together, WriteSession, together
+from app.db import Database, Together, WriteSession, group_commit
 from app.db.session import UNANSWERED, commit
 from app.errors import DependencyUnavailable, StateConflict
 from tests.factories.line import SETTLE_SECONDS, at_once
@@ -57,7 +57,7 @@ def commits(database: Database) -> Iterator[list[int]]:
 
 def test_what_comes_at_once_is_committed_once(database: Database, joined: Together) -> None:
     names = [f"n{number}" for number in range(8)]
-    with patch.object(together, "TOGETHER_SECONDS", 60.0), commits(database) as seen:
+    with patch.object(group_commit, "TOGETHER_SECONDS", 60.0), commits(database) as seen:
         told = at_once(joined, [note(name) for name in names])
     assert [each.result() for each in told] == names
     assert notes(database) == set(names)
@@ -96,7 +96,7 @@ def test_nobody_is_told_before_it_is_durable(database: Database, joined: Togethe
         tx.after_rollback(lambda _: done.append("frozen"))
         raise StateConflict("No.")
 
-    with patch.object(together, "commit", lost):
+    with patch.object(group_commit, "commit", lost):
         told = at_once(joined, [note("a"), hooked, condemned])
     for each in told:
         with pytest.raises(DependencyUnavailable, match="Idempotency-Key"):
@@ -108,7 +108,7 @@ def test_what_is_not_kept_together_is_done_alone(database: Database, joined: Tog
     def failed(_: object) -> None:
         raise sa.exc.OperationalError("COMMIT", None, Exception())
 
-    with patch.object(together, "commit", failed), commits(database) as seen:
+    with patch.object(group_commit, "commit", failed), commits(database) as seen:
         told = at_once(joined, [note("a"), note("b"), note("c", StateConflict("No."))])
     assert [each.exception() is None for each in told] == [True, True, False]
     assert notes(database) == {"a", "b"}
@@ -151,7 +151,7 @@ class Speaking(Together):
 def test_each_runs_in_the_context_of_its_own_request(database: Database, joined: Together, refused: bool) -> None:
     names = [f"n{number}" for number in range(8)]
     actions = [lambda _: WHO.get()] * 8 + [note("a", StateConflict("No.")) if refused else note("a")]
-    with patch.object(together, "TOGETHER_SECONDS", 60.0):
+    with patch.object(group_commit, "TOGETHER_SECONDS", 60.0):
         told = at_once(Speaking(database), actions, [*names, "last"])
     assert [each.result() for each in told[:8]] == names
 
@@ -242,10 +242,10 @@ def test_what_an_attempt_asked_for_that_was_not_kept_is_not_done(database: Datab
         turns.append(len(turns))
         tx.after_commit(partial(ran.append, turns[-1]))
 
-    with patch.object(together, "TOGETHER_SECONDS", 60.0), patch.object(together, "commit") as failing:
+    with patch.object(group_commit, "TOGETHER_SECONDS", 60.0), patch.object(group_commit, "commit") as failing:
 
         def fail_once(_: object) -> None:
-            together.TOGETHER_SECONDS, failing.side_effect = 0.0, commit
+            group_commit.TOGETHER_SECONDS, failing.side_effect = 0.0, commit
             raise sa.exc.OperationalError("COMMIT", None, Exception())
 
         failing.side_effect = fail_once

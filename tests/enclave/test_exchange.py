@@ -13,7 +13,7 @@ from app.inference.questions import PotentialSum
 from app.inference.questions.arrays import from_arrays, to_arrays
 from support.vault import Vault, new_vault
 from tests.inference.test_people import QUESTIONS
-from workers.enclave.exchange import Exchange, PartFaulty, Task, clear
+from workers.split_queries.mailbox import Exchange, PartFaulty, Task, clear
 
 CANARY = 123456.78901234
 SUMS = np.array([2**61, -5, 0], dtype=np.int64)

@@ -46,7 +46,7 @@ def test_w14_the_child_is_told_what_sizes_and_declaration_say(vault: Vault, monk
         told.append((instructions.cpu_seconds, timeout_seconds))
         return Failed(transient=False)
 
-    monkeypatch.setattr(import_module("workers.enclave.ingest"), "_run_child", note)
+    monkeypatch.setattr(import_module("workers.enclave.ingest_parent"), "_run_child", note)
     for data in (b"1" * 10_000_000, b"," * 10_000_000, b"1" * 90_000_000):
         upload = vault.receive(data)
         vault.ingest(replace(upload, parts=(*upload.parts, *vault.receive(data).parts)), slots=1_000)

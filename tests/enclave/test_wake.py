@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from support.vault import COLUMNS, Vault
-from workers.enclave import table_format, wake
+from workers.enclave import page_cache, table_format
 from workers.enclave.cells import null_rows
+from workers.enclave.page_cache import Wake
 from workers.enclave.table import StoredTable
 from workers.enclave.table_format import Layout, TableKeys
 from workers.enclave.table_writer import TableWriter
-from workers.enclave.wake import Wake
 
 KEYS = TableKeys(bytes(range(32)), "ds_1", 1)
 GROUP, GROUPS = 1024, 5
@@ -32,7 +32,7 @@ def let_go(monkeypatch: pytest.MonkeyPatch) -> Pieces:
         found.append((begin, begin + length))
 
     monkeypatch.setattr(os, "posix_fadvise", advised)
-    monkeypatch.setattr(wake, "_LARGEST_PIECE", 100)
+    monkeypatch.setattr(page_cache, "_LARGEST_PIECE", 100)
     monkeypatch.setattr(table_format, "GROUP_ROWS", GROUP)
     return found
 
@@ -56,7 +56,7 @@ def file_of(path: Path, size: int) -> Path:
 def test_more_than_half_of_the_memory_is_let_go_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, let_go: Pieces, size: int, *, goes: bool
 ) -> None:
-    monkeypatch.setattr(wake, "memory_bytes", lambda: 1000)
+    monkeypatch.setattr(page_cache, "memory_bytes", lambda: 1000)
     with file_of(tmp_path / "file", size).open("rb") as file:
         behind = Wake(file)
         behind.pass_over(50, 200)
@@ -65,21 +65,21 @@ def test_more_than_half_of_the_memory_is_let_go_of(
 
 
 def test_what_is_no_file_of_the_systems_is_left_alone(monkeypatch: pytest.MonkeyPatch, let_go: Pieces) -> None:
-    monkeypatch.setattr(wake, "memory_bytes", lambda: 0)
+    monkeypatch.setattr(page_cache, "memory_bytes", lambda: 0)
     Wake(io.BytesIO(bytes(10))).pass_over(0, 10)
     assert not let_go
 
 
 def test_the_memory_is_the_machines() -> None:
     (line,) = (line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
-    assert 0.9 * wake.memory_bytes() <= 1024 * int(line.split()[1]) <= wake.memory_bytes()
+    assert 0.9 * page_cache.memory_bytes() <= 1024 * int(line.split()[1]) <= page_cache.memory_bytes()
 
 
 def test_a_table_is_let_go_of_group_by_group_and_its_rows_stay(
     vault: Vault, stored: str, monkeypatch: pytest.MonkeyPatch, let_go: Pieces
 ) -> None:
     """Each advice ends where the group ends that was read last: what is read ahead of it stays."""
-    monkeypatch.setattr(wake, "memory_bytes", lambda: 0)
+    monkeypatch.setattr(page_cache, "memory_bytes", lambda: 0)
     ends = []
     with StoredTable(vault.store.open(stored), KEYS, LAYOUT) as table:
         for group in range(GROUPS):
@@ -98,7 +98,7 @@ def test_a_table_in_half_of_the_memory_stays_for_the_next_question(
 ) -> None:
     with vault.store.open(stored) as file:
         size = os.fstat(file.fileno()).st_size
-    monkeypatch.setattr(wake, "memory_bytes", lambda: 2 * size)
+    monkeypatch.setattr(page_cache, "memory_bytes", lambda: 2 * size)
     with StoredTable(vault.store.open(stored), KEYS, LAYOUT) as table:
         table.gather(np.arange(LAYOUT.slots))
     assert not let_go

@@ -37,9 +37,10 @@ from tests.factories.transport import AppTransport
 from workers.assignments import Assignment
 from workers.enclave import Limits as EnclaveLimits
 from workers.enclave import OpeningKey
-from workers.ingestion import Ingestion
-from workers.partitions import Helper, Sharing
-from workers.runner import Bounds, Pace, Runner
+from workers.ingest_task import Ingestion
+from workers.run_task import Bounds, Pace, Runner
+from workers.split_queries.coordinator import Sharing
+from workers.split_queries.helper import Helper
 from workers.sweeper import Sweeper
 from workers.tables import EnclaveTables
 

@@ -24,7 +24,7 @@ from tests.factories.datasets import CSV, declared, stored
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, job_body
 from tests.faults.test_killed_worker import children, start_worker, table, until
-from workers.enclave.exchange import _parse, _part_name, _read, _task_name
+from workers.split_queries.mailbox import _parse, _part_name, _read, _task_name
 
 pytestmark = pytest.mark.process
 

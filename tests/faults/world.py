@@ -33,7 +33,7 @@ from tests.faults import invariants
 from tests.faults.backups import Backup, Released, released
 from tests.faults.plugs import LyingStore, Plugs, ProcessLost, Unplugged, plugged
 from workers.assignments import Assignment
-from workers.runner import Bounds, Pace
+from workers.run_task import Bounds, Pace
 from workers.sweeper import Sweeper
 
 API_POINTS = ("before-reserve", "after-reserve", "before-queueing")

@@ -13,10 +13,10 @@ from sqlalchemy.exc import OperationalError
 
 from app.auth.caller import AnyCaller
 from app.errors import BudgetExceeded, StateConflict
-from app.http.bodies import Body
-from app.http.idempotency import Answer, Idempotent, idempotent
-from app.http.pagination import Page, Paging, page
-from app.http.routing import api_router
+from app.http.requests.bodies import Body
+from app.http.requests.idempotency import Answer, Idempotent, idempotent
+from app.http.requests.pagination import Page, Paging, page
+from app.http.requests.routing import api_router
 from app.services import Shared
 from tests.factories.transport import AppTransport
 

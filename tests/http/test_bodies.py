@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.http.bodies import BODY_BYTES
+from app.http.requests.bodies import BODY_BYTES
 from tests.factories import rows
 from tests.http.conftest import CANARY
 

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from app.errors import InvalidRequest
-from app.http.digests import digest_header, sha256_of_header
+from app.http.requests.digests import digest_header, sha256_of_header
 
 DIGEST = hashlib.sha256(b"rows").digest()
 TEXT = base64.b64encode(DIGEST).decode()

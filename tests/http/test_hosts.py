@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from app.http.addresses import AllowedHosts
+from app.http.middleware.addresses import AllowedHosts
 from app.main import create_app
 from app.services import Services
 from tests.factories import rows

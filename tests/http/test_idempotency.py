@@ -9,8 +9,8 @@ from sqlalchemy import select, text, update
 
 from app.db import Database, now
 from app.errors import IdempotencyInProgress
-from app.http.idempotency import Answer, IdempotentRequest, idempotent
-from app.http.models import IdempotentAnswer
+from app.http.requests.idempotency import Answer, IdempotentRequest, idempotent
+from app.http.requests.models import IdempotentAnswer
 from tests.factories import rows
 from tests.http.conftest import CANARY
 
@@ -106,6 +106,7 @@ def test_a_key_that_another_transaction_took_meanwhile_is_in_progress(
     request = IdempotentRequest("k", "POST /v1/drawings", "hash")
     with database.write() as tx:
         idempotent(tx, owner.id, request, lambda: Answer(201, {}))
-    monkeypatch.setattr("app.http.repository.find", lambda *_: None)  # as on a snapshot from before the rival's commit
+    # as on a snapshot from before the rival's commit
+    monkeypatch.setattr("app.http.requests.repository.find", lambda *_: None)
     with pytest.raises(IdempotencyInProgress), database.write() as tx:
         idempotent(tx, owner.id, request, lambda: Answer(201, {}))

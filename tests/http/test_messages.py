@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from app.http.messages import SINGLE
+from app.http.errors.messages import SINGLE
 from tests.factories import rows
 from tests.factories.datasets import problem
 

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.http.codes import PROBLEMS
+from app.http.errors.codes import PROBLEMS
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from app.http.pace import BodyPace, LeastRate, TooSlow
+from app.http.middleware.slow_body_guard import BodyPace, LeastRate, TooSlow
 from app.main import create_app
 from app.services import Services
 from tests.factories import rows

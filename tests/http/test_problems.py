@@ -8,9 +8,9 @@ import pytest
 from fastapi import FastAPI
 
 from app.errors import CorevaultError
-from app.http.codes import PROBLEMS
-from app.http.edge import ResponseAborted
-from app.http.openapi import example
+from app.http.errors.codes import PROBLEMS
+from app.http.errors.openapi import example
+from app.http.middleware.outer_middleware import ResponseAborted
 from tests.factories import rows
 from tests.factories.transport import AppTransport
 from tests.http.conftest import CANARY

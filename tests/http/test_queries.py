@@ -6,7 +6,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.http.pointers import PATTERNS
+from app.http.errors.validation_errors import PATTERNS
 from tests.factories import rows
 from tests.http.conftest import CANARY
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from app.db import Database, now
-from app.http.addresses import TrustedProxies
-from app.http.rates import RateLimits
-from app.http.windows import MemoryWindows, Rate
+from app.http.middleware.addresses import TrustedProxies
+from app.http.rate_limits.rate_windows import MemoryWindows, Rate
+from app.http.rate_limits.rates import RateLimits
 from app.main import create_app
 from app.services import Services
 from tests.factories import rows

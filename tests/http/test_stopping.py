@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.http.edge import Edge, Exchange
+from app.http.middleware.outer_middleware import Edge, Exchange
 
 SCOPE = {"type": "http", "method": "PUT", "path": "/v1/datasets/ds_1/content", "headers": []}
 

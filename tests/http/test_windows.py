@@ -6,8 +6,16 @@ from collections.abc import Iterator
 import pytest
 from limits.errors import StorageError
 
-from app.http import windows
-from app.http.windows import MemoryWindows, Rate, RedisWindows, Standing, SteadyWindows, Windows, open_windows
+from app.http.rate_limits import rate_windows
+from app.http.rate_limits.rate_windows import (
+    MemoryWindows,
+    Rate,
+    RedisWindows,
+    Standing,
+    SteadyWindows,
+    Windows,
+    open_windows,
+)
 from support.servers import Redis
 
 RATE = Rate(5, 2)
@@ -52,7 +60,7 @@ def test_names_that_were_not_heard_of_for_a_window_are_forgotten(monkeypatch: py
     at = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: at)
     counted = MemoryWindows()
-    for name in range(windows._TIDIED_EVERY - 1):
+    for name in range(rate_windows._TIDIED_EVERY - 1):
         counted.hit(str(name), RATE)
     at = 10.0
     counted.hit("last", RATE)
@@ -90,7 +98,7 @@ def test_a_storage_that_fails_is_left_alone_for_a_while(monkeypatch: pytest.Monk
     steady = SteadyWindows(Failing())
     assert [steady.hit("f", RATE).allowed for _ in range(6)] == [True] * 5 + [False]
     assert asked == ["f"]
-    at = windows._AWAY_SECONDS
+    at = rate_windows._AWAY_SECONDS
     steady.hit("f", RATE)
     assert asked == ["f", "f"]
 

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 import sqlalchemy as sa
 
-from app.db import Together, WriteSession, together
+from app.db import Together, WriteSession, group_commit
 from app.errors import BudgetExceeded, StateConflict
 from app.ledger import Charge
 from tests.factories.line import at_once
@@ -15,7 +15,7 @@ from tests.ledger.support import Bench, commitment, costing, gaussian
 
 @pytest.fixture(autouse=True)
 def unhurried() -> object:
-    with patch.object(together, "TOGETHER_SECONDS", 60.0):
+    with patch.object(group_commit, "TOGETHER_SECONDS", 60.0):
         yield
 
 

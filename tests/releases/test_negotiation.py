@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import NotAcceptable
-from app.releases.formats import MEDIA_TYPES
-from app.releases.negotiation import Slice, Unsatisfiable, choose, is_not_modified, precondition_holds, requested_range
+from app.releases.http.formats import MEDIA_TYPES
+from app.releases.http.negotiation import (
+    Slice,
+    Unsatisfiable,
+    choose,
+    is_not_modified,
+    precondition_holds,
+    requested_range,
+)
 
 ETAG = '"abc"'
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from app.errors import DependencyUnavailable
 from app.main import create_app
-from app.releases.cache import Recent
+from app.releases.http.cache import Recent
 from tests.factories import rows
 from tests.factories.datasets import problem
 from tests.factories.transport import AppTransport

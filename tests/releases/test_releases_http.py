@@ -14,7 +14,7 @@ import rfc8785
 
 from app.inference.mechanisms import GRID_BITS
 from app.privacy.discretisation import FINEST_SCALE, LEAST_FINE_SCALE
-from app.releases.formats import MEDIA_TYPES
+from app.releases.http.formats import MEDIA_TYPES
 from app.vault.signing import verify
 from tests.factories import rows
 from tests.factories.datasets import problem

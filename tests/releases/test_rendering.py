@@ -11,8 +11,8 @@ import pytest
 
 from app.errors import Internal
 from app.inference.protocol import DesignColumn, Posterior, Pseudocoreset
-from app.releases.formats import MEDIA_TYPES
-from app.releases.rendering import render
+from app.releases.http.formats import MEDIA_TYPES
+from app.releases.http.rendering import render
 
 DESIGN = (
     DesignColumn("age", "age", {"kind": "affine", "center": 53.5, "scale": 36.5}),

@@ -9,7 +9,7 @@ from tools.check_boundaries import breaches, main
 
 PLANTED = {
     "a second commit": ("app/jobs/service.py", "session.commit()"),
-    "rows read past the enclave": ("workers/runner.py", "path.read_bytes()"),
+    "rows read past the enclave": ("workers/run_task.py", "path.read_bytes()"),
     "a file opened in a feature": ("app/jobs/service.py", "open('table.csv')"),
     "SQL on the ledger": ("app/jobs/service.py", "text('UPDATE ledger_entries SET sequence = 1')"),
     "global randomness": ("app/inference/methods/uniform.py", "np.random.default_rng(7)"),
@@ -48,7 +48,7 @@ def test_a_planted_breach_is_found(what: str) -> None:
     ("path", "source"),
     [
         ("app/db/session.py", "session.commit()"),
-        ("app/db/together.py", "session.commit()"),
+        ("app/db/group_commit.py", "session.commit()"),
         ("workers/enclave/sources.py", "open('table.csv')"),
         ("app/ledger/entries/writer.py", "text('INSERT INTO ledger_entries VALUES (1)')"),
         ("app/inference/rng.py", "np.random.Generator(np.random.PCG64(1))"),

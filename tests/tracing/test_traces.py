@@ -72,7 +72,7 @@ def test_no_span_holds_what_was_typed_or_what_failed(
         raise RuntimeError(CANARY)
 
     with monkeypatch.context() as patched:
-        patched.setattr("workers.runner.compute", fail)
+        patched.setattr("workers.run_task.compute", fail)
         house.run(house.job(dataset, owner))
         patched.setattr("app.jobs.service.price", fail)
         assert api.post("/v1/jobs", headers=owner.headers, json=job_body(dataset)).status_code == 500

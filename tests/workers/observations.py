@@ -21,7 +21,7 @@ from sqlalchemy import select
 from app.db import Base
 from tests.factories.rows import Key
 from tests.factories.worker import House
-from workers.runner import Pace
+from workers.run_task import Pace
 
 _NUMBERS = re.compile(r"(?<![\w.+/-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w+/=-])")
 _INSTANTS = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z)?")

@@ -13,7 +13,7 @@ from tests.factories import rows
 from tests.factories.datasets import stored
 from tests.factories.worker import House, memory_tables
 from workers.process import StopSign
-from workers.runner import Bounds
+from workers.run_task import Bounds
 
 
 def stopped(house: House, job_id: str) -> None:

@@ -14,7 +14,7 @@ from tests.factories.datasets import stored
 from tests.factories.worker import SLOTS, House
 from tests.workers.crowd import PARTS, QUESTION, watched
 from workers.enclave import OpeningKey
-from workers.enclave.exchange import Exchange, Task
+from workers.split_queries.mailbox import Exchange, Task
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 

@@ -24,7 +24,7 @@ from tests.factories.datasets import declared, uploaded
 from tests.factories.worker import House, make_house
 from tests.workers.support import TARGETS
 from workers import computation
-from workers.runner import Pace
+from workers.run_task import Pace
 
 pytestmark = pytest.mark.sqlite
 

@@ -16,7 +16,7 @@ from tests.factories import rows
 from tests.factories.datasets import declared, public_declaration, stored, uploaded
 from tests.factories.uploads import complete, sent
 from tests.factories.worker import House, job_body
-from workers import ingestion as module
+from workers import ingest_task as module
 from workers.enclave import Failed, Outcome, ingest
 
 TABLE = b"age,hours,sex,income_gt_50k\n20,40,Male,1\n30,50,Female,0\n"

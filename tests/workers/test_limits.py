@@ -19,8 +19,8 @@ from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
 from tests.workers.support import TARGETS, kinds
 from workers.heartbeat import Heartbeat, Overrun
-from workers.limits import BASE_BYTES, BASE_SECONDS, RunLimits, confine, run_limits
-from workers.runner import Bounds
+from workers.run_limits import BASE_BYTES, BASE_SECONDS, RunLimits, confine, run_limits
+from workers.run_task import Bounds
 
 COLUMNS = (
     Column("age", "integer", 0, 100),

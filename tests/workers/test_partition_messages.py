@@ -18,8 +18,8 @@ from tests.factories.worker import SLOTS, House, MemoryRows, memory_tables
 from tests.workers.crowd import PARTS, QUESTION, Crowd, problem_of, watched
 from tests.workers.support import interfering, lose_lease
 from workers.enclave import OpeningKey
-from workers.enclave.exchange import Exchange, Task
-from workers.partitions import Sharing
+from workers.split_queries.coordinator import Sharing
+from workers.split_queries.mailbox import Exchange, Task
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 

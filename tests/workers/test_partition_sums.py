@@ -18,9 +18,10 @@ from tests.factories import rows
 from tests.factories.worker import SLOTS, House, MemoryRows
 from tests.workers.crowd import CHUNK, CHUNKS, PARTS, QUESTION, Crowd, Watched, problem_of
 from workers.enclave import OpeningKey
-from workers.enclave.exchange import Exchange, Task
-from workers.partitions import PartId, SharedSum, Sharing
-from workers.parts import Memory, Parts
+from workers.split_queries.coordinator import SharedSum, Sharing
+from workers.split_queries.mailbox import Exchange, Task
+from workers.split_queries.part_id import PartId
+from workers.split_queries.resident_parts import Memory, Parts
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 CLAIM = Claim("job_1", 2, 1)

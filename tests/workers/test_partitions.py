@@ -15,8 +15,8 @@ from tests.factories.worker import JOB, SLOTS, House, memory_tables
 from tests.workers.crowd import CHUNK, CHUNKS, PARTS, Crowd, watched
 from tests.workers.support import kinds, raising, releases
 from workers.enclave import OpeningKey
-from workers.enclave.exchange import Exchange
-from workers.partitions import Sharing
+from workers.split_queries.coordinator import Sharing
+from workers.split_queries.mailbox import Exchange
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 STEPS = JOB["privacy"]["iterations"]

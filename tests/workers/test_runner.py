@@ -18,7 +18,7 @@ from tests.factories import rows
 from tests.factories.datasets import stored
 from tests.factories.worker import House, memory_tables
 from tests.workers.support import interfering, kinds, lose_lease, raising, releases
-from workers import runner as runner_module
+from workers import run_task as runner_module
 from workers.computation import compute
 
 CANARY = "canary-8417.25"

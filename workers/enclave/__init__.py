@@ -1,8 +1,8 @@
 """The only code that opens rows: it seals them into tables, and hands rows of tables to the oracle."""
 
-from workers.enclave.ingest import Failed, Ingested, Outcome, Rejected, Upload, ingest
+from workers.enclave.ingest_limits import Limits
+from workers.enclave.ingest_parent import Failed, Ingested, Outcome, Rejected, Upload, ingest
 from workers.enclave.keys import OpeningKey
-from workers.enclave.limits import Limits
 from workers.enclave.table import StoredTable, open_table
 from workers.enclave.table_format import Layout, layout
 

@@ -18,8 +18,8 @@ from app.vault.envelope import content_context, declared_context, unwrap_key
 from app.vault.errors import VaultError
 from app.vault.store import Expecting, ObjectStore
 from workers.enclave.keys import OpeningKey
+from workers.enclave.page_cache import Wake
 from workers.enclave.table_format import Layout, TableKeys, stored_schema
-from workers.enclave.wake import Wake
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -8,7 +8,7 @@ from email.message import Message
 from starlette.datastructures import Headers
 
 from app.errors import InvalidRequest, UnsupportedMediaType
-from app.http.digests import sha256_of_header
+from app.http.requests.digests import sha256_of_header
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"

@@ -19,11 +19,11 @@ from app.datasets.uploads.models import Upload
 from app.datasets.uploads.parts import Part, claim, claim_whole
 from app.datasets.uploads.schemas import UploadBody, UploadView
 from app.datasets.views import detail
-from app.http.digests import sha256_of_member
-from app.http.idempotency import Answer, Idempotent, idempotent
-from app.http.openapi import problem_responses
-from app.http.pagination import Page, Paging, page
-from app.http.routing import api_router
+from app.http.errors.openapi import problem_responses
+from app.http.requests.digests import sha256_of_member
+from app.http.requests.idempotency import Answer, Idempotent, idempotent
+from app.http.requests.pagination import Page, Paging, page
+from app.http.requests.routing import api_router
 from app.services import Services, Shared
 from app.vault.writer import UploadWriter
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.http.bodies import Body
+from app.http.requests.bodies import Body
 
 _ANNOUNCED: dict[str, Any] = {
     "media_type": "text/csv",

@@ -1,1 +1,1 @@
-"""Entries: what a job is charged, whether it is admitted, and the balance that follows."""
+"""Entries: charges, admission, and the balance that follows."""

@@ -1,0 +1,90 @@
+"""Errors as ``application/problem+json`` (RFC 9457): from domain classes to responses.
+
+No problem carries a value that a caller typed, a library's message or anything that was read from rows.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from app.context import note_refusal
+from app.errors import (
+    ContentTooLarge,
+    CorevaultError,
+    Internal,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    UnsupportedMediaType,
+)
+from app.http.errors.codes import MEDIA_TYPE, PROBLEMS
+from app.http.errors.validation_errors import parameter_faults
+from app.http.requests.bodies import unreadable_body
+
+RETRY_AFTER_SECONDS: Final = 5
+
+_OF_STATUS: Final[Mapping[int, type[CorevaultError]]] = {
+    404: NotFound,
+    405: MethodNotAllowed,
+    413: ContentTooLarge,
+    415: UnsupportedMediaType,
+}
+
+
+def document(error: CorevaultError, request_id: str) -> dict[str, Any]:
+    """The problem's members; an unknown code is ours to blame."""
+    title = PROBLEMS[error.code][1]
+    body: dict[str, Any] = {
+        "type": f"urn:corevault:problem:{error.code}",
+        "title": title,
+        "status": status_of(error),
+        "detail": error.detail,
+        "code": error.code,
+        "request_id": request_id,
+    }
+    if isinstance(error, InvalidRequest):
+        body["errors"] = [{"pointer": fault.pointer, "message": fault.message} for fault in error.faults]
+    return body | dict(error.members)
+
+
+def status_of(error: CorevaultError) -> int:
+    """The status of the error's code, unless the class states one (a refusal of the whole HTTP message)."""
+    return int(getattr(error, "http_status", PROBLEMS[error.code][0]))
+
+
+def problem(error: CorevaultError, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The response for a domain error, with the headers that its status demands."""
+    status = status_of(error)
+    note_refusal(error.code)
+    extra = dict(headers or {})
+    if status == 401:
+        extra["WWW-Authenticate"] = "Bearer"
+    if status in {429, 503}:
+        extra.setdefault("Retry-After", str(RETRY_AFTER_SECONDS))
+    return JSONResponse(document(error, request_id), status, {"Cache-Control": "no-store"} | extra, MEDIA_TYPE)
+
+
+def request_id(request: Request) -> str:
+    return str(request.state.request_id)
+
+
+async def on_domain_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, CorevaultError)
+    return problem(error, request_id(request), getattr(error, "headers", None))
+
+
+async def on_router_error(request: Request, error: Exception) -> JSONResponse:
+    """What the framework itself refuses: unknown addresses and methods."""
+    assert isinstance(error, HTTPException)
+    return problem(_OF_STATUS.get(error.status_code, Internal)(), request_id(request), error.headers)
+
+
+async def on_invalid_input(request: Request, error: Exception) -> JSONResponse:
+    """A body that could not be read or does not validate, or a parameter that does not."""
+    assert isinstance(error, RequestValidationError)
+    refusal = unreadable_body(request) or InvalidRequest(faults=parameter_faults(error.errors()))
+    return problem(refusal, request_id(request), getattr(refusal, "headers", None))

@@ -1,0 +1,91 @@
+"""HEAD and OPTIONS for every address, and CORS on public release reads. Pure ASGI."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.errors import MethodNotAllowed
+from app.http.errors.problems import problem, request_id
+from app.http.requests.routing import matching, methods_at
+
+PUBLIC_READS: Final = "/v1/releases"
+_EXPOSED: Final = "Accept-Ranges, Content-Range, ETag, Repr-Digest, X-Request-Id"
+_PREFLIGHT: Final = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "GET, HEAD",
+    "Access-Control-Allow-Headers": "Accept, If-None-Match, If-Range, Range",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class Verbs:
+    """Answers OPTIONS, serves HEAD from GET where no route of its own exists, and marks public reads."""
+
+    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
+        self._app = app
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        method, path = scope["method"], scope["path"]
+        if method == "OPTIONS" and (methods := methods_at(self._routes, path)):
+            await _options(methods, path)(scope, receive, send)
+            return
+        readable = is_public_read(path) and method in {"GET", "HEAD"}
+        send = _add_cors(send, "authorization" in Headers(scope=scope)) if readable else send
+        if method == "HEAD" and not _has_own_head(self._routes, path):
+            inner = dict(scope, method="GET")  # a copy: the server itself goes by the method that was sent
+            await self._app(inner, receive, _without_body(send))
+            scope["route"] = inner.get("route")
+        else:
+            await self._app(scope, receive, send)
+
+
+def is_public_read(path: str) -> bool:
+    return path == PUBLIC_READS or path.startswith(f"{PUBLIC_READS}/")
+
+
+async def on_method_not_allowed(request: Request, _: Exception) -> JSONResponse:
+    """405 with every method that the address answers, though several routes may share it."""
+    allowed = ", ".join(sorted(methods_at(request.app.routes, request.url.path) | {"OPTIONS"}))
+    return problem(MethodNotAllowed(), request_id(request), {"Allow": allowed})
+
+
+def _options(methods: frozenset[str], path: str) -> Response:
+    headers = {"Allow": ", ".join(sorted(methods | {"OPTIONS"}))}
+    return Response(status_code=204, headers=headers | (_PREFLIGHT if is_public_read(path) else {}))
+
+
+def _add_cors(send: Send, keyed: bool) -> Send:
+    """Let any site read the response, unless a key was needed for it."""
+
+    async def mark(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            if not keyed or "public" in headers.get("Cache-Control", ""):
+                headers["Access-Control-Allow-Origin"] = "*"
+                headers["Access-Control-Expose-Headers"] = _EXPOSED
+        await send(message)
+
+    return mark
+
+
+def _has_own_head(routes: Sequence[BaseRoute], path: str) -> bool:
+    """Whether some route was declared with HEAD (the API's own GET routes are not)."""
+    return any("HEAD" in (route.methods or ()) for route in matching(routes, path))
+
+
+def _without_body(send: Send) -> Send:
+    async def headers_only(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return headers_only

@@ -1,0 +1,1 @@
+"""Rate limits by API key and by IP address."""

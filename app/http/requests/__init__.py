@@ -1,0 +1,1 @@
+"""Requests: bodies, JSON, pagination, routes and idempotency keys."""

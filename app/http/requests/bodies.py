@@ -1,0 +1,97 @@
+"""JSON bodies: bounded, strictly parsed, validated in JSON mode (so that strict types still read times)."""
+
+from email.message import Message
+from functools import cache
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.requests import Request
+
+from app.errors import ContentTooLarge, CorevaultError, InvalidRequest, UnsupportedMediaType
+from app.http.errors.validation_errors import body_faults, member_names
+from app.http.middleware.slow_body_guard import TooSlow
+from app.http.requests.strict_json import parse, residual_faults
+
+BODY_BYTES: Final = 4 * 2**20
+_REFUSED: Final = 0  # no model accepts it, so the framework reports a body that we could not read
+
+
+class Body(BaseModel):
+    """Base of request bodies: strictly typed, finite, no unknown members."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class JsonRequest(Request):
+    """Reads its JSON body into ``model``; a refusal is kept until authentication has had its turn."""
+
+    def __init__(self, request: Request, model: type[BaseModel]) -> None:
+        super().__init__(request.scope, request.receive)
+        self._model = model
+        self._raw: bytes | None = None
+
+    async def body(self) -> bytes:
+        """The raw bytes; cut short once they exceed the limit."""
+        if self._raw is None:
+            self._raw = await self._read_bounded()
+        return self._raw
+
+    async def json(self) -> Any:
+        if unreadable_body(self) is None:
+            try:
+                return validate(self._model, await self.body())
+            except CorevaultError as error:
+                self.state.unreadable_body = error
+        return _REFUSED
+
+    async def _read_bounded(self) -> bytes:
+        chunks = bytearray()
+        try:
+            async for chunk in self.stream():
+                chunks += chunk
+                if len(chunks) > BODY_BYTES:
+                    self.state.unreadable_body = ContentTooLarge()
+                    break
+        except TooSlow as error:
+            self.state.unreadable_body = error
+            return b""
+        if chunks and not is_json(self.headers.get("content-type", "")):
+            self.state.unreadable_body = UnsupportedMediaType("Send the body as application/json.")
+        return bytes(chunks)
+
+
+def unreadable_body(request: Request) -> CorevaultError | None:
+    """Why the body of this request was refused, if it was."""
+    error = getattr(request.state, "unreadable_body", None)
+    return error if isinstance(error, CorevaultError) else None
+
+
+def is_json(content_type: str) -> bool:
+    """Whether the media type is JSON in UTF-8 (the only encoding that JSON has)."""
+    message = Message()
+    message["content-type"] = content_type
+    charset = message.get_content_charset("utf-8")
+    return message.get_content_type() == "application/json" and charset in {"utf-8", "us-ascii"}
+
+
+def validate(model: type[BaseModel], raw: bytes) -> BaseModel:
+    """The model that the bytes describe.
+
+    Raises:
+        InvalidRequest: with a fault for every member that is wrong.
+    """
+    parsed = parse(raw)
+    known = _known(model)
+    residual = residual_faults(parsed, known)
+    try:
+        body = model.model_validate_json(raw)
+    except ValidationError as error:
+        found = [dict(each) for each in error.errors(include_url=False, include_input=False)]
+        unparsed = residual if found[0]["type"] == "json_invalid" else ()
+        raise InvalidRequest(faults=unparsed or body_faults(found, parsed.value, known)) from None
+    if residual:
+        raise InvalidRequest(faults=residual)
+    return body
+
+
+_known = cache(member_names)

@@ -1,0 +1,89 @@
+"""Routes of the house: strict bodies, no unknown query parameters, documented problems."""
+
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.routing import Route as StarletteRoute
+
+from app.context import current
+from app.errors import Fault, InvalidRequest
+from app.http.errors.openapi import problem_responses
+from app.http.errors.validation_errors import parameter
+from app.http.requests.bodies import JsonRequest
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class Route(APIRoute):
+    """A route whose caller may send what is declared, and nothing else."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+        model = _body_model(self)
+        declared = frozenset(_query_parameters(self.dependant))
+        template, status = self.path_format, self.status_code or 200
+
+        async def strictly(request: Request) -> Response:
+            if (context := current()) is not None:
+                context.route, context.status = template, status
+            check_query(request, declared)
+            return await handle(request if model is None else JsonRequest(request, model))
+
+        return strictly
+
+
+def api_router(prefix: str, tag: str, *problems: str) -> APIRouter:
+    """A feature's router: the whole path prefix, a tag, and the codes that any of its routes may give."""
+    always = ("invalid_request", "internal")
+    return APIRouter(prefix=prefix, tags=[tag], route_class=Route, responses=problem_responses(*problems, *always))
+
+
+def _body_model(route: APIRoute) -> type[BaseModel] | None:
+    annotation = None if route.body_field is None else route.body_field.field_info.annotation
+    if annotation is None:
+        return None
+    assert isinstance(annotation, type), "a body is one model"
+    assert issubclass(annotation, BaseModel), "a body is one model"
+    return annotation
+
+
+def _query_parameters(dependant: Dependant) -> Iterator[str]:
+    yield from (field.alias for field in dependant.query_params)
+    for dependency in dependant.dependencies:
+        yield from _query_parameters(dependency)
+
+
+def check_query(request: Request, declared: frozenset[str]) -> None:
+    """Refuse query parameters that the route does not know, or that come twice.
+
+    Raises:
+        InvalidRequest: naming the parameters that exist, never those that were sent.
+    """
+    sent = request.query_params.multi_items()
+    counts = Counter(name for name, _ in sent)
+    for name, value in sent:
+        if counts[name] > 1 or "\0" in value:
+            where = parameter("query", name) if name in declared else "/query"
+            raise InvalidRequest(faults=(Fault(where, "Give each query parameter once, without null characters."),))
+    if not declared.issuperset(name for name, _ in sent):
+        known = ", ".join(sorted(declared)) or "none"
+        raise InvalidRequest(faults=(Fault("/query", f"Unknown query parameter; this address takes: {known}."),))
+
+
+def matching(routes: Iterable[BaseRoute], path: str) -> Iterator[StarletteRoute]:
+    """The routes whose address is ``path``, whatever their methods."""
+    return (route for route in routes if isinstance(route, StarletteRoute) and route.path_regex.match(path))
+
+
+def methods_at(routes: Iterable[BaseRoute], path: str) -> frozenset[str]:
+    """The HTTP methods that ``path`` answers, with HEAD wherever there is GET."""
+    methods = {method for route in matching(routes, path) for method in route.methods or ()}
+    return frozenset(methods | {"HEAD"} if "GET" in methods else methods)

@@ -1,0 +1,1 @@
+"""Releases over HTTP: content negotiation, representations, cache and the fast path."""

@@ -1,0 +1,95 @@
+"""The quick way to the points of public releases: no thread, no database, no framework. Pure ASGI.
+
+It answers what it remembers and is sure of; everything else (other releases, keys, refusals, faults of the store) goes
+the usual way, which is also how a release comes to be remembered.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.context import current
+from app.errors import CorevaultError
+from app.releases.http.cache import PublicReleases
+from app.releases.http.representation import Reply, Wish
+from app.vault.errors import ObjectMissing
+
+ROUTE: Final = "/v1/releases/{release_id}/points"
+_PATH = re.compile(r"/v1/releases/(rel_[0-9a-z]{26})/points", re.ASCII)
+_FORMAT = re.compile(rb"(?:format=(json|csv|parquet|npz))?")
+_WISHES: Final = {
+    b"accept": "accept",
+    b"if-match": "if_match",
+    b"if-none-match": "if_none_match",
+    b"if-range": "if_range",
+    b"range": "range",
+}
+_FAULTS: Final = (CorevaultError, ObjectMissing)
+
+ReadObject = Callable[[str], bytes]
+
+
+class PublicReads:
+    """Serves remembered points; ``read`` fetches a representation that is not in memory, in a thread."""
+
+    def __init__(self, app: ASGIApp, releases: PublicReleases, read: ReadObject) -> None:
+        self._app = app
+        self._releases = releases
+        self._read = read
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reply = self._reply(scope) if scope["type"] == "http" else None
+        try:
+            body = b"" if reply is None else await self._body(reply, scope["method"])
+        except _FAULTS:
+            reply = None
+        if reply is None:
+            await self._app(scope, receive, send)
+            return
+        if (context := current()) is not None:
+            context.route = ROUTE
+        headers = [(name.lower().encode(), value.encode()) for name, value in reply.headers.items()]
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _reply(self, scope: Scope) -> Reply | None:
+        """None for whatever is not ours to answer."""
+        if scope["method"] not in {"GET", "HEAD"}:
+            return None
+        path, query = _PATH.fullmatch(scope["path"]), _FORMAT.fullmatch(scope["query_string"])
+        points = None if path is None or query is None else self._releases.points(path[1])
+        wish = None if points is None or query is None else _wish(scope, query[1])
+        if points is None or wish is None or (wish.format is not None and wish.format not in points.offers):
+            return None
+        try:
+            return points.reply(wish)
+        except CorevaultError:
+            return None
+
+    async def _body(self, reply: Reply, method: str) -> bytes:
+        if reply.status == 304 or method == "HEAD":
+            return b""
+        name = reply.representation.object
+        content = self._releases.body(name)
+        if content is None:
+            content = await run_in_threadpool(self._read, name)
+            self._releases.remember_body(name, content)
+        return content if reply.part is None else content[reply.part.first : reply.part.last + 1]
+
+
+def _wish(scope: Scope, chosen: bytes | None) -> Wish | None:
+    """What the headers ask for; None where a key came along, or a header twice."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            return None
+        member = _WISHES.get(name)
+        if member is None or (member == "range" and scope["method"] == "HEAD"):
+            continue
+        if member in found:
+            return None
+        found[member] = value.decode("latin-1")
+    return Wish(format=None if chosen is None else chosen.decode(), **found)

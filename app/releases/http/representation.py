@@ -1,0 +1,123 @@
+"""What a reader of a release's points gets: status, headers and the part of the bytes, before any byte is read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from app.errors import PreconditionFailed, RangeNotSatisfiable
+from app.http.requests.digests import digest_header
+from app.releases.http.formats import MEDIA_TYPES
+from app.releases.http.negotiation import (
+    Slice,
+    Unsatisfiable,
+    choose,
+    is_not_modified,
+    precondition_holds,
+    requested_range,
+)
+from app.releases.models import Release
+
+FOREVER: Final = "public, max-age=31536000, immutable"
+KEYED: Final = "private, no-cache"
+Status = Literal[200, 206, 304]
+
+
+class OutOfRange(RangeNotSatisfiable):
+    """Says how long the representation is."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.headers = {"Content-Range": f"bytes */{length}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the reader asks for; None where nothing was sent."""
+
+    format: str | None = None
+    accept: str | None = None
+    if_match: str | None = None
+    if_none_match: str | None = None
+    if_range: str | None = None
+    range: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """One stored form of the points."""
+
+    name: str
+    object: str
+    length: int
+    etag: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """How to answer; ``part`` None is the whole representation (or nothing, for 304)."""
+
+    status: Status
+    headers: Mapping[str, str]
+    representation: Representation
+    part: Slice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Every representation of a release's points."""
+
+    release_id: str
+    offers: Mapping[str, Representation]
+
+    @classmethod
+    def of(cls, release: Release) -> "Points":
+        stored = release.representations
+        return cls(release.id, {name: _representation(release, name) for name in MEDIA_TYPES if name in stored})
+
+    def reply(self, wish: Wish) -> Reply:
+        """The answer to a GET; that to a HEAD is the same without ``range``.
+
+        Raises:
+            NotAcceptable, PreconditionFailed, OutOfRange.
+        """
+        offered = {name: MEDIA_TYPES[name] for name in self.offers}
+        chosen = self.offers[wish.format or choose(wish.accept, offered)]
+        if not precondition_holds(wish.if_match, chosen.etag):
+            raise PreconditionFailed
+        if is_not_modified(wish.if_none_match, chosen.etag):
+            return Reply(304, _without(chosen.headers, "Content-Type"), chosen)
+        try:
+            part = requested_range(wish.range, wish.if_range, chosen.etag, chosen.length)
+        except Unsatisfiable:
+            raise OutOfRange(chosen.length) from None
+        if part is None:
+            return Reply(200, {**chosen.headers, "Content-Length": str(chosen.length)}, chosen)
+        shown = {
+            "Content-Length": str(part.last - part.first + 1),
+            "Content-Range": f"bytes {part.first}-{part.last}/{chosen.length}",
+        }
+        return Reply(206, {**chosen.headers, **shown}, chosen, part)
+
+
+def caching(release: Release) -> str:
+    return FOREVER if release.public else KEYED
+
+
+def _representation(release: Release, name: str) -> Representation:
+    stored: Mapping[str, Any] = release.representations[name]
+    media_type, etag = stored["media_type"], f'"{stored["sha256"]}"'
+    headers = {
+        "Content-Type": f"{media_type}; charset=utf-8" if media_type == "text/csv" else media_type,
+        "ETag": etag,
+        "Repr-Digest": digest_header(bytes.fromhex(stored["sha256"])),
+        "Vary": "Accept" if release.public else "Accept, Authorization",
+        "Cache-Control": caching(release),
+        "Accept-Ranges": "bytes",
+        "Content-Disposition": f'attachment; filename="{release.id}.{name}"',
+    }
+    return Representation(name, stored["object"], stored["length"], etag, headers)
+
+
+def _without(headers: Mapping[str, str], name: str) -> dict[str, str]:
+    return {key: value for key, value in headers.items() if key != name}

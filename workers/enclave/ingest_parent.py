@@ -1,0 +1,206 @@
+"""From a sealed upload to an encrypted table, by a child process that the worker starts and judges."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from app.inference.protocol import DeclaredFacts
+from app.vault.envelope import SealedPart, declared_context, new_key, wrap_key
+from app.vault.reader import box_within, plaintext_size
+from app.vault.store import ObjectStore, new_name
+from app.vault.wrapped_keys import WrappedKeys
+from workers.enclave.faults import MOST_NAMES, NAMING, REASONS, Reason, printable
+from workers.enclave.ingest_limits import Limits
+from workers.enclave.instructions import Instructions, Part
+from workers.enclave.keys import OpeningKey
+
+ANSWER_BYTES = 32 << 10  # read once the child has ended: it cannot fill our memory; all names fit, and a pipe does
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+_ENVIRONMENT = {
+    "LC_ALL": "C.UTF-8",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "OMP_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # what is let go stays with the process,
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),  # instead of being zeroed anew for every block
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A received content."""
+
+    content_id: str
+    parts: Sequence[SealedPart]
+    media_type: str
+    owner_id: str
+    dataset_id: str
+    version: int
+    dataset_box: bytes  # the dataset's key in its box
+    facts_digest: str  # of the declaration
+    digest_box: bytes | None = None  # the digest that was announced of the whole, in its box
+    public: bool = False  # whether the dataset is
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """The table is durable; ``wrapped_key`` is its key under the dataset's."""
+
+    table_object: str
+    wrapped_key: bytes
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The file is at fault; ``columns`` are names of its header or of the declaration, where the reason has any."""
+
+    reason: Reason
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The file is not known to be at fault; ``transient`` if the store was full or away, so that a retry may help."""
+
+    transient: bool
+
+
+Outcome = Ingested | Rejected | Failed
+
+
+def ingest(
+    incoming: ObjectStore,
+    vault: ObjectStore,
+    opening_key: OpeningKey,
+    upload: Upload,
+    facts: DeclaredFacts,
+    *,
+    keys: WrappedKeys,
+    limits: Limits,
+) -> Outcome:
+    """Parse ``upload`` into a new table of the declared slots; blocks until the child has ended.
+
+    Unless the outcome is :class:`Ingested`, or if this raises, nothing new is left in ``vault``. The upload in
+    ``incoming`` is never touched.
+
+    Raises:
+        VaultError: if the upload's or the dataset's key does not open.
+        DependencyUnavailable: the store is away.
+    """
+    box = upload.digest_box
+    dataset_key = opening_key.dataset_key(upload.dataset_box, upload.dataset_id, public=upload.public)
+    parts = tuple(_open(incoming, keys, opening_key, part) for part in upload.parts)
+    cpu_seconds = limits.cpu_seconds(sum(part.size for part in parts), facts)
+    instructions = Instructions(
+        parent=os.getpid(),
+        incoming_url=incoming.url,
+        vault_url=vault.url,
+        parts=parts,
+        media_type=upload.media_type,
+        table_object=new_name(),
+        dataset_id=upload.dataset_id,
+        version=upload.version,
+        columns=facts.columns,
+        slots=facts.slots,
+        unit=facts.unit,
+        memory_bytes=limits.memory_bytes,
+        cpu_seconds=cpu_seconds,
+        rows=limits.rows,
+        decoded_bytes=limits.decoded_bytes,
+        expected_sha256=None if box is None else opening_key.digest(box, upload.content_id),
+        content_key=new_key(),
+        fingerprint_key=opening_key.fingerprint_key(upload.owner_id),
+    )
+    context = declared_context(upload.dataset_id, upload.version, upload.facts_digest)
+    wrapped = wrap_key(instructions.content_key, dataset_key, context)
+    return _carry_out(vault, instructions, wrapped, limits.timeout_seconds(cpu_seconds))
+
+
+def _open(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, part: SealedPart) -> Part:
+    """What the child needs of a part: its key, not what opens the box with it."""
+    with incoming.open(part.object_name) as sealed:
+        key = opening_key.upload_key(box_within(sealed) or keys.part_box(part.object_name), part.bound_to)
+        return Part(part.object_name, part.bound_to, plaintext_size(sealed.seek(0, os.SEEK_END)), key)
+
+
+def _carry_out(vault: ObjectStore, instructions: Instructions, wrapped_key: bytes, timeout_seconds: float) -> Outcome:
+    kept = False
+    try:
+        verdict = _run_child(instructions, timeout_seconds)
+        if not isinstance(verdict, str):
+            return verdict
+        kept = True
+        return Ingested(instructions.table_object, wrapped_key, verdict)
+    finally:
+        if not kept:
+            vault.delete(instructions.table_object)
+
+
+def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Rejected | Failed:
+    """The fingerprint, or why there is none."""
+    with os.fdopen(os.memfd_create("instructions"), "w+b") as told:
+        told.write(instructions.to_json().encode())
+        told.seek(0)
+        child = subprocess.Popen(
+            [Path(sys.executable).with_name("corevault-ingest")],
+            stdin=told,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_ENVIRONMENT | _credentials(),
+            cwd="/",
+        )
+    with child, cast(BinaryIO, child.stdout) as answers:
+        try:
+            child.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            return Failed(transient=False)
+        finally:
+            child.kill()
+        answer = answers.read(ANSWER_BYTES)
+    if child.returncode in {-signal.SIGXCPU, -signal.SIGABRT}:  # out of time; out of memory within a library
+        return Rejected("too_large")
+    declared = {column.name for column in instructions.columns}
+    return _judge(answer, declared) if child.returncode == 0 else Failed(transient=False)
+
+
+def _credentials() -> dict[str, str]:
+    """What the AWS libraries look for, where contents lie on an S3 server."""
+    return {name: value for name, value in os.environ.items() if name.startswith("AWS_") or name == "HOME"}
+
+
+def _judge(answer: bytes, declared: Collection[str]) -> str | Rejected | Failed:
+    """The child's verdict, if it is one of the closed list: the child has met hostile bytes and is not trusted."""
+    try:
+        verdict: dict[str, Any] = dict(json.loads(answer))
+    except (ValueError, TypeError):
+        return Failed(transient=False)
+    match verdict:
+        case {"verdict": "ready", "fingerprint": str(found)} if _FINGERPRINT.fullmatch(found):
+            return found
+        case {"verdict": "rejected", "reason": str(reason), **rest} if reason in REASONS:
+            names = rest.get("columns", [])
+            return (
+                Rejected(cast(Reason, reason), tuple(names))
+                if _are_names(reason, names, declared)
+                else Failed(transient=False)
+            )
+        case _:
+            return Failed(transient=verdict == {"verdict": "unavailable"})
+
+
+def _are_names(reason: str, names: object, declared: Collection[str]) -> bool:
+    """Whether a fault for ``reason`` may name these columns: few, short and printable, and declared unless unknown."""
+    if not isinstance(names, list) or len(names) > (MOST_NAMES if reason in NAMING else 0):
+        return False
+    return all(
+        isinstance(name, str) and name == printable(name) and (name in declared) is (reason != "unknown_column")
+        for name in names
+    )

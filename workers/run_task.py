@@ -1,0 +1,259 @@
+"""Carries a job through: claim, open, run, publish and settle. Whoever dies on the way leaves nothing behind.
+
+Only the loss of the process lets an attempt be repeated: the sweeper sees to it once the lease has run out, or a worker
+that is being stopped hands its job over. An exception after opening is final, and so is a run that takes more time or
+memory than its plan explains: the job has failed and is charged, and nobody learns more than that.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import structlog
+
+from app import crashpoints
+from app.datasets.facts import declared_facts
+from app.datasets.models import Content, Dataset
+from app.db import Database, WriteSession
+from app.errors import Internal
+from app.inference import plans
+from app.inference.protocol import Pseudocoreset
+from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, is_accounted
+from app.jobs.models import Job
+from app.ledger import Cause, Ledger
+from app.privacy.events import PrivacyEvent
+from app.releases import repository as releases
+from app.releases.publication import Draft, Publisher
+from app.releases.statement import Standing
+from app.tracing import span
+from app.vault.errors import ObjectMissing
+from app.vault.wrapped_keys import WrappedKeys
+from workers.assignments import Assignment, Tables, assignment, read_run
+from workers.computation import EnclaveFault, compute, rehearse
+from workers.heartbeat import Heartbeat, Stopped
+from workers.run_limits import RunLimits, run_limits
+from workers.split_queries.coordinator import Sharing
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a claim lives without a heartbeat, and how often it beats."""
+
+    lease_seconds: float = 10.0
+    heartbeat_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What ends a run from outside of its plan.
+
+    Attributes:
+        scale: of the limits that follow from the plan.
+        confined: holds this process to the hard ones.
+        stopping: whether this worker is being stopped.
+    """
+
+    scale: float = 1.0
+    confined: Callable[[RunLimits], AbstractContextManager[None]] = lambda _: nullcontext()
+    stopping: Callable[[], bool] = lambda: False
+
+
+class KeyDestroyed(Exception):
+    """The dataset was deleted, whatever the database says."""
+
+
+class Altered(Exception):
+    """Somebody changed rows of the database in mid-run."""
+
+
+class Runner:
+    """Runs jobs by id. A message that comes twice, late, or for an ended job does nothing."""
+
+    def __init__(
+        self,
+        database: Database,
+        ledger: Ledger,
+        lifecycle: Lifecycle,
+        *,
+        publisher: Publisher,
+        keys: WrappedKeys,
+        tables: Tables,
+        sharing: Sharing,
+        pace: Pace,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self._database = database
+        self._ledger = ledger
+        self._lifecycle = lifecycle
+        self._publisher = publisher
+        self._keys = keys
+        self._tables = tables
+        self._sharing = sharing
+        self._pace = pace
+        self._bounds = bounds or Bounds()
+
+    def run(self, job_id: str) -> None:
+        """Carry the job through if it is there to be taken; returns however it ends."""
+        with self._database.write() as tx:
+            claim = self._lifecycle.claim(tx, job_id)
+        if claim is None:
+            return
+        with span("job", claim.trace, job_id=job_id, attempt=claim.attempt, request_id=claim.request_id):
+            self._run(claim)
+
+    def _run(self, claim: Claim) -> None:
+        log = structlog.get_logger().bind(job_id=claim.job_id, attempt=claim.attempt, request_id=claim.request_id)
+        log.info("job claimed")
+        try:
+            with self.heartbeat(claim) as heartbeat:
+                self._carry_through(claim, heartbeat)
+        except Stopped as stopped:
+            self._stop(claim, stopped.hold)
+            log.info("job stopped", hold=str(stopped.hold))
+        except KeyDestroyed:
+            with self._database.write() as tx:
+                self._lifecycle.fail(tx, claim, JobError.DATASET_DELETED)
+            log.info("job failed", code=str(JobError.DATASET_DELETED))
+        except Exception as error:  # noqa: BLE001  (a final failure, of which nothing but its code may be known)
+            self._fail(claim, faulty=isinstance(error, EnclaveFault | Altered))
+            log.error("job failed", code=str(JobError.RUN_FAILED))
+        else:
+            crashpoints.reach("after-publish")
+            log.info("job succeeded")
+
+    def heartbeat(self, claim: Claim) -> Heartbeat:
+        """What keeps the claim alive while the run goes on."""
+        pace = self._pace
+        return Heartbeat(self._beat(claim), pace.heartbeat_seconds, pace.lease_seconds, self._bounds.stopping)
+
+    def _carry_through(self, claim: Claim, heartbeat: Heartbeat) -> None:
+        self._clear(claim)
+        assignment = self._open(claim)
+        if assignment.accounted:
+            with self._database.write() as tx:
+                self._ledger.checkpoint(tx, assignment.run.dataset_id)
+        crashpoints.reach("after-open")
+        limits = run_limits(assignment.run.plan, assignment.run.facts, self._bounds.scale)
+        heartbeat.limit(limits, lambda: self._die(claim))
+        with self._bounds.confined(limits):
+            points, executed = self._compute(assignment, heartbeat)
+            if executed != assignment.run.plan.events:
+                raise Internal
+            heartbeat.enter(Stage.PUBLISHING)
+            draft = self._publisher.store(assignment.run, claim.fencing_token, points)
+        crashpoints.reach("before-publish")
+        self._publish(assignment, draft, executed)
+
+    def _compute(self, assignment: Assignment, heartbeat: Heartbeat) -> tuple[Pseudocoreset, tuple[PrivacyEvent, ...]]:
+        def on_step(done: int) -> None:
+            crashpoints.reach("mid-iteration")
+            heartbeat.step(done)
+
+        heartbeat.enter(Stage.RUNNING)
+        run = assignment.run
+        with span("job.run"), self._tables(assignment) as rows, self._sharing.share(assignment, rows) as summation:
+            return compute(run.plan, run.facts, rows, on_step, summation)
+
+    def _die(self, claim: Claim) -> None:
+        """End a run that is over its hard limits, in its heartbeat's thread: the run itself cannot be asked."""
+        structlog.get_logger().error("job over its hard limits", job_id=claim.job_id, attempt=claim.attempt)
+        try:
+            with self._database.write() as tx:
+                self._lifecycle.fail(tx, claim, JobError.RUN_FAILED)
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _clear(self, claim: Claim) -> None:
+        """Destroy what earlier attempts may have stored before they died."""
+        for token in range(1, claim.fencing_token):
+            self._publisher.discard(claim.job_id, token)
+            self._sharing.clear(claim.job_id, token)
+
+    def _open(self, claim: Claim) -> Assignment:
+        """Past this transaction the job is charged, come what may."""
+        box = self._dataset_box(claim)
+        with self._database.write() as tx:
+            self._lifecycle.check_terms(tx, claim)
+        self._rehearse(claim)
+        with span("job.open"), self._database.write() as tx:
+            job = self._lifecycle.open(tx, claim)
+            opened = None if job is None else assignment(tx, claim, job, box)
+        if opened is None:
+            raise Stopped(Hold.LOST)
+        return opened
+
+    def _dataset_box(self, claim: Claim) -> bytes:
+        """The key's box, before anything is charged; it is gone where an older database forgot of a deletion."""
+        with self._database.read() as session:
+            dataset_id = session.get_one(Job, claim.job_id).dataset_id
+        try:
+            return self._keys.box(dataset_id)
+        except ObjectMissing:
+            raise KeyDestroyed from None
+
+    def _rehearse(self, claim: Claim) -> None:
+        """Dry-run the job's plan, which another version may have made; what fails here is not charged."""
+        with self._database.read() as session:
+            job = session.get_one(Job, claim.job_id)
+            facts = declared_facts(session.get_one(Dataset, job.dataset_id), job.cost_delta)
+            plan = plans.from_json(job.plan)
+        rehearse(plan, facts)
+
+    def _publish(self, assignment: Assignment, draft: Draft, executed: tuple[PrivacyEvent, ...]) -> None:
+        """Settle, publish and finish in one transaction."""
+        claim, dataset_id = assignment.claim, assignment.run.dataset_id
+        with span("job.publish"), self._database.write() as tx:
+            hold = self._lifecycle.settle(tx, claim, executed)
+            if hold is Hold.HELD:
+                self._compare(tx, assignment)
+                public = tx.get_one(Dataset, dataset_id).releases_public
+                standing = self._standing(tx, dataset_id) if assignment.accounted else None
+                release = self._publisher.publish(tx, draft, standing, public=public)
+                self._lifecycle.finish(tx, claim, release.id)
+        if hold is not Hold.HELD:
+            raise Stopped(hold)
+
+    def _compare(self, tx: WriteSession, assignment: Assignment) -> None:
+        """Compare the run with what the database says of it now."""
+        job = tx.get_one(Job, assignment.claim.job_id)
+        dataset, content = tx.get_one(Dataset, job.dataset_id), tx.get_one(Content, job.content_id)
+        if read_run(job, dataset, content) != assignment.run:
+            raise Altered
+
+    def _standing(self, tx: WriteSession, dataset_id: str) -> Standing:
+        checkpoint = self._ledger.checkpoint(tx, dataset_id)
+        return Standing(self._ledger.guarantee(tx, dataset_id), checkpoint)
+
+    def _stop(self, claim: Claim, hold: Hold) -> None:
+        if hold is Hold.CANCELLED:
+            with self._database.write() as tx:
+                self._lifecycle.end_cancelled(tx, claim)
+        self._discard_unpublished(claim)
+        if hold is Hold.HANDED_OVER:
+            with self._database.write() as tx:
+                self._lifecycle.hand_over(tx, claim)
+
+    def _fail(self, claim: Claim, *, faulty: bool) -> None:
+        """End the job; a fault that may have followed from rows, or an altered one, also freezes the account."""
+        with self._database.write() as tx:
+            self._lifecycle.fail(tx, claim, JobError.RUN_FAILED)
+            job = tx.get_one(Job, claim.job_id)
+            if faulty and is_accounted(job):
+                self._ledger.freeze(tx, job.dataset_id, Cause.RUN)
+        self._discard_unpublished(claim)
+
+    def _discard_unpublished(self, claim: Claim) -> None:
+        """Destroy what this attempt stored, unless its release is there after all (a commit whose answer got lost)."""
+        with self._database.read() as session:
+            release = releases.of_job(session, claim.job_id)
+        if release is None or not self._publisher.owns(release, claim.fencing_token):
+            self._publisher.discard(claim.job_id, claim.fencing_token)
+
+    def _beat(self, claim: Claim) -> Callable[[Stage, int], Hold]:
+        def beat(stage: Stage, steps_done: int) -> Hold:
+            with self._database.write() as tx:
+                return self._lifecycle.heartbeat(tx, claim, stage=stage, steps_done=steps_done)
+
+        return beat

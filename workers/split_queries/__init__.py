@@ -1,0 +1,1 @@
+"""One query on many workers: a coordinator asks, helpers answer, sums travel sealed."""
