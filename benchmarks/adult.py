@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 
 SHARED: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
 TRAIN, TEST = SHARED / "adult-train.csv", SHARED / "adult-test.csv"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.inference.surrogate.schedule import UNRESOLVED
+from app.inference.methods.surrogate.schedule import UNRESOLVED
 from benchmarks.environment import describe
 from benchmarks.experiments.unseen import METHOD, SIZE, read_promise
 from benchmarks.summaries import in_words, number, paragraph

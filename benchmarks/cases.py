@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.inference.laplace import Laplace, laplace
-from app.inference.problems import Problem, problem_for
-from app.inference.protocol import Array64, Column, DeclaredFacts, ModelSpec, PriorSpec, RowSource
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.model import Array64
+from app.inference.core.plan import ModelSpec, PriorSpec
+from app.inference.core.problems import Problem, problem_for
+from app.inference.core.row_source import RowSource
+from app.inference.post.laplace import Laplace, laplace
 from benchmarks.designs import Rows
 from benchmarks.sources import TARGET, ArrayRows
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 
 
 class Rows(NamedTuple):

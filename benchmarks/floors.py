@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import expit
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent
 from benchmarks.cases import Case, design_rows

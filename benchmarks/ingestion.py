@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from support.vault import new_vault
 from workers.enclave import Ingested, Limits
 

@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from app.inference.mechanisms import NoiseSource
-from app.inference.protocol import Mechanism
+from app.inference.core.plan import Mechanism
+from app.inference.private_zone.mechanisms import NoiseSource
 from benchmarks.adult import MissingData
 from benchmarks.cases import Case, gaussian_mean
 from benchmarks.environment import describe, environment

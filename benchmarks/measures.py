@@ -11,10 +11,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import expit
 
-from app.inference.laplace import Laplace, laplace
+from app.inference.core.model import Array64
+from app.inference.core.release import Posterior, Pseudocoreset
 from app.inference.models.gaussian import GaussianMean
 from app.inference.models.linear import LinearRegression
-from app.inference.protocol import Array64, Posterior, Pseudocoreset
+from app.inference.post.laplace import Laplace, laplace
 from benchmarks.cases import Case, design_rows
 from support.divergence import divergence
 

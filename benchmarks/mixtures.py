@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from scipy.special import expit
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 from benchmarks.designs import Rows
 
 _FIRST_SEED: Final = 777

@@ -22,12 +22,16 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from app.inference.design import Design
-from app.inference.mechanisms import BadQuestion
-from app.inference.partition import gather
-from app.inference.problems import problem_for
-from app.inference.protocol import PRESENT, Array32, Column, DeclaredFacts, Model, ModelSpec, Question
-from app.inference.questions import (
+from app.inference.core.design import Design
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.model import Array32, Model
+from app.inference.core.plan import ModelSpec
+from app.inference.core.problems import problem_for
+from app.inference.core.question import Question
+from app.inference.core.row_source import PRESENT
+from app.inference.private_zone.mechanisms import BadQuestion
+from app.inference.private_zone.partition import gather
+from app.inference.private_zone.questions import (
     BoundedScoreSum,
     ClippedScoreSum,
     InformationMomentSum,

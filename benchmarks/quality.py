@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.special import expit
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 from benchmarks.adult import MissingData
 from benchmarks.cases import Case, logistic
 from benchmarks.designs import Rows

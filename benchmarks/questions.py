@@ -17,9 +17,16 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from app.inference.problems import problem_for
-from app.inference.protocol import Array32, Model, Question
-from app.inference.questions import BoundedScoreSum, ClippedScoreSum, InformationSum, MomentSum, PotentialSum
+from app.inference.core.model import Array32, Model
+from app.inference.core.problems import problem_for
+from app.inference.core.question import Question
+from app.inference.private_zone.questions import (
+    BoundedScoreSum,
+    ClippedScoreSum,
+    InformationSum,
+    MomentSum,
+    PotentialSum,
+)
 from benchmarks.sources import facts, spec
 
 ROWS, WIDTH, DRAWS, REPEATS = 100_000, 51, 102, 9

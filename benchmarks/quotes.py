@@ -12,8 +12,8 @@ from functools import partial
 from rich.console import Console
 from rich.table import Table
 
+from app.inference.core.plan import Mechanism, PlanRequest
 from app.inference.dry_run import carry_out
-from app.inference.protocol import Mechanism, PlanRequest
 from app.inference.registry import DEFAULT, method
 from app.privacy.accounting import cost
 from app.privacy.calibration import calibrate

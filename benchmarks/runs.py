@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from app.inference.laplace import Laplace
-from app.inference.mechanisms import DiscreteGaussian, NoiseSource
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import Mechanism, MechanismPlan, PlanRequest, Pseudocoreset
+from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
+from app.inference.core.release import Pseudocoreset
+from app.inference.post.laplace import Laplace
+from app.inference.private_zone.mechanisms import DiscreteGaussian, NoiseSource
+from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import method
 from app.inference.runner import run, run_public
 from app.privacy.calibration import calibrate

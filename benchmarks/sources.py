@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from app.inference.protocol import PRESENT, Array64, Column, DeclaredFacts, Integers, ModelSpec, RowSource
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.model import Array64
+from app.inference.core.plan import ModelSpec
+from app.inference.core.question import Integers
+from app.inference.core.row_source import PRESENT, RowSource
 
 TARGET = "label"
 
@@ -81,7 +85,7 @@ class Timed:
         self.gathered, self.seconds = 0, 0.0
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """See :class:`app.inference.protocol.RowSource`."""
+        """See :class:`app.inference.core.row_source.RowSource`."""
         start = self._clock()
         table = self._source.gather(indices)
         self.seconds += self._clock() - start

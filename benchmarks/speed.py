@@ -20,12 +20,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from app.inference.mechanisms import DiscreteGaussian
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.problems import problem_for
-from app.inference.protocol import Mechanism, PlanRequest
+from app.inference.core.plan import Mechanism, PlanRequest
+from app.inference.core.problems import problem_for
+from app.inference.private_zone.mechanisms import DiscreteGaussian
+from app.inference.private_zone.oracle import ClippedGaussianOracle
+from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
 from app.inference.registry import method
-from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run
 from benchmarks.processes import peak_mib
 from benchmarks.sources import GeneratedRows, NoNoise, Timed, facts, spec

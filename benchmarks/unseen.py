@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 from benchmarks.designs import Rows
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from app.inference.laplace import Laplace
+from app.inference.post.laplace import Laplace
 
 
 def divergence(approximate: Laplace, exact: Laplace) -> float:

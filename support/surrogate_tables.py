@@ -9,29 +9,22 @@ from numpy.typing import NDArray
 from randomgen import ChaCha
 from scipy.special import expit
 
-from app.inference.laplace import Laplace, laplace
-from app.inference.mechanisms import GRID, NoiseSource
-from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.problems import Problem, problem_for
-from app.inference.protocol import (
-    Array64,
-    Column,
-    DeclaredFacts,
-    Integers,
-    MechanismPlan,
-    ModelSpec,
-    PlanRequest,
-    PriorSpec,
-    Pseudocoreset,
-    Question,
-)
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.model import Array64
+from app.inference.core.plan import MechanismPlan, ModelSpec, PlanRequest, PriorSpec
+from app.inference.core.problems import Problem, problem_for
+from app.inference.core.question import Integers, Question
+from app.inference.core.release import Pseudocoreset
+from app.inference.methods.surrogate.declared import Declared
+from app.inference.methods.surrogate.method import DpPsviSurrogate
+from app.inference.methods.surrogate.population import Population
+from app.inference.methods.surrogate.state import State
+from app.inference.post.laplace import Laplace, laplace
+from app.inference.private_zone.mechanisms import GRID, NoiseSource
+from app.inference.private_zone.oracle import ClippedGaussianOracle
+from app.inference.private_zone.rng import sampling_generator
 from app.inference.registry import method
-from app.inference.rng import sampling_generator
 from app.inference.runner import run
-from app.inference.surrogate.declared import Declared
-from app.inference.surrogate.population import Population
-from app.inference.surrogate.state import State
 from support.divergence import divergence
 from support.table import Table
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from nacl.public import PrivateKey
 
-from app.inference.protocol import Column, DeclaredFacts
+from app.inference.core.facts import Column, DeclaredFacts
 from app.vault.envelope import SealedPart, seal_new_dataset_key
 from app.vault.local_store import LocalStore
 from app.vault.wrapped_keys import WrappedKeys

@@ -12,10 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CHECKED = ("app", "workers", "client/src")
 COMMITS = frozenset({"app/db/session.py", "app/db/group_commit.py"})
-RANDOMNESS = {"app/inference/rng.py"}
+RANDOMNESS = {"app/inference/private_zone/rng.py"}
 OPENS = ("workers/run_limits.py", "app/vault/", "app/cli", "app/queue/files.py", "workers/enclave/", "client/src/")
 LEDGER = ("app/ledger/", "migrations/")
-NOISE = "app/inference/mechanisms.py"
+NOISE = "app/inference/private_zone/mechanisms.py"
 FILE_CALLS = {"open", "read_text", "read_bytes", "write_text", "write_bytes"}
 OTHER_OPENS = {"ledger", "lifecycle", "store"}
 """What has an ``open`` of its own that opens no file of ours."""
@@ -23,8 +23,8 @@ HARMLESS_RANDOM = {"Generator", "BitGenerator"}
 CORE = "app/inference/"
 SEED = re.compile("seed", re.IGNORECASE)
 SOURCES_OF_RANDOMNESS = {
-    "app/inference/rng.py": re.compile(r"default_rng|secrets|ChaCha(?!20)"),
-    "app/inference/mechanisms.py": re.compile("opendp"),
+    "app/inference/private_zone/rng.py": re.compile(r"default_rng|secrets|ChaCha(?!20)"),
+    "app/inference/private_zone/mechanisms.py": re.compile("opendp"),
 }
 """Words that stand in one file of the core only, comments and strings included: a name that is looked up is a use."""
 SQL_ON_LEDGER = re.compile(r"\b(select|insert|update|delete|drop|alter)\b.*\bledger_", re.IGNORECASE | re.DOTALL)
@@ -96,7 +96,7 @@ def _receiver(function: ast.expr) -> str:
 def _attribute(path: str, node: ast.Attribute) -> Iterator[Breach]:
     of_numpy = isinstance(node.value, ast.Attribute) and node.value.attr == "random"
     if of_numpy and node.attr not in HARMLESS_RANDOM and path not in RANDOMNESS:
-        yield node.lineno, "random generators are made in app/inference/rng.py and handed down"
+        yield node.lineno, "random generators are made in app/inference/private_zone/rng.py and handed down"
 
 
 def _function(path: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Breach]:
@@ -104,7 +104,10 @@ def _function(path: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
     if any(re.search(r"(^|_)seed(_|$)", argument.arg) for argument in every) and not path.startswith("app/vault/"):
         yield node.lineno, "nothing takes a seed"
     if node.name == "perturb" and path != NOISE:
-        yield node.lineno, "noise sources are in app/inference/mechanisms.py; others are in tests and benchmarks"
+        yield (
+            node.lineno,
+            f"noise sources are in {NOISE}; others are in tests and benchmarks",
+        )
     if (node.end_lineno or node.lineno) - node.lineno >= LONGEST_FUNCTION:
         yield node.lineno, f"a function is at most {LONGEST_FUNCTION} lines"
 

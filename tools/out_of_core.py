@@ -34,14 +34,15 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from app.inference.mechanisms import DiscreteGaussian
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.partition import fold
-from app.inference.problems import problem_for
-from app.inference.protocol import Mechanism, PlannedQuery, PlanRequest, Question
-from app.inference.questions import BoundedScoreSum, PotentialSum
+from app.inference.core.plan import Mechanism, PlannedQuery, PlanRequest
+from app.inference.core.problems import problem_for
+from app.inference.core.question import Question
+from app.inference.private_zone.mechanisms import DiscreteGaussian
+from app.inference.private_zone.oracle import ClippedGaussianOracle
+from app.inference.private_zone.partition import fold
+from app.inference.private_zone.questions import BoundedScoreSum, PotentialSum
+from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
 from app.inference.registry import method
-from app.inference.rng import monte_carlo_generator, sampling_generator
 from app.privacy.events import GaussianEvent
 from benchmarks.sources import TARGET, GeneratedRows, facts, spec
 from workers.enclave.table import StoredTable

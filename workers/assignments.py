@@ -8,8 +8,8 @@ from app.datasets.facts import declared_facts, digest_facts
 from app.datasets.models import Content, Dataset
 from app.db import ReadSession
 from app.errors import Internal
-from app.inference import plans
-from app.inference.protocol import RowSource
+from app.inference.core import plan_json
+from app.inference.core.row_source import RowSource
 from app.jobs.lifecycle import Claim, is_accounted
 from app.jobs.models import Job
 from app.releases.statement import Run
@@ -65,6 +65,6 @@ def read_run(job: Job, dataset: Dataset, content: Content) -> Run:
         dataset_id=dataset.id,
         content_version=content.version,
         facts=declared_facts(dataset, job.cost_delta),
-        plan=plans.from_json(job.plan),
+        plan=plan_json.from_json(job.plan),
         cost=cost,
     )

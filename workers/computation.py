@@ -4,12 +4,17 @@ from collections.abc import Callable
 
 from app.errors import CorevaultError
 from app.inference import dry_run, registry
-from app.inference.mechanisms import BadQuestion, DiscreteGaussian
-from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
-from app.inference.partition import Summation
-from app.inference.problems import problem_for
-from app.inference.protocol import Array64, DeclaredFacts, MechanismPlan, Pseudocoreset, Question, RowSource
-from app.inference.rng import monte_carlo_generator, sampling_generator
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.model import Array64
+from app.inference.core.plan import MechanismPlan
+from app.inference.core.problems import problem_for
+from app.inference.core.question import Question
+from app.inference.core.release import Pseudocoreset
+from app.inference.core.row_source import RowSource
+from app.inference.private_zone.mechanisms import BadQuestion, DiscreteGaussian
+from app.inference.private_zone.oracle import ClippedGaussianOracle, PlanExhausted
+from app.inference.private_zone.partition import Summation
+from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
 from app.inference.runner import run, run_public
 from app.privacy.events import PrivacyEvent
 from app.vault.errors import VaultError
@@ -26,7 +31,7 @@ class GuardedOracle:
         self._oracle = oracle
 
     def ask(self, question: Question) -> Array64:
-        """As :meth:`app.inference.protocol.Oracle.ask`. The store may fail, where rows are streamed from it."""
+        """As :meth:`app.inference.core.question.Oracle.ask`. The store may fail, where rows are streamed from it."""
         try:
             return self._oracle.ask(question)
         except (BadQuestion, PlanExhausted, MemoryError, CorevaultError, VaultError):

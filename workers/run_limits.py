@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.inference.problems import problem_for
-from app.inference.protocol import DeclaredFacts, MechanismPlan
-from app.inference.rows import RESIDENT_BYTES
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.plan import MechanismPlan
+from app.inference.core.problems import problem_for
+from app.inference.private_zone.rows import RESIDENT_BYTES
 
 BASE_SECONDS = 600.0
 BASE_BYTES = 1 << 30

@@ -18,8 +18,8 @@ from app.datasets.facts import declared_facts
 from app.datasets.models import Content, Dataset
 from app.db import Database, WriteSession
 from app.errors import Internal
-from app.inference import plans
-from app.inference.protocol import Pseudocoreset
+from app.inference.core import plan_json
+from app.inference.core.release import Pseudocoreset
 from app.jobs.lifecycle import Claim, Hold, JobError, Lifecycle, Stage, is_accounted
 from app.jobs.models import Job
 from app.ledger import Cause, Ledger
@@ -198,7 +198,7 @@ class Runner:
         with self._database.read() as session:
             job = session.get_one(Job, claim.job_id)
             facts = declared_facts(session.get_one(Dataset, job.dataset_id), job.cost_delta)
-            plan = plans.from_json(job.plan)
+            plan = plan_json.from_json(job.plan)
         rehearse(plan, facts)
 
     def _publish(self, assignment: Assignment, draft: Draft, executed: tuple[PrivacyEvent, ...]) -> None:

@@ -2,8 +2,8 @@
 
 from app.catalogue.schemas import Catalogue, MethodView, ModelView
 from app.inference import registry
+from app.inference.core.method import Method
 from app.inference.models.definition import Family
-from app.inference.protocol import Method
 
 
 def catalogue() -> Catalogue:

@@ -3,7 +3,7 @@
 from typing import Any, Literal, cast
 
 from app.datasets.models import Dataset
-from app.inference.protocol import Column, DeclaredFacts
+from app.inference.core.facts import Column, DeclaredFacts
 from app.ledger.integrity.encoding import digest
 
 

@@ -19,7 +19,7 @@ from app.datasets.uploads import repository as uploads
 from app.datasets.uploads.models import name_context
 from app.db import WriteSession, now
 from app.errors import Internal
-from app.inference.protocol import DeclaredFacts
+from app.inference.core.facts import DeclaredFacts
 from app.ledger import Ledger
 from app.queue import INGEST_CONTENT, TaskQueue
 from app.vault.envelope import SealedPart

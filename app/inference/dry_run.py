@@ -11,12 +11,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.mechanisms import DiscreteGaussian
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.problems import problem_for
-from app.inference.protocol import PRESENT, Column, DeclaredFacts, MechanismPlan
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.plan import MechanismPlan
+from app.inference.core.problems import problem_for
+from app.inference.core.row_source import PRESENT
+from app.inference.private_zone.mechanisms import DiscreteGaussian
+from app.inference.private_zone.oracle import ClippedGaussianOracle
+from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
 from app.inference.registry import private_method
-from app.inference.rng import monte_carlo_generator, sampling_generator
 
 SLOTS: Final = 2
 ROWS_PER_UNIT: Final = 2
@@ -33,7 +35,7 @@ class NullRows:
         self._columns: tuple[Column, ...] = facts.columns
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """As :meth:`app.inference.protocol.RowSource.gather`: zeros, of which nothing is present."""
+        """As :meth:`app.inference.core.row_source.RowSource.gather`: zeros, of which nothing is present."""
         rows = len(indices) * self.rows_per_slot
         types = {column.name: np.uint16 if column.type == "categorical" else np.float64 for column in self._columns}
         values: dict[str, NDArray[Any]] = {name: np.zeros(rows, dtype=kind) for name, kind in types.items()}

@@ -3,19 +3,19 @@
 from typing import Any, Final
 
 from app.errors import InvalidRequest
-from app.inference.methods.dp_psvi import DpPsvi
-from app.inference.methods.dp_psvi_surrogate import DpPsviSurrogate
-from app.inference.methods.dp_vi import DpVi
-from app.inference.methods.frank_wolfe import FRANK_WOLFE
-from app.inference.methods.giga import GIGA
-from app.inference.methods.incremental_psvi import IncrementalPsvi
-from app.inference.methods.omp import OMP
-from app.inference.methods.psvi import Psvi
-from app.inference.methods.sparse_vi import SparseVi
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.method import Method, PrivateMethod, PublicMethod
+from app.inference.core.plan import ModelSpec
+from app.inference.core.problems import problem_for
+from app.inference.methods.dp_psvi.method import DpPsvi
+from app.inference.methods.dp_vi.method import DpVi
+from app.inference.methods.hilbert import FRANK_WOLFE, GIGA, OMP
+from app.inference.methods.psvi.incremental import IncrementalPsvi
+from app.inference.methods.psvi.psvi import Psvi
+from app.inference.methods.psvi.sparse_vi import SparseVi
+from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.methods.uniform import Uniform
 from app.inference.models import families, family
-from app.inference.problems import problem_for
-from app.inference.protocol import DeclaredFacts, Method, ModelSpec, PrivateMethod, PublicMethod
 
 __all__ = [
     "DEFAULT",

@@ -4,7 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.inference.protocol import DeclaredFacts, MechanismPlan, Oracle, Pseudocoreset, RowSource
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.plan import MechanismPlan
+from app.inference.core.question import Oracle
+from app.inference.core.release import Pseudocoreset
+from app.inference.core.row_source import RowSource
 from app.inference.registry import private_method, public_method
 
 

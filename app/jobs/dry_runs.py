@@ -9,7 +9,8 @@ import structlog
 
 from app.errors import InvalidRequest
 from app.inference import dry_run, registry
-from app.inference.protocol import DeclaredFacts, MechanismPlan
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.plan import MechanismPlan
 
 IMPOSSIBLE: Final = (
     "This method cannot build this model from the declared columns. Choose other features, another size or another "

@@ -25,7 +25,7 @@ from app.datasets import repository as datasets
 from app.datasets.models import Dataset
 from app.db import ReadSession, UtcDateTime, WriteSession, moment, now
 from app.errors import Internal, NotFound
-from app.inference import plans
+from app.inference.core import plan_json
 from app.jobs import repository
 from app.jobs.models import Job
 from app.jobs.terms import read_terms
@@ -150,7 +150,7 @@ class Lifecycle:
                 raise Internal
             repository.change(tx, job.id, content_id=content.id)
         if self._ledger.is_reserved(tx, job.id):
-            planned = plans.from_json(job.plan).events
+            planned = plan_json.from_json(job.plan).events
             self._ledger.open(tx, job.id, planned, self._terms(tx, job))
         return repository.get(tx, job.id)
 

@@ -9,7 +9,8 @@ from decimal import ROUND_CEILING, Context
 
 from app.errors import InvalidRequest
 from app.inference import registry
-from app.inference.protocol import DeclaredFacts, MechanismPlan, PlanRequest
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.ledger.entries.charge import Charge
 from app.privacy.calibration import Unreachable, calibrate
 from app.privacy.events import PrivacyEvent

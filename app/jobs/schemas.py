@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from app.http.errors.validation_errors import CUSTOM
 from app.http.requests.bodies import Body
 from app.inference import registry
-from app.inference.protocol import Mechanism, ModelSpec, PlanRequest, PriorSpec
+from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest, PriorSpec
 from app.jobs.planning import Wish
 
 MAX_FEATURES = 2000

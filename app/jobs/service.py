@@ -14,8 +14,10 @@ from app.datasets.models import Dataset
 from app.datasets.service import default_delta
 from app.db import ReadSession, WriteSession, new_id, now
 from app.errors import Forbidden, InvalidRequest, NotFound, StateConflict
-from app.inference import plans, registry
-from app.inference.protocol import DeclaredFacts, MechanismPlan
+from app.inference import registry
+from app.inference.core import plan_json
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.plan import MechanismPlan
 from app.jobs import repository
 from app.jobs.dry_runs import DryRuns
 from app.jobs.lifecycle import Lifecycle, Stage
@@ -196,7 +198,7 @@ def _new_job(priced: Priced, caller: Caller, body: JobBody) -> Job:
         dataset_id=priced.dataset.id,
         caller_id=caller.id,
         request=body.model_dump(mode="json"),
-        plan=plans.to_json(priced.plan),
+        plan=plan_json.to_json(priced.plan),
         status="queued",
         stage=Stage.QUEUED,
         steps_planned=priced.plan.steps,

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from app.inference import plans
-from app.inference.protocol import Mechanism
+from app.inference.core import plan_json
+from app.inference.core.plan import Mechanism
 from app.jobs.models import Job
 from app.jobs.schemas import Cost, ErrorView, JobView, MechanismView, Progress, Settlement
 from app.releases.statement import model_json
@@ -26,7 +26,7 @@ def job_view(job: Job) -> JobView:
             "error": None if job.error_code is None else ErrorView.model_validate({"code": job.error_code}),
             "method": job.plan["method"],
             "size": job.plan["size"],
-            "model": model_json(plans.model_from_json(job.plan["model"])),
+            "model": model_json(plan_json.model_from_json(job.plan["model"])),
             "parameters": job.plan["parameters"],
             "mechanism": job.plan["mechanism"],
             "cancel_requested": job.cancel_requested,

@@ -11,7 +11,7 @@ from typing import Any
 
 from app.db import WriteSession, new_id, now
 from app.http.requests.digests import digest_header
-from app.inference.protocol import Pseudocoreset
+from app.inference.core.release import Pseudocoreset
 from app.releases.http.formats import MEDIA_TYPES
 from app.releases.http.rendering import render
 from app.releases.models import Release

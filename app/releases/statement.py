@@ -10,9 +10,11 @@ import rfc8785
 
 from app.errors import Internal
 from app.http.requests.digests import digest_header
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.plan import MechanismPlan, ModelSpec
+from app.inference.core.plan_json import query_to_json
+from app.inference.core.release import Pseudocoreset
 from app.inference.models import family
-from app.inference.plans import query_to_json
-from app.inference.protocol import DeclaredFacts, MechanismPlan, ModelSpec, Pseudocoreset
 from app.ledger import CheckpointRef, Guarantee
 from app.privacy.events import to_json
 from app.privacy.relation import IN_WORDS, Relation

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 from benchmarks.cases import Case, logistic
 from benchmarks.designs import bnd15, bnd40
 from benchmarks.experiment import ACCURACY, EPSILON, KL, LOG_LIKELIHOOD, MEMORY, RELATIVE_KL, SECONDS, Experiment

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from app.inference.protocol import Mechanism
-from app.inference.rows import RESIDENT_BYTES
+from app.inference.core.plan import Mechanism
+from app.inference.private_zone.rows import RESIDENT_BYTES
 from benchmarks.cases import Case
 from benchmarks.experiment import MEMORY, SECONDS, SIZE, Experiment, Quantity
 from benchmarks.records import Record

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
 
-from app.inference.protocol import Array64
-from app.inference.surrogate.schedule import UNRESOLVED
+from app.inference.core.model import Array64
+from app.inference.methods.surrogate.schedule import UNRESOLVED
 from benchmarks.cases import Case, logistic
 from benchmarks.experiment import EPSILON, KL, SECONDS, Experiment
 from benchmarks.floors import EXPECTED, OF_ROWS, noise_floors, one_shot_noise, references, table_floors

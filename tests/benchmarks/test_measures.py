@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 
-from app.inference.laplace import Laplace
-from app.inference.protocol import Posterior, Pseudocoreset
+from app.inference.core.release import Posterior, Pseudocoreset
+from app.inference.post.laplace import Laplace
 from benchmarks.cases import design_rows, gaussian_mean, linear_regression, logistic, narrow
 from benchmarks.designs import Rows
 from benchmarks.measures import posterior, prediction, prior_divergence, read_stated

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.inference.protocol import MechanismPlan, Pseudocoreset
+from app.inference.core.plan import MechanismPlan
+from app.inference.core.release import Pseudocoreset
 from benchmarks import trust
 from benchmarks.figures import write_lines
 from benchmarks.sources import RoundedNoise

@@ -10,7 +10,7 @@ import pytest
 from corevault import Column, Schema
 from corevault.schema import binary, categorical, integer, real
 
-from app.inference.protocol import Column as Declared
+from app.inference.core.facts import Column as Declared
 from workers.enclave.cells import parse_cells
 
 CELLS = [

@@ -22,9 +22,11 @@ from corevault import (
     real,
 )
 
-from app.inference.problems import problem_for
-from app.inference.protocol import PRESENT, DeclaredFacts, ModelSpec
-from app.inference.protocol import Column as Declared
+from app.inference.core.facts import Column as Declared
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.plan import ModelSpec
+from app.inference.core.problems import problem_for
+from app.inference.core.row_source import PRESENT
 from tests.client.fake import DATASET
 from tests.client.test_client_check import CELLS
 from tests.client.test_client_sources import Stream

@@ -16,9 +16,10 @@ from corevault import (
 )
 from corevault.model import ModelRequest
 
-from app.inference.laplace import laplace
-from app.inference.problems import problem_for
-from app.inference.protocol import Array64, Column, DeclaredFacts
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.model import Array64
+from app.inference.core.problems import problem_for
+from app.inference.post.laplace import laplace
 from app.inference.registry import families
 from app.jobs.schemas import ModelBody
 from app.releases.statement import model_json

@@ -6,8 +6,10 @@ import numpy as np
 from scipy.special import expit, ndtr
 from scipy.stats import norm, poisson
 
+from app.inference.core.facts import Column
+from app.inference.core.model import Array32, Array64, Model
+from app.inference.core.plan import ModelSpec
 from app.inference.models.definition import Family
-from app.inference.protocol import Array32, Array64, Column, Model, ModelSpec
 from app.inference.registry import family
 
 N, P, S = 7, 4, 5

@@ -9,20 +9,16 @@ import numpy as np
 import pytest
 
 from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
-from app.inference import plans
-from app.inference.knobs import Choice, Parameter, Switch
-from app.inference.mechanisms import GRID, GRID_BITS
-from app.inference.protocol import (
-    Array64,
-    Mechanism,
-    MechanismPlan,
-    PlanRequest,
-    Pseudocoreset,
-    Question,
-    RowSource,
-)
+from app.inference.core import plan_json
+from app.inference.core.knobs import Choice, Parameter, Switch
+from app.inference.core.model import Array64
+from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
+from app.inference.core.question import Question
+from app.inference.core.release import Pseudocoreset
+from app.inference.core.row_source import RowSource
+from app.inference.private_zone.mechanisms import GRID, GRID_BITS
+from app.inference.private_zone.rng import monte_carlo_generator
 from app.inference.registry import method, methods, private_method, public_method
-from app.inference.rng import monte_carlo_generator
 from app.inference.runner import run, run_public
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent, flatten, to_json
 from support.table import Table
@@ -88,7 +84,7 @@ class TestEveryMethod:
     def test_a_plan_is_deterministic_and_survives_storage(self, method_id: str) -> None:
         plan = _plan(method_id)
         assert plan == _plan(method_id)
-        assert plans.from_json(json.loads(json.dumps(plans.to_json(plan)))) == plan
+        assert plan_json.from_json(json.loads(json.dumps(plan_json.to_json(plan)))) == plan
         assert plan.method == method_id
 
     @pytest.mark.parametrize("size", [0, -1, 10**9, True])
@@ -247,7 +243,7 @@ def test_unknown_methods_are_refused() -> None:
 def test_a_plan_that_was_stored_before_queries_had_kinds_is_carried_out(method_id: str) -> None:
     """Jobs are in flight when a version changes: every query was a sum of potentials then."""
     plan = _plan(method_id)
-    stored = plans.to_json(plan)
+    stored = plan_json.to_json(plan)
     del stored["queries"]
     stored |= {"answer_length": plan.answer_length, "events": [to_json(event) for event in plan.events]}
-    assert plans.from_json(json.loads(json.dumps(stored))) == plan
+    assert plan_json.from_json(json.loads(json.dumps(stored))) == plan

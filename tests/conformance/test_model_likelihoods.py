@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 from tests.conformance.models import ModelCase, N, S
 
 STEP = 1e-5

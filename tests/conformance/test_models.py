@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from app.errors import InvalidRequest
-from app.inference.laplace import laplace
-from app.inference.priors import NormalPrior
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
+from app.inference.core.priors import NormalPrior
+from app.inference.post.laplace import laplace
 from app.inference.registry import families
 from tests.conformance.models import CASES, ModelCase, N, P
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from support.vault import Vault
-from tests.enclave.test_ingest_child import instructions
+from tests.enclave.test_ingest_process import instructions
 
 _LAUNCHER = """
 import json, os, resource, subprocess, sys

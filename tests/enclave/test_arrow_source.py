@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from support.vault import ARROW, COLUMNS, PARQUET, Rows, listed
 from workers.enclave import arrow_source
 from workers.enclave.cells import null_rows

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from support.vault import ARROW, CSV, PARQUET
 from tests.enclave.test_arrow_source import encoded, stored
 from tests.factories.categories import CELLS, NUMBERS

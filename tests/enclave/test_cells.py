@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from support.vault import AGE, COLUMNS, HOURS, ILL, NAMES, RACE, RICH, SEX, listed, slow_row
 from workers.enclave.cells import NUMBER, _numbers, null_rows, parse_cells
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from support.vault import ARROW, COLUMNS, CSV, NAMES, PARQUET, Vault, csv_file
 from tests.enclave.measured import measured
 from workers.enclave import Ingested, Rejected

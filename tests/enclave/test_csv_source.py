@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from support.vault import COLUMNS, CSV, NAMES, Rows, csv_file, listed, slow_csv
 from workers.enclave import csv_source
 from workers.enclave.cells import null_rows

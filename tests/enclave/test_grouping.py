@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from app.datasets.columns import LARGEST_INTEGER
 from app.errors import DependencyUnavailable
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from app.vault.errors import VaultError
 from support.vault import CSV, PARQUET, Vault, csv_file
 from workers.enclave import Ingested, Layout, Rejected, grouping, layout

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from support.vault import ARROW, PARQUET, Vault
 from tests.enclave.measured import measured
 from tests.factories import parquet

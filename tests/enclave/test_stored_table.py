@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from app.vault.envelope import CHUNK_BYTES, new_key
 from app.vault.errors import VaultError
 from app.vault.local_store import LocalStore

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.inference.protocol import DeclaredFacts
+from app.inference.core.facts import DeclaredFacts
 from support.vault import AGE, COLUMNS, HOURS, ROW, Vault
 from workers.enclave import Failed, Limits
 from workers.enclave.instructions import Instructions

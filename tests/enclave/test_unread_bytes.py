@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from support.vault import ARROW, PARQUET
 from tests.enclave.test_arrow_source import encoded, rejection, stored
 from tests.factories import parquet

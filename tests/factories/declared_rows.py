@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.protocol import PRESENT, Column, DeclaredFacts, RowSource
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.row_source import PRESENT, RowSource
 from workers.assignments import Assignment
 
 

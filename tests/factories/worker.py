@@ -16,7 +16,7 @@ from app.auth.caller import Caller
 from app.datasets.disposal import Disposal
 from app.datasets.facts import digest_facts
 from app.db import Database
-from app.inference.protocol import RowSource
+from app.inference.core.row_source import RowSource
 from app.jobs import service
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job

@@ -8,8 +8,8 @@ from pathlib import Path
 from sqlalchemy import exists, select
 
 from app.db import Database
-from app.inference import plans
-from app.inference.protocol import MechanismPlan
+from app.inference.core import plan_json
+from app.inference.core.plan import MechanismPlan
 from app.jobs.models import Job
 from app.ledger.models import Checkpoint, Entry
 from app.releases.models import Release
@@ -73,4 +73,4 @@ def released(database: Database, dataset_id: str) -> Released:
     """The releases of a dataset that the database has."""
     with database.read() as session:
         query = select(Release.id, Job.plan).join(Job, Job.id == Release.job_id).where(Job.dataset_id == dataset_id)
-        return {release_id: plans.from_json(plan) for release_id, plan in session.execute(query)}
+        return {release_id: plan_json.from_json(plan) for release_id, plan in session.execute(query)}

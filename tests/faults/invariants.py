@@ -9,8 +9,8 @@ from dp_accounting.rdp import RdpAccountant
 from sqlalchemy import select
 
 from app.db import Database, ReadSession
-from app.inference import plans
-from app.inference.protocol import MechanismPlan
+from app.inference.core import plan_json
+from app.inference.core.plan import MechanismPlan
 from app.jobs.models import Job
 from app.ledger import Budget, Ledger, LedgerEntry
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, flatten
@@ -97,7 +97,7 @@ def the_limit_holds(session: ReadSession, ledger: Ledger, dataset_id: str, jobs:
     """By a second derivation: the library composes what was charged, over its own orders."""
     charged = [job for job in jobs if ledger.state(session, job.id) != "voided"]
     budget = ledger.budget(session, dataset_id)
-    cost = composed((plans.from_json(job.plan) for job in charged), budget.limit.delta)
+    cost = composed((plan_json.from_json(job.plan) for job in charged), budget.limit.delta)
     assert cost <= budget.limit.epsilon, "what was charged is over the limit"
     assert budget.jobs.settled == len(charged)
     assert (budget.jobs.reserved, budget.reserved.epsilon) == (0, 0.0)

@@ -5,9 +5,11 @@ from functools import cache
 
 import numpy as np
 
-from app.inference.laplace import Laplace, laplace
-from app.inference.problems import Problem
-from app.inference.protocol import Array64, Column, ModelSpec
+from app.inference.core.facts import Column
+from app.inference.core.model import Array64
+from app.inference.core.plan import ModelSpec
+from app.inference.core.problems import Problem
+from app.inference.post.laplace import Laplace, laplace
 from support.table import Table
 from tests.inference.support import COLUMNS, facts, table
 

@@ -5,21 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.mechanisms import NoiseSource
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.problems import problem_for
-from app.inference.protocol import (
-    Array64,
-    Column,
-    DeclaredFacts,
-    Integers,
-    Mechanism,
-    MechanismPlan,
-    ModelSpec,
-    PlanRequest,
-)
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.model import Array64
+from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
+from app.inference.core.problems import problem_for
+from app.inference.core.question import Integers
+from app.inference.private_zone.mechanisms import NoiseSource
+from app.inference.private_zone.oracle import ClippedGaussianOracle
+from app.inference.private_zone.rng import sampling_generator
 from app.inference.registry import method
-from app.inference.rng import sampling_generator
 from support.table import Table
 
 COLUMNS = (

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from app.inference import dry_run
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from app.inference.dry_run import NullRows
-from app.inference.protocol import Column, DeclaredFacts, Mechanism, MechanismPlan, ModelSpec, PlanRequest
-from app.inference.questions import blocks
+from app.inference.private_zone.questions import blocks
 from app.inference.registry import families, method, methods, private_method
 from workers.computation import compute
 
@@ -109,7 +110,7 @@ def test_fault_among_null_rows_fails_the_dry_run(method_id: str, monkeypatch: py
 
     monkeypatch.setattr(blocks, "unit_blocks", fail)
     plan, facts = _planned(method_id, "logistic-regression", "people", ("level",))
-    monkeypatch.setattr("app.inference.questions.lengths.unit_blocks", fail)
+    monkeypatch.setattr("app.inference.private_zone.questions.lengths.unit_blocks", fail)
     with pytest.raises(ZeroDivisionError):
         dry_run.carry_out(plan, facts, to_the_end=False)
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.inference.bounds import project
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.problems import problem_for
-from app.inference.protocol import Mechanism, ModelSpec, PlanRequest, Pseudocoreset
+from app.inference.core.bounds import project
+from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
+from app.inference.core.problems import problem_for
+from app.inference.core.release import Pseudocoreset
+from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import families, method
 from app.inference.runner import run
 from support.divergence import divergence

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from app.db import Database, make_engine, new_id, now
 from app.db.migrations import upgrade
-from app.inference import plans
+from app.inference.core import plan_json
 from app.jobs import repository
 from app.jobs.lifecycle import MAX_ATTEMPTS, Claim, Hold, JobError, Stage
 from app.jobs.models import Job
@@ -104,7 +104,7 @@ class Lives(RuleBasedStateMachine):
         if claim.job_id not in self.opened:
             return
         with self.database.write() as tx:
-            executed = plans.from_json(self.house.read(claim.job_id).plan).events
+            executed = plan_json.from_json(self.house.read(claim.job_id).plan).events
             if self.house.lifecycle.settle(tx, claim, executed) is Hold.HELD:
                 assert self.newest[claim.job_id] == claim
                 release = rows.release(tx, self.dataset_id, claim.job_id, id=new_id("rel"))

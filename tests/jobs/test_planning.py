@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 
 from app.errors import InvalidRequest
-from app.inference.protocol import Column, DeclaredFacts, Mechanism, ModelSpec, PlanRequest
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
 from app.jobs import planning
 from app.jobs.planning import BISECTIONS, HAIR, NoiseCache, Wish, make_plan
 from app.ledger import Charge

@@ -7,7 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from app.errors import InvalidRequest
-from app.inference.protocol import Column, DeclaredFacts, ModelSpec, PlanRequest
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.plan import ModelSpec, PlanRequest
 from app.jobs.planning import NoiseCache, Wish, charge_of, make_plan
 from app.ledger import Charge
 from app.ledger.account.opening import design_pot

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from app.errors import NotFound, StateConflict
 from app.ledger import Cause
 from tests.ledger.support import Bench, Restore, costing, guarded, reconcile
-from tests.ledger.test_ledger_freezes import by_another_plan, by_what_does_not_hold, sweep
+from tests.ledger.test_ledger_freezing import by_another_plan, by_what_does_not_hold, sweep
 
 REASON = "A fault of the service, since mended."
 

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from randomgen import ChaCha
 
+from app.inference.core.plan import PlanRequest
+from app.inference.core.release import Pseudocoreset
 from app.inference.fitting.fit import Fitted
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import PlanRequest, Pseudocoreset
+from app.inference.methods.dp_vi import release
+from app.inference.methods.dp_vi.evidence import LEAST_EVIDENCE, Evidence, of_matrix
+from app.inference.methods.surrogate import release as surrogate_release
+from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import method
 from app.inference.runner import run
-from app.inference.surrogate import release as surrogate_release
-from app.inference.variational import closing
-from app.inference.variational.evidence import LEAST_EVIDENCE, Evidence, of_matrix
 from app.privacy.calibration import calibrate
 from support.surrogate_tables import FAMILIES, Case, Drawn
 
@@ -58,7 +59,7 @@ def _fit_nothing(model: Any, design: Any, *_: Any, **__: Any) -> Fitted:
 
 @pytest.fixture
 def _without_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(closing, "fit_points", _fit_nothing)
+    monkeypatch.setattr(release, "fit_points", _fit_nothing)
     monkeypatch.setattr(surrogate_release, "fit_points", _fit_nothing)
 
 

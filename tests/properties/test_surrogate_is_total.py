@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.inference.mechanisms import NoiseSource
-from app.inference.protocol import Array64, PriorSpec, Pseudocoreset
+from app.inference.core.model import Array64
+from app.inference.core.plan import PriorSpec
+from app.inference.core.release import Pseudocoreset
+from app.inference.methods.surrogate.schedule import Schedule
+from app.inference.private_zone.mechanisms import NoiseSource
 from app.inference.runner import run
-from app.inference.surrogate.schedule import Schedule
 from support.surrogate_tables import DESIGNS, FAMILIES, SIGNALS, Case, Drawn, Script, build, losses
 from tests.inference.support import NullNoise
 

@@ -8,11 +8,12 @@ import pytest
 from randomgen import ChaCha
 from scipy.special import expit
 
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import MechanismPlan, PlanRequest, PriorSpec, Pseudocoreset
+from app.inference.core.plan import MechanismPlan, PlanRequest, PriorSpec
+from app.inference.core.release import Pseudocoreset
+from app.inference.methods.dp_vi import release
+from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import method
 from app.inference.runner import run
-from app.inference.variational import closing
 from support.surrogate_tables import FAMILIES, Case, Drawn, losses
 from support.table import Table
 
@@ -125,7 +126,7 @@ def test_a_climb_that_is_on_its_way_says_how_far_it_has_to_go_and_goes_there(
     case = _crowded(9, 0)
     plan = _plan("dp-vi", case, 0.05, iterations=iterations, learning_rate=rate)
     points = _release(case, plan)
-    monkeypatch.setattr(closing, "last_step", lambda *_: (np.zeros(10), 0.0))
+    monkeypatch.setattr(release, "last_step", lambda *_: (np.zeros(10), 0.0))
     before = _release(case, plan)
     kl, kl_before = losses(case, points)[0], losses(case, before)[0]
     assert 0.5 < before.diagnostics["noise_kl"] / kl_before < 2
@@ -139,7 +140,7 @@ def test_a_last_step_that_is_noise_is_not_taken(monkeypatch: pytest.MonkeyPatch)
     found = list[float]()
     for share in (None, 0.0):
         if share is not None:
-            monkeypatch.setattr(closing, "last_step", lambda *_: (np.zeros(10), 0.0))
+            monkeypatch.setattr(release, "last_step", lambda *_: (np.zeros(10), 0.0))
         cases = [Case(features=9, rows=5000, slots=5000, seed=seed) for seed in range(8)]
         runs = [losses(case, _release(case, _plan("dp-vi", case, 8.0)))[0] for case in cases]
         found.append(float(np.sqrt(np.mean(np.square(runs)))))

@@ -10,18 +10,13 @@ from hypothesis import strategies as st
 from randomgen import ChaCha
 
 from app.errors import InvalidRequest
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.model import Array64
+from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
+from app.inference.core.problems import problem_for
+from app.inference.core.release import Pseudocoreset
 from app.inference.models.targets import resolves
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.problems import problem_for
-from app.inference.protocol import (
-    Array64,
-    Column,
-    DeclaredFacts,
-    Mechanism,
-    ModelSpec,
-    PlanRequest,
-    Pseudocoreset,
-)
+from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import method
 from app.inference.runner import run
 from support.divergence import divergence

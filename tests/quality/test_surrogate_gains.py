@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import Array64, MechanismPlan
-from app.inference.rng import sampling_generator
+from app.inference.core.model import Array64
+from app.inference.core.plan import MechanismPlan
+from app.inference.methods.surrogate import first_bearing, rounds, score_metric
+from app.inference.methods.surrogate.disputed import Places
+from app.inference.methods.surrogate.matrices import Metric
+from app.inference.methods.surrogate.state import State
+from app.inference.methods.surrogate.winsorised import Winsorised
+from app.inference.private_zone.oracle import ClippedGaussianOracle
+from app.inference.private_zone.rng import sampling_generator
 from app.inference.runner import run
-from app.inference.surrogate import first_bearing, rounds, score_metric
-from app.inference.surrogate.disputed import Places
-from app.inference.surrogate.matrices import Metric
-from app.inference.surrogate.state import State
-from app.inference.surrogate.winsorised import Winsorised
 from benchmarks.breadth import measured_run
 from benchmarks.cases import Case as BenchmarkCase
 from benchmarks.cases import logistic
@@ -63,12 +64,12 @@ def test_steepness_lowers_divergence_under_wide_bounds(monkeypatch: pytest.Monke
     Of scores that are bounded as one: a part that is bounded by itself rests on less.
     """
     case = logistic("wide", draw_unseen("bounds far wider than data", seed=5), bound=1.0)
-    monkeypatch.setattr("app.inference.surrogate.schedule.MEANS_SHARE", 0.0)
-    monkeypatch.setattr("app.inference.surrogate.slope.STEEP", np.inf)
+    monkeypatch.setattr("app.inference.methods.surrogate.schedule.MEANS_SHARE", 0.0)
+    monkeypatch.setattr("app.inference.methods.surrogate.slope.STEEP", np.inf)
     plan = plan_of(Job(case, METHOD, 50, 0, epsilon=0.1))
     assert "mean_sum" not in {query.kind for query in plan.queries}
     scaled = _nats(case, plan, 5)
-    monkeypatch.setattr("app.inference.surrogate.efficiency.steepness", lambda state, turn: 1.0)
+    monkeypatch.setattr("app.inference.methods.surrogate.efficiency.steepness", lambda state, turn: 1.0)
     assert _mean_ratio(scaled, _nats(case, plan, 5)) < 0.67
 
 
@@ -125,7 +126,7 @@ def test_separate_slope_bound_lowers_divergence_of_steep_labels(monkeypatch: pyt
     y = (x @ np.array([1.0, -0.5, 0.3, 0.8, -1.0]) > 0) ^ (rng.random(n) < 0.03)
     case = logistic("wrong labels", Rows(x, y.astype(float)), bound=1.0)
     nats = measured_run(case, 1.0, 0, 0)[0]
-    monkeypatch.setattr("app.inference.surrogate.slope.STEEP", np.inf)
+    monkeypatch.setattr("app.inference.methods.surrogate.slope.STEEP", np.inf)
     assert nats < 5 < measured_run(case, 1.0, 0, 0)[0] / 5
 
 

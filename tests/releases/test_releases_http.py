@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import rfc8785
 
-from app.inference.mechanisms import GRID_BITS
+from app.inference.private_zone.mechanisms import GRID_BITS
 from app.privacy.discretisation import FINEST_SCALE, LEAST_FINE_SCALE
 from app.releases.http.formats import MEDIA_TYPES
 from app.vault.signing import verify

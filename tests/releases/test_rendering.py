@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.errors import Internal
-from app.inference.protocol import DesignColumn, Posterior, Pseudocoreset
+from app.inference.core.release import DesignColumn, Posterior, Pseudocoreset
 from app.releases.http.formats import MEDIA_TYPES
 from app.releases.http.rendering import render
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.inference import partition
+from app.inference.private_zone import partition
 from tests.workers.crowd import CHUNK
 
 

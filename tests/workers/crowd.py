@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.datasets.facts import declared_facts
-from app.inference.problems import Problem, problem_for
-from app.inference.protocol import ModelSpec
-from app.inference.questions import PotentialSum
+from app.inference.core.plan import ModelSpec
+from app.inference.core.problems import Problem, problem_for
+from app.inference.private_zone.questions import PotentialSum
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
 from tests.factories.worker import SLOTS, House, MemoryRows

@@ -5,19 +5,14 @@ from typing import cast
 import numpy as np
 import pytest
 
-from app.inference.mechanisms import BadQuestion
-from app.inference.oracle import ClippedGaussianOracle, PlanExhausted
-from app.inference.protocol import (
-    PRESENT,
-    Array64,
-    Column,
-    DeclaredFacts,
-    Mechanism,
-    ModelSpec,
-    PlanRequest,
-    Question,
-)
-from app.inference.questions import PotentialSum
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.model import Array64
+from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
+from app.inference.core.question import Question
+from app.inference.core.row_source import PRESENT
+from app.inference.private_zone.mechanisms import BadQuestion
+from app.inference.private_zone.oracle import ClippedGaussianOracle, PlanExhausted
+from app.inference.private_zone.questions import PotentialSum
 from app.inference.registry import method
 from support.table import Table
 from workers.computation import EnclaveFault, GuardedOracle, compute

@@ -7,20 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.inference.mechanisms import GRID
-from app.inference.oracle import ClippedGaussianOracle
-from app.inference.protocol import (
-    PRESENT,
-    Array64,
-    Column,
-    DeclaredFacts,
-    Mechanism,
-    MechanismPlan,
-    ModelSpec,
-    PlannedQuery,
-    PlanRequest,
-)
-from app.inference.questions import PotentialSum
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.model import Array64
+from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlannedQuery, PlanRequest
+from app.inference.core.row_source import PRESENT
+from app.inference.private_zone.mechanisms import GRID
+from app.inference.private_zone.oracle import ClippedGaussianOracle
+from app.inference.private_zone.questions import PotentialSum
 from app.inference.registry import method
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 from support.table import Table

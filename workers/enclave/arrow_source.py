@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from workers.enclave.faults import FileFault
 from workers.enclave.parquet_layout import check_every_byte
 from workers.enclave.sources import Meter, Plaintext, RawRows, check_header, faults_of_the_file

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.inference.protocol import PRESENT, Column
+from app.inference.core.facts import Column
+from app.inference.core.row_source import PRESENT
 
 NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 """No two ways to match a cell, which RE2 tells in half the time."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from workers.enclave.faults import FileFault, Reason
 from workers.enclave.sources import Meter, Plaintext, RawRows, check_header, faults_of_the_file
 

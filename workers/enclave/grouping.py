@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.protocol import PRESENT
+from app.inference.core.row_source import PRESENT
 from workers.enclave.cells import STORED_TYPES
 from workers.enclave.faults import FileFault
 from workers.enclave.pseudonyms import KEY_BYTES, pseudonyms

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from app.inference.protocol import DeclaredFacts
+from app.inference.core.facts import DeclaredFacts
 from workers.enclave.sources import Caps
 
 BASE_SECONDS: Final = 600.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from app.inference.protocol import DeclaredFacts
+from app.inference.core.facts import DeclaredFacts
 from app.vault.envelope import SealedPart, declared_context, new_key, wrap_key
 from app.vault.reader import box_within, plaintext_size
 from app.vault.store import ObjectStore, new_name

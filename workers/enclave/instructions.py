@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from workers.enclave.table_format import Layout, layout
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from workers.enclave.arrow_source import arrow_rows, parquet_rows
 from workers.enclave.cells import null_rows, parse_cells, parse_units
 from workers.enclave.csv_source import csv_rows

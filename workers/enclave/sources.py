@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.errors import CorevaultError
-from app.inference.protocol import Column
+from app.inference.core.facts import Column
 from workers.enclave.faults import FileFault, Reason
 
 EXPANSION = 256

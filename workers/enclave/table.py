@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app import crashpoints
 from app.errors import DependencyUnavailable
-from app.inference.protocol import PRESENT
+from app.inference.core.row_source import PRESENT
 from app.vault.envelope import content_context, declared_context, unwrap_key
 from app.vault.errors import VaultError
 from app.vault.store import Expecting, ObjectStore
@@ -30,7 +30,9 @@ system after every column, which would double the time that a table takes.
 
 
 class StoredTable:
-    """The rows of given slots, read in one pass over the row groups (a :class:`app.inference.protocol.RowSource`).
+    """The rows of given slots, read in one pass over the row groups.
+
+    A :class:`app.inference.core.row_source.RowSource`.
 
     What is read depends on the indices alone. The last row group stays decoded, so a caller who gathers in
     consecutive blocks reads every group once. Use as a context manager.
@@ -66,7 +68,7 @@ class StoredTable:
     def gather(self, indices: NDArray[np.int64]) -> Arrays:
         """The rows of the slots ``indices`` (sorted, unique), ``rows_per_slot`` of each, slot after slot.
 
-        See :meth:`app.inference.protocol.RowSource.gather`.
+        See :meth:`app.inference.core.row_source.RowSource.gather`.
 
         Raises:
             ValueError: for indices that are unsorted, repeated or outside of the slots.

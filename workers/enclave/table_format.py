@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet.encryption as pe
 
-from app.inference.protocol import PRESENT, Column
+from app.inference.core.facts import Column
+from app.inference.core.row_source import PRESENT
 from app.vault.envelope import content_context
 from workers.enclave.cells import STORED_TYPES
 

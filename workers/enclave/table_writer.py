@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from app.inference.protocol import PRESENT
+from app.inference.core.row_source import PRESENT
 from app.vault.store import ObjectWriter
 from workers.enclave.cells import null_rows
 from workers.enclave.table_format import Layout, TableKeys, stored_schema

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.inference.partition import Slots, Summation, cuts, largest_query
-from app.inference.problems import Problem, problem_for
-from app.inference.protocol import Integers, Question, RowSource
+from app.inference.core.problems import Problem, problem_for
+from app.inference.core.question import Integers, Question
+from app.inference.core.row_source import RowSource
+from app.inference.private_zone.partition import Slots, Summation, cuts, largest_query
 from app.jobs.lifecycle import Claim
 from app.queue import SUM_PARTITION, TaskQueue
 from app.vault.store import ObjectStore
@@ -53,7 +54,10 @@ class Sharing:
 
 
 class SharedSum:
-    """The sums of one attempt (a :data:`~app.inference.partition.Summation`), on whatever workers are free."""
+    """The sums of one attempt, on the workers that are free.
+
+    A :data:`~app.inference.private_zone.partition.Summation`.
+    """
 
     def __init__(self, sharing: Sharing, claim: Claim, exchange: Exchange, problem: Problem, rows: RowSource) -> None:
         self._sharing = sharing

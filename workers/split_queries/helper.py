@@ -3,8 +3,8 @@
 from app.datasets.models import Dataset
 from app.db import Database, ReadSession, now
 from app.errors import CorevaultError
-from app.inference.problems import problem_for
-from app.inference.protocol import Integers
+from app.inference.core.problems import problem_for
+from app.inference.core.question import Integers
 from app.jobs import repository as jobs
 from app.jobs.lifecycle import Claim
 from app.jobs.terms import read_terms
@@ -53,7 +53,7 @@ class Helper:
             exchange.withdraw(wanted.query, wanted.part)
 
     def _find_attempt(self, session: ReadSession, wanted: PartId) -> Assignment | None:
-        """The attempt that asks, if it still holds the job and has opened its reservation."""
+        """The attempt that asks, if it is still running and its reservation is open."""
         job = jobs.get(session, wanted.job_id)
         if job is None or (job.status, job.fencing_token) != ("running", wanted.token):
             return None
@@ -75,7 +75,7 @@ class Helper:
             return parts.sum(task.question, task.units(part), lambda: self._tables(held))
         except (CorevaultError, MemoryError):
             raise
-        except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)
+        except Exception:  # noqa: BLE001  (whatever it is, it may reveal a row)
             return None
         finally:
             self._memory.keep()

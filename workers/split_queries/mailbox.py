@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import DependencyUnavailable
-from app.inference.partition import Slots
-from app.inference.protocol import Integers, Question
-from app.inference.questions.arrays import from_arrays, to_arrays
+from app.inference.core.question import Integers, Question
+from app.inference.private_zone.partition import Slots
+from app.inference.private_zone.questions.arrays import from_arrays, to_arrays
 from app.vault.envelope import new_key, open_message, seal_message
 from app.vault.errors import VaultError
 from app.vault.store import ObjectStore

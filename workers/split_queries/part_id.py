@@ -1,4 +1,4 @@
-"""The id of one part of one query: all that a message to a helper says."""
+"""The id of one part of one query: the whole content of a message to a helper."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ _IDENTIFIER = re.compile(r"(job_[0-9a-z]{1,64}):([0-9]{1,9}):([0-9]{1,9}):([0-9]
 
 @dataclass(frozen=True, slots=True)
 class PartId:
-    """Which part of which query of which attempt: all that a message says."""
+    """Which part of which query of which attempt."""
 
     job_id: str
     token: int

@@ -7,10 +7,12 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.partition import Slots, gather, partial_sum
-from app.inference.problems import Problem
-from app.inference.protocol import Array32, Integers, Question, RowSource
-from app.inference.rows import RESIDENT_BYTES
+from app.inference.core.model import Array32
+from app.inference.core.problems import Problem
+from app.inference.core.question import Integers, Question
+from app.inference.core.row_source import RowSource
+from app.inference.private_zone.partition import Slots, gather, partial_sum
+from app.inference.private_zone.rows import RESIDENT_BYTES
 
 Rows = tuple[Array32, NDArray[np.bool_]]
 Opening = Callable[[], AbstractContextManager[RowSource]]

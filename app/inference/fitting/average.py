@@ -7,10 +7,10 @@ is what brings ``P0 + t I`` closest to the target's precision.
 import numpy as np
 import scipy
 
+from app.inference.core.priors import Prior
 from app.inference.fitting.points import Points
 from app.inference.fitting.target import Target
 from app.inference.models.gaussian import GaussianMean
-from app.inference.priors import Prior
 
 _SPAN = 20.0
 

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
+from app.inference.core.model import Array64
 from app.inference.fitting.links import MOST_LOG_NOISE, Link
-from app.inference.protocol import Array64
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.inference.core.model import Array64
 from app.inference.fitting.points import Points
 from app.inference.fitting.regions import Region
-from app.inference.protocol import Array64
 
 WEIGHT_SPAN = 5.0
 """Log-weights move this far either way from where they start."""

@@ -7,12 +7,12 @@ would have a score of zero; descent does the rest. No closed form is known for p
 
 import numpy as np
 
+from app.inference.core.model import Array64
 from app.inference.fitting.bends import probabilities
 from app.inference.fitting.frames import isometries
 from app.inference.fitting.points import Points
 from app.inference.fitting.scalars import counts_of
 from app.inference.fitting.target import Target
-from app.inference.protocol import Array64
 
 _LEAST_SHARE = 1e-3
 _LEAST_EIGENVALUE = 1e-9

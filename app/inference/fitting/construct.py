@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.inference.core.model import Array64
 from app.inference.fitting.framing import frame_points
 from app.inference.fitting.links import Link
 from app.inference.fitting.points import Points
 from app.inference.fitting.regions import Region
 from app.inference.fitting.scalars import Moments, Scalars, solve_labelled, solve_unlabelled
 from app.inference.fitting.span import Span
-from app.inference.protocol import Array64
 
 _SHRINKAGE = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
 _MOST_OF_SCORES = 0.9

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app.inference.bounds import project
-from app.inference.design import Design
+from app.inference.core.bounds import project
+from app.inference.core.design import Design
+from app.inference.core.model import Array64, Model
+from app.inference.core.priors import Prior
 from app.inference.fitting.average import fit_average
 from app.inference.fitting.charts import Chart
 from app.inference.fitting.mode import distance
@@ -17,8 +19,6 @@ from app.inference.fitting.regions import Open, Region, read_region
 from app.inference.fitting.starts import find_starts
 from app.inference.fitting.target import target_of
 from app.inference.models.gaussian import GaussianMean
-from app.inference.priors import Prior
-from app.inference.protocol import Array64, Model
 
 REACH = 30.0
 """Descent keeps coordinates within this."""
@@ -61,10 +61,10 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
     """``size`` points whose posterior's Laplace approximation is close to ``N(mean, precision^-1)``.
 
     ``mean`` is ``(D,)``, ``precision`` ``(D, D)``. With one linear predictor a row, exact in closed form where ``size``
-    allows it (see :attr:`app.inference.protocol.Model.smallest_exact`), else exact in the directions that matter most,
-    and improved by descent; with several, by descent alone. ``within_bounds`` keeps points inside the declared bounds,
-    at a price in divergence; ``total``, the number of units, keeps weights from exceeding it tenfold. Total: a target
-    that is no posterior gives points as near to one as there are.
+    allows it (see :attr:`app.inference.core.model.Model.smallest_exact`), else exact in the directions that matter
+    most, and improved by descent; with several, by descent alone. ``within_bounds`` keeps points inside the declared
+    bounds, at a price in divergence; ``total``, the number of units, keeps weights from exceeding it tenfold. Total: a
+    target that is no posterior gives points as near to one as there are.
 
     The closed form costs ``O(M D^2 + D^3)``; each of at most a few hundred steps of descent costs about as much, and
     large problems get fewer of them. Coordinates follow from the target, in mean square the information's own, and

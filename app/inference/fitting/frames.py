@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 
 _DEPENDENT = 1e-9
 """A vector whose new part is smaller than this, relative to itself, adds no direction."""

@@ -5,13 +5,13 @@ Settling alternates projections: points move into the region, and the frame to t
 
 import numpy as np
 
+from app.inference.core.model import Array64
 from app.inference.fitting.frames import isometries
 from app.inference.fitting.links import Link
 from app.inference.fitting.points import Points
 from app.inference.fitting.regions import Region
 from app.inference.fitting.scalars import Scalars
 from app.inference.fitting.span import Span
-from app.inference.protocol import Array64
 
 _BUDGET = 5e9
 """Floating-point operations that settling may take."""

@@ -10,13 +10,13 @@ from typing import ClassVar, Protocol
 import numpy as np
 import scipy
 
+from app.inference.core.model import Array64, Model
+from app.inference.core.priors import Prior
 from app.inference.models.linear import LinearRegression, LinearRegressionOfUnknownNoise
 from app.inference.models.logistic import LogisticRegression
 from app.inference.models.multinomial import MultinomialLogistic
 from app.inference.models.poisson import PoissonRegression
 from app.inference.models.probit import ProbitRegression
-from app.inference.priors import Prior
-from app.inference.protocol import Array64, Model
 
 _LARGEST_EXPONENT = 300.0
 MOST_LOG_NOISE = 100.0

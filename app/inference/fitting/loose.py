@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.inference.core.model import Array64
 from app.inference.fitting.points import Points
 from app.inference.fitting.problem import LinkedProblem
 from app.inference.fitting.span import Span, find_span
-from app.inference.protocol import Array64
 
 _JITTER = 0.1
 _MOST_PREDICTOR = 2.0

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from app.inference.core.model import Array64, Model
+from app.inference.core.priors import Prior
 from app.inference.fitting.points import Points
 from app.inference.fitting.target import Target, divergence, inverse_root, is_resolved
-from app.inference.laplace import LaplaceDiverged, laplace
-from app.inference.priors import Prior
-from app.inference.protocol import Array64, Model
+from app.inference.post.laplace import LaplaceDiverged, laplace
 
 _TOLERANCE = 1e-22
 _LEFT = 1e-6

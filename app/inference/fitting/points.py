@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
+from app.inference.core.model import Array64
 from app.inference.fitting.charts import Chart
 from app.inference.fitting.mode import mode_of
 from app.inference.fitting.points import Points
 from app.inference.fitting.problem import Problem
 from app.inference.fitting.target import divergence, inverse_root, is_resolved
-from app.inference.protocol import Array64
 
 _FAILED = 1e3
 """``log(1 + KL)`` of points without a posterior."""

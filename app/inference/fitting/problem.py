@@ -5,11 +5,11 @@ from typing import Protocol
 
 import numpy as np
 
+from app.inference.core.model import Array64, Model
+from app.inference.core.priors import Prior
 from app.inference.fitting.bends import Bends
 from app.inference.fitting.links import Link
 from app.inference.fitting.target import Target
-from app.inference.priors import Prior
-from app.inference.protocol import Array64, Model
 
 
 class Curved(Protocol):

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from app.inference.design import Design
-from app.inference.protocol import Array64
+from app.inference.core.design import Design
+from app.inference.core.model import Array64
 
 _LEAST_SHARE = 1e-5
 _MOST_LOG_ODDS = 12.0
@@ -57,7 +57,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Within declared bounds, the set of :mod:`app.inference.bounds`: numbers from -1 to 1, shares of categories.
+    """Within declared bounds, the set of :mod:`app.inference.core.bounds`: numbers from -1 to 1, shares of categories.
 
     ``blocks`` are the places of shares, a slice a categorical column, ``constants`` those of numbers with one value
     only. The coordinates of shares are log-odds to the first category, which has no indicator.

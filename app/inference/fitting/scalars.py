@@ -18,8 +18,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from app.inference.core.model import Array64
 from app.inference.fitting.links import Link
-from app.inference.protocol import Array64
 
 FARTHEST = 30.0
 """Predictors beyond are refused: weights grow like the exponential of them."""

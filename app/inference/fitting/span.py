@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from app.inference.core.model import Array64
 from app.inference.fitting.problem import Curved
 from app.inference.fitting.target import Target
-from app.inference.protocol import Array64
 
 NEGLIGIBLE = 1e-13
 """Nats that a direction must be worth to be spanned."""

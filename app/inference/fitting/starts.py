@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from app.inference.core.model import Model
+from app.inference.core.priors import Prior
 from app.inference.fitting.bends import Bends, OfClasses, OfLink, OfNoise
 from app.inference.fitting.classes import balance_classes
 from app.inference.fitting.construct import Construction
@@ -14,8 +16,6 @@ from app.inference.fitting.span import find_span
 from app.inference.fitting.target import Target
 from app.inference.models.linear import LinearRegressionOfUnknownNoise
 from app.inference.models.multinomial import MultinomialLogistic
-from app.inference.priors import Prior
-from app.inference.protocol import Model
 
 _ROTATIONS = 4
 

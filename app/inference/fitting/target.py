@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from app.inference.protocol import Array64
+from app.inference.core.model import Array64
 
 LARGEST_MEAN = 1e50
 LARGEST_PRECISION = 1e100

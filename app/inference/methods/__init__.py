@@ -1,0 +1,1 @@
+"""One folder for each method, and the parts that methods share."""

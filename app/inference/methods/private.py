@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from app.errors import InvalidRequest
-from app.inference.knobs import Knob, Parameter
-from app.inference.mechanisms import MAX_SCALE
+from app.inference.core.knobs import Knob, Parameter
+from app.inference.core.model import Model
+from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
 from app.inference.methods.requests import check_values
-from app.inference.protocol import Mechanism, MechanismPlan, Model, PlanRequest
+from app.inference.private_zone.mechanisms import MAX_SCALE
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 
 MAX_ITERATIONS = 100_000

@@ -7,20 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import MethodNotAllowedOnPrivateData
-from app.inference.hilbert import Selection
-from app.inference.knobs import Parameter
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.knobs import Parameter
+from app.inference.core.method import Method
+from app.inference.core.plan import MechanismPlan, PlanRequest
+from app.inference.core.problems import Problem, problem_for
+from app.inference.core.release import Pseudocoreset
+from app.inference.core.row_source import RowSource
+from app.inference.methods.hilbert.vectors import Selection
+from app.inference.methods.psvi.residuals import Points
+from app.inference.methods.public_table import PublicTable
 from app.inference.methods.requests import MAX_SIZE, check_size, check_values
-from app.inference.problems import Problem, problem_for
-from app.inference.protocol import (
-    DeclaredFacts,
-    MechanismPlan,
-    Method,
-    PlanRequest,
-    Pseudocoreset,
-    RowSource,
-)
-from app.inference.public_table import PublicTable
-from app.inference.residuals import Points
 
 DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Posterior draws S a gradient, if it is not exact.", 100)
 MINIBATCH = Parameter("minibatch", "integer", 1, 10_000, "Rows a gradient sees, if it is not exact.", 1000)

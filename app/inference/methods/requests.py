@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from app.errors import InvalidRequest
-from app.inference.knobs import Knob
+from app.inference.core.knobs import Knob
 
 MAX_SIZE: Final = 10_000
 """Points, unless a method takes fewer."""

@@ -2,10 +2,13 @@
 
 import numpy as np
 
-from app.inference.knobs import Knob
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.knobs import Knob
+from app.inference.core.plan import MechanismPlan, PlanRequest
+from app.inference.core.release import Pseudocoreset
+from app.inference.core.row_source import RowSource
+from app.inference.methods.psvi.residuals import Points
 from app.inference.methods.public import choose_rows, open_table, plan_public, release
-from app.inference.protocol import DeclaredFacts, MechanismPlan, PlanRequest, Pseudocoreset, RowSource
-from app.inference.residuals import Points
 
 
 class Uniform:

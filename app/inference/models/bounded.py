@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
+from app.inference.core.model import Array32
 from app.inference.models.normal import log_cdf
-from app.inference.protocol import Array32
-from app.inference.rowwise import zero_rows_unless
+from app.inference.private_zone.rowwise import zero_rows_unless
 
 SHRINK: Final = np.float32(1 - 2.0**-12)
 """Leaves room for single precision: a norm that is to be at most C is not above it after rounding."""

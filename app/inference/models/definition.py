@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from app.errors import InvalidRequest
+from app.inference.core.facts import Column
+from app.inference.core.model import Model
+from app.inference.core.plan import ModelSpec
 from app.inference.models.targets import read_scaling
-from app.inference.protocol import Column, Model, ModelSpec
 
 ColumnType = Literal["integer", "real", "categorical", "binary"]
 EVERY_TYPE: Final[tuple[ColumnType, ...]] = ("integer", "real", "categorical", "binary")

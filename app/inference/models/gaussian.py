@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.inference.core.model import Array32, Array64, Expansion
 from app.inference.models.bounded import odd
 from app.inference.models.definition import Family, admissible_noise
 from app.inference.models.one_predictor import OnePredictor
-from app.inference.protocol import Array32, Array64, Expansion
 
 
 @dataclass(frozen=True, slots=True)

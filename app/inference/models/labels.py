@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.inference.core.model import Array64
 from app.inference.models.one_predictor import OnePredictor
-from app.inference.protocol import Array64
 
 
 @dataclass(frozen=True, slots=True)

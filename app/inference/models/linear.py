@@ -17,11 +17,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from app.inference.core.facts import Column
+from app.inference.core.model import Array32, Array64, Expansion, Model
+from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import odd, quadratic
 from app.inference.models.definition import Family, admissible_noise
 from app.inference.models.one_predictor import OnePredictor
 from app.inference.models.targets import read_scaling
-from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
 
 LOG_NOISE_SCALE: Final = "log_noise_scale"
 REFERENCE: Final = 0.25

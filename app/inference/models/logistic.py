@@ -11,12 +11,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from app.inference.likelihoods import PullBack
+from app.inference.core.model import Array32, Array64, Expansion, PullBack
 from app.inference.models.bounded import ACTIVATION, bound_scores
 from app.inference.models.definition import Family
 from app.inference.models.labels import Labels, signs
-from app.inference.protocol import Array32, Array64, Expansion
-from app.inference.rowwise import add_to_rows
+from app.inference.private_zone.rowwise import add_to_rows
 
 _BOUNDS: dict[type, float] = {np.float32: 80.0, np.float64: 700.0}
 """Activations beyond count as these."""

@@ -12,11 +12,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.inference.likelihoods import Apart
+from app.inference.core.facts import Column
+from app.inference.core.model import Apart, Array32, Array64, Expansion, Model
+from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import ACTIVATION, SHRINK, lengths
 from app.inference.models.definition import Family
-from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
-from app.inference.rowwise import zero_rows_unless
+from app.inference.private_zone.rowwise import zero_rows_unless
 
 _BOUNDS: Final[dict[type, float]] = {np.float32: 80.0, np.float64: 700.0}
 """Activations beyond count as these."""

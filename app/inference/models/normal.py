@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from app.inference.protocol import Array32
+from app.inference.core.model import Array32
 
 LOG_ROOT_TAU: Final = 0.5 * math.log(2 * math.pi)
 _BOUND: Final = 12.0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.inference.likelihoods import Apart
+from app.inference.core.model import Apart
 
 
 @dataclass(frozen=True, slots=True)

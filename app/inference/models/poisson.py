@@ -10,13 +10,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from app.inference.core.facts import Column
+from app.inference.core.model import Array32, Array64, Expansion, Model
+from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import SHRINK, bound_scores, lengths
 from app.inference.models.definition import Family
 from app.inference.models.one_predictor import OnePredictor
 from app.inference.models.poisson_law import clipped_mean
 from app.inference.models.targets import bounds_of
-from app.inference.protocol import Array32, Array64, Column, Expansion, Model, ModelSpec
-from app.inference.rowwise import zero_rows_unless
+from app.inference.private_zone.rowwise import zero_rows_unless
 
 _BOUNDS: Final[dict[type, float]] = {np.float32: 20.0, np.float64: 300.0}
 _MOST_SAMPLED: Final = 40.0

@@ -15,8 +15,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from app.inference.protocol import Array64
-from app.inference.rowwise import choose
+from app.inference.core.model import Array64
+from app.inference.private_zone.rowwise import choose
 
 _FEW: Final = 8.0
 _TERMS: Final = 48

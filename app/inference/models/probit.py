@@ -11,11 +11,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from app.inference.core.model import Array32, Array64, Expansion
 from app.inference.models.bounded import bound_scores
 from app.inference.models.definition import Family
 from app.inference.models.labels import Labels
 from app.inference.models.normal import LOG_ROOT_TAU, log_cdf
-from app.inference.protocol import Array32, Array64, Expansion
 
 _ACTIVATION: Final = 10.0
 """Activations beyond count as these where scores are made: products of two densities there are normal numbers."""

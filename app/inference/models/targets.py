@@ -6,7 +6,8 @@ from typing import Final
 import numpy as np
 
 from app.errors import InvalidRequest
-from app.inference.protocol import Array64, Column
+from app.inference.core.facts import Column
+from app.inference.core.model import Array64
 
 LEAST_RELATIVE_WIDTH: Final = 2.0**-32
 """Of bounds to the larger of them: at least a million doubles lie between bounds that are no closer."""

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from app.errors import Internal
-from app.inference.protocol import Posterior, Pseudocoreset
+from app.inference.core.release import Posterior, Pseudocoreset
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest date that a zip archive can hold: no clock in the bytes
 

@@ -4,12 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.inference.design import Design
-from app.inference.laplace import laplace
+from app.inference.core.design import Design
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.model import Array64, Model
+from app.inference.core.plan import ModelSpec, PriorSpec
+from app.inference.core.priors import NormalPrior, Prior
+from app.inference.core.problems import problem_for
+from app.inference.core.release import DesignColumn
 from app.inference.models.logistic import LogisticRegression
-from app.inference.priors import NormalPrior, Prior
-from app.inference.problems import problem_for
-from app.inference.protocol import Array64, Column, DeclaredFacts, DesignColumn, Model, ModelSpec, PriorSpec
+from app.inference.post.laplace import laplace
 
 COLUMNS = (
     *(Column(f"x{index}", "real", -1, 1) for index in range(4)),

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from app.inference.core.priors import NormalPrior
 from app.inference.fitting.frames import isometries
 from app.inference.fitting.links import LogisticLink, ProbitLink, link_of
 from app.inference.fitting.scalars import FARTHEST, Moments, counts_of, solve_labelled, solve_unlabelled
 from app.inference.fitting.span import find_span
 from app.inference.fitting.target import Target, divergence, inverse_root, is_resolved, target_of
-from app.inference.priors import NormalPrior
 from tests.inference.fitting.givens import normal_design, posterior
 
 RNG = np.random.default_rng(8)

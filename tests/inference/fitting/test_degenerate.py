@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.inference.design import Design
+from app.inference.core.design import Design
+from app.inference.core.model import Array64, Model
+from app.inference.core.priors import HierarchicalPrior, NormalPrior, Prior
+from app.inference.core.release import DesignColumn
 from app.inference.fitting.fit import fit_points
 from app.inference.models.logistic import LogisticRegression
 from app.inference.models.poisson import PoissonRegression
 from app.inference.models.probit import ProbitRegression
-from app.inference.priors import HierarchicalPrior, NormalPrior, Prior
-from app.inference.protocol import Array64, DesignColumn, Model
 
 KINDS = ["plain", "zero", "rank one", "indefinite", "not finite", "huge", "graded", "prior", "negative"]
 

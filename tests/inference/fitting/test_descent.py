@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app.inference.core.model import Array64
 from app.inference.fitting.charts import Chart
 from app.inference.fitting.mode import distance, mode_of
 from app.inference.fitting.points import Points
@@ -12,7 +13,6 @@ from app.inference.fitting.polish import divergence_gradient, polish
 from app.inference.fitting.regions import Open, read_region
 from app.inference.fitting.starts import find_starts
 from app.inference.fitting.target import Target, inverse_root
-from app.inference.protocol import Array64
 from tests.inference.fitting.givens import Givens, posterior
 
 FAMILIES = [

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from app.inference.bounds import project
+from app.inference.core.bounds import project
+from app.inference.core.plan import PriorSpec
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.fitting.span import direction_costs
-from app.inference.protocol import PriorSpec
 from tests.inference.fitting.givens import (
     HIERARCHICAL,
     NORMAL,

@@ -1,0 +1,100 @@
+"""Requests and plans: what an analyst asks for, and the run with its price, decided beforehand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.privacy.events import AtomicEvent, NonPrivateEvent, PrivacyEvent, encode
+
+
+@dataclass(frozen=True, slots=True)
+class PriorSpec:
+    """A normal prior, centred on zero, with a scale per coefficient; see :mod:`app.inference.core.priors`.
+
+    ``scales`` override ``scale`` by the name of a design column, a feature or a parameter. With
+    ``degrees_of_freedom`` the scales share one unknown factor.
+    """
+
+    scale: float = 1.0
+    scales: Mapping[str, float] = field(default_factory=dict)
+    degrees_of_freedom: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """``noise_scale`` is that of models with a known one, in the target's own units."""
+
+    family: str
+    features: tuple[str, ...]
+    target: str | None
+    prior: PriorSpec = PriorSpec()
+    noise_scale: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """The knobs of a subsampled Gaussian mechanism, all fixed before the first row is read."""
+
+    noise_multiplier: float
+    sampling_rate: float
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What an analyst asks for. A private method needs ``mechanism`` or ``noise_multiplier``.
+
+    ``mechanism`` is the caller's own; ``noise_multiplier`` comes from calibration to a target epsilon, and the
+    method then chooses sampling rate and iterations (or takes them from ``parameters``).
+    """
+
+    method: str
+    size: int
+    model: ModelSpec
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    mechanism: Mechanism | None = None
+    noise_multiplier: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    """One kind of question, asked ``count`` times in a row.
+
+    ``length`` is the number of values in an answer; a symmetric D x D matrix counts D**2.
+    """
+
+    kind: str
+    length: int
+    event: AtomicEvent
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismPlan:
+    """A run, decided beforehand: what is sampled, how it is clipped and noised, and its price.
+
+    A method with several noises states the one-shot equivalent of them in ``mechanism``, and the number of queries.
+    """
+
+    method: str
+    size: int
+    model: ModelSpec
+    parameters: Mapping[str, Any]
+    mechanism: Mechanism | None  # None for methods without a mechanism (public data only)
+    clipping: str  # the rule in words, for the certificate
+    grid_bits: int  # K = 2**grid_bits
+    queries: tuple[PlannedQuery, ...]  # in order; none for methods that read the rows themselves
+    steps: int  # planned steps, for progress
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """What is priced: the queries' events in order, run-length encoded; without queries, no private event."""
+        if not self.queries:
+            return (NonPrivateEvent(),)
+        return encode((query.event, query.count) for query in self.queries)
+
+    @property
+    def answer_length(self) -> int:
+        """The largest length of an answer."""
+        return max((query.length for query in self.queries), default=0)

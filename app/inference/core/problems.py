@@ -1,0 +1,38 @@
+"""A model request over a declared table, made concrete: the model, its design and its prior."""
+
+from typing import Final, NamedTuple
+
+from app.errors import InvalidRequest
+from app.inference.core.design import Design, build
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.model import Model
+from app.inference.core.plan import ModelSpec
+from app.inference.core.priors import Prior, prior_of
+from app.inference.models import family
+
+MAX_PARAMETERS: Final = 2048
+
+
+class Problem(NamedTuple):
+    """What a posterior needs besides data."""
+
+    model: Model
+    design: Design
+    prior: Prior
+
+
+def problem_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
+    """Model, design and prior of ``spec`` over the declared columns.
+
+    Raises:
+        InvalidRequest: pointing into ``/model`` of the request.
+    """
+    found = family(spec.family)
+    found.check_noise_scale(spec.noise_scale)
+    design = build(spec, facts, found)
+    model = found.bind(spec, design.width, design.target)
+    if model.dimension > MAX_PARAMETERS:
+        raise InvalidRequest.at(
+            "/model/features", f"these make more than {MAX_PARAMETERS} parameters; name fewer features"
+        )
+    return Problem(model, design, prior_of(spec.prior, design.columns, model))

@@ -1,0 +1,1 @@
+"""DP-PSVI by noisy gradient steps (method id ``dp-psvi``)."""

@@ -1,0 +1,1 @@
+"""Differentially private variational inference (method id ``dp-vi``)."""

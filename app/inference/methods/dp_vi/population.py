@@ -1,0 +1,27 @@
+"""What a population that knows the declarations only says of clips and widths: public, before any answer."""
+
+from typing import Final
+
+import numpy as np
+
+from app.inference.core.model import Array64, Model
+
+CLIP_QUANTILE: Final = 0.9
+CLIP_FACTOR: Final = 1.5
+
+
+def typical_clip(model: Model, rng: np.random.Generator, x: Array64, theta: Array64, rows_per_unit: int) -> float:
+    """C for a population of design rows ``x`` with targets from the model at ``theta``; not always finite."""
+    with np.errstate(all="ignore"):
+        rows = np.asarray(model.fold(x.astype(np.float32), model.sample_targets(rng, x, theta)), dtype=np.float32)
+        scores = model.scores(rows, theta).astype(np.float64)
+        norm = np.quantile(np.sqrt(np.vecdot(scores, scores)), CLIP_QUANTILE)
+    return float(CLIP_FACTOR * norm * np.sqrt(rows_per_unit))
+
+
+def mean_information(model: Model, rng: np.random.Generator, x: Array64) -> Array64:
+    """The diagonal ``(D,)`` of a row's expected information at zero."""
+    zero = np.zeros(model.dimension)
+    rows = np.asarray(model.fold(x.astype(np.float32), model.sample_targets(rng, x, zero)), dtype=np.float32)
+    factors = model.information_factors(rows, zero).astype(np.float64)
+    return np.asarray(np.square(factors).sum(axis=1).mean(axis=0))

@@ -1,0 +1,79 @@
+"""Weighting distributions of Hilbert coresets: normal guesses of the posterior, of which only draws are used."""
+
+from typing import Final
+
+import numpy as np
+
+from app.inference.core.model import Array64, Expansion, Model
+from app.inference.core.problems import Problem
+from app.inference.methods.public_table import PublicTable
+from app.inference.post.laplace import Laplace, laplace, solve_transposed
+
+KINDS: Final = ("optimal", "realistic", "laplace")
+CORRUPTION: Final = 0.75
+SUBSAMPLE: Final = 1000
+
+
+def weighting_draws(
+    kind: str, problem: Problem, table: PublicTable, rng: np.random.Generator, *, count: int
+) -> Array64:
+    """``count`` draws, ``(count, D)``.
+
+    - ``optimal``: the Laplace approximation of the full posterior (exact where that is normal);
+    - ``realistic``: mean and covariance at one random point between those of the prior and of ``optimal``, and relative
+      noise of 75 % in the mean's length and the covariance's scale (thesis, section 4.4);
+    - ``laplace``: the Laplace approximation on at most 1,000 rows, chosen uniformly and weighted to the data's total.
+    """
+    if kind == "laplace":
+        return _independent(_of_subsample(problem, table, rng), rng, count)
+    optimal = _of_everything(problem, table)
+    return _independent(optimal, rng, count) if kind == "optimal" else _realistic(problem, optimal, rng, count)
+
+
+def _independent(posterior: Laplace, rng: np.random.Generator, count: int) -> Array64:
+    """Not antithetic: half of J coordinates would then say nothing new of log-likelihoods that are nearly linear."""
+    noise = rng.standard_normal((len(posterior.mean), count))
+    return np.asarray(posterior.mean + solve_transposed(posterior.factor, noise).T)
+
+
+def _of_subsample(problem: Problem, table: PublicTable, rng: np.random.Generator) -> Laplace:
+    size = min(SUBSAMPLE, table.count)
+    x, y = table.read(rng.choice(table.count, size=size, replace=False) if size else np.zeros(0, dtype=np.int64))
+    rows = problem.model.fold(x.astype(np.float64), y)
+    weights = np.full(size, table.count / max(size, 1))
+    return laplace(problem.model, rows, weights, problem.prior, np.zeros(problem.model.dimension))
+
+
+def _of_everything(problem: Problem, table: PublicTable) -> Laplace:
+    model, nothing = problem.model, np.zeros((0, problem.model.row_width))
+    return laplace(_Whole(model, table), nothing, np.zeros(0), problem.prior, np.zeros(model.dimension))
+
+
+class _Whole:
+    """A model whose only data is a table, expanded chunk by chunk."""
+
+    def __init__(self, model: Model, table: PublicTable) -> None:
+        self._model, self._table = model, table
+
+    def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
+        """The table's log-likelihood to second order at ``theta``, after that of ``rows``."""
+        total = self._model.expand(rows, weights, theta)
+        for x, y in self._table.chunks():
+            folded = self._model.fold(x.astype(np.float64), y)
+            part = self._model.expand(folded, np.ones(len(x)), theta)
+            total = Expansion(
+                total.value + part.value, total.gradient + part.gradient, total.information + part.information
+            )
+        return total
+
+
+def _realistic(problem: Problem, optimal: Laplace, rng: np.random.Generator, count: int) -> Array64:
+    """A normal with mean ``a mu + 0.75 |a mu| z / sqrt(D)`` and covariance ``(a V + (1 - a) V_0) e^{1.5 z}``."""
+    d, share = len(optimal.mean), rng.random()
+    precision = optimal.factor @ optimal.factor.T
+    prior = problem.prior.precision(np.zeros(d))
+    covariance = share * np.linalg.inv(precision) + (1 - share) * np.linalg.inv(prior)
+    mean = share * optimal.mean
+    mean = mean + CORRUPTION * np.linalg.norm(mean) * rng.standard_normal(d) / np.sqrt(d)
+    scale = np.exp(CORRUPTION * rng.standard_normal())
+    return np.asarray(mean + scale * rng.standard_normal((count, d)) @ np.linalg.cholesky(covariance).T)

@@ -1,0 +1,92 @@
+"""Greedy construction: add the row that best explains the residual, then descend (thesis, section 5.2.2, Eq. 5.8).
+
+The next row is ``argmax_n Corr[f_n, R]`` over a uniform subsample and, in absolute value, over the rows that are in
+already; then T gradient steps follow. Weights start at zero and are projected to stay non-negative.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.core.bounds import WITHIN_BOUNDS
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.knobs import Parameter
+from app.inference.core.model import Array64
+from app.inference.core.plan import MechanismPlan
+from app.inference.core.problems import Problem
+from app.inference.core.row_source import RowSource
+from app.inference.methods.psvi.descent import Linear, descend, terrain_of
+from app.inference.methods.psvi.residuals import Points, Residuals
+from app.inference.methods.psvi.residuals.choice import residuals_of
+from app.inference.methods.public import DRAWS, MINIBATCH, open_table
+from app.inference.methods.public_table import Minibatches, PublicTable
+
+MAX_SIZE = 2_000  # each point takes a descent of its own
+ITERATIONS = Parameter("iterations", "integer", 1, 10_000, "Gradient steps T after each choice of a row.", 100)
+RATE = Parameter(
+    "learning_rate",
+    "number",
+    0,
+    10,
+    "Length of the first step, in standard deviations of a column (weights: in N/M).",
+    0.02,
+    exclusive_minimum=True,
+)
+CANDIDATES = Parameter("candidates", "integer", 1, 10_000, "Rows that each choice is among.", 1000)
+PARAMETERS: tuple[Parameter, ...] = (ITERATIONS, RATE, CANDIDATES, DRAWS, MINIBATCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """Points, and for each the row of ``table`` that it started from, ``(k,)``."""
+
+    problem: Problem
+    table: PublicTable
+    points: Points
+    rows: NDArray[np.int64]
+
+
+def grow(
+    plan: MechanismPlan, facts: DeclaredFacts, source: RowSource, rng: np.random.Generator, *, move_newest: bool
+) -> Built:
+    """``plan.size`` rounds; ``move_newest`` lets the point that a round added descend with all weights."""
+    problem, table = open_table(plan, facts, source)
+    parameters, width = plan.parameters, problem.design.width
+    points, rows = Points(np.zeros((0, width)), np.zeros(0), np.zeros(0)), np.zeros(0, dtype=np.int64)
+    if not table.count:
+        return Built(problem, table, points, rows)
+    residuals = residuals_of(problem, table, rng, draws=parameters[DRAWS.name], minibatch=parameters[MINIBATCH.name])
+    candidates = Minibatches(table, parameters[CANDIDATES.name], rng)
+    terrain = terrain_of(table, within_bounds=parameters.get(WITHIN_BOUNDS.name, False))
+    scale = Linear(table.count / plan.size)
+    for _ in range(plan.size):
+        indices, x, y = candidates.next()
+        best = _best(residuals, points, x, y)
+        if best is not None:
+            points = _add(points, x[best], y[best])
+            rows = np.append(rows, indices[best])
+        newest = slice(-1, None) if move_newest and best is not None else slice(0, 0)
+        points = descend(
+            residuals,
+            points,
+            terrain,
+            scale,
+            moving=newest,
+            rate=parameters[RATE.name],
+            iterations=parameters[ITERATIONS.name],
+        )
+    return Built(problem, table, points, rows)
+
+
+def _best(residuals: Residuals, points: Points, x: Array64, y: Array64) -> int | None:
+    """The candidate to add; None if a point that is in is as good, as any is to itself."""
+    residual = residuals.on(points, x, y)
+    correlation = residual.correlation(x, y)
+    best = int(np.argmax(correlation))
+    inside = np.abs(residual.correlation(points.u, points.y)).max(initial=-np.inf)
+    return best if correlation[best] > inside else None
+
+
+def _add(points: Points, x: Array64, y: Array64) -> Points:
+    return Points(np.vstack((points.u, x)), np.append(points.y, y), np.append(points.weights, 0.0))

@@ -1,0 +1,27 @@
+"""Which residuals a problem has: exact ones where a formula is known, Monte Carlo otherwise."""
+
+import numpy as np
+
+from app.inference.core.priors import NormalPrior
+from app.inference.core.problems import Problem
+from app.inference.methods.psvi.residuals import Residuals
+from app.inference.methods.psvi.residuals.gaussian_mean import GaussianMeanResiduals
+from app.inference.methods.psvi.residuals.linear_regression import LinearResiduals
+from app.inference.methods.psvi.residuals.monte_carlo import MonteCarloResiduals
+from app.inference.methods.public_table import Minibatches, PublicTable
+from app.inference.models.gaussian import GaussianMean
+from app.inference.models.linear import LinearRegression, LinearRegressionOfUnknownNoise
+
+
+def residuals_of(
+    problem: Problem, table: PublicTable, rng: np.random.Generator, *, draws: int, minibatch: int
+) -> Residuals:
+    """``draws`` and ``minibatch`` serve Monte Carlo only."""
+    model, prior = problem.model, problem.prior
+    if isinstance(prior, NormalPrior):
+        if isinstance(model, GaussianMean):
+            return GaussianMeanResiduals(model.noise, prior, table)
+        if isinstance(model, LinearRegression) and not isinstance(model, LinearRegressionOfUnknownNoise):
+            return LinearResiduals(model, prior, table)
+    batches = Minibatches(table, minibatch, rng)
+    return MonteCarloResiduals(model, prior, batches, count=table.count, draws=draws, rng=rng)

@@ -1,0 +1,36 @@
+"""SparseVI: a Riemannian coreset (method id ``sparse-vi``; Campbell & Beronov, NeurIPS 2019; thesis, section 5.2.2).
+
+Rows are added greedily and all weights refined after each, see :mod:`app.inference.methods.psvi.greedy`. The release
+holds rows of the table.
+"""
+
+import numpy as np
+
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.knobs import Knob
+from app.inference.core.plan import MechanismPlan, PlanRequest
+from app.inference.core.release import Pseudocoreset
+from app.inference.core.row_source import RowSource
+from app.inference.methods.hilbert.vectors import Selection
+from app.inference.methods.psvi.greedy import MAX_SIZE, PARAMETERS, grow
+from app.inference.methods.public import plan_public, release_rows
+
+
+class SparseVi:
+    """The registered method; stateless."""
+
+    id = "sparse-vi"
+    description = "Rows chosen one by one to reduce the KL, with optimised weights (SparseVI, 2019). Not private."
+    private = False
+    parameters: tuple[Knob, ...] = PARAMETERS
+
+    def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
+        """See :func:`app.inference.methods.public.plan_public`."""
+        return plan_public(self, request, facts, largest=MAX_SIZE)
+
+    def build(
+        self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
+    ) -> Pseudocoreset:
+        """The rows chosen; fewer than asked for, and points without weight, where old ones were better than new."""
+        built = grow(plan, facts, rows, rng, move_newest=False)
+        return release_rows(built.problem, built.table, Selection(built.rows, built.points.weights), plan.size)

@@ -1,0 +1,1 @@
+"""Post-processing of released or noised values: Laplace approximations, gradients, optimisers, diagnostics."""

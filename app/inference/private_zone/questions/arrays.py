@@ -1,0 +1,32 @@
+"""Questions as arrays and back, bit for bit, for whoever carries them from one process to another."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.core.question import Question
+from app.inference.private_zone.questions import kind
+
+_KIND = "kind"
+
+
+def to_arrays(question: Question) -> dict[str, NDArray[Any]]:
+    """Every field by its name, and the kind; numbers are arrays without a dimension."""
+    names = [field.name for field in fields(cast(Any, question))]
+    return {_KIND: np.array(question.kind)} | {name: np.asarray(getattr(question, name)) for name in names}
+
+
+def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Question:
+    """The inverse of :func:`to_arrays`.
+
+    Raises:
+        ValueError: for a kind that there is not.
+        TypeError: for other fields than that kind has.
+    """
+    found = kind(str(arrays[_KIND]))
+    if found is None:
+        raise ValueError("no such kind of question")
+    return found(**{name: array if array.ndim else array.item() for name, array in arrays.items() if name != _KIND})

@@ -1,0 +1,71 @@
+"""Clipped sums of information matrices: the Fisher matrix at a parameter, in the metric of a transform.
+
+Not products but factors are rounded. A unit's factors ``f`` are scaled together and rounded to integer vectors ``k``
+with ``sum |k|**2 <= K``, so that its integer matrix ``sum k k'`` has Frobenius norm at most K exactly: the triangle
+inequality, for ``|k k'|_F = |k|**2``. One unit therefore moves the upper triangle by at most K in the norm that counts
+off-diagonal values twice, in which noise of ``sigma K`` on and ``sigma K / sqrt(2)`` off the diagonal is isotropic.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.core.design import Design
+from app.inference.core.model import Array32, Array64, Model
+from app.inference.core.question import Integers
+from app.inference.private_zone.mechanisms import GRID, admissible_clip, factors_to_grid
+from app.inference.private_zone.questions.blocks import check_array, unit_blocks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InformationSum:
+    """``sum_b min(1, R / |F|**2) F'F`` with ``F`` a unit's information factors at ``theta`` times W'.
+
+    ``theta`` ``(D,)``, ``transform`` W ``(D, D)``, ``bound`` R the largest Frobenius norm that a unit's matrix may
+    have; answer ``(D, D)``, symmetric.
+    """
+
+    theta: Array64
+    transform: Array64
+    bound: float
+    kind: ClassVar[str] = "information_sum"
+
+    @property
+    def length(self) -> int:
+        """``D**2``, as for every symmetric matrix."""
+        return len(self.theta) ** 2
+
+    def check(self, model: Model, design: Design) -> None:
+        """Raise BadQuestion unless all is finite and of the shape of ``model``'s parameter."""
+        check_array(self.theta, (model.dimension,), "theta")
+        check_array(self.transform, (model.dimension, model.dimension), "transform")
+        admissible_clip(self.bound)
+
+    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """The upper triangle, row by row: see :meth:`app.inference.core.question.Question.sum`."""
+        side, bound = len(self.theta), admissible_clip(self.bound)
+        total = np.zeros((side, side), dtype=np.int64)
+        with np.errstate(all="ignore"):
+            transposed = self.transform.T.astype(np.float32)
+            for block, there in unit_blocks(rows, present, rows_per_unit, side):
+                factors = model.information_factors(block, self.theta).reshape(-1, side) @ transposed
+                factors = factors[: len(factors) // len(block) * len(there)]
+                together = factors.reshape(len(there) // rows_per_unit, -1)
+                factors_to_grid(together, there.reshape(-1, rows_per_unit), bound)
+                integers = factors.astype(np.float64)
+                total += (integers.T @ integers).astype(np.int64)
+        return total[np.triu_indices(side)]
+
+    def scales(self, sigma: float) -> Array64:
+        """``sigma K`` on the diagonal, ``sigma K / sqrt(2)`` off it."""
+        row, column = np.triu_indices(len(self.theta))
+        return np.where(row == column, sigma * GRID, sigma * GRID / math.sqrt(2))
+
+    def answer(self, noised: Integers) -> Array64:
+        """``(D, D)``, symmetric, in the transformed coordinates."""
+        matrix = np.zeros((len(self.theta),) * 2)
+        matrix[np.triu_indices(len(self.theta))] = noised * (admissible_clip(self.bound) / GRID)
+        return matrix + np.triu(matrix, 1).T

@@ -1,0 +1,74 @@
+"""How long the rows are that moments sum."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.core.design import Design
+from app.inference.core.model import Array32, Array64, Model
+from app.inference.core.question import Integers
+from app.inference.private_zone.mechanisms import GRID, admissible_clip
+from app.inference.private_zone.questions.blocks import over_units, unit_blocks
+from app.inference.private_zone.questions.moments import Coordinates, with_squares
+
+BINS = 48
+"""Halvings of a squared length that are told apart."""
+
+_MANTISSA_BITS = 52
+"""Of double precision."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LengthHistogram(Coordinates):
+    """How many units have a squared length in ``[2**-(b + 1), 2**-b) * largest``, for b below :data:`BINS`.
+
+    The length is that of ``z``, or with ``squares`` that of ``(1, z, z * z)``, summed over the unit's rows. Longer
+    ones count as the first bin, shorter ones as the last.
+    """
+
+    largest: float
+    squares: bool
+    kind: ClassVar[str] = "length_histogram"
+
+    def check(self, model: Model, design: Design) -> None:
+        """As that of the base, and the largest squared length is finite."""
+        Coordinates.check(self, model, design)
+        admissible_clip(self.largest)
+
+    @property
+    def length(self) -> int:
+        """One count for each bin."""
+        return BINS
+
+    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """K in one bin for every unit: see :meth:`app.inference.core.question.Question.sum`."""
+        counts = np.zeros(BINS, dtype=np.int64)
+        largest, bins = np.float64(admissible_clip(self.largest)), np.arange(BINS, dtype=np.int8)[:, None]
+        with np.errstate(all="ignore"):
+            for block, there in unit_blocks(rows, present, rows_per_unit, self.width):
+                values = self.coordinates(model, block)[: len(there)]
+                sums, units = over_units(with_squares(values) if self.squares else values, there, rows_per_unit)
+                squared = np.vecdot(sums, sums).astype(np.float64)
+                counted = units & np.isfinite(squared)
+                counts += np.count_nonzero((_halvings(squared, largest) == bins) & counted, axis=1)
+        return counts * GRID
+
+    def scales(self, sigma: float) -> float:
+        """``sigma K`` for every count."""
+        return sigma * GRID
+
+    def answer(self, noised: Integers) -> Array64:
+        """``(BINS,)``, in units."""
+        return noised.astype(np.float64) / GRID
+
+
+def _halvings(squared: Array64, largest: np.float64) -> NDArray[np.int8]:
+    """``ceil(log2(largest / squared)) - 1`` where that is a bin, else the nearest one; ``squared`` is zero or more.
+
+    Bits of positive numbers are ordered as the numbers are, and exponents lie above the mantissa: so a difference of
+    bits has the exact floor of the logarithm in its upper part. No step depends on a value (W14).
+    """
+    halvings = np.negative((squared.view(np.int64) - largest.view(np.int64)) >> _MANTISSA_BITS)
+    return np.asarray(np.clip(halvings - 1, 0, BINS - 1), dtype=np.int8)

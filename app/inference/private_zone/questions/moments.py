@@ -1,0 +1,140 @@
+"""First and second moments of single design columns."""
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.inference.core.design import Design
+from app.inference.core.model import Array32, Array64, Model
+from app.inference.core.question import Integers
+from app.inference.private_zone.mechanisms import GRID, BadQuestion, admissible_clip
+from app.inference.private_zone.questions.blocks import check_array, clipped_sum
+
+CENTRE_GRID = 2.0**20
+"""Centres are multiples of its inverse: what is left of a coordinate is nothing, or at least 2^-44 (W14)."""
+LEAST_SQUARE = np.float32(2.0**-60)
+"""Squares below count as this: its own square is a normal number still (W14)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """Of ``z = (x - centre) / scale``, for the ``width`` p coordinates x of a design row, its intercept left out.
+
+    ``centre`` is zero, or ``(p - 1,)`` on the grid where there is an intercept: else coordinates have no sign.
+    """
+
+    scale: float
+    width: int
+    intercept: bool
+    centre: Array64 | float = field(default=0.0, kw_only=True)
+
+    def check(self, model: Model, design: Design) -> None:
+        """Raise BadQuestion unless the shape is the design's, the scale positive and the centre within bounds."""
+        if (self.width, self.intercept) != (design.width, design.intercept):
+            raise BadQuestion("moments are those of all design coordinates")
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            raise BadQuestion("a scale is positive and finite")
+        centre = np.asarray(self.centre)
+        if centre.ndim and (not self.intercept or centre.shape != (self.width - 1,)):
+            raise BadQuestion("a centre has one number for each coordinate besides the intercept")
+        on_grid = np.rint(centre * CENTRE_GRID) == centre * CENTRE_GRID
+        if not np.all(on_grid & (np.abs(centre) <= 1)) or (not centre.ndim and centre != 0):
+            raise BadQuestion("a centre lies on the grid, within the bounds of coordinates, or is zero")
+
+    def coordinates(self, model: Model, rows: Array32) -> Array32:
+        """``z`` ``(n, p - 1)`` (or p, without an intercept); folded rows know their coordinates up to their sign."""
+        features: Array32 = model.features(rows)
+        if self.intercept:
+            features = features[:, :-1] * features[:, -1:]
+            features -= np.float32(self.centre)
+        return features / np.float32(self.scale)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentSum(Coordinates):
+    """``sum_b clip_C((1, z, z * z))``; answer ``(1 + 2 k,)`` for k coordinates."""
+
+    clip: float
+    kind: ClassVar[str] = "moment_sum"
+
+    def check(self, model: Model, design: Design) -> None:
+        """As that of the base, and the clip is finite."""
+        Coordinates.check(self, model, design)
+        admissible_clip(self.clip)
+
+    @property
+    def length(self) -> int:
+        """The count, the sums and the sums of squares."""
+        return 1 + 2 * (self.width - int(self.intercept))
+
+    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """As :meth:`app.inference.core.question.Question.sum`."""
+
+        def moments(block: Array32) -> Array32:
+            return self.moments(model, block)
+
+        clip = admissible_clip(self.clip)
+        return clipped_sum(moments, rows, present, rows_per_unit, length=self.length, clip=clip)
+
+    def moments(self, model: Model, rows: Array32) -> Array32:
+        """What each row adds, ``(n, 1 + 2 k)``. Row zone."""
+        return with_squares(self.coordinates(model, rows))
+
+    def scales(self, sigma: float) -> float:
+        """``sigma K`` for every value."""
+        return sigma * GRID
+
+    def answer(self, noised: Integers) -> Array64:
+        """``(1 + 2 k,)``, in units of the scale and its square."""
+        return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanSum(MomentSum):
+    """``sum_b clip_C((1, z))``; answer ``(1 + k,)``, the count and sums in units of the scale."""
+
+    kind: ClassVar[str] = "mean_sum"
+
+    @property
+    def length(self) -> int:
+        """The count and the sums."""
+        return 1 + self.width - int(self.intercept)
+
+    def moments(self, model: Model, rows: Array32) -> Array32:
+        """What each row adds, ``(n, 1 + k)``. Row zone."""
+        return np.concatenate([np.ones((len(rows), 1), np.float32), self.coordinates(model, rows)], axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InformationMomentSum(MomentSum):
+    """``sum_b clip_C(v_b (1, z, z * z))`` with v the information of a row's linear predictor at ``theta`` ``(D,)``.
+
+    What a Fisher matrix says of single columns and the intercept, for models with one predictor; answer as that of
+    :class:`MomentSum`.
+    """
+
+    theta: Array64
+    kind: ClassVar[str] = "information_moment_sum"
+
+    def check(self, model: Model, design: Design) -> None:
+        """As that of the base; ``theta`` is finite and all of the parameter, and there is an intercept."""
+        MomentSum.check(self, model, design)
+        check_array(self.theta, (self.width,), "theta")
+        if not self.intercept or model.dimension != self.width:
+            raise BadQuestion("the information of one linear predictor, with an intercept")
+
+    def moments(self, model: Model, rows: Array32) -> Array32:
+        """What each row adds, ``(n, 1 + 2 k)``. Row zone."""
+        weights = np.square(model.information_factors(rows, self.theta)[:, :, -1]).sum(axis=1)
+        weighted = MomentSum.moments(self, model, rows)
+        weighted *= weights[:, None]
+        return weighted
+
+
+def with_squares(values: Array32) -> Array32:
+    """``(1, z, z * z)`` ``(n, 1 + 2 k)`` of ``values`` z ``(n, k)``. Row zone."""
+    squares = np.maximum(np.square(values), LEAST_SQUARE)
+    return np.concatenate([np.ones((len(values), 1), np.float32), values, squares], axis=1)

@@ -1,0 +1,125 @@
+"""What is made of noised moments of single columns, and of what is declared of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.inference.core.model import Array64
+from app.inference.methods.surrogate.declared import Declared
+from app.inference.methods.surrogate.moments import Moments, centre_of
+from app.inference.methods.surrogate.population import Population
+from app.inference.private_zone.questions.moments import CENTRE_GRID
+from support.surrogate_tables import plain
+
+RNG = np.random.default_rng(4)
+X = np.column_stack((RNG.normal((0.5, -0.2, 0.0), (0.3, 0.1, 0.5), (400, 3)), np.ones(400)))
+LEVEL = RNG.choice(4, 400, p=(0.1, 0.6, 0.25, 0.05))
+MIXED = np.column_stack((X[:, 0], np.eye(4)[LEVEL][:, 1:], np.where(X[:, 2] > 0, 1.0, -1.0)))
+KNOWN = Declared(np.array([-1, 1, 1, 1, -1]), np.array([False, False, False, False, True]))
+
+
+def sums(x: Array64, scale: float) -> Array64:
+    """Of ``(1, z, z * z)`` over the rows ``x`` ``(n, k)``."""
+    return np.concatenate(([len(x)], (x / scale).sum(axis=0), ((x / scale) ** 2).sum(axis=0)))
+
+
+def believed(answer: Array64, scale: float, noise: float, known: Declared, *, intercept: bool = True) -> Population:
+    """With 500 slots."""
+    return Moments(answer, scale, noise, known).population(500, intercept=intercept)
+
+
+def centred(x: Array64, scale: float, noise: float, known: Declared, centre: Array64) -> Population:
+    """The same from sums around ``centre`` ``(k,)``, with noise of that standard deviation."""
+    answer = sums(x - centre, scale)
+    answer += noise * RNG.standard_normal(len(answer))
+    return Moments(answer, scale, noise, known, centre).population(500, intercept=True)
+
+
+def test_exact_moments_are_found_without_noise() -> None:
+    found = believed(sums(X[:, :-1], 0.7), 0.7, 0.0, plain(3))
+    assert found.count == len(X)
+    np.testing.assert_allclose(found.mean, X.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(found.covariance.diagonal(), X.var(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(("x", "known"), [(X[:, :-1], plain(3)), (MIXED, KNOWN)])
+def test_moments_around_a_centre_say_the_same(x: Array64, known: Declared) -> None:
+    """Of numbers, indicators and signs alike, wherever the centre is."""
+    expected = believed(sums(x, 0.7), 0.7, 0.0, known)
+    for centre in (x.mean(axis=0), np.linspace(-0.9, 0.9, x.shape[1])):
+        found = centred(x, 0.3, 0.0, known, centre)
+        np.testing.assert_allclose(found.mean, expected.mean, atol=1e-12)
+        np.testing.assert_allclose(found.covariance, expected.covariance, atol=1e-12)
+
+
+def test_squares_around_the_means_show_small_variances_of_columns_far_from_zero() -> None:
+    x = RNG.normal(0.95, 0.02, (400, 3))
+    noise, known = 20.0, plain(3)
+    plainly = believed(sums(x, 1.0) + noise * RNG.standard_normal(7), 1.0, noise, known)
+    around = centred(x, 0.05, noise, known, x.mean(axis=0) + 0.01)
+    assert np.all(plainly.covariance.diagonal()[:-1] > 50 * x.var(axis=0))
+    assert np.all(around.covariance.diagonal()[:-1] < 2 * x.var(axis=0))
+
+
+def test_a_centre_is_a_mean_that_stands_out_within_the_bounds() -> None:
+    answer = np.array([100.0, 50.0, -1.0, 500.0])
+    np.testing.assert_allclose(centre_of(answer, 1.0, 2.0), [0.5 * (1 - 0.04**2), 0, 1], atol=1 / CENTRE_GRID)
+    assert np.all(np.isfinite(centre_of(np.zeros(4), 1.0, 0.0)))
+
+
+def test_without_an_intercept_all_coordinates_are_columns() -> None:
+    found = believed(sums(X[:, :-1], 1.0), 1.0, 0.0, plain(3), intercept=False)
+    np.testing.assert_allclose(found.mean, X[:, :-1].mean(axis=0), atol=1e-12)
+
+
+def test_means_within_the_noise_are_shrunk_away_and_variances_raised_to_it() -> None:
+    found = believed(sums(X[:, :-1], 1.0), 1.0, 0.15 * len(X), plain(3))
+    assert found.mean[2] == 0
+    assert 0 < found.mean[0] < X[:, 0].mean()
+    np.testing.assert_allclose(found.covariance.diagonal()[:-1], np.maximum(X.var(axis=0)[:-1], 0.15), rtol=0.3)
+
+
+@pytest.mark.parametrize(("said", "noise", "count"), [(900, 1.0, 500), (-50, 1.0, 5), (-50, 40.0, 80), (3, 1e9, 500)])
+def test_the_count_stays_between_its_noise_and_the_slots(said: float, noise: float, count: float) -> None:
+    found = believed(np.concatenate(([said], np.zeros(6))), 1.0, noise, plain(3))
+    assert found.count == pytest.approx(count)
+    assert np.all(np.isfinite(found.covariance))
+
+
+def test_indicators_of_one_category_exclude_each_other() -> None:
+    found = believed(sums(MIXED, 0.7), 0.7, 0.0, KNOWN)
+    exact = np.cov(MIXED.T, bias=True)
+    np.testing.assert_allclose(found.covariance[1:4, 1:4], exact[1:4, 1:4], atol=1e-12)
+    np.testing.assert_allclose(found.covariance.diagonal()[:-1], exact.diagonal(), atol=1e-12)
+    assert np.all(found.covariance[0, 1:4] == 0)
+    assert np.all(found.covariance[4, :4] == 0)
+
+
+def test_what_is_declared_is_not_left_to_noise() -> None:
+    """An indicator's two moments are one, said twice, and a sign's square is one, whatever noise says of it."""
+    noise, exact = 8.0, np.cov(MIXED.T, bias=True)
+    rng = np.random.default_rng(1)
+
+    def missed(known: Declared, answer: Array64) -> tuple[float, float]:
+        found = believed(answer, 0.7, noise, known).covariance
+        return float(np.square(found[1:4, 1:4] - exact[1:4, 1:4]).sum()), float((found[4, 4] - exact[4, 4]) ** 2)
+
+    answers = [sums(MIXED, 0.7) + noise * rng.standard_normal(11) for _ in range(200)]
+    of_indicators, of_signs = np.mean([missed(KNOWN, answer) for answer in answers], axis=0)
+    without, without_signs = np.mean([missed(plain(5), answer) for answer in answers], axis=0)
+    assert of_indicators < 0.1 * without
+    assert of_signs < 0.6 * without_signs
+
+
+@given(
+    answer=st.lists(st.floats(-1e4, 1e4), min_size=11, max_size=11),
+    scale=st.floats(1e-3, 1e3),
+    noise=st.floats(1e-6, 1e6),
+)
+def test_a_covariance_is_one_whatever_the_answers_are(answer: list[float], scale: float, noise: float) -> None:
+    found = believed(np.array(answer), scale, noise, KNOWN)
+    values = np.linalg.eigvalsh(found.covariance)
+    assert values.min() >= -1e-9 * max(values.max(), 1e-300)
+    assert np.all((found.mean[1:4] >= 0) & (found.mean[1:4] <= 1))
+    assert found.mean[1:4].sum() <= 1 + 1e-9

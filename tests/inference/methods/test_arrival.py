@@ -1,0 +1,82 @@
+"""What residuals ask for, against a gradient that is known."""
+
+import numpy as np
+import pytest
+
+from app.inference.methods.dp_psvi.arrival import (
+    MOST_NATS,
+    has_arrived,
+    measure_kept_share,
+    noise_in_sds,
+    noise_nats,
+    step_asked,
+)
+from tests.inference.support import DESIGN, MODEL, WIDTH
+
+
+@pytest.mark.parametrize("count", [40_000, 40_001])
+def test_the_step_is_newtons(count: int) -> None:
+    """A residual that is linear in the draws, and one that is even around their mean, which says nothing."""
+    rng, factor = np.random.default_rng(0), np.array([[2.0, 0.0], [1.0, 0.5]])
+    mean, gradient, half = np.array([1.0, -3.0]), np.array([4.0, -1.0]), (count + 1) // 2
+    deviations = np.linalg.solve(factor.T, rng.standard_normal((2, half))).T
+    draws = np.concatenate([mean + deviations, mean - deviations[: count // 2]])
+    residual = (draws - mean) @ gradient + np.square(draws - mean).sum(axis=1)
+    expected = np.linalg.solve(factor @ factor.T, gradient)
+    np.testing.assert_allclose(step_asked(draws, mean, residual), expected, atol=0.06 * np.abs(expected).max())
+
+
+def test_noise_alone_is_of_the_stated_size() -> None:
+    """The mean over 400 runs of nats of pure noise, within five standard errors of what is stated at least."""
+    rng, found = np.random.default_rng(1), list[float]()
+    for _ in range(400):
+        steps = list[np.ndarray]()
+        for _ in range(3):
+            deviations = rng.standard_normal((20, 4))
+            residual = 0.7 * rng.standard_normal(40)
+            steps.append(step_asked(np.concatenate([deviations, -deviations]), np.zeros(4), residual))
+        found.append(0.5 * float(np.square(np.mean(steps, axis=0)).sum()))
+    stated = noise_nats(np.zeros(4), np.eye(4), 0.7, 40, 3)
+    assert abs(np.mean(found) - stated) < 5 * np.std(found) / np.sqrt(len(found))
+
+
+def test_noise_alone_moves_every_parameter_by_what_is_stated() -> None:
+    """Standard deviations of the steps over 2,000 runs, in those of a correlated posterior."""
+    rng, factor = np.random.default_rng(2), np.linalg.cholesky(np.array([[9.0, 2.0], [2.0, 0.5]]))
+    steps = list[np.ndarray]()
+    for _ in range(2000):
+        deviations = np.linalg.solve(factor.T, rng.standard_normal((2, 20))).T
+        steps.append(step_asked(np.concatenate([deviations, -deviations]), np.zeros(2), 0.7 * rng.standard_normal(40)))
+    sds = np.sqrt(np.linalg.inv(factor @ factor.T).diagonal())
+    stated = noise_in_sds(np.zeros(2), factor, 0.7, 40, 1)
+    np.testing.assert_allclose(np.std(steps, axis=0) / sds, stated, rtol=0.1)
+    np.testing.assert_allclose(noise_in_sds(np.array([0.0, -3.0]) * sds, factor, 0.7, 40, 1), [stated[0], 3.0])
+
+
+def test_what_clipping_keeps_is_a_share_of_lengths() -> None:
+    rng = np.random.default_rng(0)
+    x = DESIGN.sample(rng, 50)
+    rows, draws = MODEL.fold(x, MODEL.starting_targets(rng, x)), rng.standard_normal((8, WIDTH))
+    potentials = MODEL.log_likelihood(rows, draws)
+    lengths = np.linalg.norm(potentials - potentials.mean(axis=1, keepdims=True), axis=1)
+    clip = float(np.median(lengths))
+    assert measure_kept_share(MODEL, rows, draws, clip, 1) == pytest.approx(
+        np.minimum(lengths, clip).sum() / lengths.sum()
+    )
+    assert measure_kept_share(MODEL, rows, draws, 2 * clip, 4) == pytest.approx(
+        measure_kept_share(MODEL, rows, draws, clip, 1)
+    )
+    assert measure_kept_share(MODEL, rows, draws, 1.01 * lengths.max(), 1) == 1
+    assert measure_kept_share(MODEL, rows, draws, 1e-6 * clip, 1) < 1e-5
+
+
+def test_a_long_step_counts_in_full() -> None:
+    assert noise_nats(np.array([3.0]), np.array([[4.0]]), 0.1, 10, 100) == 18.0
+
+
+@pytest.mark.parametrize(
+    ("nats", "learned", "there"),
+    [(0.4, 0.0, True), (0.6, 0.0, False), (9.0, 100.0, True), (1.01 * MOST_NATS, 1e9, False), (np.nan, 1e9, False)],
+)
+def test_arriving_is_to_be_near_for_what_was_learned(nats: float, learned: float, there: bool) -> None:
+    assert has_arrived(nats, learned) is there

@@ -1,0 +1,92 @@
+"""Points that enter one by one, under the same plan of questions."""
+
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import InvalidRequest
+from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
+from app.inference.methods.dp_psvi.growth import INCREMENTAL, JOINT, newcomer, points_in_play
+from app.inference.methods.dp_psvi.method import DpPsvi
+from app.inference.methods.dp_psvi.state import State
+from app.inference.post.gradients import centred_potentials
+from app.inference.private_zone.rng import monte_carlo_generator
+from app.inference.registry import method
+from tests.inference.support import DESIGN, MODEL, SPEC, WIDTH, facts, oracle, table
+
+
+def _plan(schedule: str, size: int = 8, iterations: int = 40) -> MechanismPlan:
+    parameters = {"posterior_draws": 20, "schedule": schedule}
+    request = PlanRequest("dp-psvi", size, SPEC, parameters, Mechanism(1.0, 0.5, iterations))
+    return method("dp-psvi").plan(request, facts(500))
+
+
+@given(size=st.integers(1, 60), more=st.integers(0, 100))
+def test_every_point_has_its_share_of_the_iterations(size: int, more: int) -> None:
+    """One after the other, equal but for one iteration."""
+    steps = size + more
+    points = [points_in_play(INCREMENTAL, size, steps, done) for done in range(steps)]
+    shares = [(point, len(list(share))) for point, share in groupby(points)]
+    assert [point for point, _ in shares] == list(range(1, size + 1))
+    assert all(abs(share - steps / size) < 1 for _, share in shares)
+    assert {points_in_play(JOINT, size, steps, done) for done in range(steps)} == {size}
+
+
+def test_a_newcomer_is_the_most_correlated_of_its_candidates() -> None:
+    """METHODS 5: the residual of one row of the model is met by a row that is nearly the same."""
+    rng = np.random.default_rng(4)
+    draws = rng.standard_normal((200, WIDTH))
+    wanted, label = DESIGN.sample(rng, 1), np.ones(1)
+    residual = centred_potentials(MODEL, MODEL.fold(wanted, label), draws)[0]
+    u, y = newcomer(rng, MODEL, DESIGN, draws, residual)
+    found = centred_potentials(MODEL, MODEL.fold(u, y), draws)[0]
+    assert u.shape == (1, WIDTH)
+    assert np.corrcoef(found, residual)[0, 1] > 0.9
+
+
+def test_a_residual_of_zero_is_no_fault() -> None:
+    u, y = newcomer(np.random.default_rng(0), MODEL, DESIGN, np.zeros((1, WIDTH)), np.zeros(1))
+    assert np.all(np.isfinite(u))
+    assert y.shape == (1,)
+
+
+def test_questions_and_price_do_not_depend_on_the_schedule() -> None:
+    """W4: all events are planned beforehand, and what runs is what was planned."""
+    joint, incremental = _plan(JOINT), _plan(INCREMENTAL)
+    assert joint.queries == incremental.queries
+    assert "schedule" not in joint.parameters
+    states = _run(incremental)
+    assert [len(state.u) for state in states[1:]] == [1 + done * 8 // 40 for done in range(40)]
+
+
+def test_only_the_newcomer_and_the_weights_move() -> None:
+    """METHODS 5: points that came before keep their place, to the last bit."""
+    states = _run(_plan(INCREMENTAL))
+    for before, after in pairwise(states[1:]):
+        settled = len(after.u) - 1
+        np.testing.assert_array_equal(after.u[:settled], before.u[:settled])
+        assert settled == 0 or np.any(after.log_weights[:settled] != before.log_weights[:settled])
+        if len(after.u) == len(before.u):
+            assert np.any(after.u[settled] != before.u[settled])
+
+
+def _run(planned: MechanismPlan) -> list[State]:
+    """Every state of a run."""
+    asked, psvi, rng = oracle(table(480, slots=500), planned), DpPsvi(), monte_carlo_generator()
+    states = [psvi.init(planned, facts(500), rng)]
+    for _ in range(planned.steps):
+        states.append(psvi.step(rng, states[-1], asked))
+    assert asked.executed == planned.events
+    assert psvi.finish(states[-1]).u.shape == (planned.size, WIDTH)
+    return states
+
+
+@pytest.mark.parametrize("schedule", [INCREMENTAL, "later", 3])
+def test_a_schedule_that_cannot_be_kept_is_refused(schedule: Any) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        _plan(schedule, size=41)
+    assert caught.value.faults[0].pointer == "/parameters/schedule"

@@ -1,0 +1,39 @@
+"""Laplace draws and their failure."""
+
+import numpy as np
+import pytest
+
+from app.inference.core.priors import NormalPrior
+from app.inference.models.logistic import LogisticRegression
+from app.inference.post.laplace import Laplace, LaplaceDiverged, laplace
+
+
+def test_draws_have_the_covariance_of_the_factor_and_come_in_pairs() -> None:
+    factor = np.array([[2.0, 0.0], [1.0, 0.5]])
+    approximation = Laplace(np.array([1.0, -3.0]), factor)
+    draws = approximation.draw(np.random.default_rng(0), 60_000)
+    np.testing.assert_allclose(draws.mean(axis=0), approximation.mean, atol=1e-12)
+    np.testing.assert_allclose(np.cov(draws.T), np.linalg.inv(factor @ factor.T), rtol=0.05)
+    assert approximation.draw(np.random.default_rng(0), 7).shape == (7, 2)
+
+
+def test_without_weight_the_posterior_is_the_prior() -> None:
+    found = laplace(
+        LogisticRegression(2), np.ones((3, 2)), np.zeros(3), NormalPrior(np.full(2, 0.5)), np.array([4.0, -4.0])
+    )
+    np.testing.assert_allclose(found.mean, 0, atol=1e-12)
+    np.testing.assert_allclose(found.factor, 2 * np.eye(2))
+
+
+def test_separable_heavy_points_have_a_finite_mode() -> None:
+    model, rows = LogisticRegression(3), np.full((5, 3), 100.0)
+    found = laplace(model, rows, np.full(5, 1e12), NormalPrior(np.ones(3)), np.zeros(3))
+    assert np.all(np.isfinite(found.mean))
+    gradient = model.expand(rows, np.full(5, 1e12), found.mean).gradient - found.mean
+    assert np.all(np.abs(gradient) < 1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_points_that_are_not_finite_have_no_posterior() -> None:
+    with pytest.raises(LaplaceDiverged):
+        laplace(LogisticRegression(2), np.full((2, 2), np.nan), np.ones(2), NormalPrior(np.ones(2)), np.zeros(2))

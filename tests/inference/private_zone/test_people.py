@@ -1,0 +1,89 @@
+"""Units of several rows at the oracle: one person moves an answer as far as one row could, and no further."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.inference.core.model import Array64
+from app.inference.core.plan import PlannedQuery
+from app.inference.core.problems import problem_for
+from app.inference.core.question import Integers, Question
+from app.inference.private_zone.mechanisms import GRID
+from app.inference.private_zone.oracle import ClippedGaussianOracle
+from app.inference.private_zone.questions import (
+    BoundedScoreSum,
+    ClippedScoreSum,
+    InformationSum,
+    LengthHistogram,
+    MeanSum,
+    MomentSum,
+    PotentialSum,
+    TailSum,
+)
+from app.inference.private_zone.rng import sampling_generator
+from app.privacy.events import GaussianEvent
+from support.table import Table
+from tests.inference.support import SPEC, WIDTH, facts, plan, table
+
+SLOTS, MOST = 30, 3
+PEOPLE = replace(facts(SLOTS), unit={"kind": "column", "column": "person", "max_rows": MOST})
+RNG = np.random.default_rng(9)
+THETA, METRIC = RNG.standard_normal(WIDTH), np.eye(WIDTH) * 2
+SMALL = 1e-3  # so small a clip that every unit is at its bound
+QUESTIONS: list[Question] = [
+    PotentialSum(RNG.standard_normal((5, WIDTH)), SMALL),
+    BoundedScoreSum(THETA, METRIC, SMALL),
+    ClippedScoreSum(THETA, METRIC, SMALL),
+    InformationSum(THETA, METRIC, SMALL),
+    MomentSum(1.0, WIDTH, intercept=True, clip=SMALL, centre=np.full(WIDTH - 1, 0.25)),
+    MeanSum(1.0, WIDTH, intercept=True, clip=SMALL),
+    TailSum(1.0, WIDTH, intercept=True, deviation=np.full(WIDTH - 1, 0.5), clip=SMALL),
+    LengthHistogram(1.0, WIDTH, intercept=True, largest=MOST**2 * WIDTH, squares=False),
+]
+
+
+class Exact:
+    """Keeps the exact sums that it is asked to perturb, and their scales."""
+
+    def __init__(self) -> None:
+        self.sum: Integers = np.empty(0, np.int64)
+        self.scale: float | Array64 = 0.0
+
+    def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
+        self.sum, self.scale = sums, scale
+        return sums
+
+
+def asked(source: Table, question: Question) -> Exact:
+    """What the oracle perturbs for ``question`` on a table of people."""
+    noise = Exact()
+    planned = replace(plan(SLOTS), queries=(PlannedQuery(question.kind, question.length, GaussianEvent(1.0)),))
+    model = problem_for(SPEC, PEOPLE).model
+    ClippedGaussianOracle(model, planned, PEOPLE, source, noise=noise, sampling=sampling_generator()).ask(question)
+    return noise
+
+
+def visits(nobody: NDArray[np.int64]) -> Table:
+    """A table of people of up to three rows each; those of ``nobody`` are null."""
+    columns = dict(table(SLOTS * MOST).columns)
+    present = np.arange(SLOTS * MOST) % MOST <= np.arange(SLOTS * MOST) // MOST % MOST
+    present[(nobody[:, None] * MOST + np.arange(MOST)).ravel()] = False
+    gone: dict[str, NDArray[Any]] = {name: np.where(present, values, 0) for name, values in columns.items()}
+    return Table(gone | {"_present": present.astype(np.uint8)}, MOST)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
+def test_w5_one_person_moves_the_sum_by_the_grids_radius_at_most(question: Question) -> None:
+    """W5: all three rows of a person together, in exact integers, in the norm in which the noise is isotropic."""
+    whole = asked(visits(np.empty(0, np.int64)), question)
+    moved = []
+    for person in range(SLOTS):
+        without = asked(visits(np.array([person])), question)
+        squares = [int(each) ** 2 for each in whole.sum - without.sum]
+        weights = [round((GRID / scale) ** 2) for scale in np.broadcast_to(whole.scale, len(squares))]
+        moved.append(sum(square * weight for square, weight in zip(squares, weights, strict=True)))
+    assert max(moved) <= GRID**2
+    assert max(moved) > 0.9 * GRID**2  # with so small a clip a person is at the bound

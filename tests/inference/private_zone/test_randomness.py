@@ -1,0 +1,22 @@
+"""Generators start from fresh entropy: W7. That nothing takes a seed is checked by ``tools/check_boundaries.py``."""
+
+import numpy as np
+
+from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
+
+
+def test_generators_start_from_fresh_entropy() -> None:
+    for make in (sampling_generator, monte_carlo_generator):
+        assert make().integers(0, 2**63, size=4).tolist() != make().integers(0, 2**63, size=4).tolist()
+
+
+def test_subsampling_uses_a_keyed_stream_cipher() -> None:
+    assert sampling_generator().bit_generator.state["state"]["rounds"] == 20
+
+
+def test_the_key_of_subsampling_has_256_random_bits() -> None:
+    """W7: each of the key's eight words is random, so that nobody can try them all."""
+    words = np.array([sampling_generator().bit_generator.state["state"]["keysetup"] for _ in range(64)])
+    assert words.shape == (64, 8)
+    assert np.bitwise_or.reduce(words).tolist() == [2**32 - 1] * 8, "a bit that is never set"
+    assert np.bitwise_and.reduce(words).tolist() == [0] * 8, "a bit that is always set"

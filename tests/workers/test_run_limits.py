@@ -1,0 +1,170 @@
+"""Limits of runs: they follow from plan and declared facts, leave honest runs alone, and end the others for good."""
+
+import mmap
+import os
+import resource
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.inference import registry
+from app.inference.core import plan_json
+from app.inference.core.facts import Column, DeclaredFacts
+from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
+from tests.factories import rows
+from tests.factories.worker import House, MemoryRows, memory_tables
+from tests.workers.support import TARGETS, kinds
+from workers.heartbeat import Heartbeat, Overrun
+from workers.run_limits import BASE_BYTES, BASE_SECONDS, RunLimits, confine, run_limits
+from workers.run_task import Bounds
+
+COLUMNS = (
+    Column("age", "integer", 0, 100),
+    Column("dose", "real", -5, 5),
+    Column("group", "categorical", categories=("a", "b", "c")),
+    Column("sick", "binary"),
+    Column("visits", "integer", 0, 20),
+)
+
+
+def facts(slots: int = 10_000, **changes: Any) -> DeclaredFacts:
+    return replace(DeclaredFacts(COLUMNS, slots, {"kind": "row"}, "private", 1e-6), **changes)
+
+
+def limits(declared: DeclaredFacts, scale: float = 1.0, **changes: Any) -> RunLimits:
+    wished = {"noise_multiplier": 30.0, "sampling_rate": 0.1, "iterations": 100, "draws": 100, "size": 20} | changes
+    mechanism = Mechanism(wished["noise_multiplier"], wished["sampling_rate"], wished["iterations"])
+    model = ModelSpec("logistic-regression", ("age", "group"), "sick")
+    parameters = {"posterior_draws": wished["draws"]}
+    request = PlanRequest("dp-psvi", wished["size"], model, parameters, mechanism)
+    return run_limits(registry.method("dp-psvi").plan(request, declared), declared, scale)
+
+
+def test_limits_grow_with_rows_draws_and_iterations() -> None:
+    """W14: the plan decides."""
+    least = limits(facts())
+    assert BASE_SECONDS < least.seconds < limits(facts(), iterations=1000).seconds
+    assert least.seconds < limits(facts(), draws=1000).seconds
+    assert least.seconds < limits(facts(10_000_000)).seconds
+    assert BASE_BYTES < least.memory_bytes < limits(facts(1_000_000)).memory_bytes
+    assert limits(facts(10**9)).memory_bytes < limits(facts(10**6)).memory_bytes * 40, "gathered rows are bounded"
+    by_person = facts(unit={"kind": "column", "column": "person", "max_rows": 20})
+    assert least.seconds < limits(by_person).seconds
+    assert limits(facts(), 3.0).seconds == pytest.approx(3 * least.seconds)
+    assert least.hard_seconds > least.seconds
+    assert least.address_bytes > least.hard_bytes > least.memory_bytes
+
+
+def test_what_rows_say_is_not_asked_for(house: House, owner: rows.Key, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W14: the same limits for the same plan on any rows."""
+    given: list[RunLimits] = []
+    monkeypatch.setattr(Heartbeat, "limit", lambda _, limits, end: given.append(limits))
+    dataset_id = house.ready_dataset(owner)
+
+    class Others(MemoryRows):
+        def gather(self, indices: Any) -> Mapping[str, Any]:
+            return {name: np.zeros_like(values) for name, values in super().gather(indices).items()}
+
+    @contextmanager
+    def others(_: Any) -> Any:
+        yield Others()
+
+    for tables in (memory_tables, others):
+        job_id = house.job(dataset_id, owner)
+        house.runner(tables).run(job_id)
+        assert house.read(job_id).status == "succeeded"
+    assert given[0] == given[1]
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1.0])
+def test_a_run_over_its_soft_limits_has_failed_and_is_charged(house: House, owner: rows.Key, scale: float) -> None:
+    """W10: whatever stops a run after opening refunds nothing, and the account goes on."""
+    job_id = house.job(house.ready_dataset(owner), owner)
+    house.runner(memory_tables, bounds=Bounds(scale)).run(job_id)
+    job = house.read(job_id)
+    assert (job.status, job.error_code) == (("succeeded", None) if scale == 1 else ("failed", "run_failed"))
+    assert (house.charge(job_id), job.attempts) == ("settled", 1)
+    assert "frozen" not in kinds(house, job.dataset_id)
+
+
+def test_memory_beyond_the_soft_limit_stops_a_run() -> None:
+    heartbeat = Heartbeat(lambda *_: pytest.fail("too soon"), 60, 60)
+    heartbeat.limit(RunLimits(60, 32 << 20), lambda: None)
+    heartbeat.step(1)
+    with mmap.mmap(-1, 96 << 20) as page:
+        page.write(b"x" * len(page))
+        with pytest.raises(Overrun):
+            heartbeat.step(2)
+    heartbeat.step(3)
+
+
+def test_a_run_that_cannot_be_asked_is_ended_beyond_its_hard_limits() -> None:
+    """Its heartbeat's thread does it: the run itself may be stuck in one long step."""
+    ended: list[float] = []
+    started = time.monotonic()
+    limits = RunLimits(-29.9, 1 << 40)  # hard: 0.2 seconds
+    with Heartbeat(lambda *_: pytest.fail("too soon"), 0.05, 60) as heartbeat:
+        heartbeat._beat = lambda *_: heartbeat._hold
+        heartbeat.limit(limits, lambda: ended.append(time.monotonic()))
+        while not ended and time.monotonic() < started + 20:
+            time.sleep(0.01)
+    assert ended
+    assert ended[0] - started >= limits.hard_seconds
+
+
+def in_a_child(action: Any) -> int:
+    """How a process ends that does ``action``: its exit code, or minus the signal."""
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+        except MemoryError:
+            os._exit(7)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_the_kernel_refuses_memory_beyond_the_hard_limit() -> None:
+    def grow(held: int) -> None:
+        with confine(RunLimits(60, 16 << 20)):
+            np.ones(held, dtype=np.uint8)
+
+    assert in_a_child(lambda: grow(8 << 20)) == 0
+    assert in_a_child(lambda: grow(8 << 30)) == 7
+
+
+def test_the_kernel_ends_what_holds_up_every_thread() -> None:
+    def spin() -> None:
+        with confine(RunLimits(-29.9, 1 << 40)):
+            while True:
+                pass
+
+    assert in_a_child(spin) == -signal.SIGXCPU
+
+
+def test_limits_end_with_the_run() -> None:
+    kinds = (resource.RLIMIT_AS, resource.RLIMIT_CPU)
+    before = [resource.getrlimit(kind) for kind in kinds]
+    with confine(limits(facts())):
+        assert [resource.getrlimit(kind) for kind in kinds] != before
+    assert [resource.getrlimit(kind) for kind in kinds] == before
+
+
+@pytest.mark.parametrize("family", [family.name for family in registry.families()])
+@pytest.mark.parametrize("method", [method.id for method in registry.methods() if method.private])
+def test_every_private_plan_has_finite_limits_far_above_its_rows(method: str, family: str) -> None:
+    """Each attempt's memory is bounded by its plan, and so attempts need no charges of their own."""
+    declared = facts(1_000_000)
+    target = TARGETS[family]
+    features = tuple(name for name in ("age", "dose") if name != target)
+    request = PlanRequest(method, 30, ModelSpec(family, features, target), {}, None, 2.0)
+    plan = registry.method(method).plan(request, declared)
+    found = run_limits(plan_json.from_json(plan_json.to_json(plan)), declared)
+    assert BASE_BYTES + 4 * declared.slots < found.memory_bytes < 1 << 40
+    assert BASE_SECONDS < found.seconds < 1e9
