@@ -40,7 +40,7 @@ from app.http.rate_limits.rate_windows import Rate, open_windows
 from app.http.rate_limits.rates import RateLimits
 from app.jobs.endpoints import router as jobs_router
 from app.jobs.lifecycle import Lifecycle
-from app.ledger import Ledger, Mark
+from app.ledger import HighWaterMark, Ledger
 from app.queue.sender import CeleryQueue
 from app.releases.audit import freeze_unaccounted
 from app.releases.endpoints import router as releases_router
@@ -154,7 +154,7 @@ def build_services(settings: Settings) -> Services:
     """
     keys = load_api_keys(settings.keys_dir)
     signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
-    mark = Mark(open_marks(settings.mark_url), signer)
+    mark = HighWaterMark(open_marks(settings.mark_url), signer)
     ledger, queue = Ledger(signer, settings.max_epsilon, mark), CeleryQueue(settings.broker_url, settings.data_dir)
     database = Database(make_engine(settings.database_url), mark.confirm)
     return Services(

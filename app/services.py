@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
-from app.db import BackgroundWriter, Database, Together, Write, WriteSession
+from app.db import BackgroundWriter, Database, GroupCommit, Write, WriteSession
 from app.queue import TaskQueue
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class Services:
     tokens: "TokenVerifier | None" = None
     rates: "RateLimits | None" = None
     background: BackgroundWriter | None = None
-    together: Together = field(init=False, repr=False)
+    group_commit: GroupCommit = field(init=False, repr=False)
     """Joins the transactions of jobs that are submitted at the same time."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "together", Together(self.database, self.ledger.lock_all))
+        object.__setattr__(self, "group_commit", GroupCommit(self.database, self.ledger.lock_all))
 
     def soon(self, name: str, write: Write) -> None:
         """Run ``write`` behind the request, unless one of that name is still to come."""

@@ -7,7 +7,7 @@ from functools import partial
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-from app.db import Database, Together, WriteSession, make_engine
+from app.db import Database, GroupCommit, WriteSession, make_engine
 from app.ledger import Charge, Commitment, Ledger
 from app.privacy.events import GaussianEvent
 from app.vault.signing import Signer
@@ -50,7 +50,7 @@ def reserve(crew: Crew, turns: Barrier, results: Any) -> None:
     names = [crew.number * threads + index for index in range(threads)]
     database, ledger, clock = Database(make_engine(crew.url, connections=threads)), new_ledger(), Clock()
     with ThreadPoolExecutor(threads) as pool:
-        together = Together(database, ledger.lock_all)
+        together = GroupCommit(database, ledger.lock_all)
         clients = [Client(database, together, ledger, f"ds_{name % crew.accounts}", name) for name in names]
         for turn in range(crew.rounds + 1):
             list(pool.map(lambda client, turn=turn: client.price(turn), clients))
@@ -72,7 +72,7 @@ class Client:
     """Reserves ``EACH`` jobs a round, one after the other, each with a noise of its own."""
 
     database: Database
-    together: Together
+    group_commit: GroupCommit
     ledger: Ledger
     dataset_id: str
     name: int
@@ -88,7 +88,7 @@ class Client:
             charge = _charge(self.name, turn, index)
             started = time.perf_counter()
             reserve = partial(self._reserve, job_id=self._job(turn, index), charge=charge)
-            self.together.transact(reserve, self.dataset_id)
+            self.group_commit.transact(reserve, self.dataset_id)
             taken.append(time.perf_counter() - started)
         return taken
 

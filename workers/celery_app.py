@@ -16,7 +16,7 @@ from app.config import Settings
 from app.datasets.disposal import Disposal
 from app.db import Database, make_engine
 from app.jobs.lifecycle import Lifecycle
-from app.ledger import Ledger, Mark
+from app.ledger import HighWaterMark, Ledger
 from app.queue.sender import CeleryQueue, celery_settings
 from app.releases.publication import Publisher
 from app.vault.areas import Areas, WorkerAreas
@@ -127,7 +127,7 @@ def rewrap_keys(settings: Settings) -> Rewrapped:
 def _accounts(settings: Settings, keys: WorkerKeys) -> tuple[Database, Ledger]:
     """The database, which takes nothing while it is behind the ledger's mark, and the ledger."""
     signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
-    mark = Mark(open_marks(settings.mark_url), signer)
+    mark = HighWaterMark(open_marks(settings.mark_url), signer)
     return Database(make_engine(settings.database_url), mark.confirm), Ledger(signer, settings.max_epsilon, mark)
 
 

@@ -55,7 +55,7 @@ class Keeper:
         self._writing = threading.Lock()
 
     def observe(self, exchange: Exchange) -> None:
-        """Gather a refusal, a failed change, or a change that was answered without happening again (a replay)."""
+        """Gather a refusal, a failed change, or a change that was answered without event again (a replay)."""
         request = exchange.request
         if not _matters(request, exchange.status):
             return

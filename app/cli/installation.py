@@ -22,7 +22,7 @@ from app.config import Settings
 from app.db import Database, grants, make_engine
 from app.db.migrations import upgrade
 from app.errors import CorevaultError, Unauthenticated
-from app.ledger import Ledger, Mark
+from app.ledger import HighWaterMark, Ledger
 from app.ledger.integrity.reconciliation import Reconciled
 from app.ledger.privileges import PRIVILEGES
 from app.vault import keys, rotation
@@ -177,7 +177,7 @@ def rotate_ledger_key(settings: Settings) -> str:
 def _ledger(settings: Settings) -> tuple[Ledger, Signer]:
     held = keys.load_api_keys(settings.keys_dir)
     signer = Signer(held.ledger_seed, held.ledger_retired, held.ledger_until)
-    return Ledger(signer, settings.max_epsilon, Mark(open_marks(settings.mark_url), signer)), signer
+    return Ledger(signer, settings.max_epsilon, HighWaterMark(open_marks(settings.mark_url), signer)), signer
 
 
 def create_keys(settings: Settings, share: Path | None = None) -> Path:

@@ -15,7 +15,7 @@ from app.db import Database, ReadSession, make_engine
 from app.db.migrations import at_head
 from app.errors import CorevaultError
 from app.ledger import Ledger
-from app.ledger.integrity.high_water_mark import Mark
+from app.ledger.integrity.high_water_mark import HighWaterMark
 from app.releases import proof
 from app.vault.keys import ApiKeys, load_api_keys
 from app.vault.marks import open_marks
@@ -66,7 +66,7 @@ def _of_mark(session: ReadSession, keys: ApiKeys, settings: Settings) -> Iterato
     """Whether the database holds all that the high-water mark knows of."""
     signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
     try:
-        Mark(open_marks(settings.mark_url), signer).check(session)
+        HighWaterMark(open_marks(settings.mark_url), signer).check(session)
     except CorevaultError as error:
         yield Finding("mark", "", error.detail)
 

@@ -4,7 +4,7 @@ from app.db.background import BackgroundWriter, Write
 from app.db.base import Base, UtcDateTime, new_id, now
 from app.db.clock import moment
 from app.db.engine import make_engine
-from app.db.group_commit import Together
+from app.db.group_commit import GroupCommit
 from app.db.prepared import Prepared
 from app.db.session import Database, ReadSession, WriteSession
 
@@ -12,9 +12,9 @@ __all__ = [
     "BackgroundWriter",
     "Base",
     "Database",
+    "GroupCommit",
     "Prepared",
     "ReadSession",
-    "Together",
     "UtcDateTime",
     "Write",
     "WriteSession",

@@ -17,7 +17,7 @@ from sqlalchemy.orm import SessionTransaction
 
 from app.db import hooks
 from app.db.hooks import Hook
-from app.db.leader_follower import Line
+from app.db.leader_follower import LeaderFollowerQueue
 from app.db.prepared import prepend
 from app.db.session import Database, WriteSession, commit
 from app.errors import CorevaultError, DependencyUnavailable
@@ -53,7 +53,7 @@ class _Failed(Exception):
     """A call failed without a savepoint of its own; nothing of the others can be kept either."""
 
 
-class Together:
+class GroupCommit:
     """Runs what several threads say at a time in one transaction.
 
     Args:
@@ -63,7 +63,7 @@ class Together:
     def __init__(self, database: Database, prepare: Prepare | None = None) -> None:
         self._database = database
         self._prepare = prepare
-        self._line: Line[Call[Any]] = Line(self._serve)
+        self._line: LeaderFollowerQueue[Call[Any]] = LeaderFollowerQueue(self._serve)
 
     def transact(self, action: Callable[[WriteSession], T], name: str | None = None) -> T:
         """Like :meth:`app.db.Database.transact`: ``action`` may be called several times, and is kept once.

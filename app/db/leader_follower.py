@@ -19,7 +19,7 @@ class Turn(Generic[T]):
     ready: Event = field(default_factory=Event)
 
 
-class Line(Generic[T]):
+class LeaderFollowerQueue(Generic[T]):
     """Calls that are served from the front, some at a time, by the threads that stand in it.
 
     Args:

@@ -33,7 +33,7 @@ class ReadSession(Session):
 
     @property
     def shared(self) -> dict[Any, Any]:
-        """What one part of the transaction leaves to the next, also among those that :class:`Together` joins."""
+        """What one part of the transaction leaves to the next, also among those that :class:`GroupCommit` joins."""
         notes: dict[Any, Any] = self.info.setdefault("shared", {})
         return notes
 

@@ -85,7 +85,7 @@ def _submit(
 
     if not seen:  # most likely a refusal: those in line would begin again because of it, and wait for its reasons
         return services.database.transact(submitted)
-    return services.together.transact(submitted, body.dataset_id)
+    return services.group_commit.transact(submitted, body.dataset_id)
 
 
 @router.get("/jobs")

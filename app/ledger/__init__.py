@@ -5,7 +5,7 @@ from app.ledger.entries.admission import Preview
 from app.ledger.entries.charge import Charge
 from app.ledger.entries.commitments import Commitment, Terms
 from app.ledger.integrity.checkpoints import CheckpointRef
-from app.ledger.integrity.high_water_mark import Mark
+from app.ledger.integrity.high_water_mark import HighWaterMark
 from app.ledger.service import Ledger
 from app.ledger.views import Budget, Guarantee, LedgerEntry
 
@@ -16,9 +16,9 @@ __all__ = [
     "CheckpointRef",
     "Commitment",
     "Guarantee",
+    "HighWaterMark",
     "Ledger",
     "LedgerEntry",
-    "Mark",
     "Preview",
     "Terms",
 ]

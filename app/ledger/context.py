@@ -6,8 +6,8 @@ from sqlalchemy import select
 
 from app.db import ReadSession
 from app.errors import DependencyUnavailable
-from app.ledger.integrity.high_water_mark import Mark
-from app.ledger.integrity.verified_heads import Memory
+from app.ledger.integrity.high_water_mark import HighWaterMark
+from app.ledger.integrity.verified_heads import VerifiedHeads
 from app.ledger.models import Checkpoint
 from app.vault.signing import Signer
 
@@ -15,13 +15,13 @@ REPLACED = "The ledger key was rotated, and this process does not have the new o
 
 
 @dataclass(frozen=True, slots=True)
-class Scribe:
+class LedgerContext:
     """Handed to everything that locks an account or signs."""
 
     signer: Signer
-    mark: Mark | None = None
+    mark: HighWaterMark | None = None
     """None where nobody keeps one, as in tools that only read."""
-    memory: Memory = field(default_factory=Memory)
+    verified_heads: VerifiedHeads = field(default_factory=VerifiedHeads)
 
     def check_key(self, session: ReadSession) -> None:
         """See to it that this process's key has not retired; whoever holds a newer one has signed with it at once.
@@ -37,6 +37,6 @@ class Scribe:
             raise DependencyUnavailable(REPLACED)
 
     def check_mark(self, session: ReadSession) -> None:
-        """See :meth:`app.ledger.integrity.high_water_mark.Mark.check`; nothing where no mark is kept."""
+        """See :meth:`app.ledger.integrity.high_water_mark.HighWaterMark.check`; nothing where no mark is kept."""
         if self.mark is not None:
             self.mark.check(session)

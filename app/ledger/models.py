@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Base
 from app.ledger.entries.balance import KINDS, STATES
-from app.ledger.entries.balance_columns import Stored
+from app.ledger.entries.balance_columns import BalanceColumns
 
 
 class Account(Base):
@@ -30,7 +30,7 @@ class Account(Base):
     sequence: Mapped[int]
     head_hash: Mapped[str]
     checkpoint: Mapped[int]  # the newest one of this account, 0 if there is none
-    limits: Mapped[dict[str, Any]]  # with the balance, what the entries add up to: see Stored
+    limits: Mapped[dict[str, Any]]  # with the balance, what the entries add up to: see BalanceColumns
     balance: Mapped[dict[str, Any]]
     snapshot: Mapped[dict[str, Any]] = mapped_column(
         deferred=True
@@ -40,8 +40,8 @@ class Account(Base):
     frozen_at: Mapped[datetime | None]
 
     @property
-    def stored(self) -> Stored:
-        return Stored(self.limits, self.balance)
+    def stored(self) -> BalanceColumns:
+        return BalanceColumns(self.limits, self.balance)
 
 
 class LedgerDataset(Base):

@@ -9,10 +9,9 @@ from app.db import ReadSession, WriteSession
 from app.errors import NotFound, StateConflict
 from app.ledger import views
 from app.ledger.account import allocations as allocating
-from app.ledger.account import fingerprints, freezing, limits, opening
-from app.ledger.account import locked_account as books
+from app.ledger.account import fingerprints, freezing, limits, locked_account, opening
 from app.ledger.account.locked_account import Cause
-from app.ledger.context import Scribe
+from app.ledger.context import LedgerContext
 from app.ledger.entries import admission, transfers
 from app.ledger.entries.admission import Preview
 from app.ledger.entries.balance import CONTENT_REPLACED, DATASET_DELETED
@@ -20,7 +19,7 @@ from app.ledger.entries.charge import Charge
 from app.ledger.entries.commitments import Commitment, Terms
 from app.ledger.integrity import checkpoints, reconciliation, verification
 from app.ledger.integrity.checkpoints import CheckpointRef
-from app.ledger.integrity.high_water_mark import Mark
+from app.ledger.integrity.high_water_mark import HighWaterMark
 from app.ledger.integrity.reconciliation import Reconciled
 from app.ledger.models import LedgerDataset
 from app.ledger.views import Budget, Guarantee, LedgerEntry
@@ -39,10 +38,10 @@ class Ledger:
     A dataset without an account is ``NotFound``; a frozen account refuses with ``StateConflict``.
     """
 
-    def __init__(self, signer: Signer, max_epsilon: float, mark: Mark | None = None) -> None:
+    def __init__(self, signer: Signer, max_epsilon: float, mark: HighWaterMark | None = None) -> None:
         self.signer = signer
         self.max_epsilon = max_epsilon
-        self._scribe = Scribe(signer, mark)
+        self._context = LedgerContext(signer, mark)
 
     def open_account(
         self,
@@ -60,7 +59,7 @@ class Ledger:
         """See :func:`app.ledger.account.opening.open_account`."""
         opening.open_account(
             tx,
-            self._scribe,
+            self._context,
             self.max_epsilon,
             owner_id=owner_id,
             population=population,
@@ -74,19 +73,19 @@ class Ledger:
 
     def change_limit(self, tx: WriteSession, dataset_id: str, epsilon: float, delta: float | None) -> None:
         """See :func:`app.ledger.account.limits.change_limit`."""
-        limits.change_limit(tx, self._scribe, self.max_epsilon, dataset_id, epsilon=epsilon, delta=delta)
+        limits.change_limit(tx, self._context, self.max_epsilon, dataset_id, epsilon=epsilon, delta=delta)
 
     def allocate(self, tx: WriteSession, dataset_id: str, allocations: Mapping[str, float]) -> None:
         """See :func:`app.ledger.account.allocations.allocate`."""
-        allocating.allocate(tx, self._scribe, self.max_epsilon, dataset_id, allocations)
+        allocating.allocate(tx, self._context, self.max_epsilon, dataset_id, allocations)
 
     def lock(self, tx: WriteSession, dataset_id: str) -> None:
         """Hold the account still until the transaction ends, to calibrate against it."""
-        books.lock_account_of(tx, dataset_id)
+        locked_account.lock_account_of(tx, dataset_id)
 
     def lock_all(self, tx: WriteSession, dataset_ids: Sequence[str]) -> None:
         """See :func:`app.ledger.account.locked_account.lock_all`."""
-        books.lock_all(tx, dataset_ids)
+        locked_account.lock_all(tx, dataset_ids)
 
     def preview(
         self, session: ReadSession, dataset_id: str, charge: Charge, *, caller_id: str | None = None
@@ -96,12 +95,12 @@ class Ledger:
         Raises:
             MethodNotAllowedOnPrivateData, InvalidRequest, Internal: for what has no price.
         """
-        balance = books.read_balance(books.read_account(session, dataset_id))
+        balance = locked_account.read_balance(locked_account.read_account(session, dataset_id))
         return admission.decide(balance, dataset_id, charge, caller_id).preview
 
     def admits(self, session: ReadSession, dataset_id: str, charge: Charge, *, caller_id: str | None = None) -> bool:
         """Whether :meth:`reserve` would take the charge now; quicker than a preview where it would not."""
-        balance = books.read_balance(books.read_account(session, dataset_id))
+        balance = locked_account.read_balance(locked_account.read_account(session, dataset_id))
         return admission.admits(balance, dataset_id, charge, caller_id)
 
     def reserve(
@@ -116,26 +115,26 @@ class Ledger:
     ) -> Preview:
         """See :func:`app.ledger.entries.transfers.reserve`."""
         return transfers.reserve(
-            tx, self._scribe, dataset_id, job_id, charge, commitment=commitment, caller_id=caller_id
+            tx, self._context, dataset_id, job_id, charge, commitment=commitment, caller_id=caller_id
         )
 
     def check_terms(self, tx: WriteSession, job_id: str, terms: Terms) -> None:
         """See :func:`app.ledger.entries.transfers.check_terms`."""
-        transfers.check_terms(tx, self._scribe, job_id, terms)
+        transfers.check_terms(tx, self._context, job_id, terms)
 
     def open(self, tx: WriteSession, job_id: str, planned: Sequence[PrivacyEvent], terms: Terms) -> None:
         """See :func:`app.ledger.entries.transfers.open_reservation`."""
-        transfers.open_reservation(tx, self._scribe, job_id, planned, terms)
+        transfers.open_reservation(tx, self._context, job_id, planned, terms)
 
     def settle(
         self, tx: WriteSession, job_id: str, executed: tuple[PrivacyEvent, ...], terms: Terms | None = None
     ) -> None:
         """See :func:`app.ledger.entries.transfers.settle`."""
-        transfers.settle(tx, self._scribe, job_id, executed, terms)
+        transfers.settle(tx, self._context, job_id, executed, terms)
 
     def void(self, tx: WriteSession, job_id: str) -> None:
         """See :func:`app.ledger.entries.transfers.void`."""
-        transfers.void(tx, self._scribe, job_id)
+        transfers.void(tx, self._context, job_id)
 
     def state(self, session: ReadSession, job_id: str) -> str:
         """See :func:`app.ledger.entries.transfers.state`."""
@@ -143,7 +142,7 @@ class Ledger:
 
     def is_opened(self, session: ReadSession, job_id: str, terms: Terms) -> bool:
         """See :func:`app.ledger.entries.transfers.is_opened`."""
-        return transfers.is_opened(session, self._scribe, job_id, terms)
+        return transfers.is_opened(session, self._context, job_id, terms)
 
     def is_reserved(self, session: ReadSession, job_id: str) -> bool:
         """See :func:`app.ledger.entries.transfers.is_reserved`."""
@@ -165,11 +164,11 @@ class Ledger:
 
     def checkpoint(self, tx: WriteSession, dataset_id: str) -> CheckpointRef:
         """Sign the account's head into the global chain: before every unseal and at every publication."""
-        return checkpoints.append(books.open_book(tx, self._scribe, dataset_id))
+        return checkpoints.append(locked_account.lock_active(tx, self._context, dataset_id))
 
     def check_mark(self, session: ReadSession) -> None:
-        """See :meth:`app.ledger.integrity.high_water_mark.Mark.check`; nothing where no mark is kept."""
-        self._scribe.check_mark(session)
+        """See :meth:`app.ledger.integrity.high_water_mark.HighWaterMark.check`; nothing where no mark is kept."""
+        self._context.check_mark(session)
 
     def reconcile(self, tx: WriteSession, *, adopt: bool) -> list[Reconciled]:
         """See :func:`app.ledger.integrity.reconciliation.reconcile`.
@@ -177,18 +176,18 @@ class Ledger:
         Raises:
             StateConflict: also where no mark is kept.
         """
-        if self._scribe.mark is None:
+        if self._context.mark is None:
             raise StateConflict("No mark is kept here.")
-        return reconciliation.reconcile(tx, self._scribe, self._scribe.mark, adopt=adopt)
+        return reconciliation.reconcile(tx, self._context, self._context.mark, adopt=adopt)
 
     def newest_checkpoint(self, tx: WriteSession) -> int:
         """Its sequence, which is the newest until the transaction ends; 0 if there is none."""
-        books.serialise(tx, checkpoints.NAME)
+        locked_account.serialise(tx, checkpoints.NAME)
         return checkpoints.newest(tx)
 
     def sign_anew(self, tx: WriteSession) -> None:
         """Sign every account as it stands; see :func:`app.ledger.integrity.reconciliation.sign_anew`."""
-        reconciliation.sign_anew(tx, self._scribe)
+        reconciliation.sign_anew(tx, self._context)
 
     def content_replaced(self, tx: WriteSession, dataset_id: str, version: int) -> None:
         """Note that another content of the same people is in force; the account goes on."""
@@ -200,21 +199,21 @@ class Ledger:
 
     def freeze(self, tx: WriteSession, dataset_id: str, cause: Cause) -> None:
         """Stop all spending of the account; what was charged stays charged."""
-        books.freeze(tx, books.lock_account_of(tx, dataset_id), dataset_id, cause)
+        locked_account.freeze(tx, locked_account.lock_account_of(tx, dataset_id), dataset_id, cause)
 
     def unfreeze(self, tx: WriteSession, dataset_id: str, reason: str) -> None:
         """See :func:`app.ledger.account.freezing.end`."""
-        freezing.end(tx, self._scribe, dataset_id, reason)
+        freezing.end(tx, self._context, dataset_id, reason)
 
     def unmarked_freezes(self, session: ReadSession) -> list[str]:
         """See :func:`app.ledger.account.freezing.find_unmarked`; none where no mark is kept."""
-        mark = self._scribe.mark
+        mark = self._context.mark
         return [] if mark is None else freezing.find_unmarked(session, mark)
 
     def mark_freeze(self, tx: WriteSession, account_id: str) -> None:
         """See :func:`app.ledger.account.freezing.carry`; nothing where no mark is kept."""
-        if self._scribe.mark is not None:
-            freezing.carry(tx, self._scribe, self._scribe.mark, account_id)
+        if self._context.mark is not None:
+            freezing.carry(tx, self._context, self._context.mark, account_id)
 
     def claim_fingerprint(self, tx: WriteSession, dataset_id: str, fingerprint: str) -> bool:
         """See :func:`app.ledger.account.fingerprints.claim`."""
@@ -245,6 +244,6 @@ class Ledger:
         return verification.verify_and_freeze(tx, self.signer)
 
     def _note(self, tx: WriteSession, dataset_id: str, kind: str, body: Mapping[str, Any]) -> None:
-        book = books.open_sound(tx, self._scribe, dataset_id)
-        if book is not None:
-            book.append(kind, dataset_id, body)
+        locked = locked_account.lock_verified(tx, self._context, dataset_id)
+        if locked is not None:
+            locked.append(kind, dataset_id, body)

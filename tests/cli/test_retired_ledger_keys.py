@@ -16,7 +16,7 @@ from app.cli.commands import cli
 from app.config import Settings
 from app.db import Database, make_engine
 from app.errors import DependencyUnavailable, StateConflict
-from app.ledger import Ledger, Mark
+from app.ledger import HighWaterMark, Ledger
 from app.ledger.entries import commitments
 from app.ledger.entries.balance import Balance
 from app.ledger.integrity import snapshots
@@ -54,7 +54,7 @@ class Rotated:
         return Signer(self.seed, [self.signer.public_key])
 
     def bench(self) -> Bench:
-        mark = Mark(open_marks(self.settings.mark_url), self.signer)
+        mark = HighWaterMark(open_marks(self.settings.mark_url), self.signer)
         return Bench(self.database, Ledger(self.signer, 20.0, mark), self.stale.reserved)
 
 
@@ -66,7 +66,7 @@ def rotated(tmp_path: Path, sqlite_file: Path, monkeypatch: pytest.MonkeyPatch) 
     settings = Settings()
     seed = load_worker_keys(settings.keys_dir).ledger_seed
     database = Database(make_engine(settings.database_url))
-    stale = Bench(database, Ledger(Signer(seed), 20.0, Mark(open_marks(settings.mark_url), Signer(seed))))
+    stale = Bench(database, Ledger(Signer(seed), 20.0, HighWaterMark(open_marks(settings.mark_url), Signer(seed))))
     stale.open_account("ds_a")
     stale.open_account("ds_idle", population="others")
     stale.run("job_1", costing(0.2))
@@ -132,10 +132,10 @@ def test_w11_a_mark_of_a_retired_key_charges_nothing(rotated: Rotated) -> None:
     assert row is not None
     row.sequence, row.account_id, row.checkpoint_hash = row.sequence + 5, account.id, "0" * 64
     marks = open_marks(rotated.settings.mark_url)
-    Mark(marks, rotated.thief).advance(row, account.stored.whole())
+    HighWaterMark(marks, rotated.thief).advance(row, account.stored.whole())
     name = MarkName(account.id, row.sequence, row.checkpoint_hash)
-    assert Mark(marks, rotated.thief).read(name) is not None
-    assert Mark(marks, rotated.signer).read(name) is None
+    assert HighWaterMark(marks, rotated.thief).read(name) is not None
+    assert HighWaterMark(marks, rotated.signer).read(name) is None
     assert run("reconcile").output == f"{account.id}: frozen\n"
 
 

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 import sqlalchemy as sa
 
-from app.db import Database, Together, WriteSession, group_commit
+from app.db import Database, GroupCommit, WriteSession, group_commit
 from app.db.session import UNANSWERED, commit
 from app.errors import DependencyUnavailable, StateConflict
 from tests.factories.line import SETTLE_SECONDS, at_once
@@ -21,10 +21,10 @@ WHO: ContextVar[str | None] = ContextVar("who")
 
 
 @pytest.fixture
-def joined(database: Database) -> Together:
+def joined(database: Database) -> GroupCommit:
     with database.write() as tx:
         tx.execute(sa.text("CREATE TABLE notes (name varchar PRIMARY KEY)"))
-    return Together(database)
+    return GroupCommit(database)
 
 
 def note(name: str, error: Exception | None = None) -> Callable[[WriteSession], str]:
@@ -55,7 +55,7 @@ def commits(database: Database) -> Iterator[list[int]]:
     sa.event.remove(database.engine, "commit", counted)
 
 
-def test_what_comes_at_once_is_committed_once(database: Database, joined: Together) -> None:
+def test_what_comes_at_once_is_committed_once(database: Database, joined: GroupCommit) -> None:
     names = [f"n{number}" for number in range(8)]
     with patch.object(group_commit, "TOGETHER_SECONDS", 60.0), commits(database) as seen:
         told = at_once(joined, [note(name) for name in names])
@@ -64,7 +64,7 @@ def test_what_comes_at_once_is_committed_once(database: Database, joined: Togeth
     assert len(seen) == 1
 
 
-def test_one_that_refuses_takes_nothing_with_it(database: Database, joined: Together) -> None:
+def test_one_that_refuses_takes_nothing_with_it(database: Database, joined: GroupCommit) -> None:
     told = at_once(joined, [note("a"), note("b", StateConflict("No.")), note("c")])
     assert (told[0].result(), told[2].result()) == ("a", "c")
     with pytest.raises(StateConflict, match="No"):
@@ -72,7 +72,7 @@ def test_one_that_refuses_takes_nothing_with_it(database: Database, joined: Toge
     assert notes(database) == {"a", "c"}
 
 
-def test_one_that_breaks_takes_nothing_with_it(database: Database, joined: Together) -> None:
+def test_one_that_breaks_takes_nothing_with_it(database: Database, joined: GroupCommit) -> None:
     told = at_once(joined, [note("a"), note("b", ZeroDivisionError()), note("a"), note("c")])
     assert (told[0].result(), told[3].result()) == ("a", "c")
     with pytest.raises(ZeroDivisionError):
@@ -82,7 +82,7 @@ def test_one_that_breaks_takes_nothing_with_it(database: Database, joined: Toget
     assert notes(database) == {"a", "c"}
 
 
-def test_nobody_is_told_before_it_is_durable(database: Database, joined: Together) -> None:
+def test_nobody_is_told_before_it_is_durable(database: Database, joined: GroupCommit) -> None:
     """The answer to the commit is lost: it may have happened, and neither success nor a refusal may be claimed."""
     done: list[str] = []
 
@@ -104,7 +104,7 @@ def test_nobody_is_told_before_it_is_durable(database: Database, joined: Togethe
     assert (done, notes(database)) == (["frozen"], set())
 
 
-def test_what_is_not_kept_together_is_done_alone(database: Database, joined: Together) -> None:
+def test_what_is_not_kept_together_is_done_alone(database: Database, joined: GroupCommit) -> None:
     def failed(_: object) -> None:
         raise sa.exc.OperationalError("COMMIT", None, Exception())
 
@@ -115,7 +115,7 @@ def test_what_is_not_kept_together_is_done_alone(database: Database, joined: Tog
     assert len(seen) == 2
 
 
-def test_hooks_run_once_and_in_their_own_thread(database: Database, joined: Together) -> None:
+def test_hooks_run_once_and_in_their_own_thread(database: Database, joined: GroupCommit) -> None:
     ran: list[tuple[str, int]] = []
 
     def action(name: str) -> Callable[[WriteSession], int]:
@@ -139,7 +139,7 @@ def test_hooks_run_once_and_in_their_own_thread(database: Database, joined: Toge
     assert notes(database) == {"kept all the same"}
 
 
-class Speaking(Together):
+class Speaking(GroupCommit):
     """Whoever stands in its line has a context of his own, which tells his name."""
 
     def transact(self, action: Callable[[WriteSession], Any], name: str | None = None) -> Any:
@@ -148,7 +148,7 @@ class Speaking(Together):
 
 
 @pytest.mark.parametrize("refused", [False, True], ids=["all at one go", "one by one"])
-def test_each_runs_in_the_context_of_its_own_request(database: Database, joined: Together, refused: bool) -> None:
+def test_each_runs_in_the_context_of_its_own_request(database: Database, joined: GroupCommit, refused: bool) -> None:
     names = [f"n{number}" for number in range(8)]
     actions = [lambda _: WHO.get()] * 8 + [note("a", StateConflict("No.")) if refused else note("a")]
     with patch.object(group_commit, "TOGETHER_SECONDS", 60.0):
@@ -157,7 +157,7 @@ def test_each_runs_in_the_context_of_its_own_request(database: Database, joined:
 
 
 @pytest.mark.services
-def test_locks_that_cross_are_given_up_soon(database: Database, joined: Together) -> None:
+def test_locks_that_cross_are_given_up_soon(database: Database, joined: GroupCommit) -> None:
     """Two processes each hold what the other wants: neither waits until the database kills one of them."""
     with database.write() as tx:
         tx.execute(sa.text("CREATE TABLE pairs (id integer PRIMARY KEY, hits integer NOT NULL)"))
@@ -169,7 +169,7 @@ def test_locks_that_cross_are_given_up_soon(database: Database, joined: Together
 
         return action
 
-    other = Together(database)
+    other = GroupCommit(database)
     with ThreadPoolExecutor(2) as pool:
         for _ in range(10):
             one = pool.submit(at_once, joined, [hit(1), hit(2)])
@@ -179,7 +179,7 @@ def test_locks_that_cross_are_given_up_soon(database: Database, joined: Together
         assert session.scalars(sa.text("SELECT hits FROM pairs")).all() == [20, 20]
 
 
-def test_a_line_outlives_a_leader_that_is_interrupted(joined: Together) -> None:
+def test_a_line_outlives_a_leader_that_is_interrupted(joined: GroupCommit) -> None:
     class Stop(BaseException):
         pass
 
@@ -191,7 +191,7 @@ def test_a_line_outlives_a_leader_that_is_interrupted(joined: Together) -> None:
     assert joined.transact(lambda _: "on") == "on"
 
 
-def test_nobody_waits_for_what_follows_a_commit(joined: Together) -> None:
+def test_nobody_waits_for_what_follows_a_commit(joined: GroupCommit) -> None:
     """A broker that does not answer holds up those whose messages it does not take."""
     entered, go_on = threading.Event(), threading.Event()
 
@@ -211,7 +211,7 @@ def test_nobody_waits_for_what_follows_a_commit(joined: Together) -> None:
 
 
 @pytest.mark.services
-def test_one_that_waits_for_a_lock_holds_up_no_other(database: Database, joined: Together) -> None:
+def test_one_that_waits_for_a_lock_holds_up_no_other(database: Database, joined: GroupCommit) -> None:
     """Its lock is let go only after the other has its answer; otherwise it would be refused by then."""
     with database.write() as tx:
         tx.execute(sa.text("INSERT INTO notes VALUES ('held')"))
@@ -233,7 +233,7 @@ def test_one_that_waits_for_a_lock_holds_up_no_other(database: Database, joined:
         assert waiting.result() == "after all"
 
 
-def test_what_an_attempt_asked_for_that_was_not_kept_is_not_done(database: Database, joined: Together) -> None:
+def test_what_an_attempt_asked_for_that_was_not_kept_is_not_done(database: Database, joined: GroupCommit) -> None:
     """The joint commit fails, there is time for one of the two only, and the other is then called alone."""
     ran: list[int] = []
     turns: list[int] = []

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import structlog
 
-from app.db import Database, Together, WriteSession
+from app.db import Database, GroupCommit, WriteSession
 from app.errors import DependencyUnavailable, StateConflict
 from tests.factories.line import at_once
 
@@ -21,7 +21,7 @@ def write(request: pytest.FixtureRequest, database: Database) -> Write:
         with database.write() as tx:
             action(tx)
 
-    together = Together(database)
+    together = GroupCommit(database)
     ways: dict[str, Write] = {
         "block": block,
         "repeated": database.transact,

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from app.db import Together, WriteSession
+from app.db import GroupCommit, WriteSession
 
 SETTLE_SECONDS = 20
 
 
 def at_once(
-    joined: Together, actions: Sequence[Callable[[WriteSession], Any]], names: Sequence[str] = ()
+    joined: GroupCommit, actions: Sequence[Callable[[WriteSession], Any]], names: Sequence[str] = ()
 ) -> list[Future[Any]]:
     """Say all of them, each under its name, while one that came before is still in front of the line."""
     entered, go_on = threading.Event(), threading.Event()
@@ -32,7 +32,7 @@ def at_once(
     return told
 
 
-def _wait(joined: Together, count: int) -> None:
+def _wait(joined: GroupCommit, count: int) -> None:
     ready = threading.Event()
     for _ in range(SETTLE_SECONDS * 100):
         if joined.waiting() >= count:

@@ -21,7 +21,7 @@ from app.jobs import service
 from app.jobs.lifecycle import Lifecycle
 from app.jobs.models import Job
 from app.jobs.schemas import JobBody
-from app.ledger import Ledger, Mark
+from app.ledger import HighWaterMark, Ledger
 from app.main import create_app, verification_key
 from app.queue import INGEST_CONTENT, RUN_JOB, TaskQueue
 from app.releases.publication import Publisher
@@ -212,7 +212,7 @@ def make_house(
     create_keys(folder / "keys")
     api_keys, worker_keys = load_api_keys(folder / "keys"), load_worker_keys(folder / "keys")
     signer, queue = Signer(api_keys.ledger_seed), RecordingQueue()
-    mark = None if mark_url is None else Mark(open_marks(mark_url), signer)
+    mark = None if mark_url is None else HighWaterMark(open_marks(mark_url), signer)
     database = database if mark is None else Database(database.engine, mark.confirm)
     ledger = Ledger(signer, MAX_EPSILON, mark)
     services = Services(

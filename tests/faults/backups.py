@@ -37,10 +37,10 @@ class Backup:
         for suffix in ("", "-wal", "-shm"):
             self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
         shutil.move(self._saved, self._file)
-        scribe = self._house.ledger._scribe
-        assert scribe.mark is not None
-        scribe.mark.confirmed = False
-        scribe.memory._known.clear()
+        context = self._house.ledger._context
+        assert context.mark is not None
+        context.mark.confirmed = False
+        context.verified_heads._known.clear()
 
     def is_behind(self) -> bool:
         """Whether the newest mark is of a checkpoint that the database does not have."""

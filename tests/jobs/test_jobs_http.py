@@ -10,7 +10,7 @@ from sqlalchemy import delete, update
 from app.datasets.ingestion import Rejection
 from app.datasets.models import Content, Dataset
 from app.datasets.remedies import REMEDIES
-from app.db import Together, WriteSession, now
+from app.db import GroupCommit, WriteSession, now
 from app.jobs.lifecycle import JobError
 from tests.factories import rows
 from tests.factories.datasets import problem
@@ -323,13 +323,13 @@ def test_what_has_no_price_stands_in_no_line(
 ) -> None:
     """Refused, it would have all of those do their work again that share its transaction."""
     stood: list[str] = []
-    transact = Together.transact
+    transact = GroupCommit.transact
 
-    def seen(joined: Together, action: Callable[[WriteSession], Any], name: str | None = None) -> Any:
+    def seen(joined: GroupCommit, action: Callable[[WriteSession], Any], name: str | None = None) -> Any:
         stood.append(str(name))
         return transact(joined, action, name)
 
-    monkeypatch.setattr(Together, "transact", seen)
+    monkeypatch.setattr(GroupCommit, "transact", seen)
     problem(api.post("/v1/jobs", json=job_body("ds_none"), headers=analyst.headers), 404, "not_found")
     assert stood == []
     assert api.post("/v1/jobs", json=job_body(dataset_id), headers=analyst.headers).status_code == 202

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 
-from app.db import Database, Together, WriteSession, make_engine
+from app.db import Database, GroupCommit, WriteSession, make_engine
 from app.db.migrations import upgrade
 from app.errors import BudgetExceeded
 from app.ledger import Ledger
@@ -63,7 +63,7 @@ def stampede(url: str, attempts: int) -> int:
 def _process(url: str, attempts: int, number: int) -> Held:
     held = Held()
     with _database(url) as database, ThreadPoolExecutor(THREADS) as pool:
-        each, joined = attempts // THREADS, Together(database, _LEDGER.lock_all)
+        each, joined = attempts // THREADS, GroupCommit(database, _LEDGER.lock_all)
         for part in pool.map(lambda thread: _client(database, joined, f"{number}_{thread}", each), range(THREADS)):
             held.attempts += part.attempts
             held.entries += part.entries
@@ -72,7 +72,7 @@ def _process(url: str, attempts: int, number: int) -> Held:
     return held
 
 
-def _client(database: Database, joined: Together, name: str, attempts: int) -> Held:
+def _client(database: Database, joined: GroupCommit, name: str, attempts: int) -> Held:
     held, ledger, chance = Held(), _LEDGER, random.Random(name)
     for index in range(attempts):
         dataset_id, size = f"ds_{chance.randrange(ACCOUNTS)}", chance.choice(SIZES)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlalchemy import select
 
 from app.db import Base, Database, WriteSession, make_engine
-from app.ledger import Budget, Charge, Commitment, Ledger, Mark, Preview, Terms
+from app.ledger import Budget, Charge, Commitment, HighWaterMark, Ledger, Preview, Terms
 from app.ledger.integrity.reconciliation import Reconciled
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, PrivacyEvent, SelfComposedEvent
@@ -118,13 +118,13 @@ class Bench:
 
 def guarded(database_url: str, mark_url: str) -> Bench:
     """A process of its own: nothing remembered, its database behind a guard."""
-    mark = Mark(open_marks(mark_url), Signer(SEED))
+    mark = HighWaterMark(open_marks(mark_url), Signer(SEED))
     database = Database(make_engine(database_url), mark.confirm)
     return Bench(database, Ledger(Signer(SEED), max_epsilon=20.0, mark=mark))
 
 
 def reconcile(database_url: str, mark_url: str, *, adopt: bool = False) -> list[Reconciled]:
-    mark = Mark(open_marks(mark_url), Signer(SEED))
+    mark = HighWaterMark(open_marks(mark_url), Signer(SEED))
     database = Database(make_engine(database_url))
     try:
         with database.write() as tx:

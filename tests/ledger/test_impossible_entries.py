@@ -14,14 +14,14 @@ from app.ledger.entries.balance import (
     SETTLED,
     VOIDED,
     Balance,
-    Happening,
+    LedgerEvent,
     Share,
     apply,
 )
-from app.ledger.entries.balance_columns import Stored
+from app.ledger.entries.balance_columns import BalanceColumns
 from app.ledger.entries.meter import Meter, Pot, filter_pot, total_pot
 from app.ledger.integrity.chain import Head
-from app.ledger.integrity.verified_heads import REMEMBERED_ACCOUNTS, Memory, Remembered
+from app.ledger.integrity.verified_heads import REMEMBERED_ACCOUNTS, VerifiedHead, VerifiedHeads
 from app.privacy.accounting import INFINITE
 from app.privacy.filter import design
 from tests.ledger.support import DELTA
@@ -45,8 +45,8 @@ def used(pot: Pot) -> Pot:
     return pot.move((1,) * len(pot.orders), spent=1, reserved=0)
 
 
-def happening(kind: str, job_id: str | None = None, **body: Any) -> Happening:
-    return Happening(2, kind, "ds_a", job_id, body)
+def event(kind: str, job_id: str | None = None, **body: Any) -> LedgerEvent:
+    return LedgerEvent(2, kind, "ds_a", job_id, body)
 
 
 def with_share(**fields: Any) -> Balance:
@@ -54,12 +54,12 @@ def with_share(**fields: Any) -> Balance:
 
 
 def test_balance_without_use_opens_a_chain() -> None:
-    assert apply(None, happening(ACCOUNT_OPENED, balance=BALANCE.to_json())) == BALANCE
+    assert apply(None, event(ACCOUNT_OPENED, balance=BALANCE.to_json())) == BALANCE
 
 
 def test_chain_that_starts_with_another_entry_is_refused() -> None:
     with pytest.raises(ValueError, match="starts with its account"):
-        apply(None, happening(RESERVED, "job_1"))
+        apply(None, event(RESERVED, "job_1"))
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_account_that_opens_with_use_is_refused(changes: dict[str, Any]) -> None
     """W9: else a chain could start with a spent amount that no entry explains."""
     body = replace(BALANCE, **changes).to_json()
     with pytest.raises(ValueError, match="nothing spent"):
-        apply(None, happening(ACCOUNT_OPENED, balance=body))
+        apply(None, event(ACCOUNT_OPENED, balance=body))
 
 
 def test_unknown_kind_of_entry_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown kind"):
-        apply(BALANCE, happening("refunded"))
+        apply(BALANCE, event("refunded"))
 
 
 @pytest.mark.parametrize("kind", [OPENED, VOIDED, SETTLED])
@@ -82,44 +82,44 @@ def test_unknown_kind_of_entry_is_refused() -> None:
 def test_job_that_was_not_reserved_is_refused(kind: str, job_id: str | None) -> None:
     """W9, W10: nothing is opened, voided or settled without its reservation."""
     with pytest.raises(ValueError, match="reserved, then opened"):
-        apply(BALANCE, happening(kind, job_id))
+        apply(BALANCE, event(kind, job_id))
 
 
 def test_reservation_without_a_job_is_refused() -> None:
     with pytest.raises(ValueError, match="reserved, then opened"):
-        apply(BALANCE, happening(RESERVED))
+        apply(BALANCE, event(RESERVED))
 
 
 def test_allocation_in_use_cannot_be_removed() -> None:
     before = with_share(allocations={"key_a": used(EMPTY)})
     with pytest.raises(ValueError, match="allocation that is in use"):
-        apply(before, happening(LIMIT_CHANGED, allocations={}))
+        apply(before, event(LIMIT_CHANGED, allocations={}))
 
 
 def test_allocation_without_use_can_be_removed() -> None:
     before = with_share(allocations={"key_a": EMPTY})
-    assert apply(before, happening(LIMIT_CHANGED, allocations={})).datasets["ds_a"].allocations == {}
+    assert apply(before, event(LIMIT_CHANGED, allocations={})).datasets["ds_a"].allocations == {}
 
 
 @pytest.mark.parametrize("cap", [None, EMPTY])
 def test_cap_that_arrives_with_use_is_refused(cap: Pot | None) -> None:
     with pytest.raises(ValueError, match="only its limit"):
-        apply(with_share(cap=cap), happening(LIMIT_CHANGED, cap=used(EMPTY).to_json()))
+        apply(with_share(cap=cap), event(LIMIT_CHANGED, cap=used(EMPTY).to_json()))
 
 
 def test_cap_for_a_dataset_without_one_is_refused() -> None:
     with pytest.raises(ValueError, match="only its limit"):
-        apply(BALANCE, happening(LIMIT_CHANGED, cap=EMPTY.to_json()))
+        apply(BALANCE, event(LIMIT_CHANGED, cap=EMPTY.to_json()))
 
 
 def test_cap_in_use_keeps_its_orders() -> None:
     """W9: amounts at other orders would forget what was charged."""
     with pytest.raises(ValueError, match="keeps its orders"):
-        apply(with_share(cap=used(EMPTY)), happening(LIMIT_CHANGED, cap=OTHER_ORDERS.to_json()))
+        apply(with_share(cap=used(EMPTY)), event(LIMIT_CHANGED, cap=OTHER_ORDERS.to_json()))
 
 
 def test_cap_without_use_takes_other_orders() -> None:
-    after = apply(with_share(cap=EMPTY), happening(LIMIT_CHANGED, cap=OTHER_ORDERS.to_json()))
+    after = apply(with_share(cap=EMPTY), event(LIMIT_CHANGED, cap=OTHER_ORDERS.to_json()))
     assert after.datasets["ds_a"].cap == OTHER_ORDERS
 
 
@@ -143,12 +143,12 @@ def test_bound_as_large_as_the_infinite_amount_is_refused() -> None:
 
 def test_stored_documents_of_two_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="different shapes"):
-        Stored({"total": 1}, {"total": {"spent": 1}}).whole()
+        BalanceColumns({"total": 1}, {"total": {"spent": 1}}).whole()
 
 
 def test_memory_forgets_the_account_it_used_longest_ago() -> None:
-    memory = Memory()
-    seen = Remembered(Head(1, "h", BALANCE), BALANCE.to_stored(), 1)
+    memory = VerifiedHeads()
+    seen = VerifiedHead(Head(1, "h", BALANCE), BALANCE.to_stored(), 1)
     for number in range(REMEMBERED_ACCOUNTS + 1):
         memory.remember(f"acc_{number}", seen)
     assert memory.recall("acc_0") is None

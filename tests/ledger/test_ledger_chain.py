@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from app.ledger.entries.balance import Happening
+from app.ledger.entries.balance import LedgerEvent
 from app.ledger.integrity import chain, checkpoints
 from app.ledger.integrity.chain import Draft, Head
 from app.ledger.models import Checkpoint, Entry
@@ -17,7 +17,7 @@ from tests.ledger.support import Bench, costing
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, UTC)
 BODY = {"events": [{"kind": "gaussian", "noise_multiplier": 12.5}], "epsilon": 0.25, "charge": {"amounts": "1 2"}}
-ENTRY = chain.link("acc_1", Head(6, "0" * 64, None), Happening(7, "reserved", "ds_1", "job_1", BODY), AT, 0.5)
+ENTRY = chain.link("acc_1", Head(6, "0" * 64, None), LedgerEvent(7, "reserved", "ds_1", "job_1", BODY), AT, 0.5)
 HASH = "14747a9f6e3bcce5df249c7ed0b2de5dbd0180dd40a4496b6af33f45b6480035"
 """Of :data:`ENTRY`, as databases have it since the first version."""
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from app.db import Database, make_engine
 from app.errors import DependencyUnavailable, StateConflict
-from app.ledger import Cause, Ledger, Mark
+from app.ledger import Cause, HighWaterMark, Ledger
 from app.vault.marks import Marks, open_marks
 from app.vault.signing import Signer
 from tests.ledger.support import SEED, Bench, Restore, costing, guarded, reconcile
@@ -106,7 +106,7 @@ def test_a_mark_that_got_lost_on_its_way_is_put_down_by_the_next_sweep(
         raise DependencyUnavailable
 
     with monkeypatch.context() as patched:
-        patched.setattr(Mark, "advance", away)
+        patched.setattr(HighWaterMark, "advance", away)
         with pytest.raises(DependencyUnavailable):
             sweep(running)
     before = checkpoints(running)
@@ -124,7 +124,8 @@ def test_an_older_database_marks_no_freeze_of_its_own(
     running.run("job_2", costing(0.1))
     backup()
     unguarded = Bench(
-        Database(make_engine(database_url)), Ledger(Signer(SEED), 20.0, Mark(open_marks(mark_url), Signer(SEED)))
+        Database(make_engine(database_url)),
+        Ledger(Signer(SEED), 20.0, HighWaterMark(open_marks(mark_url), Signer(SEED))),
     )
     by_its_operator(unguarded)
     before = names(open_marks(mark_url))

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 import sqlalchemy as sa
 
-from app.db import Together, WriteSession, group_commit
+from app.db import GroupCommit, WriteSession, group_commit
 from app.errors import BudgetExceeded, StateConflict
 from app.ledger import Charge
 from tests.factories.line import at_once
@@ -20,15 +20,15 @@ def unhurried() -> object:
 
 
 @pytest.fixture
-def joined(bench: Bench) -> Together:
-    return Together(bench.database, bench.ledger.lock_all)
+def joined(bench: Bench) -> GroupCommit:
+    return GroupCommit(bench.database, bench.ledger.lock_all)
 
 
 def reserving(bench: Bench, job_id: str, charge: Charge, dataset_id: str = "ds_a") -> Callable[[WriteSession], object]:
     return lambda tx: bench.ledger.reserve(tx, dataset_id, job_id, charge, commitment=commitment())
 
 
-def test_no_more_is_admitted_than_there_is(bench: Bench, joined: Together) -> None:
+def test_no_more_is_admitted_than_there_is(bench: Bench, joined: GroupCommit) -> None:
     """Eight want what is there for three or four."""
     told = at_once(joined, [reserving(bench, f"job_{number}", costing(1.0)) for number in range(8)], ["ds_a"] * 8)
     refused = [each.exception() for each in told if each.exception()]
@@ -42,7 +42,7 @@ def test_no_more_is_admitted_than_there_is(bench: Bench, joined: Together) -> No
         alone.reserve("job_late", costing(1.0))
 
 
-def test_one_account_that_does_not_hold_stops_no_other(bench: Bench, joined: Together) -> None:
+def test_one_account_that_does_not_hold_stops_no_other(bench: Bench, joined: GroupCommit) -> None:
     bench.open_account("ds_b", population="others")
     bench.reserve("job_warm", gaussian(200.0), "ds_b")
     with bench.database.write() as tx:
@@ -60,7 +60,7 @@ def test_one_account_that_does_not_hold_stops_no_other(bench: Bench, joined: Tog
         assert session.scalars(frozen).all() == ["others"]
 
 
-def test_datasets_of_one_population_share_their_account(bench: Bench, joined: Together) -> None:
+def test_datasets_of_one_population_share_their_account(bench: Bench, joined: GroupCommit) -> None:
     """Whatever dataset an account was locked by, the next call goes on from what the last one left."""
     bench.open_account("ds_b", epsilon=1.0)
     datasets = ["ds_a", "ds_b", "ds_a", "ds_b", "ds_b", "ds_a"]
@@ -69,7 +69,7 @@ def test_datasets_of_one_population_share_their_account(bench: Bench, joined: To
     assert (bench.budget().jobs.reserved, bench.budget().version, bench.verify()) == (6, 8, ())
 
 
-def test_a_job_is_reserved_once(bench: Bench, joined: Together) -> None:
+def test_a_job_is_reserved_once(bench: Bench, joined: GroupCommit) -> None:
     told = at_once(joined, [reserving(bench, "job_1", gaussian(200.0)) for _ in range(3)], ["ds_a"] * 3)
     assert sorted(each.exception() is None for each in told) == [False, False, True]
     assert (bench.budget().jobs.reserved, bench.verify()) == (1, ())

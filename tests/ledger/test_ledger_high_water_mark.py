@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from app.db import Database, WriteSession, make_engine
 from app.errors import BudgetExceeded, DependencyUnavailable, StateConflict
-from app.ledger import Ledger, Mark
+from app.ledger import HighWaterMark, Ledger
 from app.vault.marks import open_marks
 from app.vault.signing import Signer
 from tests.ledger.support import SEED, Bench, Restore, costing, guarded, reconcile
@@ -149,7 +149,10 @@ def test_nobody_goes_on_from_a_checkpoint_without_a_mark(running: Bench, mark_ur
         running.ledger.checkpoint(tx, "ds_a")
         tx.after_commit(lambda: ran.append("what else was asked for"))
 
-    with patch.object(Mark, "advance", side_effect=DependencyUnavailable), pytest.raises(DependencyUnavailable):
+    with (
+        patch.object(HighWaterMark, "advance", side_effect=DependencyUnavailable),
+        pytest.raises(DependencyUnavailable),
+    ):
         running.write(checkpoint)
     assert (ran, open_marks(mark_url).names()) == (["what else was asked for"], before)
     running.checkpoint()
@@ -248,7 +251,7 @@ def test_a_first_mark_that_was_not_put_down_stops_nothing_else(
     bench.open_account("ds_a")
     bench.reserve("job_1", costing(0.1))
     with monkeypatch.context() as patched:
-        patched.setattr(Mark, "advance", lambda *_: away())
+        patched.setattr(HighWaterMark, "advance", lambda *_: away())
         with pytest.raises(DependencyUnavailable):
             bench.checkpoint()
     again = guarded(database_url, mark_url)

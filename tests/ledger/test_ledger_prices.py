@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.ledger import Charge
 from app.ledger.account.opening import design_pot
 from app.ledger.entries.admission import compose, decide, largest_gaussian
-from app.ledger.entries.balance import RESERVED, Balance, Happening, Share, apply
+from app.ledger.entries.balance import RESERVED, Balance, LedgerEvent, Share, apply
 from app.ledger.entries.meter import total_pot
 from app.privacy.accounting import ORDERS
 from app.privacy.calibration import calibrate
@@ -34,7 +34,7 @@ def charged(balance: Balance, noise_multiplier: float, job_id: str) -> Balance:
     if pinned is None:
         return balance
     body = {"events": [to_json(event) for event in charge.events], "charge": pinned.to_json()}
-    return apply(balance, Happening(1, RESERVED, "ds_a", job_id, body))
+    return apply(balance, LedgerEvent(1, RESERVED, "ds_a", job_id, body))
 
 
 @settings(max_examples=60, deadline=None)

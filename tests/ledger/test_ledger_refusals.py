@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from app.errors import NotFound, StateConflict
-from app.ledger import Cause, LedgerEntry, Mark
+from app.ledger import Cause, HighWaterMark, LedgerEntry
 from app.ledger.models import Account
 from app.vault.marks import open_marks
 from app.vault.signing import Signer
@@ -66,7 +66,7 @@ def test_call_for_an_unknown_dataset_is_not_found(bench: Bench, call: str) -> No
 
 
 def test_mark_that_is_begun_twice_stays_as_it_is(running: Bench, mark_url: str) -> None:
-    mark = Mark(open_marks(mark_url), Signer(SEED))
+    mark = HighWaterMark(open_marks(mark_url), Signer(SEED))
     before = mark.names()
     assert before
     mark.begin("acc_later")
@@ -77,7 +77,7 @@ def test_mark_of_a_frozen_account_is_read_once(running: Bench, mark_url: str) ->
     """W11: a freeze that was marked needs no second mark, and no second look."""
     running.write(lambda tx: running.ledger.freeze(tx, "ds_a", Cause.RUN))
     running.write(lambda tx: running.ledger.mark_freeze(tx, account_id(running)))
-    mark, accounts = Mark(open_marks(mark_url), Signer(SEED)), [account_id(running), "acc_unknown"]
+    mark, accounts = HighWaterMark(open_marks(mark_url), Signer(SEED)), [account_id(running), "acc_unknown"]
     assert mark.without_freeze(accounts) == ["acc_unknown"]
     with patch.object(mark, "read", return_value=None):
         assert mark.without_freeze(accounts) == ["acc_unknown"]

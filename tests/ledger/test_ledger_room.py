@@ -20,7 +20,7 @@ from app.ledger.entries.balance import (
     SETTLED,
     VOIDED,
     Balance,
-    Happening,
+    LedgerEvent,
     Share,
     apply,
 )
@@ -66,7 +66,7 @@ def spend(balance: Balance, charge: Charge, job_id: str, steps: tuple[str, ...])
         return balance
     body = {"events": [to_json(event) for event in charge.events], "charge": pinned.to_json()}
     for kind in (RESERVED, *steps):
-        balance = apply(balance, Happening(1, kind, "ds_a", job_id, body))
+        balance = apply(balance, LedgerEvent(1, kind, "ds_a", job_id, body))
     return balance
 
 
@@ -88,7 +88,7 @@ def relimit(balance: Balance, epsilon: float, delta: float) -> Balance:
         "tranche": tranche,
         "distance": "0",
     }
-    return apply(balance, Happening(1, LIMIT_CHANGED, "ds_a", None, body))
+    return apply(balance, LedgerEvent(1, LIMIT_CHANGED, "ds_a", None, body))
 
 
 def room(balance: Balance, charge: Charge) -> int:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from app.db import Base, Database, WriteSession, make_engine
 from app.errors import CorevaultError, StateConflict
 from app.ledger import Cause, Ledger
-from app.ledger.account import locked_account as books
+from app.ledger.account import locked_account
 from app.ledger.integrity import chain, snapshots
 from app.ledger.integrity.chain import GENESIS, Head
 from app.vault.signing import Signer
@@ -277,7 +277,7 @@ def test_a_history_rewritten_with_the_key_is_noticed_by_its_checkpoints(bench: B
     bench.run("job_3", costing(0.4))
     with bench.database.write() as tx:
         roll_back(tx, old)
-        account = books.lock_account(tx, victim)
+        account = locked_account.lock_account(tx, victim)
         newest = tx.scalar(sa.text("SELECT max(sequence) FROM ledger_checkpoints"))
         assert account is not None
         assert newest is not None

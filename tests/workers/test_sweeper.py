@@ -14,7 +14,7 @@ from app.db import Database, now
 from app.jobs import repository
 from app.jobs.lifecycle import MAX_ATTEMPTS
 from app.jobs.models import WorkerLease
-from app.ledger import Cause, Mark
+from app.ledger import Cause, HighWaterMark
 from app.queue import INGEST_CONTENT, RUN_JOB
 from app.vault.marks import open_marks
 from tests.factories import rows
@@ -188,7 +188,7 @@ def test_freezes_are_carried_to_the_mark(database: Database, tmp_path: Path, own
     assert open_marks(mark_url).names() == frozenset()
     house.sweeper.sweep()
     (name,) = open_marks(mark_url).names()
-    state = Mark(open_marks(mark_url), house.ledger.signer).read(name)
+    state = HighWaterMark(open_marks(mark_url), house.ledger.signer).read(name)
     assert state is not None
     assert state.balance.frozen
     house.sweeper.sweep()

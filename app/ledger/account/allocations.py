@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from app.db import WriteSession
 from app.errors import Fault, InvalidRequest, StateConflict
-from app.ledger.account import locked_account as books
+from app.ledger.account import locked_account
 from app.ledger.account.opening import design_pot
-from app.ledger.context import Scribe
+from app.ledger.context import LedgerContext
 from app.ledger.entries.balance import LIMIT_CHANGED
 from app.ledger.entries.meter import Pot, filter_pot
 from app.privacy.filter import Filter
@@ -18,7 +18,7 @@ IN_USE = "An allocation that jobs were charged to can be changed, not taken away
 
 
 def allocate(
-    tx: WriteSession, scribe: Scribe, max_epsilon: float, dataset_id: str, allocations: Mapping[str, float]
+    tx: WriteSession, context: LedgerContext, max_epsilon: float, dataset_id: str, allocations: Mapping[str, float]
 ) -> None:
     """Let the callers named spend at most so much epsilon each on the dataset; whoever is not named spends freely.
 
@@ -28,11 +28,11 @@ def allocate(
         InvalidRequest: at ``/allocations/{index}/epsilon``.
         StateConflict: an allocation that is in use would go, or fall below what is used; or the account is frozen.
     """
-    book = books.open_book(tx, scribe, dataset_id)
-    known = book.balance.datasets[dataset_id].allocations
+    locked = locked_account.lock_active(tx, context, dataset_id)
+    known = locked.balance.datasets[dataset_id].allocations
     if any(not pot.untouched for caller_id, pot in known.items() if caller_id not in allocations):
         raise StateConflict(IN_USE)
-    delta = book.balance.total.delta
+    delta = locked.balance.total.delta
     after = {
         caller_id: _pot(known.get(caller_id), epsilon, delta, max_epsilon, f"/allocations/{index}/epsilon")
         for index, (caller_id, epsilon) in enumerate(allocations.items())
@@ -40,7 +40,7 @@ def allocate(
     before = {caller_id: pot.epsilon for caller_id, pot in known.items()}
     if dict(allocations) != before:
         body = {"allocations": {caller_id: pot.to_json() for caller_id, pot in after.items()}}
-        book.append(LIMIT_CHANGED, dataset_id, body)
+        locked.append(LIMIT_CHANGED, dataset_id, body)
 
 
 def _pot(known: Pot | None, epsilon: float, delta: float, max_epsilon: float, pointer: str) -> Pot:

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 
 from app.db import WriteSession
-from app.ledger.account import locked_account as books
+from app.ledger.account import locked_account
 from app.ledger.models import Fingerprint
 
 
@@ -13,8 +13,8 @@ def claim(tx: WriteSession, dataset_id: str, fingerprint: str) -> bool:
     Raises:
         NotFound: the dataset has no account.
     """
-    account = books.lock_account_of(tx, dataset_id)
-    books.serialise(tx, f"{account.owner_id}|{fingerprint}")
+    account = locked_account.lock_account_of(tx, dataset_id)
+    locked_account.serialise(tx, f"{account.owner_id}|{fingerprint}")
     named = (Fingerprint.owner_id == account.owner_id, Fingerprint.fingerprint == fingerprint)
     holder = tx.scalar(select(Fingerprint.account_id).where(*named))
     if holder is None:

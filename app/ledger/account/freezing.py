@@ -14,13 +14,12 @@ from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession
 from app.errors import StateConflict
-from app.ledger.account import locked_account as books
-from app.ledger.account import opening
-from app.ledger.account.locked_account import Book, Cause
-from app.ledger.context import Scribe
+from app.ledger.account import locked_account, opening
+from app.ledger.account.locked_account import Cause, LockedAccount
+from app.ledger.context import LedgerContext
 from app.ledger.entries.balance import FROZEN, UNFROZEN
 from app.ledger.integrity import checkpoints, verification
-from app.ledger.integrity.high_water_mark import Mark, describe_balance
+from app.ledger.integrity.high_water_mark import HighWaterMark, describe_balance
 from app.ledger.models import Account, Checkpoint, Entry
 
 NOT_FROZEN: Final = "The account is not frozen."
@@ -30,7 +29,7 @@ TAMPERED: Final = (
 )
 
 
-def find_unmarked(session: ReadSession, mark: Mark) -> list[str]:
+def find_unmarked(session: ReadSession, mark: HighWaterMark) -> list[str]:
     """The ids of frozen accounts whose mark does not say so.
 
     Raises:
@@ -40,27 +39,27 @@ def find_unmarked(session: ReadSession, mark: Mark) -> list[str]:
     return mark.without_freeze(frozen.all())
 
 
-def carry(tx: WriteSession, scribe: Scribe, mark: Mark, account_id: str) -> None:
-    """Mark a frozen account once ``tx`` is durable; harmless to repeat.
+def carry(tx: WriteSession, context: LedgerContext, mark: HighWaterMark, account_id: str) -> None:
+    """HighWaterMark a frozen account once ``tx`` is durable; harmless to repeat.
 
     Raises:
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
-    account = books.lock_account(tx, account_id)
+    account = locked_account.lock_account(tx, account_id)
     if account is None or account.frozen_at is None:
         return
-    scribe.check_mark(tx)
+    context.check_mark(tx)
     dataset_id = opening.any_dataset(tx, account_id)
-    book = books.open_sound(tx, scribe, dataset_id) if dataset_id is not None else None
-    if book is None:
-        checkpoints.note(tx, scribe, account, 0)
+    locked = locked_account.lock_verified(tx, context, dataset_id) if dataset_id is not None else None
+    if locked is None:
+        checkpoints.note(tx, context, account, 0)
     elif (row := _covering(tx, account)) is not None:  # it is durable, and its mark was lost on the way
         tx.after_commit(partial(mark.advance, row, describe_balance(account)), vital=True)
     else:
-        checkpoints.append(book)
+        checkpoints.append(locked)
 
 
-def end(tx: WriteSession, scribe: Scribe, dataset_id: str, reason: str) -> None:
+def end(tx: WriteSession, context: LedgerContext, dataset_id: str, reason: str) -> None:
     """End a freeze that a run caused, for ``reason``: the account goes on, and its mark says so.
 
     Raises:
@@ -68,21 +67,21 @@ def end(tx: WriteSession, scribe: Scribe, dataset_id: str, reason: str) -> None:
         StateConflict: the account is not frozen, does not hold, or was frozen because something did not.
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
-    account = books.lock_account_of(tx, dataset_id)
+    account = locked_account.lock_account_of(tx, dataset_id)
     if account.frozen_at is None:
         raise StateConflict(NOT_FROZEN)
-    book = books.open_sound(tx, scribe, dataset_id)
-    if book is None or cause(tx, account) != Cause.RUN or not verification.holds(tx, scribe.signer, account):
+    locked = locked_account.lock_verified(tx, context, dataset_id)
+    if locked is None or cause(tx, account) != Cause.RUN or not verification.holds(tx, context.signer, account):
         raise StateConflict(TAMPERED)
-    scribe.check_mark(tx)
-    lift(book, dataset_id, {"reason": reason})
-    checkpoints.append(book)
+    context.check_mark(tx)
+    lift(locked, dataset_id, {"reason": reason})
+    checkpoints.append(locked)
 
 
-def lift(book: Book, dataset_id: str, body: Mapping[str, str]) -> None:
+def lift(locked: LockedAccount, dataset_id: str, body: Mapping[str, str]) -> None:
     """Append the end of a freeze to the account's chain."""
-    book.account.frozen_at = None
-    book.append(UNFROZEN, dataset_id, body)
+    locked.account.frozen_at = None
+    locked.append(UNFROZEN, dataset_id, body)
 
 
 def cause(session: ReadSession, account: Account) -> str | None:

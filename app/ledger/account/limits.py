@@ -5,10 +5,10 @@ from typing import Any
 
 from app.db import WriteSession
 from app.errors import InvalidRequest, StateConflict
-from app.ledger.account import locked_account as books
-from app.ledger.account.locked_account import Book
+from app.ledger.account import locked_account
+from app.ledger.account.locked_account import LockedAccount
 from app.ledger.account.opening import check_delta, check_epsilon, design_pot
-from app.ledger.context import Scribe
+from app.ledger.context import LedgerContext
 from app.ledger.entries import admission
 from app.ledger.entries.balance import LIMIT_CHANGED
 from app.ledger.entries.meter import Pot, filter_pot, total_bounds
@@ -17,7 +17,13 @@ from app.privacy.filter import Filter
 
 
 def change_limit(
-    tx: WriteSession, scribe: Scribe, max_epsilon: float, dataset_id: str, *, epsilon: float, delta: float | None
+    tx: WriteSession,
+    context: LedgerContext,
+    max_epsilon: float,
+    dataset_id: str,
+    *,
+    epsilon: float,
+    delta: float | None,
 ) -> None:
     """Set the dataset's limit to ``epsilon`` in total.
 
@@ -28,29 +34,29 @@ def change_limit(
         InvalidRequest: at ``/epsilon`` or ``/delta``.
         StateConflict: less than what is spent and reserved, or the account is frozen.
     """
-    book = books.open_book(tx, scribe, dataset_id)
+    locked = locked_account.lock_active(tx, context, dataset_id)
     check_epsilon(epsilon, max_epsilon, "/epsilon")
-    cap = book.balance.datasets[dataset_id].cap
+    cap = locked.balance.datasets[dataset_id].cap
     if cap is not None:
-        _change_cap(book, dataset_id, cap, epsilon, delta)
-    elif epsilon > book.balance.total.epsilon:
-        _raise(book, max_epsilon, dataset_id, epsilon, delta)
+        _change_cap(locked, dataset_id, cap, epsilon, delta)
+    elif epsilon > locked.balance.total.epsilon:
+        _raise(locked, max_epsilon, dataset_id, epsilon, delta)
     else:
-        _lower(book, dataset_id, epsilon, delta)
+        _lower(locked, dataset_id, epsilon, delta)
 
 
-def _lower(book: Book, dataset_id: str, epsilon: float, delta: float | None) -> None:
-    total = book.balance.total
+def _lower(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float | None) -> None:
+    total = locked.balance.total
     _check_same_delta(delta, total.delta)
     if epsilon == total.epsilon:
         return
-    if epsilon < admission.compose(book.balance):
+    if epsilon < admission.compose(locked.balance):
         raise StateConflict("The limit cannot be lower than what is spent and reserved already.")
-    book.append(LIMIT_CHANGED, dataset_id, _body(book, epsilon, total.delta, None))
+    locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total.delta, None))
 
 
-def _raise(book: Book, max_epsilon: float, dataset_id: str, epsilon: float, delta: float | None) -> None:
-    balance = book.balance
+def _raise(locked: LockedAccount, max_epsilon: float, dataset_id: str, epsilon: float, delta: float | None) -> None:
+    balance = locked.balance
     if delta is None:
         raise InvalidRequest.at("/delta", "a higher limit needs a delta for the epsilon that is added")
     check_delta(delta, 1, "/delta")
@@ -60,20 +66,20 @@ def _raise(book: Book, max_epsilon: float, dataset_id: str, epsilon: float, delt
     if balance.guaranteed_epsilon + added > max_epsilon:
         raise InvalidRequest.at("/epsilon", f"all that was ever open would exceed {max_epsilon:g}")
     tranche = design_pot(added, delta, max_epsilon, "/epsilon")
-    book.append(LIMIT_CHANGED, dataset_id, _body(book, epsilon, together, tranche))
+    locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, together, tranche))
 
 
-def _body(book: Book, epsilon: float, delta: float, tranche: Pot | None) -> dict[str, Any]:
+def _body(locked: LockedAccount, epsilon: float, delta: float, tranche: Pot | None) -> dict[str, Any]:
     return {
         "epsilon": epsilon,
         "delta": delta,
-        "bounds": pack(total_bounds(epsilon, delta, book.balance.total.orders)),
+        "bounds": pack(total_bounds(epsilon, delta, locked.balance.total.orders)),
         "tranche": tranche.to_json() if tranche else None,
-        "distance": pack(book.balance.distance.bounds),
+        "distance": pack(locked.balance.distance.bounds),
     }
 
 
-def _change_cap(book: Book, dataset_id: str, cap: Pot, epsilon: float, delta: float | None) -> None:
+def _change_cap(locked: LockedAccount, dataset_id: str, cap: Pot, epsilon: float, delta: float | None) -> None:
     _check_same_delta(delta, cap.delta)
     if epsilon == cap.epsilon:
         return
@@ -83,7 +89,7 @@ def _change_cap(book: Book, dataset_id: str, cap: Pot, epsilon: float, delta: fl
         after = filter_pot(Filter(epsilon, cap.delta, cap.orders, cap.weights))
         if not cap.rebound(epsilon, cap.delta, after.meter.bounds).meter.holds:
             raise StateConflict("The limit cannot be lower than what this dataset's jobs use already.")
-    book.append(LIMIT_CHANGED, dataset_id, {"cap": after.to_json()})
+    locked.append(LIMIT_CHANGED, dataset_id, {"cap": after.to_json()})
 
 
 def _check_same_delta(delta: float | None, known: float) -> None:

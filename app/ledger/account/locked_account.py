@@ -1,4 +1,4 @@
-"""A book: a locked account whose balance has just been recomputed. The only way to extend a chain."""
+"""A locked: a locked account whose balance has just been recomputed. The only way to extend a chain."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from sqlalchemy.orm.util import identity_key
 
 from app.db import Prepared, ReadSession, WriteSession, now
 from app.errors import NotFound, StateConflict
-from app.ledger.context import Scribe
+from app.ledger.context import LedgerContext
 from app.ledger.entries import admission, writer
-from app.ledger.entries.balance import FROZEN, Balance, Happening, apply
-from app.ledger.entries.balance_columns import Stored
+from app.ledger.entries.balance import FROZEN, Balance, LedgerEvent, apply
+from app.ledger.entries.balance_columns import BalanceColumns
 from app.ledger.integrity import chain, snapshots
 from app.ledger.integrity.chain import Ends, Head, Mismatch
 from app.ledger.integrity.encoding import digest
-from app.ledger.integrity.verified_heads import Remembered
+from app.ledger.integrity.verified_heads import VerifiedHead
 from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset
 
 _ACCOUNTS, _ENTRIES, _CHECKPOINTS = (
@@ -49,11 +49,11 @@ FROZEN_DETAIL = "The account is frozen because its ledger does not hold, or a ru
 
 
 @dataclass(slots=True)
-class Book:
+class LockedAccount:
     """``balance`` is what the entries add up to, not what was cached."""
 
     tx: WriteSession
-    scribe: Scribe
+    context: LedgerContext
     account: Account
     balance: Balance
 
@@ -72,23 +72,23 @@ class Book:
         ``epsilon_after``: where the caller knows what :func:`app.ledger.entries.admission.compose` will say.
         """
         account = self.account
-        happening = Happening(account.sequence + 1, kind, dataset_id, job_id, body)
+        event = LedgerEvent(account.sequence + 1, kind, dataset_id, job_id, body)
         head = Head(account.sequence, account.head_hash, self.balance)
-        self.balance = apply(self.balance, happening)
+        self.balance = apply(self.balance, event)
         if epsilon_after is None:
             epsilon_after = admission.compose(self.balance)
-        entry = chain.link(account.id, head, happening, now(), epsilon_after)
+        entry = chain.link(account.id, head, event, now(), epsilon_after)
         writer.write(self.tx, account, writer.Step(entry, self.balance.to_stored(), job))
         if account.sequence % snapshots.REPLAYED_AT_MOST == 0:
-            snapshots.take(self.scribe.signer, account, self.balance)
+            snapshots.take(self.context.signer, account, self.balance)
         self.remember()
 
     def remember(self) -> None:
         """Start from here next time, once this is durable."""
         head = Head(self.account.sequence, self.account.head_hash, self.balance)
-        seen = Remembered(head, self.account.stored, self.account.checkpoint)
+        seen = VerifiedHead(head, self.account.stored, self.account.checkpoint)
         self.tx.shared["seen", self.account.id] = seen
-        self.tx.after_commit(partial(self.scribe.memory.remember, self.account.id, seen))
+        self.tx.after_commit(partial(self.context.verified_heads.remember, self.account.id, seen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +97,25 @@ class _Locked:
     ends: Ends
 
 
-def open_book(tx: WriteSession, scribe: Scribe, dataset_id: str) -> Book:
+def lock_active(tx: WriteSession, context: LedgerContext, dataset_id: str) -> LockedAccount:
     """Lock the dataset's account and recompute its balance.
 
     Raises:
         NotFound: the dataset has no account.
         StateConflict: the account is frozen, or is now, because something does not hold.
     """
-    book = open_sound(tx, scribe, dataset_id)
-    if book is None or book.balance.frozen:
+    locked = lock_verified(tx, context, dataset_id)
+    if locked is None or locked.balance.frozen:
         raise StateConflict(FROZEN_DETAIL)
-    return book
+    return locked
 
 
-def open_sound(tx: WriteSession, scribe: Scribe, dataset_id: str) -> Book | None:
-    """Like :func:`open_book` for what must go on: None (and frozen) if the account does not hold."""
+def lock_verified(tx: WriteSession, context: LedgerContext, dataset_id: str) -> LockedAccount | None:
+    """Like :func:`lock_active` for what must go on: None (and frozen) if the account does not hold."""
     found = _locking(tx, _OF_DATASET, dataset_id)
     if found is None:
         raise NotFound
-    return _check(tx, scribe, found, dataset_id)
+    return _check(tx, context, found, dataset_id)
 
 
 def lock_account_of(tx: WriteSession, dataset_id: str) -> Account:
@@ -227,16 +227,16 @@ def serialise(tx: WriteSession, name: str) -> None:
         tx.execute(select(func.pg_advisory_xact_lock(int(digest({"lock": name})[:15], 16))))
 
 
-def reserved_entry(book: Book, job_id: str, state: str, dataset_id: str) -> Entry:
+def reserved_entry(locked: LockedAccount, job_id: str, state: str, dataset_id: str) -> Entry:
     """The entry that reserved a live job; an index row that says otherwise freezes the account.
 
     Raises:
         StateConflict: the chain does not hold the job in this ``state``.
     """
-    live = book.balance.live.get(job_id)
-    entry = book.tx.get(Entry, (book.account.id, live.sequence)) if live else None
+    live = locked.balance.live.get(job_id)
+    entry = locked.tx.get(Entry, (locked.account.id, live.sequence)) if live else None
     if live is None or entry is None or live.state != state or digest(entry.body) != live.body_hash:
-        condemn(book.tx, book.account, dataset_id)
+        freeze_durably(locked.tx, locked.account, dataset_id)
         raise StateConflict(FROZEN_DETAIL)
     return entry
 
@@ -259,31 +259,33 @@ def freeze(tx: WriteSession, account: Account, dataset_id: str, cause: Cause = C
     beyond = tx.get(Entry, (account.id, account.sequence + 1))
     if last is None or beyond is not None or last.entry_hash != account.head_hash:
         return
-    happening = Happening(account.sequence + 1, FROZEN, dataset_id, None, {"cause": str(cause)})
+    event = LedgerEvent(account.sequence + 1, FROZEN, dataset_id, None, {"cause": str(cause)})
     try:
         balance = Balance.from_json(account.stored.whole())
         head = Head(account.sequence, account.head_hash, balance)
-        entry = chain.link(account.id, head, happening, account.frozen_at, admission.compose(balance))
-        writer.write(tx, account, writer.Step(entry, Stored(account.limits, {**account.balance, "frozen": True})))
+        entry = chain.link(account.id, head, event, account.frozen_at, admission.compose(balance))
+        writer.write(
+            tx, account, writer.Step(entry, BalanceColumns(account.limits, {**account.balance, "frozen": True}))
+        )
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
         return
 
 
-def _check(tx: WriteSession, scribe: Scribe, found: _Locked, dataset_id: str) -> Book | None:
+def _check(tx: WriteSession, context: LedgerContext, found: _Locked, dataset_id: str) -> LockedAccount | None:
     account = found.account
     try:
-        seen = snapshots.recompute(tx, scribe, account, found.ends)
+        seen = snapshots.recompute(tx, context, account, found.ends)
         balance = seen.head.balance
         if balance is None or dataset_id not in balance.datasets:
             raise Mismatch
     except Mismatch:
-        scribe.check_key(tx)  # what others signed since does not hold for a key that has retired
-        condemn(tx, account, dataset_id)
+        context.check_key(tx)  # what others signed since does not hold for a key that has retired
+        freeze_durably(tx, account, dataset_id)
         return None
-    return Book(tx, scribe, account, balance)
+    return LockedAccount(tx, context, account, balance)
 
 
-def condemn(tx: WriteSession, account: Account, dataset_id: str) -> None:
+def freeze_durably(tx: WriteSession, account: Account, dataset_id: str) -> None:
     """Freeze the account here, and also if this transaction is rolled back."""
     freeze(tx, account, dataset_id)
     tx.after_rollback(partial(_freeze_again, account_id=account.id, dataset_id=dataset_id))

@@ -9,10 +9,10 @@ from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession, new_id, now
 from app.errors import InvalidRequest, StateConflict
-from app.ledger.account import locked_account as books
-from app.ledger.context import Scribe
+from app.ledger.account import locked_account
+from app.ledger.context import LedgerContext
 from app.ledger.entries import admission
-from app.ledger.entries.balance import ACCOUNT_OPENED, Balance, Happening, Share, apply
+from app.ledger.entries.balance import ACCOUNT_OPENED, Balance, LedgerEvent, Share, apply
 from app.ledger.entries.meter import Pot, filter_pot, total_pot
 from app.ledger.integrity import chain, snapshots
 from app.ledger.integrity.chain import GENESIS, Head
@@ -25,7 +25,7 @@ from app.privacy.relation import Relation
 
 def open_account(
     tx: WriteSession,
-    scribe: Scribe,
+    context: LedgerContext,
     max_epsilon: float,
     *,
     owner_id: str,
@@ -48,17 +48,17 @@ def open_account(
     check_delta(delta, slots, "/budget/delta")
     pot = design_pot(epsilon, delta, max_epsilon, "/budget/epsilon")
     stated = {key: value for key, value in unit.items() if value is not None}
-    books.serialise(tx, f"{owner_id}|{population}")
+    locked_account.serialise(tx, f"{owner_id}|{population}")
     named = (Account.owner_id == owner_id, Account.population == population)
     known = tx.scalar(select(Account.id).where(*named))
     if known is None:
         account_id = new_id("acc")
         share = Share(slots, None, facts=facts)
         balance = _fresh_balance(owner_id, population, stated, pot, {dataset_id: share})
-        insert(tx, scribe, account_id, dataset_id, balance)
+        insert(tx, context, account_id, dataset_id, balance)
     else:
         account_id = known
-        _join(tx, scribe, account_id, dataset_id, unit=stated, share=Share(slots, pot, facts=facts))
+        _join(tx, context, account_id, dataset_id, unit=stated, share=Share(slots, pot, facts=facts))
     tx.add(LedgerDataset(dataset_id=dataset_id, account_id=account_id, refused=0))
     tx.flush()
 
@@ -100,17 +100,17 @@ def _fresh_balance(
     )
 
 
-def insert(tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, balance: Balance) -> Account:
+def insert(tx: WriteSession, context: LedgerContext, account_id: str, dataset_id: str, balance: Balance) -> Account:
     """A new account with nothing spent."""
     account = Account(id=account_id, owner_id=balance.owner_id, population=balance.population, frozen_at=None)
-    happening = Happening(1, ACCOUNT_OPENED, dataset_id, None, {"balance": balance.to_json()})
-    balance = apply(None, happening)
-    entry = chain.link(account_id, Head(0, GENESIS, None), happening, now(), admission.compose(balance))
+    event = LedgerEvent(1, ACCOUNT_OPENED, dataset_id, None, {"balance": balance.to_json()})
+    balance = apply(None, event)
+    entry = chain.link(account_id, Head(0, GENESIS, None), event, now(), admission.compose(balance))
     account.sequence, account.head_hash, account.checkpoint = 1, entry.entry_hash, 0
     stored = balance.to_stored()
     account.limits, account.balance = stored.limits, stored.amounts
     account.epsilon_used, account.epsilon_limit = entry.epsilon_after, balance.total.epsilon
-    snapshots.take(scribe.signer, account, balance)
+    snapshots.take(context.signer, account, balance)
     tx.add_all((Entry(**asdict(entry)), account))
     return account
 
@@ -122,14 +122,18 @@ def any_dataset(session: ReadSession, account_id: str) -> str | None:
 
 
 def _join(
-    tx: WriteSession, scribe: Scribe, account_id: str, dataset_id: str, *, unit: Mapping[str, Any], share: Share
+    tx: WriteSession, context: LedgerContext, account_id: str, dataset_id: str, *, unit: Mapping[str, Any], share: Share
 ) -> None:
-    book = books.open_book(tx, scribe, any_dataset(tx, account_id) or dataset_id)
+    locked = locked_account.lock_active(tx, context, any_dataset(tx, account_id) or dataset_id)
     cap = share.cap
     assert cap is not None
-    same = (cap.delta, unit, Relation.ZERO_OUT) == (book.balance.total.delta, book.balance.unit, book.balance.relation)
+    same = (cap.delta, unit, Relation.ZERO_OUT) == (
+        locked.balance.total.delta,
+        locked.balance.unit,
+        locked.balance.relation,
+    )
     if not same:
         raise StateConflict("This population has an account with another delta or privacy unit.")
-    if dataset_id in book.balance.datasets:
+    if dataset_id in locked.balance.datasets:
         raise StateConflict("The dataset has its account already.")
-    book.append(ACCOUNT_OPENED, dataset_id, {"share": share.to_json()})
+    locked.append(ACCOUNT_OPENED, dataset_id, {"share": share.to_json()})

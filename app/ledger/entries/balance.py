@@ -6,7 +6,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from app.ledger.entries.balance_columns import Stored
+from app.ledger.entries.balance_columns import BalanceColumns
 from app.ledger.entries.charge import Pinned
 from app.ledger.entries.meter import Meter, Pot
 from app.ledger.integrity.encoding import Written, digest_of, unpack, write
@@ -67,7 +67,7 @@ class Balance:
     settled: int = 0
     frozen: bool = False
     distance: Meter = NO_DISTANCE
-    """What the rounding of noise used of delta while it had a share of it. Stored, replayed, never compared."""
+    """What the rounding of noise used of delta while it had a share of it. BalanceColumns, replayed, never compared."""
 
     @property
     def guaranteed_epsilon(self) -> float:
@@ -91,9 +91,9 @@ class Balance:
         live = {name: [job.state, job.sequence, job.body_hash] for name, job in self.live.items()}
         return self._amounts() | {"live": live}
 
-    def to_stored(self) -> Stored:
+    def to_stored(self) -> BalanceColumns:
         """What the account's row says: the reservations that have not ended are counted, not listed."""
-        return Stored.of(self._amounts() | {"unended": len(self.live)})
+        return BalanceColumns.of(self._amounts() | {"unended": len(self.live)})
 
     def _amounts(self) -> dict[str, Any]:
         return {
@@ -128,7 +128,7 @@ class Balance:
 
 
 @dataclass(frozen=True)
-class Happening:
+class LedgerEvent:
     """What an entry says, apart from its place in the chain's hashes."""
 
     sequence: int
@@ -143,23 +143,23 @@ class Happening:
         return write(dict(self.body))
 
 
-def apply(balance: Balance | None, happening: Happening) -> Balance:
-    """The balance after ``happening``; None before the first one.
+def apply(balance: Balance | None, event: LedgerEvent) -> Balance:
+    """The balance after ``event``; None before the first one.
 
     Raises:
         ValueError: for something that cannot happen to this balance.
     """
-    kind, body = happening.kind, happening.body
+    kind, body = event.kind, event.body
     if balance is None:
         if kind != ACCOUNT_OPENED:
             raise ValueError("a chain starts with its account")
         return _first(body)
     if kind in _MOVES or kind == SETTLED:
-        return _job(balance, happening)
+        return _job(balance, event)
     if kind == ACCOUNT_OPENED:
-        return _with_share(balance, happening.dataset_id, _share(body["share"]))
+        return _with_share(balance, event.dataset_id, _share(body["share"]))
     if kind == LIMIT_CHANGED:
-        return _limit(balance, happening)
+        return _limit(balance, event)
     if kind in {FROZEN, UNFROZEN}:
         return _freeze(balance, frozen=kind == FROZEN)
     if kind in {CONTENT_REPLACED, DATASET_DELETED}:
@@ -173,8 +173,8 @@ def _freeze(balance: Balance, *, frozen: bool) -> Balance:
     return replace(balance, frozen=frozen)
 
 
-def _job(balance: Balance, happening: Happening) -> Balance:
-    job_id, kind = happening.job_id, happening.kind
+def _job(balance: Balance, event: LedgerEvent) -> Balance:
+    job_id, kind = event.job_id, event.kind
     before = balance.live.get(job_id) if job_id else None
     expected = {RESERVED: None, OPENED: RESERVED, VOIDED: RESERVED, SETTLED: OPENED}[kind]
     if not job_id or (before.state if before else None) != expected:
@@ -184,15 +184,15 @@ def _job(balance: Balance, happening: Happening) -> Balance:
     if kind == SETTLED:
         return replace(balance, live=live, settled=balance.settled + 1)
     if kind == RESERVED:
-        live[job_id] = LiveJob(RESERVED, happening.sequence, digest_of(happening.text.encode()))
+        live[job_id] = LiveJob(RESERVED, event.sequence, digest_of(event.text.encode()))
     elif kind == OPENED and before:
         live[job_id] = replace(before, state=OPENED)
-    return _move(replace(balance, live=live), happening)
+    return _move(replace(balance, live=live), event)
 
 
-def _move(balance: Balance, happening: Happening) -> Balance:
-    pinned = Pinned.from_json(happening.body["charge"])
-    spent, reserved = _MOVES[happening.kind]
+def _move(balance: Balance, event: LedgerEvent) -> Balance:
+    pinned = Pinned.from_json(event.body["charge"])
+    spent, reserved = _MOVES[event.kind]
     tranches = list(balance.tranches)
     tranches[pinned.tranche] = tranches[pinned.tranche].move(pinned.tranche_amounts, spent=spent, reserved=reserved)
     after = replace(
@@ -201,14 +201,14 @@ def _move(balance: Balance, happening: Happening) -> Balance:
         tranches=tuple(tranches),
         distance=balance.distance.move((pinned.distance,), spent=spent, reserved=reserved),
     )
-    share = balance.datasets[happening.dataset_id]
-    share = replace(share, facts=share.facts or happening.body.get("facts"))
+    share = balance.datasets[event.dataset_id]
+    share = replace(share, facts=share.facts or event.body.get("facts"))
     if share.cap is not None:
         share = replace(share, cap=share.cap.move(pinned.cap_amounts, spent=spent, reserved=reserved))
     if pinned.caller_id is not None:
         pot = share.allocations[pinned.caller_id].move(pinned.caller_amounts, spent=spent, reserved=reserved)
         share = replace(share, allocations={**share.allocations, pinned.caller_id: pot})
-    return _with_share(after, happening.dataset_id, share)
+    return _with_share(after, event.dataset_id, share)
 
 
 def _first(body: Mapping[str, Any]) -> Balance:
@@ -219,14 +219,14 @@ def _first(body: Mapping[str, Any]) -> Balance:
     return balance
 
 
-def _limit(balance: Balance, happening: Happening) -> Balance:
-    body = happening.body
-    share = balance.datasets[happening.dataset_id]
+def _limit(balance: Balance, event: LedgerEvent) -> Balance:
+    body = event.body
+    share = balance.datasets[event.dataset_id]
     if "allocations" in body:
         allocations = _reallocate(share.allocations, body["allocations"])
-        return _with_share(balance, happening.dataset_id, replace(share, allocations=allocations))
+        return _with_share(balance, event.dataset_id, replace(share, allocations=allocations))
     if "cap" in body:
-        return _with_share(balance, happening.dataset_id, replace(share, cap=_recap(share.cap, body["cap"])))
+        return _with_share(balance, event.dataset_id, replace(share, cap=_recap(share.cap, body["cap"])))
     tranches = (*balance.tranches, Pot.from_json(body["tranche"])) if body["tranche"] else balance.tranches
     total = balance.total.rebound(body["epsilon"], body["delta"], unpack(body["bounds"]))
     distance = replace(balance.distance, bounds=unpack(body["distance"]))

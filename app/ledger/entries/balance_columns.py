@@ -11,14 +11,14 @@ _MOVING = frozenset({"spent", "reserved", "settled", "frozen", "unended"})
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class BalanceColumns:
     """Two documents of one shape; every member is in one of them."""
 
     limits: Any
     amounts: Any
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> "Stored":
+    def of(cls, document: Mapping[str, Any]) -> "BalanceColumns":
         return cls(*_split(document))
 
     def whole(self) -> Any:

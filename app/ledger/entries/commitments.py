@@ -13,9 +13,9 @@ from sqlalchemy import func, select
 
 from app.db import ReadSession
 from app.errors import StateConflict
-from app.ledger.account import locked_account as books
-from app.ledger.account.locked_account import Book
-from app.ledger.context import Scribe
+from app.ledger.account import locked_account
+from app.ledger.account.locked_account import LockedAccount
+from app.ledger.context import LedgerContext
 from app.ledger.entries.balance import RESERVED, Balance
 from app.ledger.integrity.encoding import digest
 from app.ledger.models import Checkpoint, Entry, Reservation
@@ -68,48 +68,48 @@ def matches_declaration(balance: Balance, dataset_id: str, commitment: Commitmen
     return same and share.facts in {None, commitment.facts}
 
 
-def sign(book: Book, dataset_id: str, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def sign(locked: LockedAccount, dataset_id: str, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """``body`` for the next entry, signed with the ledger key as the reservation of this job."""
-    place = (book.account.id, book.account.sequence + 1, dataset_id, job_id)
-    signed = book.scribe.signer.sign(_statement(*place, body))
+    place = (locked.account.id, locked.account.sequence + 1, dataset_id, job_id)
+    signed = locked.context.signer.sign(_statement(*place, body))
     return {**body, **{name: signed[name] for name in _SIGNATURE}}
 
 
-def check(book: Book, row: Reservation, terms: Terms | None) -> Mapping[str, Any]:
+def check(locked: LockedAccount, row: Reservation, terms: Terms | None) -> Mapping[str, Any]:
     """The body of a live reservation whose terms these are.
 
     Raises:
         StateConflict: they are not, and the account is frozen; or an older version made the reservation.
         DependencyUnavailable: a newer ledger key signed it, which this process does not have.
     """
-    entry = books.reserved_entry(book, row.job_id, row.state, row.dataset_id)
+    entry = locked_account.reserved_entry(locked, row.job_id, row.state, row.dataset_id)
     if "signature" not in entry.body:
         raise StateConflict(UNSIGNED)
-    if terms is None or not terms.agree_with(entry.body) or not _is_signed(book.tx, book.scribe, entry):
-        book.scribe.check_key(book.tx)
-        books.condemn(book.tx, book.account, row.dataset_id)
+    if terms is None or not terms.agree_with(entry.body) or not _is_signed(locked.tx, locked.context, entry):
+        locked.context.check_key(locked.tx)
+        locked_account.freeze_durably(locked.tx, locked.account, row.dataset_id)
         raise StateConflict(ALTERED)
     return entry.body
 
 
-def has_terms(session: ReadSession, scribe: Scribe, job_id: str, terms: Terms) -> bool:
+def has_terms(session: ReadSession, context: LedgerContext, job_id: str, terms: Terms) -> bool:
     """Whether the job's reservation is signed and has these terms; reads, changes nothing."""
     query = select(Entry).where(Entry.job_id == job_id, Entry.kind == RESERVED)
     row = session.get(Reservation, job_id)
     entry = None if row is None else session.scalars(query.where(Entry.account_id == row.account_id)).one_or_none()
     if entry is None or "signature" not in entry.body:
         return False
-    return terms.agree_with(entry.body) and _is_signed(session, scribe, entry)
+    return terms.agree_with(entry.body) and _is_signed(session, context, entry)
 
 
-def _is_signed(session: ReadSession, scribe: Scribe, entry: Entry) -> bool:
+def _is_signed(session: ReadSession, context: LedgerContext, entry: Entry) -> bool:
     """By a key that is believed at the newest checkpoint before the entry."""
     body = {name: value for name, value in entry.body.items() if name not in _SIGNATURE}
     statement = _statement(entry.account_id, entry.sequence, entry.dataset_id, str(entry.job_id), body)
     document = {"statement": statement, **{name: entry.body.get(name) for name in _SIGNATURE}}
     before = (Checkpoint.account_id == entry.account_id, Checkpoint.account_sequence < entry.sequence)
     newest = session.scalar(select(func.max(Checkpoint.sequence)).where(*before)) or 0
-    return scribe.signer.ring.verify(document, ("checkpoint", newest))
+    return context.signer.ring.verify(document, ("checkpoint", newest))
 
 
 def _statement(account_id: str, sequence: int, dataset_id: str, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from sqlalchemy.orm.attributes import set_committed_value
 
 from app.db import ReadSession, WriteSession
 from app.errors import BudgetExceeded, NotFound, StateConflict
-from app.ledger.account import locked_account as books
-from app.ledger.account.locked_account import Book
-from app.ledger.context import Scribe
+from app.ledger.account import locked_account
+from app.ledger.account.locked_account import LockedAccount
+from app.ledger.context import LedgerContext
 from app.ledger.entries import admission, commitments, writer
 from app.ledger.entries.admission import Preview
 from app.ledger.entries.balance import OPENED, RESERVED, SETTLED, VOIDED, Balance
@@ -22,7 +22,7 @@ from app.privacy.events import PrivacyEvent, flatten, from_json, merge, to_json
 
 def reserve(
     tx: WriteSession,
-    scribe: Scribe,
+    context: LedgerContext,
     dataset_id: str,
     job_id: str,
     charge: Charge,
@@ -39,16 +39,16 @@ def reserve(
         StateConflict: the account is frozen, or is now, because the dataset's declaration was altered; or the job has
             a reservation already.
     """
-    book = books.open_book(tx, scribe, dataset_id)
-    if not commitments.matches_declaration(book.balance, dataset_id, commitment):
-        books.condemn(tx, book.account, dataset_id)
+    locked = locked_account.lock_active(tx, context, dataset_id)
+    if not commitments.matches_declaration(locked.balance, dataset_id, commitment):
+        locked_account.freeze_durably(tx, locked.account, dataset_id)
         raise StateConflict(commitments.ALTERED)
-    if job_id in book.balance.live:  # one that has ended is refused by the index, as it is written
+    if job_id in locked.balance.live:  # one that has ended is refused by the index, as it is written
         raise StateConflict(writer.PLACED_ALREADY)
-    decision = admission.decide(book.balance, dataset_id, charge, caller_id)
+    decision = admission.decide(locked.balance, dataset_id, charge, caller_id)
     preview, pinned = decision.preview, decision.pinned
     if pinned is None:
-        raise _describe_excess(book.balance, dataset_id, preview, caller_id)
+        raise _describe_excess(locked.balance, dataset_id, preview, caller_id)
     body = {
         "events": [to_json(event) for event in charge.events],
         "epsilon": preview.cost_epsilon,
@@ -57,13 +57,13 @@ def reserve(
         "plan": commitment.plan,
         "facts": commitment.facts,
     }
-    signed = commitments.sign(book, dataset_id, job_id, body)
-    book.append(RESERVED, dataset_id, signed, job_id, job="placed", epsilon_after=preview.epsilon_after)
-    assert book.balance.holds(dataset_id), "a reservation went beyond its limit"
+    signed = commitments.sign(locked, dataset_id, job_id, body)
+    locked.append(RESERVED, dataset_id, signed, job_id, job="placed", epsilon_after=preview.epsilon_after)
+    assert locked.balance.holds(dataset_id), "a reservation went beyond its limit"
     return preview
 
 
-def check_terms(tx: WriteSession, scribe: Scribe, job_id: str, terms: Terms) -> None:
+def check_terms(tx: WriteSession, context: LedgerContext, job_id: str, terms: Terms) -> None:
     """Compare a job with its reservation; nothing for one that has ended.
 
     Raises:
@@ -71,11 +71,11 @@ def check_terms(tx: WriteSession, scribe: Scribe, job_id: str, terms: Terms) -> 
     """
     row = _row(tx, job_id)
     if row.state in {RESERVED, OPENED}:
-        _checked(tx, scribe, row, terms)
+        _checked(tx, context, row, terms)
 
 
 def open_reservation(
-    tx: WriteSession, scribe: Scribe, job_id: str, planned: Sequence[PrivacyEvent], terms: Terms
+    tx: WriteSession, context: LedgerContext, job_id: str, planned: Sequence[PrivacyEvent], terms: Terms
 ) -> None:
     """The point of no return; nothing changes if it was passed before.
 
@@ -88,17 +88,21 @@ def open_reservation(
         StateConflict: the account is frozen, the job has ended, or it is not the one that was reserved.
     """
     row = _row(tx, job_id)
-    book, body = _checked(tx, scribe, row, terms)
+    locked, body = _checked(tx, context, row, terms)
     if tuple(planned) != _events(body):
-        books.condemn(tx, book.account, row.dataset_id)
+        locked_account.freeze_durably(tx, locked.account, row.dataset_id)
         raise StateConflict("The run's plan is not the one that was reserved.")
     if row.state == RESERVED:
-        scribe.check_mark(tx)
-        _advance(book, row, OPENED, {"charge": body["charge"]})
+        context.check_mark(tx)
+        _advance(locked, row, OPENED, {"charge": body["charge"]})
 
 
 def settle(
-    tx: WriteSession, scribe: Scribe, job_id: str, executed: tuple[PrivacyEvent, ...], terms: Terms | None = None
+    tx: WriteSession,
+    context: LedgerContext,
+    job_id: str,
+    executed: tuple[PrivacyEvent, ...],
+    terms: Terms | None = None,
 ) -> None:
     """End an opened job, once; what was reserved stays charged whatever ran.
 
@@ -110,34 +114,34 @@ def settle(
             release would leave a frozen account.
     """
     row = _row(tx, job_id)
-    book = books.open_sound(tx, scribe, row.dataset_id)
+    locked = locked_account.lock_verified(tx, context, row.dataset_id)
     tx.refresh(row)
-    if executed and (book is None or book.balance.frozen):
-        raise StateConflict(books.FROZEN_DETAIL)
+    if executed and (locked is None or locked.balance.frozen):
+        raise StateConflict(locked_account.FROZEN_DETAIL)
     if row.state != OPENED:
         raise StateConflict("Only an opened job can be settled, and only once.")
-    if book is None:
+    if locked is None:
         return
-    body = commitments.check(book, row, terms) if executed else _reserved_body(book, row)
+    body = commitments.check(locked, row, terms) if executed else _reserved_body(locked, row)
     if not _within(executed, _events(body)):
-        books.condemn(tx, book.account, row.dataset_id)
+        locked_account.freeze_durably(tx, locked.account, row.dataset_id)
         raise StateConflict("More ran than was reserved.")
-    _advance(book, row, SETTLED, {"executed": [to_json(event) for event in executed]})
+    _advance(locked, row, SETTLED, {"executed": [to_json(event) for event in executed]})
 
 
-def void(tx: WriteSession, scribe: Scribe, job_id: str) -> None:
+def void(tx: WriteSession, context: LedgerContext, job_id: str) -> None:
     """Give back a reservation that was never opened; nothing changes if it was voided before.
 
     Raises:
         StateConflict: it was opened.
     """
     row = _row(tx, job_id)
-    book = books.open_sound(tx, scribe, row.dataset_id)
+    locked = locked_account.lock_verified(tx, context, row.dataset_id)
     tx.refresh(row)
     if row.state not in {RESERVED, VOIDED}:
         raise StateConflict("The data was opened for this job, so its charge stays.")
-    if book is not None and row.state == RESERVED:
-        _advance(book, row, VOIDED, {"charge": _reserved_body(book, row)["charge"]})
+    if locked is not None and row.state == RESERVED:
+        _advance(locked, row, VOIDED, {"charge": _reserved_body(locked, row)["charge"]})
 
 
 def state(session: ReadSession, job_id: str) -> str:
@@ -149,10 +153,10 @@ def state(session: ReadSession, job_id: str) -> str:
     return _row(session, job_id).state
 
 
-def is_opened(session: ReadSession, scribe: Scribe, job_id: str, terms: Terms) -> bool:
+def is_opened(session: ReadSession, context: LedgerContext, job_id: str, terms: Terms) -> bool:
     """Whether the job is opened under the terms that it has now; reads, changes nothing."""
     row = session.get(Reservation, job_id, populate_existing=True)
-    return row is not None and row.state == OPENED and commitments.has_terms(session, scribe, job_id, terms)
+    return row is not None and row.state == OPENED and commitments.has_terms(session, context, job_id, terms)
 
 
 def is_reserved(session: ReadSession, job_id: str) -> bool:
@@ -164,7 +168,7 @@ def lock_reserved(tx: WriteSession, job_id: str) -> None:
     """Lock the account of the job's reservation until the transaction ends; nothing for a job without one."""
     row = tx.get(Reservation, job_id)
     if row is not None:
-        books.lock_account_of(tx, row.dataset_id)
+        locked_account.lock_account_of(tx, row.dataset_id)
 
 
 def contains_settled(session: ReadSession, job_id: str) -> bool:
@@ -183,27 +187,29 @@ def _row(session: ReadSession, job_id: str) -> Reservation:
     return row
 
 
-def _advance(book: Book, row: Reservation, kind: str, body: Mapping[str, Any]) -> None:
-    book.append(kind, row.dataset_id, body, row.job_id, job="moved")
+def _advance(locked: LockedAccount, row: Reservation, kind: str, body: Mapping[str, Any]) -> None:
+    locked.append(kind, row.dataset_id, body, row.job_id, job="moved")
     set_committed_value(row, "state", kind)
-    set_committed_value(row, "sequence", book.account.sequence)
+    set_committed_value(row, "sequence", locked.account.sequence)
 
 
-def _checked(tx: WriteSession, scribe: Scribe, row: Reservation, terms: Terms) -> tuple[Book, Mapping[str, Any]]:
+def _checked(
+    tx: WriteSession, context: LedgerContext, row: Reservation, terms: Terms
+) -> tuple[LockedAccount, Mapping[str, Any]]:
     """The account of a live reservation and its body, if the job is unaltered."""
-    book = books.open_book(tx, scribe, row.dataset_id)
+    locked = locked_account.lock_active(tx, context, row.dataset_id)
     tx.refresh(row)
     if row.state not in {RESERVED, OPENED}:
         raise StateConflict("The job's reservation has ended.")
     if terms.dataset_id != row.dataset_id:
-        books.condemn(tx, book.account, row.dataset_id)
+        locked_account.freeze_durably(tx, locked.account, row.dataset_id)
         raise StateConflict(commitments.ALTERED)
-    return book, commitments.check(book, row, terms)
+    return locked, commitments.check(locked, row, terms)
 
 
-def _reserved_body(book: Book, row: Reservation) -> Mapping[str, Any]:
+def _reserved_body(locked: LockedAccount, row: Reservation) -> Mapping[str, Any]:
     """What the chain says was reserved; a row that says otherwise freezes the account."""
-    return books.reserved_entry(book, row.job_id, row.state, row.dataset_id).body
+    return locked_account.reserved_entry(locked, row.job_id, row.state, row.dataset_id).body
 
 
 def _events(body: Mapping[str, Any]) -> tuple[PrivacyEvent, ...]:

@@ -13,7 +13,7 @@ from sqlalchemy.orm.attributes import set_committed_value
 
 from app.db import Prepared, WriteSession
 from app.errors import Internal, StateConflict
-from app.ledger.entries.balance_columns import Stored
+from app.ledger.entries.balance_columns import BalanceColumns
 from app.ledger.integrity.chain import Draft
 from app.ledger.models import Account, Entry, Reservation
 
@@ -58,7 +58,7 @@ class Step:
     """``job``: whether the entry places its job in the index (``placed``), moves it there (``moved``), or neither."""
 
     entry: Draft
-    stored: Stored
+    stored: BalanceColumns
     job: str | None = None
 
 

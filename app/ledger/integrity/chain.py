@@ -9,7 +9,7 @@ from rfc8785 import CanonicalizationError
 from sqlalchemy import Row, and_, bindparam, func, select
 
 from app.db import Prepared, ReadSession
-from app.ledger.entries.balance import Balance, Happening, apply
+from app.ledger.entries.balance import Balance, LedgerEvent, apply
 from app.ledger.integrity.encoding import digest, instant
 from app.ledger.models import Checkpoint, Entry
 
@@ -77,22 +77,22 @@ Link = Entry | Row[Any]
 def entry_hash(entry: Link) -> str:
     """SHA-256 over everything that the entry says, the previous hash included."""
     return _hash(
-        entry.account_id, entry.at, _happening(entry), epsilon_after=entry.epsilon_after, previous=entry.previous_hash
+        entry.account_id, entry.at, _event_of(entry), epsilon_after=entry.epsilon_after, previous=entry.previous_hash
     )
 
 
-def link(account_id: str, head: Head, happening: Happening, at: datetime, epsilon_after: float) -> Draft:
+def link(account_id: str, head: Head, event: LedgerEvent, at: datetime, epsilon_after: float) -> Draft:
     """The entry that extends the chain from ``head``."""
     return Draft(
         account_id=account_id,
-        sequence=happening.sequence,
+        sequence=event.sequence,
         at=at,
-        kind=happening.kind,
-        dataset_id=happening.dataset_id,
-        job_id=happening.job_id,
-        body=dict(happening.body),
+        kind=event.kind,
+        dataset_id=event.dataset_id,
+        job_id=event.job_id,
+        body=dict(event.body),
         epsilon_after=epsilon_after,
-        entry_hash=_hash(account_id, at, happening, epsilon_after=epsilon_after, previous=head.entry_hash),
+        entry_hash=_hash(account_id, at, event, epsilon_after=epsilon_after, previous=head.entry_hash),
         previous_hash=head.entry_hash,
     )
 
@@ -112,7 +112,7 @@ def replay(head: Head, entries: Iterable[Link]) -> Iterator[tuple[Link, Head]]:
             )
             if not sound:
                 raise Mismatch
-            head = Head(entry.sequence, entry.entry_hash, apply(head.balance, _happening(entry)))
+            head = Head(entry.sequence, entry.entry_hash, apply(head.balance, _event_of(entry)))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, CanonicalizationError) as error:
             raise Mismatch from error
         yield entry, head
@@ -132,19 +132,19 @@ def tail(session: ReadSession, account_id: str, sequence: int) -> tuple[int, Seq
     return found[0].newest or 0, found if found[0].sequence is not None else ()
 
 
-def _happening(entry: Link) -> Happening:
-    return Happening(entry.sequence, entry.kind, entry.dataset_id, entry.job_id, entry.body)
+def _event_of(entry: Link) -> LedgerEvent:
+    return LedgerEvent(entry.sequence, entry.kind, entry.dataset_id, entry.job_id, entry.body)
 
 
-def _hash(account_id: str, at: datetime, happening: Happening, *, epsilon_after: float, previous: str) -> str:
+def _hash(account_id: str, at: datetime, event: LedgerEvent, *, epsilon_after: float, previous: str) -> str:
     statement: Mapping[str, Any] = {
         "account_id": account_id,
-        "sequence": happening.sequence,
+        "sequence": event.sequence,
         "at": instant(at),
-        "kind": happening.kind,
-        "dataset_id": happening.dataset_id,
-        "job_id": happening.job_id,
-        "body": happening.text,
+        "kind": event.kind,
+        "dataset_id": event.dataset_id,
+        "job_id": event.job_id,
+        "body": event.text,
         "epsilon_after": epsilon_after,
         "previous_hash": previous,
     }

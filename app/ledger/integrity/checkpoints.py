@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import func, select
 
 from app.db import ReadSession, WriteSession, now
-from app.ledger.account.locked_account import Book, serialise
-from app.ledger.context import Scribe
+from app.ledger.account.locked_account import LockedAccount, serialise
+from app.ledger.context import LedgerContext
 from app.ledger.integrity import snapshots
 from app.ledger.integrity.chain import GENESIS
 from app.ledger.integrity.encoding import digest, instant
@@ -31,7 +31,7 @@ class CheckpointRef:
 NAME = "ledger_checkpoints"
 
 
-def append(book: Book, above: int | None = None) -> CheckpointRef:
+def append(locked: LockedAccount, above: int | None = None) -> CheckpointRef:
     """Sign the account's head into the global chain, and snapshot the balance that it stands for.
 
     ``above``: the newest mark's sequence (0 if there is none), when a database that lacks it is reconciled.
@@ -39,19 +39,19 @@ def append(book: Book, above: int | None = None) -> CheckpointRef:
     Raises:
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
-    tx, account = book.tx, book.account
+    tx, account = locked.tx, locked.account
     if above is None:
-        book.scribe.check_mark(tx)
-    row = note(tx, book.scribe, account, above or 0, book.balance.to_json())
+        locked.context.check_mark(tx)
+    row = note(tx, locked.context, account, above or 0, locked.balance.to_json())
     account.checkpoint = row.sequence
-    snapshots.take(book.scribe.signer, account, book.balance)
+    snapshots.take(locked.context.signer, account, locked.balance)
     tx.flush()
-    book.remember()
+    locked.remember()
     return CheckpointRef(row.sequence, row.checkpoint_hash, row.account_sequence, row.account_head)
 
 
 def note(
-    tx: WriteSession, scribe: Scribe, account: Account, above: int, balance: Mapping[str, Any] | None = None
+    tx: WriteSession, context: LedgerContext, account: Account, above: int, balance: Mapping[str, Any] | None = None
 ) -> Checkpoint:
     """The next checkpoint, of the account as it stands; the mark follows once it is durable.
 
@@ -63,9 +63,9 @@ def note(
     known = {"limits": account.limits, "balance": account.balance} if balance is None else balance
     serialise(tx, NAME)
     last = tx.scalars(select(Checkpoint).order_by(Checkpoint.sequence.desc()).limit(1)).one_or_none()
-    scribe.expect_known(None if last is None else last.key_id)
-    if last is None and scribe.mark is not None:
-        scribe.mark.begin(account.id)
+    context.expect_known(None if last is None else last.key_id)
+    if last is None and context.mark is not None:
+        context.mark.begin(account.id)
     row = Checkpoint(
         sequence=max(last.sequence if last else 0, above) + 1,
         at=now(),
@@ -76,12 +76,12 @@ def note(
         previous_hash=last.checkpoint_hash if last else GENESIS,
     )
     row.checkpoint_hash = digest(_statement(row))
-    signed = scribe.signer.sign(_sign(row))
+    signed = context.signer.sign(_sign(row))
     row.signature, row.key_id = signed["signature"], signed["key_id"]
     tx.add(row)
     tx.flush()
-    if scribe.mark is not None:
-        tx.after_commit(partial(scribe.mark.advance, row, describe_balance(account)), vital=True)
+    if context.mark is not None:
+        tx.after_commit(partial(context.mark.advance, row, describe_balance(account)), vital=True)
     return row
 
 

@@ -40,7 +40,7 @@ class State:
     balance: Balance
 
 
-class Mark:
+class HighWaterMark:
     """The mark as one process sees it.
 
     ``confirmed`` is whether the database held all that the mark says when that was last looked at.

@@ -15,15 +15,14 @@ from sqlalchemy import select
 
 from app.db import WriteSession
 from app.errors import StateConflict
-from app.ledger.account import freezing, opening
-from app.ledger.account import locked_account as books
-from app.ledger.account.locked_account import Book, Cause
-from app.ledger.context import Scribe
-from app.ledger.entries.balance import OPENED, RESERVED, SETTLED, Balance, Happening, Share, apply
+from app.ledger.account import freezing, locked_account, opening
+from app.ledger.account.locked_account import Cause, LockedAccount
+from app.ledger.context import LedgerContext
+from app.ledger.entries.balance import OPENED, RESERVED, SETTLED, Balance, LedgerEvent, Share, apply
 from app.ledger.entries.charge import Pinned
 from app.ledger.entries.meter import Meter, Pot
 from app.ledger.integrity import checkpoints
-from app.ledger.integrity.high_water_mark import Mark, State, contains
+from app.ledger.integrity.high_water_mark import HighWaterMark, State, contains
 from app.ledger.models import Account, Entry, LedgerDataset
 from app.vault.marks import MarkName
 
@@ -39,84 +38,84 @@ class Reconciled:
     outcome: str
 
 
-def reconcile(tx: WriteSession, scribe: Scribe, mark: Mark, *, adopt: bool) -> list[Reconciled]:
+def reconcile(tx: WriteSession, context: LedgerContext, mark: HighWaterMark, *, adopt: bool) -> list[Reconciled]:
     """Charge, or freeze, every account whose mark is not in the database; then the mark is moved on.
 
     Raises:
         StateConflict: there is no mark and ``adopt`` does not say that there never was one, or a mark that is needed
             cannot be read.
     """
-    books.serialise(tx, checkpoints.NAME)
+    locked_account.serialise(tx, checkpoints.NAME)
     names = mark.names()
     if not names:
         if not adopt:
             raise StateConflict(NO_MARK)
-        return [Reconciled(account_id, "adopted") for account_id in sign_anew(tx, scribe)]
+        return [Reconciled(account_id, "adopted") for account_id in sign_anew(tx, context)]
     above = max(name.sequence for name in names)
     missing = [name for name in names if not contains(tx, name)]
-    return [_reconcile(tx, scribe, name, mark.read(name), above) for name in missing]
+    return [_reconcile(tx, context, name, mark.read(name), above) for name in missing]
 
 
-def sign_anew(tx: WriteSession, scribe: Scribe) -> list[str]:
+def sign_anew(tx: WriteSession, context: LedgerContext) -> list[str]:
     """Sign every account that holds as it stands, whatever the mark says; the ids of these accounts."""
     signed = []
     for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
-        account, dataset_id = books.lock_account(tx, account_id), opening.any_dataset(tx, account_id)
-        book = books.open_sound(tx, scribe, dataset_id) if account is not None and dataset_id else None
-        if book is not None:
-            checkpoints.append(book, above=0)
+        account, dataset_id = locked_account.lock_account(tx, account_id), opening.any_dataset(tx, account_id)
+        locked = locked_account.lock_verified(tx, context, dataset_id) if account is not None and dataset_id else None
+        if locked is not None:
+            checkpoints.append(locked, above=0)
             signed.append(account_id)
     return signed
 
 
-def _reconcile(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | None, above: int) -> Reconciled:
-    account = books.lock_account(tx, name.account)
+def _reconcile(tx: WriteSession, context: LedgerContext, name: MarkName, state: State | None, above: int) -> Reconciled:
+    account = locked_account.lock_account(tx, name.account)
     if account is None:
-        account = _again(tx, scribe, name, state)
+        account = _again(tx, context, name, state)
     dataset_id = opening.any_dataset(tx, account.id) or ""
-    book = books.open_sound(tx, scribe, dataset_id)
-    if book is not None and state is not None and _was_ended(book, state):
-        freezing.lift(book, dataset_id, {"mark": str(name)})
-    charged = book is not None and state is not None and not book.balance.frozen and _charge(book, state)
+    locked = locked_account.lock_verified(tx, context, dataset_id)
+    if locked is not None and state is not None and _was_ended(locked, state):
+        freezing.lift(locked, dataset_id, {"mark": str(name)})
+    charged = locked is not None and state is not None and not locked.balance.frozen and _charge(locked, state)
     if not charged:
-        books.freeze(tx, account, dataset_id)
-        book = books.open_sound(tx, scribe, dataset_id)
-    if book is not None:
-        checkpoints.append(book, above)
+        locked_account.freeze(tx, account, dataset_id)
+        locked = locked_account.lock_verified(tx, context, dataset_id)
+    if locked is not None:
+        checkpoints.append(locked, above)
     else:
-        checkpoints.note(tx, scribe, account, above)
+        checkpoints.note(tx, context, account, above)
     return Reconciled(account.id, "charged" if charged else "frozen")
 
 
-def _was_ended(book: Book, state: State) -> bool:
+def _was_ended(locked: LockedAccount, state: State) -> bool:
     """Whether a freeze that the database has was ended since, as the mark says."""
-    return book.balance.frozen and not state.balance.frozen and freezing.cause(book.tx, book.account) == Cause.RUN
+    return locked.balance.frozen and not state.balance.frozen and freezing.cause(locked.tx, locked.account) == Cause.RUN
 
 
-def _charge(book: Book, state: State) -> bool:
+def _charge(locked: LockedAccount, state: State) -> bool:
     """Whether all that the mark has and the account lacks could be charged to it."""
-    if state.balance.frozen or not _comparable(book.balance, state.balance):
+    if state.balance.frozen or not _comparable(locked.balance, state.balance):
         return False
-    lost = list(_find_lost(book.balance, state.balance))
-    if not _fits(book.balance, lost):
+    lost = list(_find_lost(locked.balance, state.balance))
+    if not _fits(locked.balance, lost):
         return False
     for index, (dataset_id, pinned) in enumerate(lost):
-        job_id = f"lost_{state.name.sequence}_{index}_{book.account.id}"
+        job_id = f"lost_{state.name.sequence}_{index}_{locked.account.id}"
         charge = pinned.to_json()
-        book.append(
+        locked.append(
             RESERVED, dataset_id, {"events": [], "mark": str(state.name), "charge": charge}, job_id, job="placed"
         )
-        book.append(OPENED, dataset_id, {"charge": charge}, job_id, job="moved")
-        book.append(SETTLED, dataset_id, {"executed": []}, job_id, job="moved")
-    _settle_opened(book)
+        locked.append(OPENED, dataset_id, {"charge": charge}, job_id, job="moved")
+        locked.append(SETTLED, dataset_id, {"executed": []}, job_id, job="moved")
+    _settle_opened(locked)
     return True
 
 
-def _settle_opened(book: Book) -> None:
-    for job_id, live in book.balance.live.items():
+def _settle_opened(locked: LockedAccount) -> None:
+    for job_id, live in locked.balance.live.items():
         if live.state == OPENED:
-            reserved = book.tx.get_one(Entry, (book.account.id, live.sequence))
-            book.append(SETTLED, reserved.dataset_id, {"executed": []}, job_id, job="moved")
+            reserved = locked.tx.get_one(Entry, (locked.account.id, live.sequence))
+            locked.append(SETTLED, reserved.dataset_id, {"executed": []}, job_id, job="moved")
 
 
 def _comparable(here: Balance, there: Balance) -> bool:
@@ -128,8 +127,8 @@ def _comparable(here: Balance, there: Balance) -> bool:
 
 def _fits(balance: Balance, lost: Sequence[tuple[str, Pinned]]) -> bool:
     for index, (dataset_id, pinned) in enumerate(lost):
-        happening = Happening(1, RESERVED, dataset_id, f"lost_{index}", {"charge": pinned.to_json()})
-        balance = apply(balance, happening)
+        event = LedgerEvent(1, RESERVED, dataset_id, f"lost_{index}", {"charge": pinned.to_json()})
+        balance = apply(balance, event)
         if not balance.holds(dataset_id):
             return False
     return True
@@ -165,7 +164,7 @@ def _deficit(here: Meter, there: Meter) -> tuple[int, ...]:
     return tuple(max(0, marked - spent) for marked, spent in zip(there.spent, here.spent, strict=True))
 
 
-def _again(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | None) -> Account:
+def _again(tx: WriteSession, context: LedgerContext, name: MarkName, state: State | None) -> Account:
     """An account that the database has lost, as it was opened: so that nobody opens it afresh."""
     if state is None:
         raise StateConflict(UNREADABLE)
@@ -185,7 +184,7 @@ def _again(tx: WriteSession, scribe: Scribe, name: MarkName, state: State | None
         frozen=False,
     )
     opener = next(dataset_id for dataset_id, share in shares.items() if share.cap is None)
-    account = opening.insert(tx, scribe, name.account, opener, fresh)
+    account = opening.insert(tx, context, name.account, opener, fresh)
     tx.add_all(LedgerDataset(dataset_id=dataset_id, account_id=name.account, refused=0) for dataset_id in shares)
     tx.flush()
     return account

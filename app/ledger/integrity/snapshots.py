@@ -6,12 +6,12 @@ from typing import Any
 from rfc8785 import CanonicalizationError
 
 from app.db import ReadSession
-from app.ledger.context import Scribe
+from app.ledger.context import LedgerContext
 from app.ledger.entries.balance import Balance
 from app.ledger.integrity import chain
 from app.ledger.integrity.chain import Ends, Head, Mismatch
 from app.ledger.integrity.encoding import digest
-from app.ledger.integrity.verified_heads import Memory, Remembered
+from app.ledger.integrity.verified_heads import VerifiedHead, VerifiedHeads
 from app.ledger.models import Account
 from app.vault.signing import Signer
 
@@ -34,7 +34,7 @@ def take(signer: Signer, account: Account, balance: Balance) -> None:
     }
 
 
-def recompute(session: ReadSession, scribe: Scribe, account: Account, ends: Ends) -> Remembered:
+def recompute(session: ReadSession, context: LedgerContext, account: Account, ends: Ends) -> VerifiedHead:
     """Head and balance, from what this process verified before or else the last snapshot, and the entries since.
 
     ``ends``: read with the account, so that nothing needs to be read where nothing has happened.
@@ -43,15 +43,17 @@ def recompute(session: ReadSession, scribe: Scribe, account: Account, ends: Ends
         Mismatch: if the snapshot, an entry, the head or the cached balance does not hold, or a checkpoint is newer
             than what the account remembers (its rows were rolled back).
     """
-    known = _recall_unmoved(session, scribe.memory, account, ends)
+    known = _recall_unmoved(session, context.verified_heads, account, ends)
     if known is not None:
         return known
-    seen = _recall_continued(session, scribe.memory, account) or verify_account(session, scribe.signer, account)
-    scribe.memory.remember(account.id, seen)
+    seen = _recall_continued(session, context.verified_heads, account) or verify_account(
+        session, context.signer, account
+    )
+    context.verified_heads.remember(account.id, seen)
     return seen
 
 
-def verify_account(session: ReadSession, signer: Signer, account: Account) -> Remembered:
+def verify_account(session: ReadSession, signer: Signer, account: Account) -> VerifiedHead:
     """The account's head and balance, from the last snapshot.
 
     Raises:
@@ -59,11 +61,11 @@ def verify_account(session: ReadSession, signer: Signer, account: Account) -> Re
     """
     head = _read_trusted(signer, account)
     assert head.balance is not None
-    start = Remembered(head, head.balance.to_stored(), int(account.snapshot["checkpoint"]))
+    start = VerifiedHead(head, head.balance.to_stored(), int(account.snapshot["checkpoint"]))
     return _replay_to_end(session, account, start)
 
 
-def _recall_unmoved(session: ReadSession, memory: Memory, account: Account, ends: Ends) -> Remembered | None:
+def _recall_unmoved(session: ReadSession, memory: VerifiedHeads, account: Account, ends: Ends) -> VerifiedHead | None:
     """What this transaction left, or this process verified before, if the account stands there still."""
     known = session.shared.get(("seen", account.id)) or memory.recall(account.id)
     if known is None or not known.still(account, ends):
@@ -72,7 +74,7 @@ def _recall_unmoved(session: ReadSession, memory: Memory, account: Account, ends
     return known
 
 
-def _recall_continued(session: ReadSession, memory: Memory, account: Account) -> Remembered | None:
+def _recall_continued(session: ReadSession, memory: VerifiedHeads, account: Account) -> VerifiedHead | None:
     """None if the account does not continue what is remembered; then the snapshot has to say what holds."""
     known = memory.recall(account.id)
     if known is None:
@@ -84,7 +86,7 @@ def _recall_continued(session: ReadSession, memory: Memory, account: Account) ->
         return None
 
 
-def _replay_to_end(session: ReadSession, account: Account, start: Remembered) -> Remembered:
+def _replay_to_end(session: ReadSession, account: Account, start: VerifiedHead) -> VerifiedHead:
     newest, entries = chain.tail(session, account.id, start.head.sequence)
     head = start.head
     for _, reached in chain.replay(head, entries):
@@ -96,7 +98,7 @@ def _replay_to_end(session: ReadSession, account: Account, start: Remembered) ->
     if stored != account.stored or not newest == start.checkpoint == account.checkpoint:
         raise Mismatch
     _check_row(balance, account)
-    return Remembered(head, stored, newest)
+    return VerifiedHead(head, stored, newest)
 
 
 def _check_row(balance: Balance | None, account: Account) -> None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession
-from app.ledger.account import locked_account as books
-from app.ledger.account import opening
+from app.ledger.account import locked_account, opening
 from app.ledger.entries.balance import FROZEN, RESERVED, UNFROZEN, Balance
 from app.ledger.integrity import chain, checkpoints, snapshots
 from app.ledger.integrity.chain import GENESIS, Head, Link, Mismatch
@@ -30,12 +29,12 @@ def verify(session: ReadSession, signer: Signer) -> tuple[str, ...]:
 def verify_and_freeze(tx: WriteSession, signer: Signer) -> tuple[str, ...]:
     """Like :func:`verify`, and freeze what does not hold. Accounts are locked in the order of their ids."""
     for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
-        books.lock_account(tx, account_id)
+        locked_account.lock_account(tx, account_id)
     suspects = verify(tx, signer)
     for account_id in suspects:
         account = tx.get(Account, account_id)
         if account is not None:
-            books.freeze(tx, account, opening.any_dataset(tx, account_id) or "")
+            locked_account.freeze(tx, account, opening.any_dataset(tx, account_id) or "")
     return suspects
 
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
 
-from app.ledger.entries.balance_columns import Stored
+from app.ledger.entries.balance_columns import BalanceColumns
 from app.ledger.integrity.chain import Ends, Head
 from app.ledger.models import Account
 
@@ -15,11 +15,11 @@ REMEMBERED_ACCOUNTS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class VerifiedHead:
     """A verified head, how its balance is stored, and the account's newest checkpoint then."""
 
     head: Head
-    stored: Stored
+    stored: BalanceColumns
     checkpoint: int
 
     def still(self, account: Account, ends: Ends) -> bool:
@@ -32,17 +32,17 @@ class Remembered:
         )
 
 
-class Memory:
+class VerifiedHeads:
     """The newest verified head of the accounts that were used last; shared by the threads of a process."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Remembered] = OrderedDict()
+        self._known: OrderedDict[str, VerifiedHead] = OrderedDict()
         self._lock = Lock()
 
-    def recall(self, account_id: str) -> Remembered | None:
+    def recall(self, account_id: str) -> VerifiedHead | None:
         return self._known.get(account_id)
 
-    def remember(self, account_id: str, seen: Remembered) -> None:
+    def remember(self, account_id: str, seen: VerifiedHead) -> None:
         with self._lock:
             known = self._known.pop(account_id, None)
             newer = known is None or (known.head.sequence, known.checkpoint) < (seen.head.sequence, seen.checkpoint)

@@ -1,7 +1,7 @@
 """From winsorised squares and means of columns, noised, to their tails.
 
 How much of a column's variance lies beyond some deviations tells how far out rows lie that hold it, and thereby how
-many there are; the winsorised mean tells on which side. Together they tell whether there are but two values
+many there are; the winsorised mean tells on which side. GroupCommit they tell whether there are but two values
 (:mod:`app.inference.methods.surrogate.two_valued`); mean and variance may have told so before
 (:mod:`app.inference.methods.surrogate.flags`).
 """
