@@ -196,7 +196,8 @@ def _report(found: dict[str, list[Breach]]) -> Iterator[str]:
     breaches: dict[str, Counter[str]] = {}
     for path, listed in found.items():
         parts = path.split("/")[:-1]
-        folder = "/".join(parts[: 3 if "surrogate" in parts else 2]) or path
+        depth = parts.index("surrogate") + 1 if "surrogate" in parts else 2
+        folder = "/".join(parts[:depth]) or path
         words[folder] += count_words(path, (ROOT / path).read_text())
         breaches.setdefault(folder, Counter()).update(breach.rule for breach in listed)
     for folder, counts in sorted(breaches.items()):
