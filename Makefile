@@ -38,6 +38,12 @@ format: $(INSTALLED) ## Rewrite the code in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Tests wait for the disk more than they need to: their folders lie in memory where it has room (gibibytes).
+ROOM := $(shell df --output=avail --block-size=1G /dev/shm 2> /dev/null | tail -n 1)
+ifeq ($(shell [ "$(ROOM)" -ge 8 ] 2> /dev/null && echo yes),yes)
+check test test-services on-services coverage: export TMPDIR := /dev/shm
+endif
+
 # Tests that compute share the cores; tests of processes mostly wait, and share whole files: an installation each.
 COMPUTING := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 WAITING := $(BIN)/pytest -n $(WAITING_WORKERS) --dist loadfile $(shell grep -rlF mark.process tests --include='test_*.py')
