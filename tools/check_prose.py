@@ -213,7 +213,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--report", action="store_true", help="show the rate of markers by folder")
     parser.add_argument("--list", nargs="+", metavar="PATH", help="show every breach below the paths")
     options = parser.parse_args(arguments)
-    found = {path: find_breaches(path, (ROOT / path).read_text()) for path in _list_files()}
+    listed = [path for path in _list_files() if path.startswith(tuple(options.list or [""]))]
+    found = {path: find_breaches(path, (ROOT / path).read_text()) for path in listed}
     budgets: dict[str, dict[str, int]] = json.loads(BUDGET.read_text()) if BUDGET.exists() else {}
     if options.lower:
         lines = [f"  {json.dumps(path)}: {json.dumps(budget)}" for path, budget in _lower(budgets, found).items()]
@@ -221,10 +222,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.list:
         lines = [
-            f"{path}:{each.line}: {each.rule}: {each.words}"
-            for path, breaches in found.items()
-            if path.startswith(tuple(options.list))
-            for each in breaches
+            f"{path}:{each.line}: {each.rule}: {each.words}" for path, breaches in found.items() for each in breaches
         ]
     elif options.report:
         lines = list(_report(found))
