@@ -77,9 +77,9 @@ demo: $(INSTALLED) ## The main job, end to end, on real data
 adult: $(INSTALLED) ## Census income with all its columns through the HTTP API (needs ../shared/data)
 	$(BIN)/python -m demo.adult
 
-bench: $(INSTALLED) ## Speed and memory of questions, runs and prices, and what must be fast beside its limits, into docs/benchmarks
+bench: $(INSTALLED) ## Speed and memory of queries, runs and prices, and what must be fast beside its limits, into docs/benchmarks
 	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.questions
+	$(BIN)/python -m benchmarks.queries
 	$(BIN)/python -m benchmarks.limits --csv docs/benchmarks/speed.csv
 	$(BIN)/python -m benchmarks.quotes
 
@@ -113,7 +113,7 @@ trust: $(INSTALLED) ## Whether releases of 1,300 random tables can be trusted th
 scaling: $(INSTALLED) ## Time and memory of private methods by rows, features and points, into docs/benchmarks
 	$(BIN)/python -m benchmarks.papers scaling
 
-out-of-core: $(INSTALLED) ## A question about an encrypted table that does not fit into memory, beside a plain read (ROWS=10000000)
+out-of-core: $(INSTALLED) ## A query about an encrypted table that does not fit into memory, beside a plain read (ROWS=10000000)
 	$(BIN)/python -m tools.out_of_core --rows $(or $(ROWS),10000000) --repeats $(or $(REPEATS),2) --csv docs/benchmarks/out-of-core.csv
 
 faults: $(INSTALLED) ## Seeded runs of crashes, lost and late messages, clock jumps and full disks (RUNS=10000)

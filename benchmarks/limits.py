@@ -23,7 +23,7 @@ from benchmarks.cases import Case, gaussian_mean
 from benchmarks.environment import describe, environment
 from benchmarks.experiments.logistic import large
 from benchmarks.figures import Figure, three_digits, write_csv
-from benchmarks.questions import DRAWS, ROWS, WIDTH, fastest, generate, potentials
+from benchmarks.queries import DRAWS, ROWS, WIDTH, fastest, generate, potentials
 from benchmarks.runs import Job, carry_out, plan_of
 from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
 from benchmarks.summaries import paragraph
@@ -42,9 +42,9 @@ included; discrete noise and the making of rows are not. A run is from the plan 
 def figures() -> Iterator[Figure]:
     """Everything; builds of private pseudocoresets only where the census files are."""
     rng = np.random.default_rng(0)
-    question, given = potentials(rng), generate(rng)
+    query, given = potentials(rng), generate(rng)
     named = f"potentials at {DRAWS} draws, {ROWS:,} rows x {WIDTH} columns"
-    yield Figure(named, 1e3 * fastest(lambda: question.sum(*given, 1), REPEATS), "ms", "at most 60, aim 25")
+    yield Figure(named, 1e3 * fastest(lambda: query.sum(*given, 1), REPEATS), "ms", "at most 60, aim 25")
     for batch, target in ((200, "at most 0.25, aim 0.10"), (2_000, "at most 0.6, aim 0.30")):
         table = Case("generated", facts(WIDTH - 1, ROWS), spec(WIDTH - 1), GeneratedRows(ROWS, WIDTH - 1))
         job = Job(table, "dp-psvi", 100, 0, mechanism=Mechanism(5.0, batch / ROWS, 500))

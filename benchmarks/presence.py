@@ -1,6 +1,6 @@
 """Whether run time tells how many rows there are: ``make presence-bench``.
 
-Encodes a table and asks every kind of question of every family, on a table of which no slot, half of the slots (at
+Encodes a table and asks every kind of query of every family, on a table of which no slot, half of the slots (at
 random) or every slot holds a row. The three take turns, so that other work on the machine slows all of them alike, and
 processor times are compared turn by turn. All else than a ratio of 1 is a side channel (W14).
 """
@@ -27,11 +27,11 @@ from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array32, Model
 from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Question
+from app.inference.core.query import Query
 from app.inference.core.row_source import PRESENT
-from app.inference.private_zone.mechanisms import BadQuestion
+from app.inference.private_zone.mechanisms import BadQuery
 from app.inference.private_zone.partition import gather
-from app.inference.private_zone.questions import (
+from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
     InformationMomentSum,
@@ -113,13 +113,13 @@ def declared(target: Column | None, slots: int) -> tuple[ModelSpec, DeclaredFact
     return spec, DeclaredFacts(columns, slots, {"kind": "row"}, "private", 1e-6)
 
 
-def questions(model: Model, design: Design) -> Iterator[Question]:
+def queries(model: Model, design: Design) -> Iterator[Query]:
     """One of every kind that the model takes."""
     rng, p, d = np.random.default_rng(2), design.width, model.dimension
     theta, transform = 0.2 * rng.standard_normal(d), np.eye(d)
     deviations = 0.1 * rng.standard_normal((DRAWS // 2, d))
     shape: dict[str, Any] = {"scale": 1.0, "width": p, "intercept": design.intercept}
-    found: list[Question] = [
+    found: list[Query] = [
         PotentialSum(np.concatenate([theta + deviations, theta - deviations]), 1.0, antithetic=True),
         PotentialSum(theta + rng.standard_normal((DRAWS, d)), 1.0),
         BoundedScoreSum(theta, transform, 1.0),
@@ -134,13 +134,13 @@ def questions(model: Model, design: Design) -> Iterator[Question]:
         found.append(TailSum(**shape, centre=centre, deviation=np.full(p - 1, 0.5), clip=1.0))
         if d == p:
             found.append(InformationMomentSum(**shape, theta=theta, clip=1.0))
-    yield from (question for question in found if _fits(question, model, design))
+    yield from (query for query in found if _fits(query, model, design))
 
 
-def _fits(question: Question, model: Model, design: Design) -> bool:
+def _fits(query: Query, model: Model, design: Design) -> bool:
     try:
-        question.check(model, design)
-    except BadQuestion:
+        query.check(model, design)
+    except BadQuery:
         return False
     return True
 
@@ -161,7 +161,7 @@ def compare(family: str, work: str, of_share: Mapping[str, Callable[[], object]]
 
 
 def figures(repeats: int) -> Iterator[Figure]:
-    """The encoding of each family's table, then each question about it."""
+    """The encoding of each family's table, then each query about it."""
     for family, target in TARGETS.items():
         spec, facts = declared(target, ENCODED_SLOTS)
         design = problem_for(spec, facts).design
@@ -179,9 +179,9 @@ def _asked(family: str, target: Column | None, repeats: int) -> Iterator[Figure]
     fold = {name: _fold(model, design, source) for name, source in sources.items()}
     yield compare(family, "read", fold, repeats)
     held = {name: read() for name, read in fold.items()}
-    for question in questions(model, design):
-        work = question.kind + (", pairs" if isinstance(question, PotentialSum) and question.antithetic else "")
-        yield compare(family, work, {name: _ask(question, model, *rows) for name, rows in held.items()}, repeats)
+    for query in queries(model, design):
+        work = query.kind + (", pairs" if isinstance(query, PotentialSum) and query.antithetic else "")
+        yield compare(family, work, {name: _ask(query, model, *rows) for name, rows in held.items()}, repeats)
 
 
 def _encode(design: Design, table: Mapping[str, NDArray[Any]]) -> Callable[[], object]:
@@ -192,8 +192,8 @@ def _fold(model: Model, design: Design, source: Rows) -> Callable[[], tuple[Arra
     return lambda: gather(model, design, source, range(source.slots))
 
 
-def _ask(question: Question, model: Model, rows: Array32, present: NDArray[np.bool_]) -> Callable[[], object]:
-    return lambda: question.sum(model, rows, present, 1)
+def _ask(query: Query, model: Model, rows: Array32, present: NDArray[np.bool_]) -> Callable[[], object]:
+    return lambda: query.sum(model, rows, present, 1)
 
 
 def page(found: list[Figure]) -> Table:

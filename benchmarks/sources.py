@@ -11,7 +11,7 @@ from scipy.special import expit
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import ModelSpec
-from app.inference.core.question import Integers
+from app.inference.core.query import Integers
 from app.inference.core.row_source import PRESENT, RowSource
 
 TARGET = "label"

@@ -2,7 +2,7 @@
 
 Each case runs in a process of its own, on one core, so that its peak memory is its own. Times are of the whole run
 (subsampling, gathering, Laplace, gradients, rounding, noise), the median run of five; rows are generated, and
-generating them is not counted. *before* ends with the first question; *bare* are the run's matrix products alone, and
+generating them is not counted. *before* ends with the first query; *bare* are the run's matrix products alone, and
 *ratio* is the total over them; *bound* is what memory above the imports may reach: 1.2 * 4 bytes * d * gathered rows +
 50 MiB.
 """

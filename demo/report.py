@@ -21,7 +21,7 @@ def method(console: Console, usual: Method) -> None:
     """What is bought where no method is named, and when to name one."""
     heading(console, f"Method: {usual.id}, the default")
     console.print(
-        "It asks the whole table a few dozen noised questions, placed where noise costs least, and fits the points to\n"
+        "It asks the whole table a few dozen noised queries, placed where noise costs least, and fits the points to\n"
         "what they say. Choose dp-vi where a normal posterior itself should stand under the certificate, or where a\n"
         "quote warns of too many parameters for the noise; choose dp-psvi for the published algorithm."
     )

@@ -13,7 +13,7 @@ from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, ModelSpec, PlanRequest, PriorSpec
 from app.inference.core.problems import Problem, problem_for
-from app.inference.core.question import Integers, Question
+from app.inference.core.query import Integers, Query
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.surrogate.declared import Declared
 from app.inference.methods.surrogate.method import DpPsviSurrogate
@@ -129,7 +129,7 @@ class Case:
 
 
 def tail_sums(t: Array64) -> Array64:
-    """What the question of tails adds up over standardised columns ``t`` ``(n, k)``, written anew: ``(3, k)``."""
+    """What the query of tails adds up over standardised columns ``t`` ``(n, k)``, written anew: ``(3, k)``."""
     near, far = np.clip(t / 2.5, -1, 1), np.clip(t / 5, -1, 1)
     return np.array([np.sum(near**2, axis=0), np.sum(far**2, axis=0), np.sum(near / 2, axis=0)])
 
@@ -150,10 +150,10 @@ class Script:
     def __init__(self, values: Callable[[int], Array64]) -> None:
         self._values = values
 
-    def ask(self, question: Question) -> Array64:
-        length = max(np.size(question.scales(1.0)), 1)
-        noised: Any = self._values(length if length > 1 else question.length) * GRID
-        return question.answer(noised)
+    def ask(self, query: Query) -> Array64:
+        length = max(np.size(query.scales(1.0)), 1)
+        noised: Any = self._values(length if length > 1 else query.length) * GRID
+        return query.answer(noised)
 
 
 def posterior(problem: Problem, u: Array64, y: Array64 | None, weight: Array64) -> Laplace:

@@ -1,10 +1,10 @@
-"""What a question about a table costs that does not fit into memory: ``make out-of-core``, ``ROWS=100000000`` for more.
+"""What a query about a table costs that does not fit into memory: ``make out-of-core``, ``ROWS=100000000`` for more.
 
 An encrypted table of 20 real columns and a binary target is written, in the format that ingestion writes, and deleted
 at the end. Each case then runs in a process of its own, after a small table that is not counted: *read* reads the
 file's bytes in order, *scan* is a plain sequential scan of it (the Parquet library decrypts and decodes all columns
 into arrays, and nothing else is done), *lean scan* is the same but lets the system's cache forget what was read, as
-the oracle does of a large table, *kernel* answers a question about as many rows that lie in memory already, and
+the oracle does of a large table, *kernel* answers a query about as many rows that lie in memory already, and
 *oracle* answers it about the table. The ratio is oracle over (scan + kernel), and over (lean scan + kernel). All use
 one core but the oracle, which reads ahead and so uses two where there are two. Before a case, the file's pages are
 dropped from the system's cache. Seconds of the clock count what else the machine does; those of the processor do not.
@@ -36,11 +36,11 @@ from rich.table import Table
 
 from app.inference.core.plan import Mechanism, PlannedQuery, PlanRequest
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Question
+from app.inference.core.query import Query
 from app.inference.private_zone.mechanisms import DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.partition import fold
-from app.inference.private_zone.questions import BoundedScoreSum, PotentialSum
+from app.inference.private_zone.queries import BoundedScoreSum, PotentialSum
 from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
 from app.inference.registry import method
 from app.privacy.events import GaussianEvent
@@ -55,10 +55,10 @@ BLOCK: Final = 1 << 16
 
 READ_BYTES = 1 << 20
 KEYS = TableKeys(bytes(32), "benchmark", 1)
-QUESTIONS = ("bounded_score_sum", "potential_sum")
+QUERIES = ("bounded_score_sum", "potential_sum")
 SCANS = {"": "scan", "lean_": "lean scan"}
 CLOCKS = ("wall", "processor")
-CASES = ("read", *SCANS.values(), *(f"{side} {kind}" for kind in QUESTIONS for side in ("kernel", "oracle")))
+CASES = ("read", *SCANS.values(), *(f"{side} {kind}" for kind in QUERIES for side in ("kernel", "oracle")))
 RATIOS = tuple(f"{scanned}{clock}_ratio" for scanned in SCANS for clock in CLOCKS)
 FIELDS = ("rows", "case", "wall_seconds", "processor_seconds", "peak_mib", *RATIOS)
 
@@ -85,8 +85,8 @@ def layout(rows: int) -> Layout:
     return Layout(facts(FEATURES, rows).columns, rows)
 
 
-def make_question(kind: str) -> Question:
-    """A question of ``kind`` about a parameter like any other."""
+def make_query(kind: str) -> Query:
+    """A query of ``kind`` about a parameter like any other."""
     rng = monte_carlo_generator()
     width = FEATURES + 1
     theta = 0.5 * rng.standard_normal(width)
@@ -125,22 +125,22 @@ def scan(path: Path, *, lean: bool = False) -> Callable[[], object]:
 
 def kernel(kind: str, rows: int) -> Callable[[], object]:
     """The sums over rows in memory; the same rows again and again, noise left out."""
-    problem, question = problem_for(spec(FEATURES), facts(FEATURES, BLOCK)), make_question(kind)
+    problem, query = problem_for(spec(FEATURES), facts(FEATURES, BLOCK)), make_query(kind)
     block, present = fold(problem.model, problem.design, GeneratedRows(BLOCK, FEATURES), range(BLOCK))
 
     def work() -> None:
         for start in range(0, rows, BLOCK):
             count = min(BLOCK, rows - start)
-            question.sum(problem.model, block[:count], present[:count], 1)
+            query.sum(problem.model, block[:count], present[:count], 1)
 
     return work
 
 
 def oracle(kind: str, path: Path, rows: int) -> Callable[[], object]:
-    """A planned question about every row of the table, with its noise."""
-    declared, question = facts(FEATURES, rows), make_question(kind)
+    """A planned query about every row of the table, with its noise."""
+    declared, query = facts(FEATURES, rows), make_query(kind)
     request = PlanRequest("dp-psvi", 50, spec(FEATURES), {"posterior_draws": DRAWS}, Mechanism(5.0, 1.0, 1))
-    planned = (PlannedQuery(kind, question.length, GaussianEvent(5.0)),)
+    planned = (PlannedQuery(kind, query.length, GaussianEvent(5.0)),)
     plan = replace(method("dp-psvi").plan(request, declared), queries=planned)
     model = problem_for(spec(FEATURES), declared).model
 
@@ -148,7 +148,7 @@ def oracle(kind: str, path: Path, rows: int) -> Callable[[], object]:
         with StoredTable(path.open("rb"), KEYS, layout(rows)) as table:
             ClippedGaussianOracle(
                 model, plan, declared, table, noise=DiscreteGaussian(), sampling=sampling_generator()
-            ).ask(question)
+            ).ask(query)
 
     return work
 
@@ -207,7 +207,7 @@ def fastest(name: str, path: Path, rows: int, repeats: int) -> dict[str, float]:
 def measure(path: Path, rows: int, repeats: int) -> list[dict[str, str | float]]:
     """One record a case."""
     found = {name: fastest(name, path, rows, repeats) for name in CASES}
-    for kind, (scanned, bare), clock in product(QUESTIONS, SCANS.items(), CLOCKS):
+    for kind, (scanned, bare), clock in product(QUERIES, SCANS.items(), CLOCKS):
         seconds = {name: found[name][f"{clock}_seconds"] for name in CASES}
         ratio = seconds[f"oracle {kind}"] / (seconds[bare] + seconds[f"kernel {kind}"])
         found[f"oracle {kind}"][f"{scanned}{clock}_ratio"] = ratio
@@ -216,7 +216,7 @@ def measure(path: Path, rows: int, repeats: int) -> list[dict[str, str | float]]
 
 def report(records: list[dict[str, str | float]]) -> Table:
     """The records as a table."""
-    table = Table(title=f"One question about a table, {records[0]['rows']:,} rows x {FEATURES} columns")
+    table = Table(title=f"One query about a table, {records[0]['rows']:,} rows x {FEATURES} columns")
     for name in FIELDS[1:]:
         table.add_column(name.replace("_", " "), justify="right")
     for record in records:

@@ -8,10 +8,10 @@ from app.inference.core.facts import DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Question
+from app.inference.core.query import Query
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
-from app.inference.private_zone.mechanisms import BadQuestion, DiscreteGaussian
+from app.inference.private_zone.mechanisms import BadQuery, DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle, PlanExhausted
 from app.inference.private_zone.partition import Summation
 from app.inference.private_zone.rng import monte_carlo_generator, sampling_generator
@@ -25,16 +25,16 @@ class EnclaveFault(Exception):
 
 
 class GuardedOracle:
-    """Tells faults of questions (which follow from earlier answers) from faults among the rows."""
+    """Tells faults of queries (which follow from earlier answers) from faults among the rows."""
 
     def __init__(self, oracle: ClippedGaussianOracle) -> None:
         self._oracle = oracle
 
-    def ask(self, question: Question) -> Array64:
-        """As :meth:`app.inference.core.question.Oracle.ask`. The store may fail, where rows are streamed from it."""
+    def ask(self, query: Query) -> Array64:
+        """As :meth:`app.inference.core.query.Oracle.ask`. The store may fail, where rows are streamed from it."""
         try:
-            return self._oracle.ask(question)
-        except (BadQuestion, PlanExhausted, MemoryError, CorevaultError, VaultError):
+            return self._oracle.ask(query)
+        except (BadQuery, PlanExhausted, MemoryError, CorevaultError, VaultError):
             raise  # the last two: a table that is read while it answers does not open any more, or the store is away
         except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)
             raise EnclaveFault from None

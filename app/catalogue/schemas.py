@@ -40,7 +40,7 @@ class Catalogue(BaseModel):
                     "methods": [
                         {
                             "id": "dp-psvi-surrogate",
-                            "description": "Private pseudocoresets by few questions and an exact fit.",
+                            "description": "Private pseudocoresets by few queries and an exact fit.",
                             "may_run_on_private_data": True,
                             "default": True,
                             "parameters": {

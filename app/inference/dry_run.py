@@ -1,6 +1,6 @@
 """A dry run: a plan in short, carried out on a table of null rows through the oracle of real runs.
 
-A question's shape depends on the request and the declaration, and on no row. So whatever fails here would fail on every
+A query's shape depends on the request and the declaration, and on no row. So whatever fails here would fail on every
 table, and is found before anything is charged. The noise is real; the answers are discarded.
 """
 
@@ -24,7 +24,7 @@ SLOTS: Final = 2
 ROWS_PER_UNIT: Final = 2
 """Null rows of a unit at most: shapes tell one row from several, and no more."""
 LARGE: Final = 32
-"""Parameters: the questions of a dry run of so many take about 0.05 s."""
+"""Parameters: the queries of a dry run of so many take about 0.05 s."""
 
 
 class NullRows:
@@ -43,7 +43,7 @@ class NullRows:
 
 
 def carry_out(plan: MechanismPlan, facts: DeclaredFacts, *, to_the_end: bool) -> None:
-    """Begin ``plan`` as it is, then ask every kind of its questions.
+    """Begin ``plan`` as it is, then ask every kind of its queries.
 
     ``to_the_end``: whether to take the last step too, which fits the points and may take seconds, and to release them.
 

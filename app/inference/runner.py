@@ -6,7 +6,7 @@ import numpy as np
 
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import MechanismPlan
-from app.inference.core.question import Oracle
+from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
 from app.inference.registry import private_method, public_method

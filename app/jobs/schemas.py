@@ -93,7 +93,7 @@ class ModelBody(Body):
 class PrivacyBody(Body):
     """A target (``epsilon``, at the dataset's delta) or a mechanism (the other three).
 
-    ``iterations`` is the number of questions. Where a method asks them at several noises, as ``dp-psvi-surrogate``
+    ``iterations`` is the number of queries. Where a method asks them at several noises, as ``dp-psvi-surrogate``
     does, ``noise_multiplier`` is that of one Gaussian over all slots that would cost what they cost together.
     """
 
@@ -150,8 +150,8 @@ class Cost(BaseModel):
 class MechanismView(BaseModel):
     """A subsampled Gaussian mechanism.
 
-    ``iterations`` is the number of questions; of several noises, ``noise_multiplier`` states the one that a single
-    question with the price of all would have.
+    ``iterations`` is the number of queries; of several noises, ``noise_multiplier`` states the one that a single
+    query with the price of all would have.
     """
 
     noise_multiplier: float

@@ -13,7 +13,7 @@ from app.inference.core import plan_json
 from app.inference.core.knobs import Choice, Parameter, Switch
 from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
-from app.inference.core.question import Question
+from app.inference.core.query import Query
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.mechanisms import GRID, GRID_BITS
@@ -70,11 +70,11 @@ class _Answers:
     def __init__(self, value: float) -> None:
         self._value = value
 
-    def ask(self, question: Question) -> Array64:
-        values = np.size(question.scales(1.0))
-        draws = np.random.default_rng().standard_normal(values if values > 1 else question.length)
+    def ask(self, query: Query) -> Array64:
+        values = np.size(query.scales(1.0))
+        draws = np.random.default_rng().standard_normal(values if values > 1 else query.length)
         noised: Any = self._value * GRID * draws  # no integer is as large
-        return question.answer(noised)
+        return query.answer(noised)
 
 
 @pytest.mark.parametrize("method_id", ALL)

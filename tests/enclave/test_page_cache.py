@@ -93,7 +93,7 @@ def test_a_table_is_let_go_of_group_by_group_and_its_rows_stay(
     assert all(begin < end for (begin, _), (_, end) in zip(let_go[1:], let_go, strict=False))
 
 
-def test_a_table_in_half_of_the_memory_stays_for_the_next_question(
+def test_a_table_in_half_of_the_memory_stays_for_the_next_query(
     vault: Vault, stored: str, monkeypatch: pytest.MonkeyPatch, let_go: Pieces
 ) -> None:
     with vault.store.open(stored) as file:

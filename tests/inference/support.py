@@ -9,7 +9,7 @@ from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Integers
+from app.inference.core.query import Integers
 from app.inference.private_zone.mechanisms import NoiseSource
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.rng import sampling_generator

@@ -9,7 +9,7 @@ from app.inference import dry_run
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from app.inference.dry_run import NullRows
-from app.inference.private_zone.questions import blocks
+from app.inference.private_zone.queries import blocks
 from app.inference.registry import families, method, methods, private_method
 from workers.computation import compute
 
@@ -84,7 +84,7 @@ def test_degenerate_design_passes_the_dry_run(method_id: str, family: str, unit:
 @pytest.mark.parametrize("family", [name for name in TARGETS if name != "gaussian-mean"])
 @pytest.mark.parametrize("method_id", MECHANISMS)
 def test_design_without_columns_runs_to_its_end(method_id: str, family: str, unit: str) -> None:
-    """W15: an intercept alone is a model; every planned question is asked, and the points are finite."""
+    """W15: an intercept alone is a model; every planned query is asked, and the points are finite."""
     plan, facts = _planned(method_id, family, unit, ("site",), slots=2000)
     points, executed = compute(plan, facts, NullRows(facts), lambda _: None)
     assert executed == plan.events
@@ -94,7 +94,7 @@ def test_design_without_columns_runs_to_its_end(method_id: str, family: str, uni
 
 
 @pytest.mark.parametrize("method_id", MECHANISMS)
-def test_dry_run_asks_every_planned_kind_of_question(method_id: str) -> None:
+def test_dry_run_asks_every_planned_kind_of_query(method_id: str) -> None:
     plan, facts = _planned(method_id, "logistic-regression", "row", ("level",))
     short = private_method(method_id).shorten(plan, facts)
     assert {query.kind for query in short.queries} == {query.kind for query in plan.queries}
@@ -103,14 +103,14 @@ def test_dry_run_asks_every_planned_kind_of_question(method_id: str) -> None:
 
 @pytest.mark.parametrize("method_id", MECHANISMS)
 def test_fault_among_null_rows_fails_the_dry_run(method_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """W15: a question that no table can answer is met before there is a charge."""
+    """W15: a query that no table can answer is met before there is a charge."""
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(blocks, "unit_blocks", fail)
     plan, facts = _planned(method_id, "logistic-regression", "people", ("level",))
-    monkeypatch.setattr("app.inference.private_zone.questions.lengths.unit_blocks", fail)
+    monkeypatch.setattr("app.inference.private_zone.queries.lengths.unit_blocks", fail)
     with pytest.raises(ZeroDivisionError):
         dry_run.carry_out(plan, facts, to_the_end=False)
 

@@ -91,7 +91,7 @@ def test_a_method_that_finds_a_posterior_states_it_under_the_certificate(
     assert len(api.get(release["links"]["points"], params={"format": "json"}).json()["rows"]) == release["size"]
 
 
-def test_every_question_of_the_usual_method_is_certified_and_settled(
+def test_every_query_of_the_usual_method_is_certified_and_settled(
     house: House, api: httpx.Client, owner: rows.Key
 ) -> None:
     """W4: the events that were priced, asked, settled and certified are the same, in order and run-length encoded."""

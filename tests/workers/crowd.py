@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.datasets.facts import declared_facts
 from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import Problem, problem_for
-from app.inference.private_zone.questions import PotentialSum
+from app.inference.private_zone.queries import PotentialSum
 from tests.factories import rows
 from tests.factories.queue import RecordingQueue
 from tests.factories.worker import SLOTS, House, MemoryRows
@@ -19,7 +19,7 @@ from workers.assignments import Assignment
 CHUNK = 128
 CHUNKS = -(-SLOTS // CHUNK)
 PARTS = 4
-QUESTION = PotentialSum(np.random.default_rng(3).standard_normal((7, 4)), 0.5)
+QUERY = PotentialSum(np.random.default_rng(3).standard_normal((7, 4)), 0.5)
 
 
 class Crowd(RecordingQueue):

@@ -13,7 +13,7 @@ from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, Planned
 from app.inference.core.row_source import PRESENT
 from app.inference.private_zone.mechanisms import GRID
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.questions import PotentialSum
+from app.inference.private_zone.queries import PotentialSum
 from app.inference.registry import method
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 from support.table import Table
@@ -27,7 +27,7 @@ CHANCE = 5e-10
 
 
 def _plan(event: AtomicEvent) -> MechanismPlan:
-    """As many questions of as many values as tell two per cent of the noise's scale."""
+    """As many queries of as many values as tell two per cent of the noise's scale."""
     mechanism = Mechanism(3.0, 1.0, 10)
     request = PlanRequest("dp-psvi", 3, ModelSpec("logistic-regression", ("x",), "y"), mechanism=mechanism)
     queries = (PlannedQuery("potential_sum", LENGTH, event, COUNT),)

@@ -15,7 +15,7 @@ class Wake:
     The system caches a file in memory that is not in use. Little of a large one is still there when it is read again
     from its beginning, and that memory may have to be fetched: a virtual machine gives what it does not use back to
     its host, and getting it again, page by page, took longer than reading and decoding together. Where the cache lets
-    go, the same few pages serve for the whole file. Any other file stays, for the next question about it.
+    go, the same few pages serve for the whole file. Any other file stays, for the next query about it.
 
     Whether it stays follows from its size alone, and what lies in the cache is ciphertext either way.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.inference.core.problems import Problem, problem_for
-from app.inference.core.question import Integers, Question
+from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.partition import Slots, Summation, cuts, largest_query
 from app.jobs.lifecycle import Claim
@@ -67,7 +67,7 @@ class SharedSum:
         self._parts = Parts(problem, rows.rows_per_slot)
         self._query = -1
 
-    def __call__(self, question: Question, slots: Slots) -> Integers:
+    def __call__(self, query: Query, slots: Slots) -> Integers:
         """The exact sum over ``slots``; nothing of it is left anywhere afterwards.
 
         Raises:
@@ -76,7 +76,7 @@ class SharedSum:
         """
         self._query += 1
         parts = min(self._sharing.parts, MOST_PARTS)
-        task = Task(question, slots, cuts(len(slots), self._rows.rows_per_slot, parts))
+        task = Task(query, slots, cuts(len(slots), self._rows.rows_per_slot, parts))
         if task.parts == 1:
             return self._own(task, 0)
         try:
@@ -104,4 +104,4 @@ class SharedSum:
         return np.asarray(np.sum(list(found.values()), axis=0))
 
     def _own(self, task: Task, part: int) -> Integers:
-        return self._parts.sum(task.question, task.units(part), lambda: nullcontext(self._rows))
+        return self._parts.sum(task.query, task.units(part), lambda: nullcontext(self._rows))

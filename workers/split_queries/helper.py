@@ -4,7 +4,7 @@ from app.datasets.models import Dataset
 from app.db import Database, ReadSession, now
 from app.errors import CorevaultError
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Integers
+from app.inference.core.query import Integers
 from app.jobs import repository as jobs
 from app.jobs.lifecycle import Claim
 from app.jobs.terms import read_terms
@@ -72,7 +72,7 @@ class Helper:
             lambda: Parts(problem_for(run.plan.model, run.facts), run.facts.rows_per_unit),
         )
         try:
-            return parts.sum(task.question, task.units(part), lambda: self._tables(held))
+            return parts.sum(task.query, task.units(part), lambda: self._tables(held))
         except (CorevaultError, MemoryError):
             raise
         except Exception:  # noqa: BLE001  (whatever it is, it may reveal a row)

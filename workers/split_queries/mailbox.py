@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import DependencyUnavailable
-from app.inference.core.question import Integers, Question
+from app.inference.core.query import Integers, Query
 from app.inference.private_zone.partition import Slots
-from app.inference.private_zone.questions.arrays import from_arrays, to_arrays
+from app.inference.private_zone.queries.arrays import from_arrays, to_arrays
 from app.vault.envelope import new_key, open_message, seal_message
 from app.vault.errors import VaultError
 from app.vault.store import ObjectStore
@@ -39,7 +39,7 @@ class PartFaulty(Exception):
 class Task:
     """One query: part ``i`` takes the units ``slots[places[i]:places[i + 1]]``."""
 
-    question: Question
+    query: Query
     slots: Slots
     places: Sequence[int]
     key: bytes = field(default_factory=new_key, repr=False)
@@ -162,7 +162,7 @@ def _pack(task: Task) -> bytes:
     arrays: dict[str, NDArray[Any]] = {
         "places": np.asarray(task.places, dtype=np.int64),
         "key": np.frombuffer(task.key, dtype=np.uint8),
-        **{f"question.{name}": array for name, array in to_arrays(task.question).items()},
+        **{f"question.{name}": array for name, array in to_arrays(task.query).items()},
     }
     if not isinstance(task.slots, range):
         arrays["slots"] = task.slots

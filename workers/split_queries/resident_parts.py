@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.inference.core.model import Array32
 from app.inference.core.problems import Problem
-from app.inference.core.question import Integers, Question
+from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.partition import Slots, gather, partial_sum
 from app.inference.private_zone.rows import RESIDENT_BYTES
@@ -28,16 +28,16 @@ class Parts:
         self._room = room_bytes
         self._held: dict[range, Rows] = {}
 
-    def sum(self, question: Question, units: Slots, opening: Opening) -> Integers:
+    def sum(self, query: Query, units: Slots, opening: Opening) -> Integers:
         """The exact sum over ``units``. Total in the rows; only ``opening`` and the table may fail."""
         model, design = self._problem.model, self._problem.design
         if isinstance(units, range) and units in self._held:
-            return question.sum(model, *self._held[units], self._each)
+            return query.sum(model, *self._held[units], self._each)
         with opening() as source:
             if isinstance(units, range) and self._makes_room(len(units)):
                 self._held[units] = gather(model, design, source, units)
-                return question.sum(model, *self._held[units], self._each)
-            return partial_sum(question, model, design, source, units)
+                return query.sum(model, *self._held[units], self._each)
+            return partial_sum(query, model, design, source, units)
 
     def _makes_room(self, units: int) -> bool:
         needed = units * self._each * (4 * self._problem.model.row_width + 1)

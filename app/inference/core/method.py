@@ -10,7 +10,7 @@ import numpy as np
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob
 from app.inference.core.plan import MechanismPlan, PlanRequest
-from app.inference.core.question import Oracle
+from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
 
@@ -42,13 +42,13 @@ class PrivateMethod(Method, Protocol[State]):
     """A method that learns from noised answers only: pure steps on a named state."""
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
-        """A plan that asks every kind of question of ``plan``, as few times as it can, for a dry run."""
+        """A plan that asks every kind of query of ``plan``, as few times as it can, for a dry run."""
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
         """The start, from the model and declared facts alone."""
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
-        """One planned question and what follows from its answer."""
+        """One planned query and what follows from its answer."""
 
     def finish(self, state: State) -> Pseudocoreset:
         """What is released."""

@@ -58,7 +58,7 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """One kind of question, asked ``count`` times in a row.
+    """One kind of query, asked ``count`` times in a row.
 
     ``length`` is the number of values in an answer; a symmetric D x D matrix counts D**2.
     """

@@ -18,7 +18,7 @@ _STATED = frozenset({"iterations", "rounds", "sampling_rate"})
 
 
 def iterations(default: int) -> Parameter:
-    """The knob of the number T of questions."""
+    """The knob of the number T of queries."""
     return Parameter("iterations", "integer", 1, MAX_ITERATIONS, "Iterations T.", default=default)
 
 
@@ -56,12 +56,12 @@ def mechanism_of(request: PlanRequest, *, rate: Parameter, count: Parameter, usu
 
 
 def event_of(mechanism: Mechanism) -> AtomicEvent:
-    """One question under ``mechanism``."""
+    """One query under ``mechanism``."""
     return sampled_event(mechanism.noise_multiplier, mechanism.sampling_rate)
 
 
 def sampled_event(noise_multiplier: float, rate: float) -> AtomicEvent:
-    """One question on a Poisson subsample of that rate."""
+    """One query on a Poisson subsample of that rate."""
     event = GaussianEvent(noise_multiplier)
     return event if rate == 1 else PoissonSampledEvent(rate, event)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.model import Array32, Array64
-from app.inference.core.question import Integers
+from app.inference.core.query import Integers
 from app.inference.private_zone.rowwise import zero_rows_unless
 from app.privacy.discretisation import FINEST_SCALE
 
@@ -35,8 +35,8 @@ _LOSS = 2.0**-22
 _MAX_SUM = 1 << 61
 
 
-class BadQuestion(ValueError):
-    """A question that follows from earlier answers and is no question: it may fail visibly, before a row is touched."""
+class BadQuery(ValueError):
+    """A query that follows from earlier answers and is no query: it may fail visibly, before a row is touched."""
 
 
 class NoiseSource(Protocol):
@@ -118,10 +118,10 @@ def admissible_clip(clip: float) -> float:
     """``clip``, at least the public floor.
 
     Raises:
-        BadQuestion: for a clip that is not finite.
+        BadQuery: for a clip that is not finite.
     """
     if not math.isfinite(clip):
-        raise BadQuestion("a clip is finite")
+        raise BadQuery("a clip is finite")
     return max(clip, CLIP_FLOOR)
 
 

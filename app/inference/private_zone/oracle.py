@@ -1,7 +1,7 @@
 """The oracle: the only way from a method to private rows.
 
 Built from a plan's own queries. Subsamples know neither rows nor answers: they are all drawn and their union gathered
-before the first question, or, beyond a public bound on memory, drawn and streamed one by one. The oracle consumes a
+before the first query, or, beyond a public bound on memory, drawn and streamed one by one. The oracle consumes a
 planned event *before* it answers, and cannot answer beyond the plan. An answer is a noised array and nothing else: no
 counts, norms, batch sizes or timings.
 """
@@ -14,17 +14,17 @@ from app.inference.core.facts import DeclaredFacts
 from app.inference.core.model import Array64, Model
 from app.inference.core.plan import MechanismPlan
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Question
+from app.inference.core.query import Query
 from app.inference.core.row_source import RowSource
-from app.inference.private_zone.mechanisms import BadQuestion, NoiseSource
+from app.inference.private_zone.mechanisms import BadQuery, NoiseSource
 from app.inference.private_zone.partition import Summation
-from app.inference.private_zone.questions import kind
+from app.inference.private_zone.queries import kind
 from app.inference.private_zone.rows import rows_for
 from app.privacy.events import AtomicEvent, PrivacyEvent, encode, flatten
 
 
 class PlanExhausted(RuntimeError):
-    """A question beyond the plan: refused before any row is touched."""
+    """A query beyond the plan: refused before any row is touched."""
 
 
 class ClippedGaussianOracle:
@@ -69,25 +69,25 @@ class ClippedGaussianOracle:
 
     @property
     def executed(self) -> tuple[PrivacyEvent, ...]:
-        """The events of all questions so far, run-length encoded as in a plan."""
+        """The events of all queries so far, run-length encoded as in a plan."""
         return encode(self.__executed)
 
-    def ask(self, question: Question) -> Array64:
+    def ask(self, query: Query) -> Array64:
         """The noised sum over the next planned subsample, in real units; not scaled by 1/q.
 
-        What a question holds comes from earlier answers, so faults in it may show.
+        What a query holds comes from earlier answers, so faults in it may show.
 
         Raises:
             PlanExhausted: beyond the plan.
-            BadQuestion: for a question that is not the planned one, or not finite, or not of the model's shape.
+            BadQuery: for a query that is not the planned one, or not finite, or not of the model's shape.
         """
         if not self.__pending:
-            raise PlanExhausted("every planned question has been asked")
+            raise PlanExhausted("every planned query has been asked")
         planned = self.__pending[0]
-        if type(question) is not kind(planned.kind) or question.length != planned.length:
-            raise BadQuestion("another kind or length of question is planned next")
-        question.check(self.__model, self.__design)
+        if type(query) is not kind(planned.kind) or query.length != planned.length:
+            raise BadQuery("another kind or length of query is planned next")
+        query.check(self.__model, self.__design)
         self.__pending.popleft()
         self.__executed.append((planned.event, 1))
-        noised = self.__noise.perturb(self.__rows.sum(question), question.scales(planned.event.noise_multiplier))
-        return question.answer(noised)
+        noised = self.__noise.perturb(self.__rows.sum(query), query.scales(planned.event.noise_multiplier))
+        return query.answer(noised)

@@ -15,9 +15,9 @@ from app.inference.core.design import Design
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.plan import MechanismPlan
-from app.inference.core.question import Integers, Question
+from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
-from app.inference.private_zone.questions.blocks import MOST_ROWS, power_of_two
+from app.inference.private_zone.queries.blocks import MOST_ROWS, power_of_two
 from app.inference.private_zone.read_ahead import one_ahead
 from app.privacy.events import flatten
 
@@ -34,7 +34,7 @@ _LARGEST_LEARNT = 24 << 20
 Slots = range | NDArray[np.integer]
 """Units: consecutive ones, or sorted and unique ones."""
 
-Summation = Callable[[Question, Slots], Integers]
+Summation = Callable[[Query, Slots], Integers]
 """Carries out the sum over the units of a query somewhere, exactly. A fault among the rows is an exception."""
 
 
@@ -45,7 +45,7 @@ def largest_query(plan: MechanismPlan, facts: DeclaredFacts) -> float:
 
 
 def chunk_units(rows_per_unit: int, row_width: int = 1) -> int:
-    """Units that are read and summed together: a whole number of blocks, whatever the question."""
+    """Units that are read and summed together: a whole number of blocks, whatever the query."""
     rows = max(MOST_ROWS, min(CHUNK_ROWS, _CHUNK_VALUES // row_width))
     return power_of_two(rows // rows_per_unit)
 
@@ -58,7 +58,7 @@ def cuts(units: int, rows_per_unit: int, parts: int) -> list[int]:
     return [min(units, chunk * (chunks * part // count)) for part in range(count)] + [units]
 
 
-def partial_sum(question: Question, model: Model, design: Design, source: RowSource, slots: Slots) -> Integers:
+def partial_sum(query: Query, model: Model, design: Design, source: RowSource, slots: Slots) -> Integers:
     """The exact sum over the units at ``slots``, in bounded memory.
 
     A chunk is read, opened and encoded while the one before is folded and summed, which takes about as long: two are
@@ -74,7 +74,7 @@ def partial_sum(question: Question, model: Model, design: Design, source: RowSou
 
     with closing(one_ahead(read, range(0, max(1, len(slots)), chunk))) as chunks:
         for x, y, present in chunks:
-            part = question.sum(model, _row_after_row(model, x, y), present, each)
+            part = query.sum(model, _row_after_row(model, x, y), present, each)
             total = part if total is None else total + part
     assert total is not None
     return total

@@ -1,8 +1,8 @@
-"""Where a question's rows are while it is answered: held in memory, or read anew for each question.
+"""Where a query's rows are while it is answered: held in memory, or read anew for each query.
 
 Rows are held where their expected number fits :data:`RESIDENT_BYTES`, a bound on what is decided by slots, rates and
 widths alone; beyond it they stream through in consecutive chunks, so that memory is bounded whatever the table is. Both
-ways cut a question's units at the same places, and so give the same integers bit for bit.
+ways cut a query's units at the same places, and so give the same integers bit for bit.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.inference.core.design import Design
 from app.inference.core.model import Model
-from app.inference.core.question import Integers, Question
+from app.inference.core.query import Integers, Query
 from app.inference.core.row_source import RowSource
 from app.inference.private_zone.partition import Slots, Summation, chunk_units, gather, partial_sum
 from app.inference.private_zone.sampling import Subsamples, expected_coverage, poisson_pieces
@@ -37,19 +37,19 @@ class Held:
         self._samples = Subsamples(sampling, source.slots, rates)
         self._rows, self._present = gather(model, design, source, self._samples.union)
 
-    def sum(self, question: Question) -> Integers:
+    def sum(self, query: Query) -> Integers:
         """The exact sum over the next subsample. Total in the rows."""
         positions = self._samples.next()
         if positions is None:
-            return question.sum(self._model, self._rows, self._present, self._each)
+            return query.sum(self._model, self._rows, self._present, self._each)
         starts = range(0, max(len(positions), 1), self._chunk)
-        parts = [self._part(question, positions[start : start + self._chunk]) for start in starts]
+        parts = [self._part(query, positions[start : start + self._chunk]) for start in starts]
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
-    def _part(self, question: Question, positions: NDArray[np.integer]) -> Integers:
+    def _part(self, query: Query, positions: NDArray[np.integer]) -> Integers:
         rows = self._rows.reshape(-1, self._each * self._rows.shape[1]).take(positions, axis=0)
         present = self._present.reshape(-1, self._each).take(positions, axis=0)
-        return question.sum(self._model, rows.reshape(-1, self._rows.shape[1]), present.ravel(), self._each)
+        return query.sum(self._model, rows.reshape(-1, self._rows.shape[1]), present.ravel(), self._each)
 
 
 class Streamed:
@@ -59,13 +59,13 @@ class Streamed:
         self._summation, self._slots, self._sampling = summation, slots, sampling
         self._rates = iter([rate for rate, count in rates for _ in range(count)])
 
-    def sum(self, question: Question) -> Integers:
+    def sum(self, query: Query) -> Integers:
         """The exact sum over the next subsample, the same as :meth:`Held.sum`. Total in the rows."""
         rate = next(self._rates)
         if rate >= 1:
-            return self._summation(question, range(self._slots))
+            return self._summation(query, range(self._slots))
         pieces = poisson_pieces(self._sampling, self._slots, rate)
-        parts = [self._summation(question, units) for units in _regroup(pieces, _STREAMED_UNITS)]
+        parts = [self._summation(query, units) for units in _regroup(pieces, _STREAMED_UNITS)]
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
 
@@ -86,8 +86,8 @@ def rows_for(
     if summation is None and expected <= RESIDENT_BYTES:
         return Held(model, design, source, sampling, rates)
 
-    def here(question: Question, units: Slots) -> Integers:
-        return partial_sum(question, model, design, source, units)
+    def here(query: Query, units: Slots) -> Integers:
+        return partial_sum(query, model, design, source, units)
 
     return Streamed(summation or here, source.slots, sampling, rates)
 

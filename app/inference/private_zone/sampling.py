@@ -4,7 +4,7 @@ Each slot enters a subsample independently with probability q. Up to a quarter o
 between them, which are geometric; of more, ``n ~ Binomial(slots, q)`` is drawn, then ``n`` slots uniformly without
 replacement, which takes longer. Where few slots are in or out it is gaps again: NumPy's binomial then cuts its tail ten
 standard deviations out, which no share of delta pays for. Subsamples do not depend on data: they may be drawn all at
-once, so that their union is gathered in one pass, or each when its question is asked.
+once, so that their union is gathered in one pass, or each when its query is asked.
 """
 
 from collections.abc import Iterator, Sequence

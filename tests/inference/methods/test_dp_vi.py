@@ -12,7 +12,7 @@ from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Question
+from app.inference.core.query import Query
 from app.inference.core.release import Posterior, Pseudocoreset
 from app.inference.methods.dp_vi.knobs import MOST_FISHER
 from app.inference.methods.dp_vi.laplace_step import denoise
@@ -69,7 +69,7 @@ class TestPlan:
     """What is bought, and what is refused."""
 
     def test_a_target_gets_defaults_from_the_slots(self) -> None:
-        """W13: 500 questions under one mechanism, the last tenth of them for the information."""
+        """W13: 500 queries under one mechanism, the last tenth of them for the information."""
         plan = _plan(noise_multiplier=9.0, declared=facts(50_000))
         event = PoissonSampledEvent(0.1, GaussianEvent(9.0))
         assert plan.mechanism == Mechanism(9.0, 0.1, 500)
@@ -88,7 +88,7 @@ class TestPlan:
         assert plan.parameters == {**published, "within_bounds": False}
         assert "C is 5" in plan.clipping
 
-    def test_one_question_is_a_score(self) -> None:
+    def test_one_query_is_a_score(self) -> None:
         assert [query.kind for query in _plan(mechanism=Mechanism(4.0, 1.0, 1)).queries] == ["clipped_score_sum"]
 
     @pytest.mark.parametrize(
@@ -283,10 +283,10 @@ class TestRelease:
         rng = np.random.default_rng(0)
 
         class Answers:
-            def ask(self, question: Question) -> Array64:
-                values = np.size(question.scales(1.0))
-                noised: Any = scale * rng.standard_normal(values if values > 1 else question.length)
-                return question.answer(noised)
+            def ask(self, query: Query) -> Array64:
+                values = np.size(query.scales(1.0))
+                noised: Any = scale * rng.standard_normal(values if values > 1 else query.length)
+                return query.answer(noised)
 
         for spec in SPECS:
             plan = _plan(spec, DECLARED, mechanism=Mechanism(1.0, 1.0, 30))

@@ -1,4 +1,4 @@
-"""Points that enter one by one, under the same plan of questions."""
+"""Points that enter one by one, under the same plan of queries."""
 
 from itertools import groupby, pairwise
 from typing import Any
@@ -54,7 +54,7 @@ def test_a_residual_of_zero_is_no_fault() -> None:
     assert y.shape == (1,)
 
 
-def test_questions_and_price_do_not_depend_on_the_schedule() -> None:
+def test_queries_and_price_do_not_depend_on_the_schedule() -> None:
     """W4: all events are planned beforehand, and what runs is what was planned."""
     joint, incremental = _plan(JOINT), _plan(INCREMENTAL)
     assert joint.queries == incremental.queries

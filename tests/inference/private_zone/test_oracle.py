@@ -1,4 +1,4 @@
-"""The oracle answers planned questions with noised arrays and nothing else: W4, W5, W14."""
+"""The oracle answers planned queries with noised arrays and nothing else: W4, W5, W14."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from app.inference.core.model import Array64
 from app.inference.core.plan import PlannedQuery
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Integers
-from app.inference.private_zone.mechanisms import GRID, BadQuestion, DiscreteGaussian
+from app.inference.core.query import Integers
+from app.inference.private_zone.mechanisms import GRID, BadQuery, DiscreteGaussian
 from app.inference.private_zone.oracle import ClippedGaussianOracle, PlanExhausted
-from app.inference.private_zone.questions import LengthHistogram, MeanSum, PotentialSum
+from app.inference.private_zone.queries import LengthHistogram, MeanSum, PotentialSum
 from app.inference.private_zone.rng import sampling_generator
 from app.privacy.events import GaussianEvent, PoissonSampledEvent, SelfComposedEvent, UnknownEvent
 from support.table import Table
@@ -69,7 +69,7 @@ def test_an_answer_is_the_clipped_sum() -> None:
 
 
 def test_noise_has_the_scale_of_the_event() -> None:
-    """W4: sigma comes from the plan's event, in grid units, whatever the question."""
+    """W4: sigma comes from the plan's event, in grid units, whatever the query."""
     noise = Recording()
     asked = oracle(table(30), plan(30, noise=2.5), noise)
     asked.ask(PotentialSum(DRAWS, 0.1))
@@ -78,7 +78,7 @@ def test_noise_has_the_scale_of_the_event() -> None:
 
 
 def test_an_oracle_cannot_answer_beyond_the_plan() -> None:
-    """W4: planned questions only; what ran is what was planned."""
+    """W4: planned queries only; what ran is what was planned."""
     planned = plan(30, iterations=3, rate=0.5)
     asked = oracle(table(30), planned)
     executed = [asked.executed]
@@ -124,30 +124,30 @@ def test_another_kind_or_length_than_the_planned_one_is_refused_unasked() -> Non
     first = PlannedQuery(lengths.kind, lengths.length, GaussianEvent(1.0))
     planned = replace(plan(30), queries=(first, *plan(30).queries))
     asked = oracle(table(20, slots=30), planned)
-    for question in (PotentialSum(DRAWS, 1.0), PotentialSum(np.resize(DRAWS, (lengths.length, WIDTH)), 1.0)):
-        with pytest.raises(BadQuestion):
-            asked.ask(question)
+    for query in (PotentialSum(DRAWS, 1.0), PotentialSum(np.resize(DRAWS, (lengths.length, WIDTH)), 1.0)):
+        with pytest.raises(BadQuery):
+            asked.ask(query)
     assert not asked.executed
     assert asked.ask(lengths).sum() == 20
     for other in (lengths, PotentialSum(DRAWS[:3], 1.0)):
-        with pytest.raises(BadQuestion):
+        with pytest.raises(BadQuery):
             asked.ask(other)
     asked.ask(PotentialSum(DRAWS, 1.0))
     assert asked.executed == (SelfComposedEvent(GaussianEvent(1.0), 2),)
 
 
-def test_a_question_of_ones_own_is_refused() -> None:
+def test_a_query_of_ones_own_is_refused() -> None:
     """W5: only the kinds of the house bound what a unit moves, whatever another one calls itself."""
 
     class Unbounded(MeanSum):
         def answer(self, noised: Integers) -> Array64:
             return noised.astype(np.float64)
 
-    question = Unbounded(1.0, WIDTH, intercept=True, clip=1.0)
-    planned = PlannedQuery(question.kind, question.length, GaussianEvent(1.0))
+    query = Unbounded(1.0, WIDTH, intercept=True, clip=1.0)
+    planned = PlannedQuery(query.kind, query.length, GaussianEvent(1.0))
     asked = oracle(table(30), replace(plan(30), queries=(planned,)))
-    with pytest.raises(BadQuestion):
-        asked.ask(question)
+    with pytest.raises(BadQuery):
+        asked.ask(query)
     assert asked.executed == ()
 
 
@@ -192,7 +192,7 @@ def test_faulty_rows_change_no_behaviour(value: float, code: int) -> None:
     assert np.linalg.norm(answer - clean) <= 2
 
 
-def test_rows_are_gathered_once_before_the_first_question() -> None:
+def test_rows_are_gathered_once_before_the_first_query() -> None:
     """W4: subsamples do not depend on answers; one pass in order, each slot at most once."""
     source = table(5000)
     asked = oracle(source, plan(5000, iterations=20, rate=0.01))
@@ -215,7 +215,7 @@ def test_subsampled_answers_are_those_of_the_subsample() -> None:
 
 
 def test_nothing_but_answers_is_reachable() -> None:
-    """W3: the public surface is the question and the record of events; no state under a public name."""
+    """W3: the public surface is the query and the record of events; no state under a public name."""
     asked = oracle(table(10), plan(10), DiscreteGaussian())
     public = {name for name in dir(asked) if not name.startswith("_")}
     assert public == {"ask", "executed"}
@@ -238,9 +238,9 @@ def test_nothing_but_answers_is_reachable() -> None:
         (DRAWS, float("inf")),
     ],
 )
-def test_a_faulty_question_is_refused_unasked(draws: Any, clip: float) -> None:
+def test_a_faulty_query_is_refused_unasked(draws: Any, clip: float) -> None:
     asked = oracle(table(10), plan(10))
-    with pytest.raises(BadQuestion):
+    with pytest.raises(BadQuery):
         asked.ask(PotentialSum(draws, clip))
     assert asked.executed == ()
 

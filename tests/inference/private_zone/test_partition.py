@@ -14,14 +14,14 @@ from randomgen import ChaCha
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import PlannedQuery
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Integers, Question
+from app.inference.core.query import Integers, Query
 from app.inference.private_zone import partition
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.partition import Slots, chunk_units, cuts, partial_sum
-from app.inference.private_zone.questions.blocks import MOST_ROWS, power_of_two
+from app.inference.private_zone.queries.blocks import MOST_ROWS, power_of_two
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 from support.table import Table
-from tests.inference.private_zone.test_people import QUESTIONS, Exact
+from tests.inference.private_zone.test_people import QUERIES, Exact
 from tests.inference.support import SPEC, NullNoise, facts, plan, table
 
 SLOTS = 5_000
@@ -47,12 +47,12 @@ def people(each: int) -> tuple[Table, DeclaredFacts]:
     return Table(gone | {"_present": present}, each), replace(facts(SLOTS), unit=unit)
 
 
-def exact_sums(question: Question, each: int, event: AtomicEvent, parts: int | None) -> list[Integers]:
-    """What two questions in a row perturb: in one piece (None), or summed over so many parts in any order."""
+def exact_sums(query: Query, each: int, event: AtomicEvent, parts: int | None) -> list[Integers]:
+    """What two queries in a row perturb: in one piece (None), or summed over so many parts in any order."""
     source, declared = people(each)
     problem, noise, sums = problem_for(SPEC, declared), Exact(), []
 
-    def in_parts(asked: Question, slots: Slots) -> Integers:
+    def in_parts(asked: Query, slots: Slots) -> Integers:
         assert parts is not None
         places = cuts(len(slots), each, parts)
         pieces = [slots[start:end] for start, end in itertools.pairwise(places)]
@@ -61,7 +61,7 @@ def exact_sums(question: Question, each: int, event: AtomicEvent, parts: int | N
 
     oracle = ClippedGaussianOracle(
         problem.model,
-        replace(plan(SLOTS), queries=(PlannedQuery(question.kind, question.length, event, 2),)),
+        replace(plan(SLOTS), queries=(PlannedQuery(query.kind, query.length, event, 2),)),
         declared,
         source,
         noise=noise,
@@ -69,23 +69,23 @@ def exact_sums(question: Question, each: int, event: AtomicEvent, parts: int | N
         summation=None if parts is None else in_parts,
     )
     for _ in range(2):
-        oracle.ask(question)
+        oracle.ask(query)
         sums.append(noise.sum)
     return sums
 
 
 @pytest.mark.parametrize("event", [FULL, SAMPLED], ids=["full", "sampled"])
 @pytest.mark.parametrize("each", [1, 3])
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.kind)
 def test_w5_the_sum_is_bit_identical_however_it_is_split(
-    question: Question, each: int, event: AtomicEvent, monkeypatch: pytest.MonkeyPatch
+    query: Query, each: int, event: AtomicEvent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W5: the same subsample, the same integers, in one piece or in many."""
     monkeypatch.setattr(partition, "CHUNK_ROWS", MOST_ROWS)
-    whole = exact_sums(question, each, event, None)
+    whole = exact_sums(query, each, event, None)
     assert any(np.any(values != 0) for values in whole)
     for parts in (1, 2, 7):
-        for one, other in zip(whole, exact_sums(question, each, event, parts), strict=True):
+        for one, other in zip(whole, exact_sums(query, each, event, parts), strict=True):
             assert one.tolist() == other.tolist()
 
 

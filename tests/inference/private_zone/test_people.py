@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from app.inference.core.model import Array64
 from app.inference.core.plan import PlannedQuery
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Integers, Question
+from app.inference.core.query import Integers, Query
 from app.inference.private_zone.mechanisms import GRID
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.questions import (
+from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
     InformationSum,
@@ -33,7 +33,7 @@ PEOPLE = replace(facts(SLOTS), unit={"kind": "column", "column": "person", "max_
 RNG = np.random.default_rng(9)
 THETA, METRIC = RNG.standard_normal(WIDTH), np.eye(WIDTH) * 2
 SMALL = 1e-3  # so small a clip that every unit is at its bound
-QUESTIONS: list[Question] = [
+QUERIES: list[Query] = [
     PotentialSum(RNG.standard_normal((5, WIDTH)), SMALL),
     BoundedScoreSum(THETA, METRIC, SMALL),
     ClippedScoreSum(THETA, METRIC, SMALL),
@@ -57,12 +57,12 @@ class Exact:
         return sums
 
 
-def asked(source: Table, question: Question) -> Exact:
-    """What the oracle perturbs for ``question`` on a table of people."""
+def asked(source: Table, query: Query) -> Exact:
+    """What the oracle perturbs for ``query`` on a table of people."""
     noise = Exact()
-    planned = replace(plan(SLOTS), queries=(PlannedQuery(question.kind, question.length, GaussianEvent(1.0)),))
+    planned = replace(plan(SLOTS), queries=(PlannedQuery(query.kind, query.length, GaussianEvent(1.0)),))
     model = problem_for(SPEC, PEOPLE).model
-    ClippedGaussianOracle(model, planned, PEOPLE, source, noise=noise, sampling=sampling_generator()).ask(question)
+    ClippedGaussianOracle(model, planned, PEOPLE, source, noise=noise, sampling=sampling_generator()).ask(query)
     return noise
 
 
@@ -75,13 +75,13 @@ def visits(nobody: NDArray[np.int64]) -> Table:
     return Table(gone | {"_present": present.astype(np.uint8)}, MOST)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
-def test_w5_one_person_moves_the_sum_by_the_grids_radius_at_most(question: Question) -> None:
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.kind)
+def test_w5_one_person_moves_the_sum_by_the_grids_radius_at_most(query: Query) -> None:
     """W5: all three rows of a person together, in exact integers, in the norm in which the noise is isotropic."""
-    whole = asked(visits(np.empty(0, np.int64)), question)
+    whole = asked(visits(np.empty(0, np.int64)), query)
     moved = []
     for person in range(SLOTS):
-        without = asked(visits(np.array([person])), question)
+        without = asked(visits(np.array([person])), query)
         squares = [int(each) ** 2 for each in whole.sum - without.sum]
         weights = [round((GRID / scale) ** 2) for scale in np.broadcast_to(whole.scale, len(squares))]
         moved.append(sum(square * weight for square, weight in zip(squares, weights, strict=True)))

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from app.inference.private_zone import partition
 from app.inference.private_zone.partition import partial_sum
-from app.inference.private_zone.questions import MeanSum
-from app.inference.private_zone.questions.blocks import MOST_ROWS
+from app.inference.private_zone.queries import MeanSum
+from app.inference.private_zone.queries.blocks import MOST_ROWS
 from app.inference.private_zone.read_ahead import one_ahead
 from support.table import Table
 from tests.inference.support import DESIGN, MODEL, WIDTH, table
@@ -106,7 +106,7 @@ class Slow(Table):
 
 
 class Refusing(MeanSum):
-    """A question that fails over the first chunk."""
+    """A query that fails over the first chunk."""
 
     def sum(self, *_: object) -> Any:
         raise ArithmeticError

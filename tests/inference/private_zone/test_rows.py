@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from app.inference.core.plan import PlannedQuery
-from app.inference.core.question import Integers, Question
+from app.inference.core.query import Integers, Query
 from app.inference.private_zone import partition, rows, sampling
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.questions import BoundedScoreSum, InformationSum, MeanSum, PotentialSum
-from app.inference.private_zone.questions.blocks import MOST_ROWS
+from app.inference.private_zone.queries import BoundedScoreSum, InformationSum, MeanSum, PotentialSum
+from app.inference.private_zone.queries.blocks import MOST_ROWS
 from app.inference.private_zone.rng import sampling_generator
 from app.inference.private_zone.rows import Held, Streamed, rows_for
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
@@ -22,7 +22,7 @@ from support.table import Table
 from tests.inference.support import DESIGN, MODEL, WIDTH, NullNoise, facts, plan, table
 
 RNG = np.random.default_rng(8)
-QUESTIONS: tuple[Question, ...] = (
+QUERIES: tuple[Query, ...] = (
     PotentialSum(RNG.standard_normal((4, WIDTH)), 0.8),
     BoundedScoreSum(RNG.standard_normal(WIDTH), np.eye(WIDTH), 0.5),
     InformationSum(RNG.standard_normal(WIDTH), np.eye(WIDTH), 0.5),
@@ -50,16 +50,16 @@ def _people(units: int, each: int) -> Table:
 
 
 def _sums(source: Table, events: list[AtomicEvent]) -> list[Integers]:
-    """The integers of every question under every event, with the same subsamples each time."""
-    queries = tuple(PlannedQuery(each.kind, each.length, event) for event in events for each in QUESTIONS)
+    """The integers of every query under every event, with the same subsamples each time."""
+    queries = tuple(PlannedQuery(each.kind, each.length, event) for event in events for each in QUERIES)
     unit = {"kind": "column", "column": "person", "max_rows": source.rows_per_slot}
     declared = replace(facts(source.slots), unit=unit)
     noise, generator = Recording(), np.random.Generator(ChaCha(key=1))
     planned = replace(plan(source.slots), queries=queries)
     asked = ClippedGaussianOracle(MODEL, planned, declared, source, noise=noise, sampling=generator)
     for _ in events:
-        for question in QUESTIONS:
-            asked.ask(question)
+        for query in QUERIES:
+            asked.ask(query)
     return noise.sums
 
 
@@ -78,7 +78,7 @@ def test_streamed_rows_give_the_same_integers(
     before = len(source.gathered)
     monkeypatch.setattr(rows, "RESIDENT_BYTES", 0)
     streamed = _sums(source, events)
-    assert len(source.gathered) >= before + len(events) * len(QUESTIONS)
+    assert len(source.gathered) >= before + len(events) * len(QUERIES)
     for one, other in zip(held, streamed, strict=True):
         np.testing.assert_array_equal(one, other)
     assert np.any(held[0])
@@ -104,7 +104,7 @@ def test_a_table_beyond_the_bound_is_streamed_in_bounded_memory(rate: float) -> 
     found = rows_for(MODEL, DESIGN, source, sampling_generator(), [(rate, 5)], summation=None)
     assert isinstance(found, Streamed)
     with pytest.raises(StopAsyncIteration):
-        found.sum(QUESTIONS[-1])
+        found.sum(QUERIES[-1])
     assert 0 < source.most <= 65_536
 
 

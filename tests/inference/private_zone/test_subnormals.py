@@ -8,8 +8,8 @@ import pytest
 from app.inference.models import logistic
 from app.inference.models.logistic import LogisticRegression
 from app.inference.models.poisson_law import clipped_mean
-from app.inference.private_zone.questions import LengthHistogram, MomentSum, lengths, moments, tails
-from app.inference.private_zone.questions.tails import LEAST_DEVIATION, MOST_DEVIATION, TailSum
+from app.inference.private_zone.queries import LengthHistogram, MomentSum, lengths, moments, tails
+from app.inference.private_zone.queries.tails import LEAST_DEVIATION, MOST_DEVIATION, TailSum
 
 
 @pytest.mark.parametrize("paired", [False, True], ids=["single", "paired"])
@@ -98,8 +98,8 @@ def test_what_is_asked_of_tails_has_normal_squares(deviation: float, monkeypatch
     made = _recorded(monkeypatch, tails, "_winsorise")
     rows = np.ones((6, 2), dtype=np.float32)
     rows[:, 0] = [0.25, np.nextafter(np.float32(0.25), np.float32(1)), 0.0, 2.0**-40, -1.0, 1.0]
-    question = TailSum(1.0, 2, intercept=True, centre=np.array([0.25]), deviation=np.array([deviation]), clip=1.5)
-    question.sum(LogisticRegression(2), rows, np.ones(6, dtype=bool), 1)
+    query = TailSum(1.0, 2, intercept=True, centre=np.array([0.25]), deviation=np.array([deviation]), clip=1.5)
+    query.sum(LogisticRegression(2), rows, np.ones(6, dtype=bool), 1)
     with np.errstate(under="raise"):
         squares = np.square(made[0][:6])
     assert np.all((squares >= np.finfo(np.float32).tiny) | (made[0][:6] == 0))

@@ -13,11 +13,11 @@ from app.inference.core.design import Design
 from app.inference.core.model import Model
 from app.inference.core.plan import ModelSpec
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Question
-from app.inference.private_zone import questions
-from app.inference.private_zone.mechanisms import BadQuestion
+from app.inference.core.query import Query
+from app.inference.private_zone import queries
+from app.inference.private_zone.mechanisms import BadQuery
 from app.inference.private_zone.partition import fold, partial_sum
-from app.inference.private_zone.questions import (
+from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
     InformationMomentSum,
@@ -28,7 +28,7 @@ from app.inference.private_zone.questions import (
     PotentialSum,
     TailSum,
 )
-from app.inference.private_zone.questions.blocks import MOST_ROWS
+from app.inference.private_zone.queries.blocks import MOST_ROWS
 from app.inference.private_zone.rows import Held
 from support.table import Table
 from tests.inference.populations import DECLARED, SPECS
@@ -93,13 +93,13 @@ def _table(share: float, each: int) -> Table:
     return Table(columns, each)
 
 
-def _questions(model: Model, design: Design) -> Iterator[Question]:
+def _queries(model: Model, design: Design) -> Iterator[Query]:
     rng, d, p = np.random.default_rng(6), model.dimension, design.width
     theta, transform = 0.3 * rng.standard_normal(d), np.tril(rng.standard_normal((d, d)))
     draws = theta + 0.2 * rng.standard_normal((4, d))
     shape: dict[str, Any] = {"scale": 1.0, "width": p, "intercept": design.intercept}
     deviation = np.full(max(p - 1, 0), 0.5)
-    for question in (
+    for query in (
         PotentialSum(draws, 1.0),
         PotentialSum(np.concatenate([draws, 2 * theta - draws]), 1.0, antithetic=True),
         BoundedScoreSum(theta, transform, 1.0),
@@ -113,17 +113,17 @@ def _questions(model: Model, design: Design) -> Iterator[Question]:
         InformationMomentSum(**shape, theta=theta, clip=1.0),
     ):
         try:
-            question.check(model, design)
-        except BadQuestion:
+            query.check(model, design)
+        except BadQuery:
             continue
-        yield question
+        yield query
 
 
 @EVERY
 @pytest.mark.parametrize("each", [1, EACH])
 def test_steps_and_shapes_do_not_depend_on_presence(spec: ModelSpec, each: int) -> None:
     """W14: no block is skipped, and absent rows are worked on like present ones, however few there are."""
-    _work(spec, each, 0.5)  # what is kept from one question to the next is there from now on
+    _work(spec, each, 0.5)  # what is kept from one query to the next is there from now on
     taken = {name: _work(spec, each, share) for name, share in SHARES.items()}
     assert sum(name == "call sum" for name, _ in taken["full"]) > 20
     assert taken["empty"] == taken["half"] == taken["full"]
@@ -131,13 +131,13 @@ def test_steps_and_shapes_do_not_depend_on_presence(spec: ModelSpec, each: int) 
 
 def _work(spec: ModelSpec, each: int, share: float) -> list[Step]:
     model, design, _ = problem_for(spec, DECLARED)
-    asked, source = list(_questions(model, design)), _table(share, each)
+    asked, source = list(_queries(model, design)), _table(share, each)
     with Steps() as steps:
         held = Held(model, design, source, np.random.default_rng(0), [(0.3, len(asked)), (1.0, len(asked))])
-        for question in asked * 2:
-            held.sum(question)
-        for question in asked:
-            partial_sum(question, model, design, source, range(SLOTS))
+        for query in asked * 2:
+            held.sum(query)
+        for query in asked:
+            partial_sum(query, model, design, source, range(SLOTS))
     return steps.taken
 
 
@@ -150,7 +150,7 @@ def test_no_value_of_a_row_is_picked_by_a_condition(
     model, design, _ = problem_for(spec, DECLARED)
     source = _table(0.5, each)
     expected, there = fold(model, design, source, range(SLOTS))
-    sums = [question.sum(model, expected, there, each) for question in _questions(model, design)]
+    sums = [query.sum(model, expected, there, each) for query in _queries(model, design)]
     for name in MAKERS:
         monkeypatch.setattr(np, name, _strict(getattr(np, name)))
     gathered = {name: values.view(Strict) for name, values in source.gather(np.arange(SLOTS)).items()}
@@ -158,8 +158,8 @@ def test_no_value_of_a_row_is_picked_by_a_condition(
     np.testing.assert_array_equal(np.asarray(present), there)
     rows = np.ascontiguousarray(model.fold(x.view(Strict), y.view(Strict))).view(Strict)
     np.testing.assert_array_equal(np.asarray(rows), expected)
-    for question, total in zip(_questions(model, design), sums, strict=True):
-        found = question.sum(model, rows, present.view(Strict), each)
+    for query, total in zip(_queries(model, design), sums, strict=True):
+        found = query.sum(model, rows, present.view(Strict), each)
         np.testing.assert_array_equal(np.asarray(found), total)
 
 
@@ -170,6 +170,6 @@ def _strict(make: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def test_every_kind_of_question_is_asked() -> None:
-    found = {type(question) for spec in SPECS for question in _questions(*problem_for(spec, DECLARED)[:2])}
-    assert {each.__name__ for each in found} == set(questions.__all__) - {"kind"}
+def test_every_kind_of_query_is_asked() -> None:
+    found = {type(query) for spec in SPECS for query in _queries(*problem_for(spec, DECLARED)[:2])}
+    assert {each.__name__ for each in found} == set(queries.__all__) - {"kind"}

@@ -12,7 +12,7 @@ from app.vault.store import ObjectStore
 from tests.factories import rows
 from tests.factories.datasets import stored
 from tests.factories.worker import SLOTS, House
-from tests.workers.crowd import PARTS, QUESTION, watched
+from tests.workers.crowd import PARTS, QUERY, watched
 from workers.enclave import OpeningKey
 from workers.split_queries.mailbox import Exchange, Task
 
@@ -44,7 +44,7 @@ def test_helper_reads_rows_of_an_opened_reservation_only(house: House, owner: ro
     store: ObjectStore = house.areas.vault
     exchange = Exchange(store, OpeningKey(house.keys.opening_key), claim.job_id, claim.fencing_token)
     cuts = [SLOTS * part // PARTS for part in range(PARTS + 1)]
-    assert exchange.tell(0, Task(QUESTION, range(SLOTS), cuts))
+    assert exchange.tell(0, Task(QUERY, range(SLOTS), cuts))
     before = stored(house.areas)
     read: list[NDArray[np.int64]] = []
     house.helper(watched(read)).run(f"{claim.job_id}:1:0:0")

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.inference.core.question import Integers, Question
+from app.inference.core.query import Integers, Query
 from app.inference.private_zone.partition import Slots
-from app.inference.private_zone.questions import PotentialSum
-from app.inference.private_zone.questions.arrays import from_arrays, to_arrays
+from app.inference.private_zone.queries import PotentialSum
+from app.inference.private_zone.queries.arrays import from_arrays, to_arrays
 from support.vault import Vault, new_vault
-from tests.inference.private_zone.test_people import QUESTIONS
+from tests.inference.private_zone.test_people import QUERIES
 from workers.split_queries.mailbox import Exchange, PartFaulty, Task, clear
 
 CANARY = 123456.78901234
@@ -23,15 +23,15 @@ def exchange(vault: Vault, job_id: str = "job_1", token: int = 1) -> Exchange:
     return Exchange(vault.store, vault.opening_key, job_id, token)
 
 
-def task(question: Question = QUESTIONS[0], slots: Slots = range(100)) -> Task:
-    return Task(question, slots, [0, 40, 80, len(slots)])
+def task(query: Query = QUERIES[0], slots: Slots = range(100)) -> Task:
+    return Task(query, slots, [0, 40, 80, len(slots)])
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
-def test_questions_survive_their_journey_bit_for_bit(question: Question) -> None:
-    arrays = to_arrays(question)
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.kind)
+def test_queries_survive_their_journey_bit_for_bit(query: Query) -> None:
+    arrays = to_arrays(query)
     again = to_arrays(from_arrays(arrays))
-    assert type(from_arrays(arrays)) is type(question)
+    assert type(from_arrays(arrays)) is type(query)
     assert {name: array.tobytes() for name, array in again.items()} == {
         name: array.tobytes() for name, array in arrays.items()
     }
@@ -47,7 +47,7 @@ def test_a_task_is_told_to_who_asks_for_its_query(vault: Vault, slots: Slots) ->
     assert heard is not None
     assert (heard.places, heard.key, heard.parts) == (told.places, told.key, 3)
     assert list(heard.units(1)) == list(slots[40:80])
-    assert to_arrays(heard.question).keys() == to_arrays(told.question).keys()
+    assert to_arrays(heard.query).keys() == to_arrays(told.query).keys()
     assert mine.read_task(6) is None
     assert mine.tell(8, told)
     assert mine.read_task(7) is None
@@ -71,14 +71,14 @@ def moved(vault: Vault, source: tuple[str, int, int, int], key: bytes) -> Intege
     """What is read at part 2 of query 1 of attempt 1, where somebody put what was sealed elsewhere."""
     told = task()
     job_id, token, query, part = source
-    exchange(vault, job_id, token).hand_in(query, Task(told.question, told.slots, told.places, key), part, SUMS)
+    exchange(vault, job_id, token).hand_in(query, Task(told.query, told.slots, told.places, key), part, SUMS)
     ((name, content),) = vault.files().items()
     vault.store.delete_note(name)
     mine = exchange(vault)
     mine.hand_in(1, told, 2, None)
     (target,) = vault.files()
     _overwrite(vault, target, content)
-    found = mine.read_part(1, Task(told.question, told.slots, told.places, b"k" * 32), 2)
+    found = mine.read_part(1, Task(told.query, told.slots, told.places, b"k" * 32), 2)
     vault.store.delete_note(target)
     return found
 
@@ -134,8 +134,8 @@ def test_the_worker_of_another_house_reads_nothing(vault: Vault) -> None:
 
 def test_w3_nothing_lies_in_the_clear(vault: Vault) -> None:
     """W3: neither what is asked, nor for whom, nor what comes back."""
-    question = PotentialSum(np.full((3, 6), CANARY), 0.5)
-    told = Task(question, np.array([31337, 31338, 2**40]), [0, 2, 3])
+    query = PotentialSum(np.full((3, 6), CANARY), 0.5)
+    told = Task(query, np.array([31337, 31338, 2**40]), [0, 2, 3])
     mine = exchange(vault)
     mine.tell(0, told)
     mine.hand_in(0, told, 0, np.array([987654321987], dtype=np.int64))

@@ -15,7 +15,7 @@ from app.jobs import repository
 from tests.factories import rows
 from tests.factories.datasets import stored
 from tests.factories.worker import SLOTS, House, MemoryRows, memory_tables
-from tests.workers.crowd import PARTS, QUESTION, Crowd, problem_of, watched
+from tests.workers.crowd import PARTS, QUERY, Crowd, problem_of, watched
 from tests.workers.support import interfering, lose_lease
 from workers.enclave import OpeningKey
 from workers.split_queries.coordinator import Sharing
@@ -62,7 +62,7 @@ def test_w8_a_message_that_nobody_waits_for_opens_no_table(
 ) -> None:
     """W8: rows are read for the attempt that holds the job under an opened reservation, and for its current query."""
     job_id, exchange = opened(house, owner)
-    exchange.tell(0, Task(QUESTION, range(SLOTS), [0, 256, 512, 768, SLOTS]))
+    exchange.tell(0, Task(QUERY, range(SLOTS), [0, 256, 512, 768, SLOTS]))
     seen: list[NDArray[np.int64]] = []
     if changes:
         _lapsed(house, job_id, **changes)
@@ -78,7 +78,7 @@ def test_w8_no_helper_opens_a_table_before_the_reservation_is_opened(house: Hous
         assert house.lifecycle.claim(tx, job_id) is not None
         assert repository.change(tx, job_id, content_id=select(Content.id).scalar_subquery())
     exchange = Exchange(house.areas.vault, OpeningKey(house.keys.opening_key), job_id, 1)
-    exchange.tell(0, Task(QUESTION, range(SLOTS), [0, 512, SLOTS]))
+    exchange.tell(0, Task(QUERY, range(SLOTS), [0, 512, SLOTS]))
     seen: list[NDArray[np.int64]] = []
     house.helper(watched(seen)).run(f"{job_id}:1:0:0")
     assert (house.charge(job_id), seen) == ("reserved", [])
@@ -86,12 +86,12 @@ def test_w8_no_helper_opens_a_table_before_the_reservation_is_opened(house: Hous
 
 def test_a_message_that_somebody_waits_for_is_answered(house: House, owner: rows.Key) -> None:
     job_id, exchange = opened(house, owner)
-    task = Task(QUESTION, np.arange(0, SLOTS, 3), [0, 100, 334])
+    task = Task(QUERY, np.arange(0, SLOTS, 3), [0, 100, 334])
     exchange.tell(4, task)
     house.helper(memory_tables).run(f"{job_id}:1:4:1")
     found = exchange.read_part(4, task, 1)
     problem = problem_of(house, owner)
-    whole = partial_sum(QUESTION, problem.model, problem.design, MemoryRows(), np.arange(300, SLOTS, 3))
+    whole = partial_sum(QUERY, problem.model, problem.design, MemoryRows(), np.arange(300, SLOTS, 3))
     assert found is not None
     assert found.tolist() == whole.tolist()
 
@@ -99,7 +99,7 @@ def test_a_message_that_somebody_waits_for_is_answered(house: House, owner: rows
 def test_what_is_handed_in_too_late_is_withdrawn(house: House, owner: rows.Key) -> None:
     """Who asked has gone on meanwhile: nothing stays behind."""
     job_id, exchange = opened(house, owner)
-    exchange.tell(0, Task(QUESTION, range(SLOTS), [0, 512, SLOTS]))
+    exchange.tell(0, Task(QUERY, range(SLOTS), [0, 512, SLOTS]))
     sharing = Sharing(house.areas.vault, OpeningKey(house.keys.opening_key), house.queue, PARTS, 1)
     house.helper(interfering(lambda: sharing.clear(job_id, 1))).run(f"{job_id}:1:0:0")
     assert stored(house.areas) == []
@@ -109,7 +109,7 @@ def test_what_is_handed_in_too_late_is_withdrawn(house: House, owner: rows.Key) 
 def test_w10_nothing_stays_of_workers_that_died_in_mid_query(house: House, owner: rows.Key, attempts: int) -> None:
     """W10: the next attempt destroys what they told each other, or the sweeper once there is none."""
     job_id, exchange = opened(house, owner)
-    task = Task(QUESTION, range(SLOTS), [0, 512, SLOTS])
+    task = Task(QUERY, range(SLOTS), [0, 512, SLOTS])
     exchange.tell(3, task)
     exchange.hand_in(3, task, 0, np.zeros(7, np.int64))
     assert len(stored(house.areas)) == 2
@@ -124,7 +124,7 @@ def test_w10_nothing_stays_of_workers_that_died_in_mid_query(house: House, owner
 def test_nothing_stays_of_a_job_that_ended_with_its_dataset(house: House, owner: rows.Key) -> None:
     """W10: its worker is dead, too; no helper opens the table any more, and the sweeper looks at ended jobs again."""
     job_id, exchange = opened(house, owner)
-    exchange.tell(0, Task(QUESTION, range(SLOTS), [0, 512, SLOTS]))
+    exchange.tell(0, Task(QUERY, range(SLOTS), [0, 512, SLOTS]))
     seen: list[NDArray[np.int64]] = []
     with house.database.write() as tx:
         house.lifecycle.dataset_deleted(tx, house.read(job_id).dataset_id)

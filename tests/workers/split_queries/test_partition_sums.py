@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 from app.inference.core.problems import Problem
-from app.inference.core.question import Integers
+from app.inference.core.query import Integers
 from app.inference.private_zone.partition import Summation, partial_sum
-from app.inference.private_zone.questions import MeanSum
+from app.inference.private_zone.queries import MeanSum
 from app.jobs.lifecycle import Claim
 from tests.factories import rows
 from tests.factories.worker import SLOTS, House, MemoryRows
-from tests.workers.crowd import CHUNK, CHUNKS, PARTS, QUESTION, Crowd, Watched, problem_of
+from tests.workers.crowd import CHUNK, CHUNKS, PARTS, QUERY, Crowd, Watched, problem_of
 from workers.enclave import OpeningKey
 from workers.split_queries.coordinator import SharedSum, Sharing
 from workers.split_queries.mailbox import Exchange, Task
@@ -53,7 +53,7 @@ def of_the_last_query(exchange: Exchange, _: House, task: Task, query: int, part
 
 
 def under_another_key(exchange: Exchange, _: House, task: Task, query: int, part: int, sums: Integers) -> None:
-    exchange.hand_in(query, Task(task.question, task.slots, task.places), part, sums + 10**6)
+    exchange.hand_in(query, Task(task.query, task.slots, task.places), part, sums + 10**6)
 
 
 def of_a_part_that_there_is_not(
@@ -90,7 +90,7 @@ def shared_sum(house: House, problem: Problem, behave: Wrong, source: MemoryRows
             assert wanted is not None
             task = exchange.read_task(wanted.query)
             assert task is not None
-            sums = partial_sum(task.question, problem.model, problem.design, MemoryRows(), task.units(wanted.part))
+            sums = partial_sum(task.query, problem.model, problem.design, MemoryRows(), task.units(wanted.part))
             behave(exchange, house, task, wanted.query, wanted.part, sums)
 
     sharing = Sharing(house.areas.vault, key, Crowd(act), PARTS, 1)
@@ -102,33 +102,33 @@ def test_w5_each_part_is_added_exactly_once(house: House, owner: rows.Key, behav
     """W5: bit for bit the sum of the whole: full, sampled and small, whoever hands in what."""
     problem = problem_of(house, owner)
     mine = shared_sum(house, problem, behave, MemoryRows())
-    for question in (QUESTION, MeanSum(1.0, problem.design.width, intercept=True, clip=1.0)):
+    for query in (QUERY, MeanSum(1.0, problem.design.width, intercept=True, clip=1.0)):
         for slots in (range(SLOTS), np.arange(0, SLOTS, 2), np.arange(5), np.arange(0)):
-            whole = partial_sum(question, problem.model, problem.design, MemoryRows(), slots)
-            assert mine(question, slots).tolist() == whole.tolist()
+            whole = partial_sum(query, problem.model, problem.design, MemoryRows(), slots)
+            assert mine(query, slots).tolist() == whole.tolist()
 
 
 def test_what_is_handed_in_is_not_computed_again(house: House, owner: rows.Key) -> None:
     seen: list[NDArray[np.int64]] = []
-    shared_sum(house, problem_of(house, owner), right, Watched(seen))(QUESTION, range(SLOTS))
+    shared_sum(house, problem_of(house, owner), right, Watched(seen))(QUERY, range(SLOTS))
     assert sum(map(len, seen)) == SLOTS - CHUNK * (CHUNKS * (PARTS - 1) // PARTS)
 
 
 def test_rows_stay_in_memory_while_there_is_room(house: House, owner: rows.Key) -> None:
     """Consecutive units only: samples do not come back. The sums are the same either way."""
     problem = problem_of(house, owner)
-    whole = partial_sum(QUESTION, problem.model, problem.design, MemoryRows(), range(256)).tolist()
+    whole = partial_sum(QUERY, problem.model, problem.design, MemoryRows(), range(256)).tolist()
     for room, read in ((10**6, 256), (255 * 17, 3 * 256)):
         seen: list[NDArray[np.int64]] = []
         parts = Parts(problem, 1, room)
         for units in (range(256), np.arange(7), range(256), range(256)):
-            found = parts.sum(QUESTION, units, lambda: nullcontext(Watched(seen)))  # noqa: B023
+            found = parts.sum(QUERY, units, lambda: nullcontext(Watched(seen)))  # noqa: B023
             assert isinstance(units, np.ndarray) or found.tolist() == whole
         assert sum(map(len, seen)) == read + 7
 
 
 def test_a_helper_forgets_when_it_is_not_asked_again(house: House, owner: rows.Key) -> None:
-    """Rows outlive a query in a helper's memory by little, and another attempt's question ends them."""
+    """Rows outlive a query in a helper's memory by little, and another attempt's query ends them."""
     problem = problem_of(house, owner)
     memory = Memory(0.01)
     first = memory.of(("job_1", 1), lambda: Parts(problem, 1))

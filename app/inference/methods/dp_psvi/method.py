@@ -14,7 +14,7 @@ the rows, points leave for places where likelihoods are flat, and a median would
 from the model, at design rows that know the declarations only. Classes stay as they start; the intercept coordinate
 stays 1; the other coordinates move, and may leave the declared bounds unless the analyst asks that they do not. Weights
 move on the log scale, so they stay positive. A target of numbers moves, too, within its bounds. With the schedule
-``incremental`` points enter one by one (:mod:`app.inference.methods.dp_psvi.growth`); questions and price are the same.
+``incremental`` points enter one by one (:mod:`app.inference.methods.dp_psvi.growth`); queries and price are the same.
 
 Defaults were chosen by measurement, once, at epsilon 0.1 to 2 on six designs of 6 to 51 coordinates and 20,000 to
 100,000 rows (bounded, heavy-tailed, with rare levels; health insurance, census income, synthetic), with 50 points. They
@@ -43,7 +43,7 @@ from app.inference.core.knobs import Knob, Parameter
 from app.inference.core.model import Array32
 from app.inference.core.plan import MechanismPlan, PlannedQuery, PlanRequest
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Oracle
+from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.dp_psvi.arrival import step_asked
 from app.inference.methods.dp_psvi.growth import INCREMENTAL, SCHEDULE
@@ -65,7 +65,7 @@ from app.inference.post.gradients import centre, psvi_gradients
 from app.inference.post.laplace import laplace
 from app.inference.post.optimisers import adam_init
 from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID_BITS
-from app.inference.private_zone.questions import PotentialSum
+from app.inference.private_zone.queries import PotentialSum
 
 _BATCH, _LEAST_RATE = 2_500, 0.02
 DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Posterior draws S per iteration.", default=100)
@@ -87,7 +87,7 @@ class DpPsvi:
     parameters: tuple[Knob, ...] = (DRAWS, ITERATIONS, RATE, SCHEDULE, WITHIN_BOUNDS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
-        """T identical questions of S values each on Poisson subsamples of rate q.
+        """T identical queries of S values each on Poisson subsamples of rate q.
 
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.

@@ -33,7 +33,7 @@ AVERAGE = Parameter(
 COVARIANCE = Choice(
     "covariance",
     (FISHER, MEAN_FIELD),
-    "Spend the last tenth of the questions on an information matrix, or release the diagonal of the belief; more than "
+    "Spend the last tenth of the queries on an information matrix, or release the diagonal of the belief; more than "
     f"{MOST_FISHER} parameters get the latter.",
     FISHER,
 )

@@ -7,10 +7,10 @@ density's gradient is ``v / q`` plus the prior's, which is public, and the gradi
 from it (:mod:`app.inference.methods.dp_vi.mean_field`): D values are noised, not 2 D. AdaGrad climbs.
 
 The paper then takes a Laplace approximation at the mean, which needs the table's Hessian, hence rows again. Here that
-is paid for: with ``covariance`` ``fisher`` the last tenth of the planned questions, under the same noise and rate, ask
+is paid for: with ``covariance`` ``fisher`` the last tenth of the planned queries, under the same noise and rate, ask
 for the information matrix at the mean instead (:mod:`app.inference.methods.dp_vi.laplace_step`). With it, a climb that
 is still on its way takes the part of a last Newton step that is no noise (:mod:`app.inference.methods.dp_vi.release`).
-With ``mean-field`` all questions are scores, and the belief is released as it is.
+With ``mean-field`` all queries are scores, and the belief is released as it is.
 
 The release states the posterior, and its points are fitted to that posterior. Published settings are ``iterations``
 2000, ``sampling_rate`` 200 / slots, ``learning_rate`` 0.01, ``clip`` 1, 5, 10 or 50 (the best, which nobody knows
@@ -43,7 +43,7 @@ from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob
 from app.inference.core.plan import Mechanism, MechanismPlan, PlannedQuery, PlanRequest
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Oracle
+from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.dp_vi.knobs import AVERAGE, CLIP, COVARIANCE, FISHER, MEAN_FIELD, MOST_FISHER, STEP, UNITS
 from app.inference.methods.dp_vi.mean_field import Box, begin
@@ -63,7 +63,7 @@ from app.inference.methods.private import (
 )
 from app.inference.methods.requests import check_size
 from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID_BITS
-from app.inference.private_zone.questions import ClippedScoreSum, InformationSum
+from app.inference.private_zone.queries import ClippedScoreSum, InformationSum
 
 _BATCH, _LEAST_RATE = 5_000, 0.02
 ITERATIONS = iterations(500)
@@ -92,7 +92,7 @@ class DpVi:
     )
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
-        """T questions under one mechanism: scores, and then information matrices if the covariance is to be full.
+        """T queries under one mechanism: scores, and then information matrices if the covariance is to be full.
 
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
@@ -118,7 +118,7 @@ class DpVi:
         )
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
-        """Each kind of question, at most twice."""
+        """Each kind of query, at most twice."""
         return shortened(plan, problem_for(plan.model, facts).model)
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
@@ -147,7 +147,7 @@ class DpVi:
         return State(setup, 0, begin(log_sd), clip, np.zeros((model.dimension,) * 2))
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
-        """One question; after the last, the posterior and its points."""
+        """One query; after the last, the posterior and its points."""
         climbing = state.done < state.setup.scores
         moved = run_iteration(rng, state, oracle) if climbing else ask_information(state, oracle)
         moved = replace(moved, done=moved.done + 1)
@@ -159,11 +159,11 @@ class DpVi:
         """The posterior, and the points that stand for it.
 
         Raises:
-            ValueError: before the last question has been answered.
+            ValueError: before the last query has been answered.
         """
         points, design = state.fitted, state.setup.design
         if points is None:
-            raise ValueError("a belief is released after its last question")
+            raise ValueError("a belief is released after its last query")
         y = design.decode_targets(points.y)
         return Pseudocoreset(points.u, y, points.weight, design.columns, diagnostics(state, points), state.posterior)
 

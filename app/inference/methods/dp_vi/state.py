@@ -25,7 +25,7 @@ class Setup:
     mechanism: Mechanism
     slots: int
     rows_per_unit: int
-    scores: int  # questions for scores; what is left of the plan are those for the information
+    scores: int  # queries for scores; what is left of the plan are those for the information
     population: Array64  # design rows (n, p) that know the declarations only
     clips: tuple[float, float]
     box: Box

@@ -1,16 +1,16 @@
-"""One question and what follows from its answer: a step of the climb, or one more look at the information."""
+"""One query and what follows from its answer: a step of the climb, or one more look at the information."""
 
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from app.inference.core.question import Oracle
+from app.inference.core.query import Oracle
 from app.inference.methods.dp_vi.knobs import AVERAGE, CLIP, STEP
 from app.inference.methods.dp_vi.mean_field import ascend, average_tail, draw, record
 from app.inference.methods.dp_vi.population import typical_clip
 from app.inference.methods.dp_vi.state import Setup, State
-from app.inference.private_zone.questions import ClippedScoreSum, InformationSum
+from app.inference.private_zone.queries import ClippedScoreSum, InformationSum
 
 BOUND: Final = 2.0
 """Of a unit's information, relative to the average of all units in the belief's own metric."""

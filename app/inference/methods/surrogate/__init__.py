@@ -3,12 +3,12 @@
 Nothing here sees a row. Every module is a pure function of noised answers and declared facts.
 
 Plan
-    ``schedule`` how the budget is spent; ``planning`` the questions, their words, and whose plans are carried out;
+    ``schedule`` how the budget is spent; ``planning`` the queries, their words, and whose plans are carried out;
     ``setting`` what stays fixed through a run; ``contribution_bounds`` how far a unit may reach; ``declared`` what
     declarations say of columns; ``state`` what is known so far.
 
 Opening
-    ``asking`` the questions; ``opening`` their answers, one by one; ``moments``, ``winsorised`` what they say of single
+    ``asking`` the queries; ``opening`` their answers, one by one; ``moments``, ``winsorised`` what they say of single
     columns; ``flags``, ``two_valued`` columns of two values.
 
 Rows as they are believed

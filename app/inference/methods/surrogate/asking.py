@@ -1,4 +1,4 @@
-"""The questions of a surrogate but for matrices and scores, as a setup makes them.
+"""The queries of a surrogate but for matrices and scores, as a setup makes them.
 
 Columns in wide bounds often lie far from zero for how much they vary, and then the noise in their squares hides their
 variance. So means are asked first, squares around them, and the scale is that of what is left.
@@ -12,8 +12,8 @@ from app.inference.core.model import Array64
 from app.inference.methods.surrogate.moments import on_grid
 from app.inference.methods.surrogate.state import Setup
 from app.inference.methods.surrogate.winsorised import clip_of_tails
-from app.inference.private_zone.questions import InformationMomentSum, LengthHistogram, MeanSum, MomentSum, TailSum
-from app.inference.private_zone.questions.tails import LEAST_DEVIATION, MOST_DEVIATION
+from app.inference.private_zone.queries import InformationMomentSum, LengthHistogram, MeanSum, MomentSum, TailSum
+from app.inference.private_zone.queries.tails import LEAST_DEVIATION, MOST_DEVIATION
 
 _MOST_OF_MOMENTS: Final = 4.0
 
@@ -33,21 +33,21 @@ def lengths(setup: Setup, scale: float, *, squares: bool = False, centre: Array6
 
 
 def means(setup: Setup, scale: float, clip: float) -> MeanSum:
-    """The question for means alone."""
+    """The query for means alone."""
     return MeanSum(scale, setup.design.width, intercept=setup.design.intercept, clip=clip)
 
 
 def moments(setup: Setup, scale: float, clip: float, centre: Array64 | float = 0.0) -> MomentSum:
-    """The question for means and squares."""
+    """The query for means and squares."""
     return MomentSum(scale, setup.design.width, intercept=setup.design.intercept, clip=clip, centre=centre)
 
 
 def columns(setup: Setup, scale: float, theta: Array64, clip: float) -> InformationMomentSum:
-    """The question for the information of single columns at ``theta``."""
+    """The query for the information of single columns at ``theta``."""
     return InformationMomentSum(scale, setup.design.width, intercept=setup.design.intercept, theta=theta, clip=clip)
 
 
 def tails(setup: Setup, centre: Array64, deviation: Array64) -> TailSum:
-    """The question for columns' tails."""
+    """The query for columns' tails."""
     clip, within = clip_of_tails(features(setup)), np.clip(deviation, LEAST_DEVIATION, MOST_DEVIATION)
     return TailSum(1.0, setup.design.width, intercept=True, deviation=within, clip=clip, centre=on_grid(centre))

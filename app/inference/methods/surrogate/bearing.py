@@ -18,7 +18,7 @@ from app.inference.core.priors import Prior
 from app.inference.methods.surrogate.isotropy import Isotropic
 from app.inference.methods.surrogate.scores import Score, mode_of
 from app.inference.methods.surrogate.single_index import BinaryResponse, SingleIndex
-from app.inference.private_zone.questions import BoundedScoreSum
+from app.inference.private_zone.queries import BoundedScoreSum
 
 MOST_UNEVEN = 0.7
 """The share of the commoner label: where one is rare, scores at the mode lose as little to their bound."""
@@ -59,7 +59,7 @@ class Bearing:
     doubted: bool = False
 
     @property
-    def question(self) -> BoundedScoreSum:
+    def query(self) -> BoundedScoreSum:
         """Of standardised rows, at a parameter without slopes."""
         columns = len(self.rows.mean)
         whitening = np.eye(columns + 1)
@@ -68,7 +68,7 @@ class Bearing:
         return BoundedScoreSum(np.append(np.zeros(columns), self.intercept), whitening, bound_of(columns))
 
     def with_answer(self, answer: Array64, share: float) -> "Bearing":
-        """One more answer ``(D,)`` to :attr:`question`, of that share of the budget."""
+        """One more answer ``(D,)`` to :attr:`query`, of that share of the budget."""
         rate, longest = self.labels.at(self.intercept)
         weight = share / longest**2
         return replace(

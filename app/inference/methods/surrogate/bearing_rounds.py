@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.inference.core.model import Array64
-from app.inference.core.question import Oracle
+from app.inference.core.query import Oracle
 from app.inference.methods.surrogate.bearing import Found
 from app.inference.methods.surrogate.carrying import carried
 from app.inference.methods.surrogate.mending import asked
@@ -33,7 +33,7 @@ def headed(state: State, oracle: Oracle, turn: int) -> State:
     schedule, prior, bearing = state.setup.schedule, state.setup.prior.precision(state.theta), state.bearing
     assert bearing is not None
     share, first = float(schedule.score_shares[turn]), not bearing.weight
-    answer = asked(oracle, bearing.question, schedule, share, bearing.question.clip)
+    answer = asked(oracle, bearing.query, schedule, share, bearing.query.clip)
     bearing = bearing.with_answer(answer, share)
     said = bearing.found(schedule.effective_sigma, schedule.rate)
     if first and not state.scores and not said.worthwhile:

@@ -16,7 +16,7 @@ from app.inference.methods.surrogate.contribution_bounds import information_nois
 from app.inference.methods.surrogate.efficiency import concentration
 from app.inference.methods.surrogate.matrices import sound
 from app.inference.methods.surrogate.state import State
-from app.inference.private_zone.questions.tails import NEAR
+from app.inference.private_zone.queries.tails import NEAR
 
 _DISPUTED, _LOST = 0.5, 0.1
 """What matrices know of a column over what rows tell: from where on restoration may be wrong, and where all of it is.

@@ -3,7 +3,7 @@
 In the population's own metric rows are as long as they are on average, whatever columns' scales are off by. But along
 a level whose labels are nearly certain its information is a mean over the few rows whose labels are not, and off by
 any factor; there the belief is what matrices know, and how long the level's rows are in its metric follows. Where a
-question is asked in a wider one, by how much is known exactly.
+query is asked in a wider one, by how much is known exactly.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Whether a search sets out by a bearing: rows that seem isotropic, and a question that pays."""
+"""Whether a search sets out by a bearing: rows that seem isotropic, and a query that pays."""
 
 import numpy as np
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
 from app.inference.methods.surrogate.declared import Declared
-from app.inference.private_zone.questions.tails import FAR
+from app.inference.private_zone.queries.tails import FAR
 
 _LEAST_SHARE: Final = 1 / (1 + FAR**2)
 """Of rows that have the rarer value: it is FAR deviations from the mean then, and a rare level of fewer rows."""

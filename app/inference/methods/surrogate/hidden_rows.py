@@ -11,7 +11,7 @@ import numpy as np
 
 from app.inference.core.model import Array64
 from app.inference.methods.surrogate.state import State
-from app.inference.private_zone.questions.lengths import BINS
+from app.inference.private_zone.queries.lengths import BINS
 
 MOST_HIDDEN: Final = 60.0
 """Nats, however little noise there is: a part of what tables that can be learned at all tell."""

@@ -1,6 +1,6 @@
-"""DP-PSVI by a surrogate: a few well-placed questions of whole tables, then points that represent what they say.
+"""DP-PSVI by a surrogate: a few well-placed queries of whole tables, then points that represent what they say.
 
-Method id ``dp-psvi-surrogate``. Some dozen rounds of two questions each, every one a Gaussian mechanism with a noise of
+Method id ``dp-psvi-surrogate``. Some dozen rounds of two queries each, every one a Gaussian mechanism with a noise of
 its own: an information (Fisher) matrix and a score at the current parameter, both in the metric of what is known of
 the information so far, in which noise costs least. Scores are bounded by a weight that depends on the design row
 alone, which leaves them unbiased whatever the design (Kuensch, Stefanski & Carroll, *JASA* 84, 1989). All scores
@@ -19,7 +19,7 @@ from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Choice, Parameter, Switch
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Oracle
+from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.private import check_parameters
 from app.inference.methods.requests import check_size
@@ -38,7 +38,7 @@ class DpPsviSurrogate:
     """The registered method; stateless."""
 
     id = "dp-psvi-surrogate"
-    description = "Private pseudocoresets by few questions of whole tables and an exact fit: the one to start with."
+    description = "Private pseudocoresets by few queries of whole tables and an exact fit: the one to start with."
     private = True
     parameters: tuple[Parameter | Choice | Switch, ...] = (ROUNDS, RATE, WITHIN_BOUNDS)
 
@@ -70,7 +70,7 @@ class DpPsviSurrogate:
         )
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
-        """The first questions, and as few rounds as there can be, each of which asks the same."""
+        """The first queries, and as few rounds as there can be, each of which asks the same."""
         problem = problem_for(plan.model, facts)
         rounds, size = int(ROUNDS.minimum), min(plan.size, problem.model.smallest_exact)
         setup = set_up(problem, replace(planned(plan, facts, problem), asked_rounds=rounds), facts, size)
@@ -109,7 +109,7 @@ class DpPsviSurrogate:
         )
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
-        """The next question and what follows from its answer; after the last one, the points."""
+        """The next query and what follows from its answer; after the last one, the points."""
         schedule = state.setup.schedule
         asked = state.done - schedule.openings
         turn, second = divmod(asked, 2) if schedule.informed else (asked, 1)

@@ -12,7 +12,7 @@ import numpy as np
 from app.inference.core.model import Array64
 from app.inference.methods.surrogate.declared import Declared
 from app.inference.methods.surrogate.population import LEAST_COUNT, Population
-from app.inference.private_zone.questions.moments import CENTRE_GRID
+from app.inference.private_zone.queries.moments import CENTRE_GRID
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -90,5 +90,5 @@ def centre_of(answer: Array64, scale: float, noise: float) -> Array64:
 
 
 def on_grid(means: Array64) -> Array64:
-    """The centres ``(k,)`` nearest to ``means`` that a question may have."""
+    """The centres ``(k,)`` nearest to ``means`` that a query may have."""
     return np.asarray(np.rint(np.clip(means, -1.0, 1.0) * CENTRE_GRID) / CENTRE_GRID)

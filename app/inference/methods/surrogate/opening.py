@@ -1,4 +1,4 @@
-"""The first questions of a surrogate: how long rows are, then means, squares and tails; a first belief follows."""
+"""The first queries of a surrogate: how long rows are, then means, squares and tails; a first belief follows."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from app.inference.core.question import Oracle
+from app.inference.core.query import Oracle
 from app.inference.methods.surrogate.asking import features, lengths, means, moments, tails
 from app.inference.methods.surrogate.first_bearing import first_bearing
 from app.inference.methods.surrogate.flags import flags
@@ -24,14 +24,14 @@ from app.inference.methods.surrogate.population import (
 from app.inference.methods.surrogate.population_information import information_of_population
 from app.inference.methods.surrogate.state import Setup, State
 from app.inference.methods.surrogate.winsorised import Winsorised
-from app.inference.private_zone.questions import LengthHistogram
+from app.inference.private_zone.queries import LengthHistogram
 
 _OF_NORMAL = 3.0
 """The mean fourth power of a normal coordinate over the square of its variance."""
 
 
 def opened(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
-    """The state after the next of the first questions."""
+    """The state after the next of the first queries."""
     way = _CENTRED if state.setup.schedule.means_share else _PLAIN
     if state.done < len(way):
         return way[state.done](state, oracle)
@@ -47,9 +47,9 @@ def _with_lengths(state: State, oracle: Oracle) -> State:
 
 
 def _with_means(state: State, oracle: Oracle) -> State:
-    schedule, question = state.setup.schedule, means(state.setup, state.scale, state.clip)
-    answer = asked(oracle, question, schedule, schedule.means_share, question.clip)
-    noise = schedule.noise_of(schedule.means_share, question.clip)
+    schedule, query = state.setup.schedule, means(state.setup, state.scale, state.clip)
+    answer = asked(oracle, query, schedule, schedule.means_share, query.clip)
+    noise = schedule.noise_of(schedule.means_share, query.clip)
     return replace(state, centre=centre_of(answer, state.scale, noise))
 
 
@@ -70,16 +70,16 @@ _PLAIN: Final[tuple[Callable[[State, Oracle], State], ...]] = (_with_lengths, _w
 _CENTRED: Final[tuple[Callable[[State, Oracle], State], ...]] = (_with_lengths, _with_means, _with_spread)
 
 
-def _histogram(state: State, oracle: Oracle, question: LengthHistogram) -> Lengths:
+def _histogram(state: State, oracle: Oracle, query: LengthHistogram) -> Lengths:
     schedule = state.setup.schedule
-    counts = asked(oracle, question, schedule, schedule.lengths_share, 1.0)
-    return Lengths(counts, question.largest, schedule.noise_of(schedule.lengths_share, 1.0))
+    counts = asked(oracle, query, schedule, schedule.lengths_share, 1.0)
+    return Lengths(counts, query.largest, schedule.noise_of(schedule.lengths_share, 1.0))
 
 
 def _with_moments(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     setup, schedule = state.setup, state.setup.schedule
-    question = moments(setup, state.scale, state.clip, state.centre)
-    answer = asked(oracle, question, schedule, schedule.moments_share, state.clip)
+    query = moments(setup, state.scale, state.clip, state.centre)
+    answer = asked(oracle, query, schedule, schedule.moments_share, state.clip)
     noise = schedule.noise_of(schedule.moments_share, state.clip)
     found = Moments(answer, state.scale, noise, setup.known, state.centre)
     population = found.population(setup.places, intercept=setup.design.intercept)
@@ -101,9 +101,9 @@ def _with_moments(rng: np.random.Generator, state: State, oracle: Oracle) -> Sta
 def _with_tails(rng: np.random.Generator, state: State, oracle: Oracle) -> State:
     schedule, population = state.setup.schedule, state.population
     variance = population.covariance.diagonal()[:-1]
-    question = tails(state.setup, population.mean[:-1], np.sqrt(variance))
-    answer = asked(oracle, question, schedule, schedule.tails_share, question.clip)
-    noise = schedule.noise_of(schedule.tails_share, question.clip)
+    query = tails(state.setup, population.mean[:-1], np.sqrt(variance))
+    answer = asked(oracle, query, schedule, schedule.tails_share, query.clip)
+    noise = schedule.noise_of(schedule.tails_share, query.clip)
     squares = schedule.noise_of(schedule.moments_share, state.clip) * state.scale**2
     uncertain = squares / (population.count * variance)
     said = Winsorised(answer, population.count, noise, uncertain)

@@ -1,4 +1,4 @@
-"""Plans of a surrogate: from a request and declared facts to the questions, their noise and what is said of them."""
+"""Plans of a surrogate: from a request and declared facts to the queries, their noise and what is said of them."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ from app.inference.methods.surrogate.setting import RATE, ROUNDS, schedule_at
 from app.inference.methods.surrogate.state import Setup
 from app.inference.methods.surrogate.winsorised import clip_of_tails
 from app.inference.private_zone.mechanisms import GRID_BITS, MAX_SCALE
-from app.inference.private_zone.questions import BoundedScoreSum, InformationSum
+from app.inference.private_zone.queries import BoundedScoreSum, InformationSum
 
 _ROOM = (
     "that of matrices wider along known rare levels and where noise may hide one, that of scores wider along rarer "
@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 
 
 def schedule_for(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -> Schedule:
-    """From a mechanism, whose iterations are questions, or from the noise multiplier of a target."""
+    """From a mechanism, whose iterations are queries, or from the noise multiplier of a target."""
     mechanism = request.mechanism
     if mechanism is None:
         if request.noise_multiplier is None or not 0 < request.noise_multiplier <= MAX_SCALE:
@@ -42,11 +42,11 @@ def schedule_for(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -
         RATE.check(mechanism.sampling_rate, "/privacy/sampling_rate")
         sigma, rate = mechanism.noise_multiplier, mechanism.sampling_rate
     found = schedule_at(sigma, rate, facts, problem, request.parameters.get(ROUNDS.name))
-    return found if mechanism is None else _of_questions(mechanism.iterations, found)
+    return found if mechanism is None else _of_queries(mechanism.iterations, found)
 
 
-def _of_questions(iterations: int, found: Schedule) -> Schedule:
-    """With so many questions: where they would not make whole rounds, the last kind of opening is left out."""
+def _of_queries(iterations: int, found: Schedule) -> Schedule:
+    """With so many queries: where they would not make whole rounds, the last kind of opening is left out."""
     each, openings = 2 if found.informed else 1, found.openings
     if (iterations - found.openings) % each:
         found = replace(found, tails=False) if found.tails_share else replace(found, means=False)
@@ -54,7 +54,7 @@ def _of_questions(iterations: int, found: Schedule) -> Schedule:
     if rest or not ROUNDS.minimum <= rounds <= ROUNDS.maximum:
         least, most = int(ROUNDS.minimum), int(ROUNDS.maximum)
         few = f"{openings - 1} or {openings}" if openings > FEWEST_OPENINGS else str(openings)
-        asked = f"must be {few} questions, and {each} for each of {least} to {most} rounds"
+        asked = f"must be {few} queries, and {each} for each of {least} to {most} rounds"
         raise InvalidRequest.at("/privacy/iterations", asked)
     return replace(found, asked_rounds=rounds)
 
@@ -91,7 +91,7 @@ def clipping(setup: Setup) -> str:
     sums = "Means and moments" if schedule.means_share else "Moments"
     tails = f" Tails: C = {clip_of_tails(features(setup)):.4g}." if schedule.tails_share else ""
     return (
-        f"each unit's contribution to a question is bounded in L2 norm (matrices: Frobenius) by C, divided by "
+        f"each unit's contribution to a query is bounded in L2 norm (matrices: Frobenius) by C, divided by "
         f"C/2^{GRID_BITS} and rounded so that its squared norm is at most 2^{2 * GRID_BITS}. Lengths: C = 1. {sums}: "
         f"about twice a noised root mean square length.{tails} Information matrices: {_of_matrices(schedule)}; scores, "
         f"by weights that know nothing of targets: C = {score_bound(schedule):.4g}; both in the metric of the "
@@ -118,7 +118,7 @@ def _at_zero(setup: Setup) -> str:
 
 
 class OtherVersion(Exception):
-    """A plan whose bounds or questions are not what this version states and asks: it is not to be carried out."""
+    """A plan whose bounds or queries are not what this version states and asks: it is not to be carried out."""
 
 
 def check(plan: MechanismPlan, setup: Setup) -> None:

@@ -1,6 +1,6 @@
 """What is known of the design rows: their number, means and second moments, from noised answers alone.
 
-A metric for whole questions needs a scale for every column, and columns whose mean is large against their spread need
+A metric for whole queries needs a scale for every column, and columns whose mean is large against their spread need
 to be centred (one-hot and bounded columns are nearly collinear with the intercept). Both follow from one noised sum of
 ``(1, z, z * z)``, at a price that grows as sqrt(p), not as p.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
 from app.inference.methods.surrogate.tails import Tails
-from app.inference.private_zone.questions.lengths import BINS
+from app.inference.private_zone.queries.lengths import BINS
 
 _LEAST_SCALE, _MOST_SCALE = 2.0**-20, 1e6
 _SCALE_LENGTHS, _CLIP_LENGTHS = 2.0, 2.0

@@ -57,11 +57,11 @@ def released(state: State) -> Pseudocoreset:
     """What leaves.
 
     Raises:
-        ValueError: before the last question has been answered.
+        ValueError: before the last query has been answered.
     """
     points, setup = state.fitted, state.setup
     if points is None:
-        raise ValueError("a surrogate is released after its last question")
+        raise ValueError("a surrogate is released after its last query")
     with np.errstate(all="ignore"):
         diagnostics = _diagnostics(state, points)
     y = setup.design.decode_targets(points.y)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.inference.core.model import Array64
-from app.inference.core.question import Oracle
+from app.inference.core.query import Oracle
 from app.inference.methods.surrogate.answer import Answer
 from app.inference.methods.surrogate.asking import columns
 from app.inference.methods.surrogate.bearing_rounds import tested
@@ -27,7 +27,7 @@ from app.inference.methods.surrogate.score_metric import roomy_for_scores
 from app.inference.methods.surrogate.scores import Score, combined, newton
 from app.inference.methods.surrogate.slope import in_parts
 from app.inference.methods.surrogate.state import State
-from app.inference.private_zone.questions import BoundedScoreSum, InformationSum
+from app.inference.private_zone.queries import BoundedScoreSum, InformationSum
 
 
 def informed(state: State, oracle: Oracle, turn: int) -> State:
@@ -40,10 +40,10 @@ def _by_columns(state: State, oracle: Oracle) -> State:
     assert setup.curvature is not None
     level = float(np.trace(setup.curvature.information(state.population, state.theta)))
     level /= state.population.count * float(np.trace(state.population.second_moments))
-    question = columns(setup, state.scale, state.theta, clip_of_columns(state.clip, level))
-    answer = asked(oracle, question, schedule, schedule.information_share, question.clip)
-    noise = schedule.noise_of(schedule.information_share, question.clip)
-    found = (state.columns or no_columns(question.length)).with_answer(answer, noise)
+    query = columns(setup, state.scale, state.theta, clip_of_columns(state.clip, level))
+    answer = asked(oracle, query, schedule, schedule.information_share, query.clip)
+    noise = schedule.noise_of(schedule.information_share, query.clip)
+    found = (state.columns or no_columns(query.length)).with_answer(answer, noise)
     information = found.information(state.scale, setup.places, setup.known) + setup.prior.precision(state.theta)
     return replace(state, columns=found, information=information)
 
@@ -53,8 +53,8 @@ def _whole(state: State, oracle: Oracle, turn: int) -> State:
     concentrated = concentration(state)
     bound, noise = (of(schedule, turn, concentrated) for of in (information_bound, information_noise))
     found = roomy(state, metric(state.information), bound, noise)
-    question = InformationSum(state.theta, found.metric.whitening, bound)
-    said = asked(oracle, question, schedule, schedule.information_share, bound)
+    query = InformationSum(state.theta, found.metric.whitening, bound)
+    said = asked(oracle, query, schedule, schedule.information_share, bound)
     answer = Answer(said, found.metric, noise, prior, _changing(state), schedule.slots * bound, found.wider)
     if state.memory is None:
         state = replace(state, information=answer.corrects(state.information))
@@ -72,8 +72,8 @@ def scored(rng: np.random.Generator, state: State, oracle: Oracle, turn: int) ->
     setup, schedule = state.setup, state.setup.schedule
     within = metric(state.information)
     said, apart = in_parts(state, roomy_for_scores(state, within, score_bound(schedule)))
-    question = BoundedScoreSum(state.theta, said.whitening, score_bound(schedule), apart)
-    answer = asked(oracle, question, schedule, float(schedule.score_shares[turn]), question.clip)
+    query = BoundedScoreSum(state.theta, said.whitening, score_bound(schedule), apart)
+    answer = asked(oracle, query, schedule, float(schedule.score_shares[turn]), query.clip)
     kept = efficiency(rng, state, turn, said, apart)
     noise = kept.back @ said.factor
     gradient = noise @ answer + setup.prior.gradient(state.theta)

@@ -1,7 +1,7 @@
-"""How the budget of a surrogate is spent: which questions, at which noise.
+"""How the budget of a surrogate is spent: which queries, at which noise.
 
 All of it follows from the noise multiplier, the sampling rate, the slots and the number of parameters, so it is fixed
-before the first row is read. With s the share of a question, its noise multiplier is ``sigma / sqrt(s)``; shares sum
+before the first row is read. With s the share of a query, its noise multiplier is ``sigma / sqrt(s)``; shares sum
 to one, so that at q = 1 the whole costs what one Gaussian of ``sigma`` costs.
 
 Dimensionless numbers decide the rest. ``noise = (sigma D / q)^2 / (2 slots)`` is about what a single score would
@@ -166,7 +166,7 @@ class Schedule:
 
     @property
     def openings(self) -> int:
-        """Questions before the first round."""
+        """Queries before the first round."""
         return FEWEST_OPENINGS + int(self.means_share > 0) + int(self.tails_share > 0)
 
     @property
@@ -182,9 +182,9 @@ class Schedule:
         return (AVERAGED_INFORMATION_SHARE if self.averages else INFORMATION_SHARE) / self.rounds
 
     def multiplier(self, share: float) -> float:
-        """The noise multiplier of a question of that share, within what the grid bears."""
+        """The noise multiplier of a query of that share, within what the grid bears."""
         return min(float(self.sigma / np.sqrt(share)), MAX_SCALE)
 
     def noise_of(self, share: float, clip: float) -> float:
-        """Standard deviation of each value of a question of that share, in sums over all slots."""
+        """Standard deviation of each value of a query of that share, in sums over all slots."""
         return self.multiplier(share) / self.rate * clip

@@ -12,11 +12,11 @@ from app.inference.methods.surrogate.curvature import Curvature
 from app.inference.methods.surrogate.declared import declared
 from app.inference.methods.surrogate.schedule import Schedule
 from app.inference.methods.surrogate.state import Setup
-from app.inference.private_zone.questions import MeanSum, TailSum
+from app.inference.private_zone.queries import MeanSum, TailSum
 
 ROUNDS = Parameter("rounds", "integer", 2, 40, "Rounds of an information matrix and a score; the default follows.")
 RATE = Parameter(
-    "sampling_rate", "number", 0, 1, "Poisson sampling rate q of every question.", default=1.0, exclusive_minimum=True
+    "sampling_rate", "number", 0, 1, "Poisson sampling rate q of every query.", default=1.0, exclusive_minimum=True
 )
 
 
@@ -38,7 +38,7 @@ def schedule_at(
 
 
 def planned(plan: MechanismPlan, facts: DeclaredFacts, problem: Problem) -> Schedule:
-    """That of ``plan``, which may have left out questions to come to a number of them that was asked for."""
+    """That of ``plan``, which may have left out queries to come to a number of them that was asked for."""
     assert plan.mechanism is not None
     sigma, rate, rounds = plan.mechanism.noise_multiplier, plan.mechanism.sampling_rate, plan.parameters[ROUNDS.name]
     kinds = {query.kind for query in plan.queries}

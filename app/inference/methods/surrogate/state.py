@@ -52,7 +52,7 @@ class Setup:
 class State:
     """``theta`` ``(D,)`` where to ask next, ``information`` ``(D, D)`` there (prior included) as far as it is known.
 
-    ``done`` counts questions; ``scale``, ``clip`` and ``centre`` are those of the moments; ``step`` is the last move
+    ``done`` counts queries; ``scale``, ``clip`` and ``centre`` are those of the moments; ``step`` is the last move
     ``(D,)``; ``rows`` is their number as the moments counted them; ``memory`` is that of information matrices that are
     averaged. ``lengths`` are those of rows, around their means once these were asked for; ``bearing`` is what scores at
     zero say, where rows seem isotropic. ``population_information`` ``(D, D)`` is what the population says of the

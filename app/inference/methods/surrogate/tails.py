@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
-from app.inference.private_zone.questions.tails import FAR
+from app.inference.private_zone.queries.tails import FAR
 
 DRAWS: Final = 4096
 ONE_SIDED: Final = 0.3

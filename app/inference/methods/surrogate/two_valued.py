@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.model import Array64
-from app.inference.private_zone.questions.tails import FAR, NEAR
+from app.inference.private_zone.queries.tails import FAR, NEAR
 
 USUAL: Final = 0.7
 """What lies beyond FAR, over the square of what lies beyond NEAR, where tails are those of amounts."""

@@ -17,13 +17,13 @@ from app.inference.core.model import Array64
 from app.inference.methods.surrogate.flags import Flags
 from app.inference.methods.surrogate.tails import ONE_SIDED, Tails, drawn
 from app.inference.methods.surrogate.two_valued import USUAL, Winsorisations, two_valued
-from app.inference.private_zone.questions.tails import FAR, NEAR, OF_SIDES
+from app.inference.private_zone.queries.tails import FAR, NEAR, OF_SIDES
 
 _NORMAL = NormalDist()
 _OF_NORMAL = 2 * (NEAR * _NORMAL.pdf(NEAR) + (1 - NEAR**2) * _NORMAL.cdf(-NEAR))
 """The share of a normal column's variance that winsorising at :data:`NEAR` takes."""
 _OF_NORMAL_ROWS = 0.33
-"""Root mean square of what a normal row adds to the question, per column."""
+"""Root mean square of what a normal row adds to the query, per column."""
 _LEAST, _MOST = 0.03, 0.99
 """Share of the variance beyond NEAR that counts as a tail, and that is believed at most."""
 _DEVIATIONS, _MISTAKEN = 2.5, 0.05
@@ -57,7 +57,7 @@ class Told(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class Winsorised:
     """Noised sums ``answer`` ``(3, k)`` over ``count`` rows, as
-    :class:`app.inference.private_zone.questions.TailSum` has them.
+    :class:`app.inference.private_zone.queries.TailSum` has them.
 
     ``noise`` is the standard deviation of each sum, ``uncertain`` ``(k,)`` that of the columns' variances, relative.
     ``flags`` are columns that seem to have but two values, whatever these sums say.

@@ -30,9 +30,9 @@ FOLDED = _table().astype(np.float32)
 
 
 def _asked(bearing: Bearing, share: float, rng: np.random.Generator | None) -> Bearing:
-    question = bearing.question
-    summed = bearing.labels.model.bounded_scores(FOLDED, question.theta, question.transform, question.clip).sum(axis=0)
-    noise = 0.0 if rng is None else SIGMA / np.sqrt(share) * question.clip * rng.standard_normal(len(summed))
+    query = bearing.query
+    summed = bearing.labels.model.bounded_scores(FOLDED, query.theta, query.transform, query.clip).sum(axis=0)
+    noise = 0.0 if rng is None else SIGMA / np.sqrt(share) * query.clip * rng.standard_normal(len(summed))
     return bearing.with_answer(summed.astype(np.float64) + noise, share)
 
 
@@ -47,9 +47,9 @@ def _information() -> Array64:
 
 def test_every_row_has_full_length() -> None:
     """No more than C, and hardly less, whatever its label: nothing of the bound is idle."""
-    question = replace(_begun(), intercept=0.4).question
-    each = labels().model.bounded_scores(FOLDED, question.theta, question.transform, question.clip)
-    lengths = np.linalg.norm(each, axis=1) / question.clip
+    query = replace(_begun(), intercept=0.4).query
+    each = labels().model.bounded_scores(FOLDED, query.theta, query.transform, query.clip)
+    lengths = np.linalg.norm(each, axis=1) / query.clip
     assert lengths.max() <= 1
     larger = (FOLDED[:, -1] < 0) == (expit(0.4) > 0.5)
     assert np.median(lengths[larger]) > 0.999

@@ -9,13 +9,13 @@ import pytest
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, PriorSpec
 from app.inference.core.priors import NormalPrior
-from app.inference.core.question import Oracle, Question
+from app.inference.core.query import Oracle, Query
 from app.inference.methods.surrogate.bearing_rounds import TESTS, follows
 from app.inference.methods.surrogate.first_bearing import conceivable
 from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.methods.surrogate.state import State
 from app.inference.private_zone.oracle import ClippedGaussianOracle
-from app.inference.private_zone.questions import BoundedScoreSum
+from app.inference.private_zone.queries import BoundedScoreSum
 from app.inference.private_zone.rng import sampling_generator
 from support.surrogate_tables import Case, Drawn
 
@@ -24,15 +24,15 @@ NORMAL = Case(design="normal", features=20, rows=100_000, slots=100_000, seed=3)
 
 
 class Listening:
-    """The real oracle, and the questions that it was asked; ``garbled`` may replace answers to scores."""
+    """The real oracle, and the queries that it was asked; ``garbled`` may replace answers to scores."""
 
     def __init__(self, oracle: Oracle, garbled: Callable[[Array64], Array64] | None) -> None:
-        self._oracle, self._garbled, self.asked = oracle, garbled, list[Question]()
+        self._oracle, self._garbled, self.asked = oracle, garbled, list[Query]()
 
-    def ask(self, question: Question) -> Array64:
-        self.asked.append(question)
-        answer = self._oracle.ask(question)
-        return answer if self._garbled is None or not isinstance(question, BoundedScoreSum) else self._garbled(answer)
+    def ask(self, query: Query) -> Array64:
+        self.asked.append(query)
+        answer = self._oracle.ask(query)
+        return answer if self._garbled is None or not isinstance(query, BoundedScoreSum) else self._garbled(answer)
 
 
 def _asked(
@@ -52,19 +52,19 @@ def _asked(
     state = chosen.init(plan, case.facts, rng)
     for _ in range(plan.steps):
         state = chosen.step(rng, state, oracle)
-    return state, [question for question in oracle.asked if isinstance(question, BoundedScoreSum)]
+    return state, [query for query in oracle.asked if isinstance(query, BoundedScoreSum)]
 
 
 def _run(case: Case, garbled: Callable[[Array64], Array64] | None = None) -> tuple[State, list[bool]]:
     """The last state, and which scores were asked at a parameter without slopes."""
     state, scores = _asked(case, garbled=garbled)
-    return state, [not np.any(question.theta[:-1]) for question in scores]
+    return state, [not np.any(query.theta[:-1]) for query in scores]
 
 
 def test_the_plan_states_the_bound_of_scores_at_zero() -> None:
     """What a certificate says of clipping is what was asked; a plan that asks none there says nothing of it."""
     _, scores = _asked(NORMAL)
-    at_zero = {f"C = {question.clip:.4g}" for question in scores if not np.any(question.theta[:-1])}
+    at_zero = {f"C = {query.clip:.4g}" for query in scores if not np.any(query.theta[:-1])}
     assert len(at_zero) == 1
     assert f"without slopes, by the same kind of weights, with {at_zero.pop()}" in NORMAL.plan(SIGMA).clipping
     assert "without slopes" not in NORMAL.plan(30.0).clipping

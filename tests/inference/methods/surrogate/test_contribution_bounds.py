@@ -10,7 +10,7 @@ from app.inference.methods.surrogate.answer import Answer
 from app.inference.methods.surrogate.contribution_bounds import information_bound
 from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.private_zone.mechanisms import MAX_SCALE
-from app.inference.private_zone.questions import InformationSum
+from app.inference.private_zone.queries import InformationSum
 from app.privacy.events import GaussianEvent
 from support.surrogate_tables import Case, Drawn, build, losses
 
@@ -28,9 +28,9 @@ def test_w5_a_matrix_is_asked_within_the_bound_that_its_noise_is_believed_by(
     believed: list[float] = []
     sums, answers = InformationSum.sum, Answer.corrects
 
-    def recorded(question: InformationSum, *rest: Any) -> Any:
-        bounds.append(question.bound)
-        return sums(question, *rest)
+    def recorded(query: InformationSum, *rest: Any) -> Any:
+        bounds.append(query.bound)
+        return sums(query, *rest)
 
     def heard(answer: Answer, belief: Array64) -> Array64:
         believed.append(answer.noise)
@@ -52,7 +52,7 @@ def test_w5_a_matrix_is_asked_within_the_bound_that_its_noise_is_believed_by(
 
 
 @pytest.mark.parametrize("family", ["logistic-regression", "gaussian-mean"])
-def test_w14_noise_beyond_the_grid_leaves_no_question_without_a_share(family: str) -> None:
+def test_w14_noise_beyond_the_grid_leaves_no_query_without_a_share(family: str) -> None:
     """The first scores have the least shares, and then the most noise that the grid bears."""
     case = Case(family, features=4)
     plan = case.plan(4e8)

@@ -78,7 +78,7 @@ def test_w4_a_plan_that_states_other_bounds_is_not_carried_out(words: str, other
         )
 
 
-def test_w4_a_plan_with_another_question_is_not_carried_out() -> None:
+def test_w4_a_plan_with_another_query_is_not_carried_out() -> None:
     plan = Case(features=3).plan(20.0)
     longer = replace(plan.queries[-1], length=plan.queries[-1].length + 1)
     for queries in (plan.queries[:-1], (*plan.queries, plan.queries[-1]), (*plan.queries[:-1], longer)):
@@ -95,7 +95,7 @@ def test_noise_that_another_machine_rounded_otherwise_is_the_same() -> None:
     DpPsviSurrogate().init(replace(plan, queries=nearly), case.facts, np.random.default_rng(0))
 
 
-def test_queries_come_in_the_order_of_the_questions() -> None:
+def test_queries_are_planned_in_the_order_of_the_steps() -> None:
     plan = _plan(noise_multiplier=3.0, parameters={"rounds": 2})
     kinds = [query.kind for query in plan.queries]
     assert kinds == [
@@ -126,10 +126,8 @@ def test_queries_come_in_the_order_of_the_questions() -> None:
         ("poisson-regression", 10, 4, "mean_sum"),
     ],
 )
-def test_a_number_of_questions_decides_which_are_left_out(
-    family: str, iterations: int, openings: int, kind: str
-) -> None:
-    """Rounds have two questions each, so that of tails and means the last is left out where they would not be whole."""
+def test_a_number_of_queries_decides_which_are_left_out(family: str, iterations: int, openings: int, kind: str) -> None:
+    """Rounds have two queries each, so that of tails and means the last is left out where they would not be whole."""
     case = Case(family)
     plan = method(METHOD).plan(PlanRequest(METHOD, 20, case.spec, {}, Mechanism(3.0, 1.0, iterations)), case.facts)
     assert plan.steps == iterations

@@ -125,7 +125,7 @@ def test_a_rare_level_keeps_less_than_all_others_do() -> None:
 
 @pytest.mark.parametrize("factor", [0.7, 2.5])
 def test_rows_of_a_level_are_as_long_as_what_is_believed_says(factor: float) -> None:
-    """Whatever drawn rows have of its information: the belief is what the question's metric is made of."""
+    """Whatever drawn rows have of its information: the belief is what the query's metric is made of."""
     state, rows = _with_rare_level(0.5)
     scale = np.diag([np.sqrt(factor), *np.ones(5)])
     state = replace(state, information=scale @ state.information @ scale)

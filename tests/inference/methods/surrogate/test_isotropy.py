@@ -9,7 +9,7 @@ from app.inference.core.model import Array64
 from app.inference.methods.surrogate.isotropy import Isotropic, isotropic
 from app.inference.methods.surrogate.moments import Moments
 from app.inference.methods.surrogate.population import Lengths
-from app.inference.private_zone.questions.lengths import BINS
+from app.inference.private_zone.queries.lengths import BINS
 from support.surrogate_tables import plain
 from tests.inference.methods.surrogate.test_moments import sums
 

@@ -9,7 +9,7 @@ from app.inference.methods.surrogate.mending import LARGEST_PARAMETER, asked, st
 from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.methods.surrogate.schedule import Schedule
 from app.inference.methods.surrogate.state import State
-from app.inference.private_zone.questions import PotentialSum
+from app.inference.private_zone.queries import PotentialSum
 from support.surrogate_tables import Case, Script
 
 

@@ -9,7 +9,7 @@ from app.inference.core.model import Array64
 from app.inference.methods.surrogate.declared import Declared
 from app.inference.methods.surrogate.moments import Moments, centre_of
 from app.inference.methods.surrogate.population import Population
-from app.inference.private_zone.questions.moments import CENTRE_GRID
+from app.inference.private_zone.queries.moments import CENTRE_GRID
 from support.surrogate_tables import plain
 
 RNG = np.random.default_rng(4)

@@ -1,4 +1,4 @@
-"""What the first questions find out, by the real oracle."""
+"""What the first queries find out, by the real oracle."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ SIGMA, ROUNDS = 5.0, 8
 
 
 def opened(case: Case, openings: int) -> Population:
-    """What is believed of the rows after that many questions, by a plan that has so many before its rounds."""
+    """What is believed of the rows after that many queries, by a plan that has so many before its rounds."""
     mechanism = Mechanism(SIGMA, 1.0, openings + 2 * ROUNDS)
     plan = method(METHOD).plan(PlanRequest(METHOD, 12, case.spec, {}, mechanism), case.facts)
     return after(case, plan, openings, seed=1).population

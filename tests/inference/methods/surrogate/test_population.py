@@ -14,7 +14,7 @@ from app.inference.methods.surrogate.population import (
     scale_of,
 )
 from app.inference.methods.surrogate.tails import Tails
-from app.inference.private_zone.questions.lengths import BINS
+from app.inference.private_zone.queries.lengths import BINS
 
 RNG = np.random.default_rng(4)
 X = np.column_stack((RNG.normal((0.5, -0.2, 0.0), (0.3, 0.1, 0.5), (400, 3)), np.ones(400)))

@@ -93,7 +93,7 @@ def test_noise_is_stated_in_posterior_standard_deviations() -> None:
 
 
 def test_nothing_leaves_before_the_end() -> None:
-    with pytest.raises(ValueError, match="last question"):
+    with pytest.raises(ValueError, match="last query"):
         released(replace(_ended(), fitted=None))
 
 

@@ -108,7 +108,7 @@ def test_w14_whatever_is_believed_there_is_a_metric(
     assert np.all(np.isfinite(found.whitening))
 
 
-def test_what_is_kept_and_what_noise_costs_are_judged_in_the_metric_of_the_question(
+def test_what_is_kept_and_what_noise_costs_are_judged_in_the_metric_of_the_query(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One that is four times as wide in every direction keeps all of every row, and has sixteen times the noise."""

@@ -56,7 +56,7 @@ def test_slopes_that_are_not_steep_are_asked_as_one(state: State) -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e7, 1e100, np.nan])
-def test_whatever_is_believed_there_is_a_question(state: State, scale: float) -> None:
+def test_whatever_is_believed_there_is_a_query(state: State, scale: float) -> None:
     hostile = replace(state, population=replace(state.population, covariance=scale * COVARIANCE))
     said, apart = in_parts(hostile, metric(state.information))
     assert np.all(np.isfinite(said.whitening))

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
-from app.inference.core.question import Integers
-from app.inference.private_zone.mechanisms import GRID, BadQuestion, admissible_clip
-from app.inference.private_zone.questions.blocks import check_array, clipped_sum
+from app.inference.core.query import Integers
+from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_clip
+from app.inference.private_zone.queries.blocks import check_array, clipped_sum
 
 CENTRE_GRID = 2.0**20
 """Centres are multiples of its inverse: what is left of a coordinate is nothing, or at least 2^-44 (W14)."""
@@ -32,17 +32,17 @@ class Coordinates:
     centre: Array64 | float = field(default=0.0, kw_only=True)
 
     def check(self, model: Model, design: Design) -> None:
-        """Raise BadQuestion unless the shape is the design's, the scale positive and the centre within bounds."""
+        """Raise BadQuery unless the shape is the design's, the scale positive and the centre within bounds."""
         if (self.width, self.intercept) != (design.width, design.intercept):
-            raise BadQuestion("moments are those of all design coordinates")
+            raise BadQuery("moments are those of all design coordinates")
         if not (math.isfinite(self.scale) and self.scale > 0):
-            raise BadQuestion("a scale is positive and finite")
+            raise BadQuery("a scale is positive and finite")
         centre = np.asarray(self.centre)
         if centre.ndim and (not self.intercept or centre.shape != (self.width - 1,)):
-            raise BadQuestion("a centre has one number for each coordinate besides the intercept")
+            raise BadQuery("a centre has one number for each coordinate besides the intercept")
         on_grid = np.rint(centre * CENTRE_GRID) == centre * CENTRE_GRID
         if not np.all(on_grid & (np.abs(centre) <= 1)) or (not centre.ndim and centre != 0):
-            raise BadQuestion("a centre lies on the grid, within the bounds of coordinates, or is zero")
+            raise BadQuery("a centre lies on the grid, within the bounds of coordinates, or is zero")
 
     def coordinates(self, model: Model, rows: Array32) -> Array32:
         """``z`` ``(n, p - 1)`` (or p, without an intercept); folded rows know their coordinates up to their sign."""
@@ -71,7 +71,7 @@ class MomentSum(Coordinates):
         return 1 + 2 * (self.width - int(self.intercept))
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """As :meth:`app.inference.core.question.Question.sum`."""
+        """As :meth:`app.inference.core.query.Query.sum`."""
 
         def moments(block: Array32) -> Array32:
             return self.moments(model, block)
@@ -124,7 +124,7 @@ class InformationMomentSum(MomentSum):
         MomentSum.check(self, model, design)
         check_array(self.theta, (self.width,), "theta")
         if not self.intercept or model.dimension != self.width:
-            raise BadQuestion("the information of one linear predictor, with an intercept")
+            raise BadQuery("the information of one linear predictor, with an intercept")
 
     def moments(self, model: Model, rows: Array32) -> Array32:
         """What each row adds, ``(n, 1 + 2 k)``. Row zone."""

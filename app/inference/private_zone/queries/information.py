@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
-from app.inference.core.question import Integers
+from app.inference.core.query import Integers
 from app.inference.private_zone.mechanisms import GRID, admissible_clip, factors_to_grid
-from app.inference.private_zone.questions.blocks import check_array, unit_blocks
+from app.inference.private_zone.queries.blocks import check_array, unit_blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,13 +39,13 @@ class InformationSum:
         return len(self.theta) ** 2
 
     def check(self, model: Model, design: Design) -> None:
-        """Raise BadQuestion unless all is finite and of the shape of ``model``'s parameter."""
+        """Raise BadQuery unless all is finite and of the shape of ``model``'s parameter."""
         check_array(self.theta, (model.dimension,), "theta")
         check_array(self.transform, (model.dimension, model.dimension), "transform")
         admissible_clip(self.bound)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """The upper triangle, row by row: see :meth:`app.inference.core.question.Question.sum`."""
+        """The upper triangle, row by row: see :meth:`app.inference.core.query.Query.sum`."""
         side, bound = len(self.theta), admissible_clip(self.bound)
         total = np.zeros((side, side), dtype=np.int64)
         with np.errstate(all="ignore"):

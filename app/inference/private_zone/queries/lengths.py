@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
-from app.inference.core.question import Integers
+from app.inference.core.query import Integers
 from app.inference.private_zone.mechanisms import GRID, admissible_clip
-from app.inference.private_zone.questions.blocks import over_units, unit_blocks
-from app.inference.private_zone.questions.moments import Coordinates, with_squares
+from app.inference.private_zone.queries.blocks import over_units, unit_blocks
+from app.inference.private_zone.queries.moments import Coordinates, with_squares
 
 BINS = 48
 """Halvings of a squared length that are told apart."""
@@ -43,7 +43,7 @@ class LengthHistogram(Coordinates):
         return BINS
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """K in one bin for every unit: see :meth:`app.inference.core.question.Question.sum`."""
+        """K in one bin for every unit: see :meth:`app.inference.core.query.Query.sum`."""
         counts = np.zeros(BINS, dtype=np.int64)
         largest, bins = np.float64(admissible_clip(self.largest)), np.arange(BINS, dtype=np.int8)[:, None]
         with np.errstate(all="ignore"):

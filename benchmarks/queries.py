@@ -1,6 +1,6 @@
-"""How long one core takes over a question about a whole table: ``make bench``.
+"""How long one core takes over a query about a whole table: ``make bench``.
 
-Each question's seconds stand beside those of a bare matrix product of its shape: rows by draws in single precision,
+Each query's seconds stand beside those of a bare matrix product of its shape: rows by draws in single precision,
 rows by rows in double for matrices. Rounding to the grid is included, noise is not. Fastest of several, in processor
 time: what other processes take does not count, though they slow down caches and memory.
 """
@@ -19,8 +19,8 @@ from rich.table import Table
 
 from app.inference.core.model import Array32, Model
 from app.inference.core.problems import problem_for
-from app.inference.core.question import Question
-from app.inference.private_zone.questions import (
+from app.inference.core.query import Query
+from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
     InformationSum,
@@ -42,13 +42,13 @@ def fastest(work: Callable[[], object], repeats: int) -> float:
     return min(found)
 
 
-def product(rows: Array32, question: Question) -> float:
-    """Seconds of the bare product that a question cannot do without."""
-    if isinstance(question, InformationSum):
+def product(rows: Array32, query: Query) -> float:
+    """Seconds of the bare product that a query cannot do without."""
+    if isinstance(query, InformationSum):
         exact = rows.astype(np.float64)
         return fastest(lambda: exact.T @ exact, REPEATS)
-    side = np.ones((rows.shape[1], question.length), dtype=np.float32)
-    out = np.empty((len(rows), question.length), dtype=np.float32)
+    side = np.ones((rows.shape[1], query.length), dtype=np.float32)
+    out = np.empty((len(rows), query.length), dtype=np.float32)
     return fastest(lambda: np.matmul(rows, side, out=out), REPEATS)
 
 
@@ -61,32 +61,32 @@ def generate(rng: np.random.Generator) -> tuple[Model, Array32, NDArray[np.bool_
 
 
 def potentials(rng: np.random.Generator) -> PotentialSum:
-    """A question of DP-PSVI."""
+    """A query of DP-PSVI."""
     theta, deviations = 0.5 * rng.standard_normal(WIDTH), 0.1 * rng.standard_normal((DRAWS // 2, WIDTH))
     return PotentialSum(np.concatenate([theta + deviations, theta - deviations]), 1.0, antithetic=True)
 
 
-def questions() -> Table:
+def queries() -> Table:
     """Every kind over all rows."""
     rng = np.random.default_rng(0)
     model, rows, present = generate(rng)
     theta, transform = 0.5 * rng.standard_normal(WIDTH), np.eye(WIDTH)
-    table = Table(title=f"One question, {ROWS:,} rows x {WIDTH} columns: milliseconds")
-    for name in ("kind", "values", "question", "product", "ratio"):
+    table = Table(title=f"One query, {ROWS:,} rows x {WIDTH} columns: milliseconds")
+    for name in ("kind", "values", "query", "product", "ratio"):
         table.add_column(name, justify="right")
-    for question in (
+    for query in (
         potentials(rng),
         BoundedScoreSum(theta, transform, 1.0),
         ClippedScoreSum(theta, transform, 1.0),
         InformationSum(theta, transform, 1.0),
         MomentSum(1.0, WIDTH, intercept=True, clip=5.0),
     ):
-        asked = fastest(lambda question=question: question.sum(model, rows, present, 1), REPEATS)  # type: ignore[misc]
-        bare = product(rows, question)
-        values = (question.kind, str(question.length), f"{1e3 * asked:.1f}", f"{1e3 * bare:.1f}", f"{asked / bare:.1f}")
+        asked = fastest(lambda query=query: query.sum(model, rows, present, 1), REPEATS)  # type: ignore[misc]
+        bare = product(rows, query)
+        values = (query.kind, str(query.length), f"{1e3 * asked:.1f}", f"{1e3 * bare:.1f}", f"{asked / bare:.1f}")
         table.add_row(*values)
     return table
 
 
 if __name__ == "__main__":
-    Console(width=100).print(questions())
+    Console(width=100).print(queries())

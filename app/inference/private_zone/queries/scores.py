@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
-from app.inference.core.question import Integers
-from app.inference.private_zone.mechanisms import GRID, BadQuestion, admissible_clip
-from app.inference.private_zone.questions.blocks import check_array, clipped_sum
+from app.inference.core.query import Integers
+from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_clip
+from app.inference.private_zone.queries.blocks import check_array, clipped_sum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class _ScoreSum:
         return len(self.theta)
 
     def check(self, model: Model, design: Design) -> None:
-        """Raise BadQuestion unless all is finite and of the shape of ``model``'s parameter."""
+        """Raise BadQuery unless all is finite and of the shape of ``model``'s parameter."""
         check_array(self.theta, (model.dimension,), "theta")
         check_array(self.transform, (self.length, self.length), "transform")
         admissible_clip(self.clip)
@@ -58,10 +58,10 @@ class BoundedScoreSum(_ScoreSum):
         """As of all sums of scores; ``apart`` is below C."""
         super(BoundedScoreSum, self).check(model, design)
         if not 0 <= self.apart < admissible_clip(self.clip):
-            raise BadQuestion("the bound of a part is one, and below that of the whole")
+            raise BadQuery("the bound of a part is one, and below that of the whole")
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """As :meth:`app.inference.core.question.Question.sum`."""
+        """As :meth:`app.inference.core.query.Query.sum`."""
         clip = admissible_clip(self.clip)
 
         def bounded(block: Array32) -> Array32:
@@ -81,7 +81,7 @@ class ClippedScoreSum(_ScoreSum):
     kind: ClassVar[str] = "clipped_score_sum"
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """As :meth:`app.inference.core.question.Question.sum`."""
+        """As :meth:`app.inference.core.query.Query.sum`."""
         with np.errstate(all="ignore"):
             transform = self.transform.astype(np.float32)
 

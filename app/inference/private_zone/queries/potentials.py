@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
-from app.inference.core.question import Integers
-from app.inference.private_zone.mechanisms import GRID, BadQuestion, admissible_clip
-from app.inference.private_zone.questions.blocks import check_array, clipped_sum
+from app.inference.core.query import Integers
+from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_clip
+from app.inference.private_zone.queries.blocks import check_array, clipped_sum
 from app.inference.private_zone.rowwise import add_to_rows
 
 
@@ -35,14 +35,14 @@ class PotentialSum:
         return len(self.draws)
 
     def check(self, model: Model, design: Design) -> None:
-        """Raise BadQuestion unless draws and clip are finite, the draws parameters of ``model``, and pairs complete."""
+        """Raise BadQuery unless draws and clip are finite, the draws parameters of ``model``, and pairs complete."""
         check_array(self.draws, (self.length, model.dimension), "draws")
         if self.antithetic and self.length % 2:
-            raise BadQuestion("antithetic draws come in pairs")
+            raise BadQuery("antithetic draws come in pairs")
         admissible_clip(self.clip)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """As :meth:`app.inference.core.question.Question.sum`."""
+        """As :meth:`app.inference.core.query.Query.sum`."""
         losses, clip = _losses(model, self.draws, antithetic=self.antithetic), admissible_clip(self.clip)
         length, buffer = self.length, np.empty(0, dtype=np.float32)
         mean = np.full(length, -1 / length, dtype=np.float32)
@@ -70,7 +70,7 @@ class PotentialSum:
 def _losses(model: Model, draws: Array64, *, antithetic: bool) -> Callable[[Array32, Array32], Array32]:
     """How to write the losses of rows, each up to a constant, into an array ``(n, S)`` that lies draw after draw.
 
-    Draws are laid out anew: products may round otherwise by how they lie, which differs once a question was sent.
+    Draws are laid out anew: products may round otherwise by how they lie, which differs once a query was sent.
     """
     with np.errstate(all="ignore"):
         if antithetic:

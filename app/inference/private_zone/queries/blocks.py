@@ -1,4 +1,4 @@
-"""Sums over units in blocks that fit the cache: what the kinds of questions share. Total in the rows (W14)."""
+"""Sums over units in blocks that fit the cache: what the kinds of queries share. Total in the rows (W14)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.model import Array32, Array64
-from app.inference.core.question import Integers
-from app.inference.private_zone.mechanisms import BadQuestion, clip_to_grid, exact_sum
+from app.inference.core.query import Integers
+from app.inference.private_zone.mechanisms import BadQuery, clip_to_grid, exact_sum
 
 MOST_ROWS = 2048
 """Rows that are worked on together at most, unless a unit has more."""
@@ -41,9 +41,9 @@ def block_rows(units: int, rows_per_unit: int) -> int:
 
 
 def check_array(array: Array64, shape: tuple[int, ...], name: str) -> None:
-    """Raise :class:`BadQuestion` unless ``array`` is finite and of ``shape``."""
+    """Raise :class:`BadQuery` unless ``array`` is finite and of ``shape``."""
     if array.shape != shape or not np.isfinite(array).all():
-        raise BadQuestion(f"{name}: not finite, or not of the planned shape")
+        raise BadQuery(f"{name}: not finite, or not of the planned shape")
 
 
 def unit_blocks(

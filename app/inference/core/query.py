@@ -11,12 +11,12 @@ from app.inference.core.model import Array32, Array64, Model
 Integers = NDArray[np.int64]
 
 
-class Question(Protocol):
+class Query(Protocol):
     """A sum over units, each clipped and rounded to a grid of ``K`` steps.
 
-    See :mod:`app.inference.private_zone.questions`.
+    See :mod:`app.inference.private_zone.queries`.
 
-    A question is frozen: arrays and bounds that follow from earlier answers.
+    A query is frozen: arrays and bounds that follow from earlier answers.
     """
 
     kind: ClassVar[str]
@@ -29,7 +29,7 @@ class Question(Protocol):
         """Refuse values that are not finite or not of the model's shape.
 
         Raises:
-            BadQuestion: see :mod:`app.inference.private_zone.mechanisms`.
+            BadQuery: see :mod:`app.inference.private_zone.mechanisms`.
         """
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
@@ -48,12 +48,12 @@ class Question(Protocol):
 
 
 class Oracle(Protocol):
-    """The only way to private rows: noised answers to planned questions, nothing else."""
+    """The only way to private rows: noised answers to planned queries, nothing else."""
 
-    def ask(self, question: Question) -> Array64:
+    def ask(self, query: Query) -> Array64:
         """The noised sum over the next planned subsample, in real units; not scaled by 1/q.
 
         Raises:
             PlanExhausted: beyond the plan.
-            BadQuestion: for a question that is not the planned one, or is none.
+            BadQuery: for a query that is not the planned one, or is none.
         """

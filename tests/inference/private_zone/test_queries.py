@@ -1,4 +1,4 @@
-"""What every kind of question owes: one unit moves its sum by the grid's radius at most, and only integers leave."""
+"""What every kind of query owes: one unit moves its sum by the grid's radius at most, and only integers leave."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from app.inference.core.model import Array32, Array64
-from app.inference.core.question import Integers, Question
-from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID, BadQuestion
-from app.inference.private_zone.questions import (
+from app.inference.core.query import Integers, Query
+from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID, BadQuery
+from app.inference.private_zone.queries import (
     BoundedScoreSum,
     ClippedScoreSum,
     InformationMomentSum,
@@ -26,12 +26,12 @@ from app.inference.private_zone.questions import (
     TailSum,
     kind,
 )
-from app.inference.private_zone.questions.blocks import MOST_ROWS, power_of_two
-from app.inference.private_zone.questions.lengths import BINS
-from app.inference.private_zone.questions.moments import CENTRE_GRID
+from app.inference.private_zone.queries.blocks import MOST_ROWS, power_of_two
+from app.inference.private_zone.queries.lengths import BINS
+from app.inference.private_zone.queries.moments import CENTRE_GRID
 from tests.inference.support import DESIGN, MODEL, WIDTH
 
-Make = Callable[[np.random.Generator, float, float], Question]
+Make = Callable[[np.random.Generator, float, float], Query]
 KINDS: dict[str, Make] = {
     "potential_sum": lambda rng, clip, spread: PotentialSum(spread * rng.standard_normal((5, WIDTH)), clip),
     "potential_sum, pairs": lambda rng, clip, spread: PotentialSum(_pairs(rng, spread), clip, antithetic=True),
@@ -78,9 +78,9 @@ def _rows(rng: np.random.Generator, n: int) -> Array32:
     return np.asarray(x * rng.choice([-1, 1], (n, 1)), dtype=np.float32)
 
 
-def _weighted(question: Question, difference: Integers) -> int:
+def _weighted(query: Query, difference: Integers) -> int:
     """The squared norm in which the noise is isotropic, in exact integers: off-diagonal values count twice."""
-    exact = [float(s) ** -2 for s in np.broadcast_to(question.scales(1 / GRID), difference.shape)]
+    exact = [float(s) ** -2 for s in np.broadcast_to(query.scales(1 / GRID), difference.shape)]
     weights = [round(weight) for weight in exact]
     np.testing.assert_allclose(exact, weights, rtol=1e-12)  # noise a tenth too small would be rounded away
     return sum(weight * int(k) ** 2 for weight, k in zip(weights, difference, strict=True))
@@ -88,9 +88,9 @@ def _weighted(question: Question, difference: Integers) -> int:
 
 @EVERY
 def test_kinds_are_found_by_name(name: str) -> None:
-    question = KINDS[name](np.random.default_rng(0), 1.0, 1.0)
-    assert kind(question.kind) is type(question)
-    assert name.startswith(question.kind)
+    query = KINDS[name](np.random.default_rng(0), 1.0, 1.0)
+    assert kind(query.kind) is type(query)
+    assert name.startswith(query.kind)
     assert kind("nothing") is None
 
 
@@ -108,16 +108,16 @@ def test_one_unit_moves_the_sum_by_the_grids_radius_at_most(
 ) -> None:
     """W5, W14: after rounding, in exact integers, whatever the unit's rows hold; an absent unit is worth zero."""
     rng = np.random.default_rng(seed)
-    question, rows, present = KINDS[name](rng, clip, spread), _rows(rng, 20 * each), np.ones(20 * each, dtype=bool)
+    query, rows, present = KINDS[name](rng, clip, spread), _rows(rng, 20 * each), np.ones(20 * each, dtype=bool)
     unit = slice(7 * each, 8 * each)
     for row, column, value in faults:
         rows[unit][row % each, column] = value
-    full = question.sum(MODEL, rows, present, each)
+    full = query.sum(MODEL, rows, present, each)
     rows[unit], present[unit] = 0, False
-    without = question.sum(MODEL, rows, present, each)
+    without = query.sum(MODEL, rows, present, each)
     assert full.dtype == without.dtype == np.int64
-    assert _weighted(question, full - without) <= GRID**2
-    assert not np.any(question.sum(MODEL, rows, np.zeros_like(present), each))
+    assert _weighted(query, full - without) <= GRID**2
+    assert not np.any(query.sum(MODEL, rows, np.zeros_like(present), each))
 
 
 @EVERY
@@ -125,13 +125,13 @@ def test_one_unit_moves_the_sum_by_the_grids_radius_at_most(
 def test_a_sum_is_that_of_its_units_alone(name: str, each: int) -> None:
     """W5, W6: what a unit adds follows from its own rows and declared facts, so no clip is read from the others."""
     rng = np.random.default_rng(8)
-    question, rows = KINDS[name](rng, 0.4, 2.0), _rows(rng, 12 * each)
-    whole = question.sum(MODEL, rows, np.ones(12 * each, dtype=bool), each)
+    query, rows = KINDS[name](rng, 0.4, 2.0), _rows(rng, 12 * each)
+    whole = query.sum(MODEL, rows, np.ones(12 * each, dtype=bool), each)
     total = np.zeros_like(whole)
     for unit in range(12):
         alone, place = np.zeros_like(rows), slice(unit * each, (unit + 1) * each)
         alone[place] = rows[place]
-        total = total + question.sum(MODEL, alone, np.any(alone != 0, axis=1), each)
+        total = total + query.sum(MODEL, alone, np.any(alone != 0, axis=1), each)
     np.testing.assert_array_equal(whole, total)
     wide = KINDS[name](np.random.default_rng(8), 1e6, 2.0).sum(MODEL, rows, np.ones(12 * each, dtype=bool), each)
     assert name.startswith("length") or not np.array_equal(whole, wide)  # the clip bites
@@ -140,10 +140,10 @@ def test_a_sum_is_that_of_its_units_alone(name: str, each: int) -> None:
 @EVERY
 def test_noise_grows_as_its_multiplier_does(name: str) -> None:
     """W5: what holds of the sums at one multiplier holds at all of them."""
-    question = KINDS[name](np.random.default_rng(1), 1.0, 1.0)
+    query = KINDS[name](np.random.default_rng(1), 1.0, 1.0)
     for sigma in (0.3, 7.0, 1e4):
-        expected = sigma * GRID * np.asarray(question.scales(1 / GRID))
-        np.testing.assert_allclose(question.scales(sigma), expected, rtol=1e-12)
+        expected = sigma * GRID * np.asarray(query.scales(1 / GRID))
+        np.testing.assert_allclose(query.scales(sigma), expected, rtol=1e-12)
 
 
 @EVERY
@@ -151,13 +151,13 @@ def test_noise_grows_as_its_multiplier_does(name: str) -> None:
 def test_padding_a_unit_with_absent_rows_changes_nothing(name: str, each: int) -> None:
     """A unit of one row is worth that row, however many there is room for, and whatever the others hold."""
     rng = np.random.default_rng(3)
-    question, rows = KINDS[name](rng, 0.5, 1.0), _rows(rng, 40)
+    query, rows = KINDS[name](rng, 0.5, 1.0), _rows(rng, 40)
     padded = _rows(rng, 40 * each).reshape(40, each, WIDTH)
     padded[:, each // 2] = rows
     present = np.zeros((40, each), dtype=bool)
     present[:, each // 2] = True
-    alone = question.sum(MODEL, rows, np.ones(40, dtype=bool), 1)
-    together = question.sum(MODEL, padded.reshape(-1, WIDTH), present.ravel(), each)
+    alone = query.sum(MODEL, rows, np.ones(40, dtype=bool), 1)
+    together = query.sum(MODEL, padded.reshape(-1, WIDTH), present.ravel(), each)
     np.testing.assert_allclose(together, alone, atol=40 * 6000 if name == "information_sum" else 40)
 
 
@@ -169,11 +169,11 @@ def test_sums_are_bit_identical_however_units_are_split(name: str, seed: int, cu
     rng = np.random.default_rng(seed)
     each = int(rng.integers(1, 4))
     size = power_of_two(MOST_ROWS // each) * each
-    question, n = KINDS[name](rng, 0.3, 1.0), 5 * size + 7 * each
+    query, n = KINDS[name](rng, 0.3, 1.0), 5 * size + 7 * each
     rows, present = _rows(rng, n), rng.random(n) < 0.8
-    whole = question.sum(MODEL, rows, present, each)
+    whole = query.sum(MODEL, rows, present, each)
     edges = [0, *sorted(min(cut * size, n) for cut in cuts), n]
-    parts = [question.sum(MODEL, rows[a:b], present[a:b], each) for a, b in pairwise(edges)]
+    parts = [query.sum(MODEL, rows[a:b], present[a:b], each) for a, b in pairwise(edges)]
     np.testing.assert_array_equal(np.sum(parts, axis=0), whole)
 
 
@@ -186,49 +186,49 @@ def test_a_unit_contributes_the_same_wherever_it_lies(name: str, each: int, unit
     units = min(units, 4000 // each + 3)
     rows, present = _rows(rng, units * each), rng.random(units * each) < 0.9
     orders = [np.roll(np.arange(units), -1), rng.permutation(units)]
-    for question in (KINDS[name](rng, clip, 1.0) for clip in (0.3, 0.5, 1.0)):
-        whole = question.sum(MODEL, rows, present, each)
+    for query in (KINDS[name](rng, clip, 1.0) for clip in (0.3, 0.5, 1.0)):
+        whole = query.sum(MODEL, rows, present, each)
         for order in orders:
             moved = rows.reshape(units, each, WIDTH)[order].reshape(-1, WIDTH)
             there = present.reshape(units, each)[order].ravel()
-            np.testing.assert_array_equal(question.sum(MODEL, moved, there, each), whole)
+            np.testing.assert_array_equal(query.sum(MODEL, moved, there, each), whole)
 
 
-def _by_hand(name: str, question: Any, z: Array64) -> Array64:
+def _by_hand(name: str, query: Any, z: Array64) -> Array64:
     """Each kind in double precision from its definition."""
     if name.startswith(("moment_sum", "mean_sum", "information_moment_sum", "length_histogram")):
-        x = (z[:, :-1] * z[:, -1:] - question.centre) / question.scale
+        x = (z[:, :-1] * z[:, -1:] - query.centre) / query.scale
         values = np.column_stack([np.ones(len(z)), x, x**2][: 2 if name == "mean_sum" else 3])
         if name.startswith("length_histogram"):
-            values = values if question.squares else x
-            places = np.floor(np.log2(question.largest / np.sum(values**2, axis=1)))
+            values = values if query.squares else x
+            places = np.floor(np.log2(query.largest / np.sum(values**2, axis=1)))
             return np.bincount(np.clip(places, 0, BINS - 1).astype(int), minlength=BINS).astype(float)
         if name == "information_moment_sum":
-            failure = expit(-z @ question.theta)
+            failure = expit(-z @ query.theta)
             values *= (failure * (1 - failure))[:, None]
     elif name == "tail_sum":
-        t = (z[:, :-1] * z[:, -1:] - question.centre) / question.deviation
+        t = (z[:, :-1] * z[:, -1:] - query.centre) / query.deviation
         near, far = np.clip(t, -2.5, 2.5) / 2.5, np.clip(t, -5, 5) / 5
         values = np.column_stack([near**2, far**2, near / 2])
     elif name.startswith("potential_sum"):
-        values = -np.log1p(np.exp(-z @ question.draws.T))
+        values = -np.log1p(np.exp(-z @ query.draws.T))
         values -= values.mean(axis=1, keepdims=True)
     else:
-        failure, transformed = expit(-z @ question.theta), z @ question.transform.T
+        failure, transformed = expit(-z @ query.theta), z @ query.transform.T
         if name == "information_sum":
             values = transformed * np.sqrt(failure * (1 - failure))[:, None]
-            weights = np.minimum(1, question.bound / np.sum(values**2, axis=1))
+            weights = np.minimum(1, query.bound / np.sum(values**2, axis=1))
             return np.asarray((values * weights[:, None]).T @ values)
         values = transformed * failure[:, None]
         if name.startswith("bounded_score_sum"):
-            rest, last = np.sqrt(question.clip**2 - question.apart**2), WIDTH - 1 if question.apart else WIDTH
-            parts = (slice(0, last), rest), (slice(last, WIDTH), question.apart)
+            rest, last = np.sqrt(query.clip**2 - query.apart**2), WIDTH - 1 if query.apart else WIDTH
+            parts = (slice(0, last), rest), (slice(last, WIDTH), query.apart)
             return np.concatenate([_bounded(failure, transformed[:, part], bound) for part, bound in parts])
     norm = np.linalg.norm(values, axis=1)
     shape = (3, -1) if name == "tail_sum" else -1
-    assert np.any(norm > question.clip)
-    assert np.any(norm < question.clip)
-    return np.asarray(np.minimum(1, question.clip / norm) @ values).reshape(shape)
+    assert np.any(norm > query.clip)
+    assert np.any(norm < query.clip)
+    return np.asarray(np.minimum(1, query.clip / norm) @ values).reshape(shape)
 
 
 def _bounded(failure: Array64, transformed: Array64, bound: float) -> Array64:
@@ -241,9 +241,9 @@ def _bounded(failure: Array64, transformed: Array64, bound: float) -> Array64:
 def test_answers_are_those_of_the_definition(name: str) -> None:
     """Without noise, to the shrinkage and rounding of the grid: 2**-10 of each unit's bound."""
     rng = np.random.default_rng(11)
-    question, rows = KINDS[name](rng, 1.3, 1.0), _rows(rng, 700)
-    answer = question.answer(question.sum(MODEL, rows, np.ones(700, dtype=bool), 1))
-    expected = _by_hand(name, question, rows.astype(np.float64))
+    query, rows = KINDS[name](rng, 1.3, 1.0), _rows(rng, 700)
+    answer = query.answer(query.sum(MODEL, rows, np.ones(700, dtype=bool), 1))
+    expected = _by_hand(name, query, rows.astype(np.float64))
     np.testing.assert_allclose(answer, expected, atol=700 * 1.3 * 2.0**-10)
     assert answer.dtype == np.float64
     assert answer.base is None
@@ -257,13 +257,13 @@ def test_bounded_scores_are_not_biased_at_the_truth() -> None:
     x *= np.sign(x[:, -1:])
     p, present = expit(x @ theta), np.ones(1, dtype=bool)
     answers = dict[str, Array64]()
-    for name, question in (
+    for name, query in (
         ("bounded", BoundedScoreSum(theta, transform, 0.2)),
         ("clipped", ClippedScoreSum(theta, transform, 0.2)),
     ):
         parts: list[NDArray[Any]] = []
         for sign, weight in ((1, p), (-1, 1 - p)):
-            each = [question.answer(question.sum(MODEL, sign * row[None], present, 1)) for row in x[:200]]
+            each = [query.answer(query.sum(MODEL, sign * row[None], present, 1)) for row in x[:200]]
             parts.append(weight[:200] @ np.array(each))
         answers[name] = parts[0] + parts[1]
     assert np.linalg.norm(answers["bounded"]) < 200 * 0.2 * 1e-3
@@ -271,15 +271,15 @@ def test_bounded_scores_are_not_biased_at_the_truth() -> None:
 
 
 def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
-    question = InformationSum(np.zeros(3), np.eye(3), 2.0)
-    scales, answer = question.scales(1.5), question.answer(np.arange(1, 7) * GRID)
+    query = InformationSum(np.zeros(3), np.eye(3), 2.0)
+    scales, answer = query.scales(1.5), query.answer(np.arange(1, 7) * GRID)
     np.testing.assert_allclose(scales, 1.5 * GRID / np.sqrt([1, 2, 2, 1, 2, 1]))
     np.testing.assert_array_equal(answer, [[2, 4, 6], [4, 8, 10], [6, 10, 12]])
-    assert question.length == 9
+    assert query.length == 9
 
 
 @pytest.mark.parametrize(
-    "question",
+    "query",
     [
         PotentialSum(np.full((4, WIDTH), np.nan), 1.0),
         PotentialSum(np.zeros((4, WIDTH - 1)), 1.0),
@@ -313,27 +313,27 @@ def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
         LengthHistogram(1.0, WIDTH, intercept=True, largest=np.inf, squares=True),
     ],
 )
-def test_what_is_not_finite_or_of_another_shape_is_no_question(question: Question) -> None:
-    with pytest.raises(BadQuestion):
-        question.check(MODEL, DESIGN)
+def test_what_is_not_finite_or_of_another_shape_is_no_query(query: Query) -> None:
+    with pytest.raises(BadQuery):
+        query.check(MODEL, DESIGN)
 
 
 @EVERY
 @pytest.mark.parametrize("clip", [1e-9, 1e155, 1e307])
-def test_w14_what_passes_for_a_question_has_a_sum_whatever_its_bound(name: str, clip: float) -> None:
+def test_w14_what_passes_for_a_query_has_a_sum_whatever_its_bound(name: str, clip: float) -> None:
     """A fault after the check would freeze the account, as if a row had made it."""
     rng = np.random.default_rng(0)
-    question = KINDS[name](rng, clip, 1.0)
-    question.check(MODEL, DESIGN)
-    found = question.sum(MODEL, _rows(rng, 20), np.ones(20, dtype=bool), 1)
+    query = KINDS[name](rng, clip, 1.0)
+    query.check(MODEL, DESIGN)
+    found = query.sum(MODEL, _rows(rng, 20), np.ones(20, dtype=bool), 1)
     assert np.all(np.abs(found) <= 20 * GRID)
 
 
 @pytest.mark.parametrize("antithetic", [True, False])
-def test_models_see_draws_that_lie_alike_however_a_question_came(
+def test_models_see_draws_that_lie_alike_however_a_query_came(
     antithetic: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A question that was sent holds its draws row by row: the partitions' sums must be those of a single process."""
+    """A query that was sent holds its draws row by row: the partitions' sums must be those of a single process."""
     seen: list[bool] = []
     name, place = ("paired_losses", 3) if antithetic else ("log_likelihood", 2)
     original = getattr(type(MODEL), name)

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
-from app.inference.core.question import Integers
-from app.inference.private_zone.mechanisms import GRID, BadQuestion, admissible_clip
-from app.inference.private_zone.questions.blocks import check_array, clipped_sum
-from app.inference.private_zone.questions.moments import LEAST_SQUARE, Coordinates
+from app.inference.core.query import Integers
+from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_clip
+from app.inference.private_zone.queries.blocks import check_array, clipped_sum
+from app.inference.private_zone.queries.moments import LEAST_SQUARE, Coordinates
 
 NEAR: Final = 2.5
 FAR: Final = 5.0
@@ -43,14 +43,14 @@ class TailSum(Coordinates):
         """As that of the base; there is an intercept, and deviations are within limits."""
         Coordinates.check(self, model, design)
         if not self.intercept:
-            raise BadQuestion("tails have a side, and coordinates without an intercept no sign")
+            raise BadQuery("tails have a side, and coordinates without an intercept no sign")
         check_array(self.deviation, (self.width - 1,), "deviation")
         if not np.all((self.deviation >= LEAST_DEVIATION) & (self.deviation <= MOST_DEVIATION)):
-            raise BadQuestion("a deviation is positive, and within what bounded columns have")
+            raise BadQuery("a deviation is positive, and within what bounded columns have")
         admissible_clip(self.clip)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """As :meth:`app.inference.core.question.Question.sum`."""
+        """As :meth:`app.inference.core.query.Query.sum`."""
 
         def tails(block: Array32) -> Array32:
             standardised = self.coordinates(model, block)

@@ -1,0 +1,40 @@
+"""The kinds of queries that an oracle answers: a new one is a class in a file here, and a line in ``_ALL``."""
+
+from app.inference.core.query import Query
+from app.inference.private_zone.queries.information import InformationSum
+from app.inference.private_zone.queries.lengths import LengthHistogram
+from app.inference.private_zone.queries.moments import InformationMomentSum, MeanSum, MomentSum
+from app.inference.private_zone.queries.potentials import PotentialSum
+from app.inference.private_zone.queries.scores import BoundedScoreSum, ClippedScoreSum
+from app.inference.private_zone.queries.tails import TailSum
+
+__all__ = [
+    "BoundedScoreSum",
+    "ClippedScoreSum",
+    "InformationMomentSum",
+    "InformationSum",
+    "LengthHistogram",
+    "MeanSum",
+    "MomentSum",
+    "PotentialSum",
+    "TailSum",
+    "kind",
+]
+
+_ALL: tuple[type[Query], ...] = (
+    BoundedScoreSum,
+    ClippedScoreSum,
+    InformationMomentSum,
+    InformationSum,
+    LengthHistogram,
+    MeanSum,
+    MomentSum,
+    PotentialSum,
+    TailSum,
+)
+_KINDS: dict[str, type[Query]] = {each.kind: each for each in _ALL}
+
+
+def kind(name: str) -> type[Query] | None:
+    """The class of that :attr:`~app.inference.core.query.Query.kind`, or None."""
+    return _KINDS.get(name)
