@@ -1,1 +1,1 @@
-"""The pure core of privacy: what happened (events), what it costs (accounting), what is admitted (filter)."""
+"""Privacy accounting: events, their Rényi cost, calibration of the noise, and the privacy filter. Pure functions."""

@@ -1,7 +1,8 @@
-"""What events cost: Renyi divergences from dp-accounting (the moments accountant), held in integers, rounded up.
+"""The accountant: prices events by their Rényi divergences, as integers that are rounded up.
 
-Prices hold for the zero-out relation only, which dp-accounting calls REPLACE_SPECIAL. The conversion to (epsilon,
-delta) is Canonne, Kamath & Steinke 2020, Prop. 12: ``eps = R + log(1 - 1/a) - log(delta a) / (a - 1)``.
+The divergences come from dp-accounting (the moments accountant). Prices hold for the zero-out relation only, which
+dp-accounting calls REPLACE_SPECIAL. The conversion to (epsilon, delta) is Canonne, Kamath & Steinke 2020, Prop. 12:
+``eps = R + log(1 - 1/a) - log(delta a) / (a - 1)``.
 """
 
 import math
@@ -14,10 +15,10 @@ ACCOUNTANT = "rdp"
 UNIT_BITS = 40
 _UNIT, _ROUNDING = 2.0**-UNIT_BITS, 1e-15
 INFINITE = 2**62
-"""Amounts saturate here: at this order nothing is known, so nothing is admitted."""
+"""Amounts saturate here. An order with this amount has no finite bound, so it admits nothing."""
 
 HIGHEST_SAMPLED_ORDER = 1024
-"""Orders above are priced for full-batch events only: a sampled one takes the library time linear in the order."""
+"""Higher orders are priced for full-batch events only, because a sampled event takes time linear in the order."""
 
 ORDERS: tuple[float, ...] = (
     *(2.0, 3.0, 3.2, 3.4, 3.6, 3.8, 4.0, 4.2, 4.4, 4.6, 4.8, 5.0, 5.2, 5.4, 5.6, 5.8),
@@ -25,27 +26,27 @@ ORDERS: tuple[float, ...] = (
     *map(float, range(11, 64)),
     *(128.0, 256.0, 512.0, 1024.0),
 )
-"""The one long list of orders that every stated epsilon minimises over: a part of dp-accounting's own, so that
-no stated cost is ever below the library's for the same events. Fractional orders below 3 are left out: the library's
-series converges too slowly there, gives up at some rates and warns."""
+"""The orders that every stated epsilon minimises over. They are a subset of dp-accounting's default orders, so no
+stated cost is below the library's for the same events. Fractional orders below 3 are left out, because the library's
+series converges too slowly there: at some rates it gives up and warns."""
 
 MOST_NOISE = 1e6
-"""More noise than this is priced as this much, which never costs less and keeps the library off its rounding errors."""
+"""A larger noise multiplier is priced as this one, which never costs less and avoids the library's rounding errors."""
 
 _LEAST_NOISE = 1e-3
 _LEAST_RATE = 1e-12
 _RELATIVE_PARTS, _ABSOLUTE_PARTS = 10**12, 10**14
-"""The library computes ``log A`` by sums that cancel where it is small: measured against exact arithmetic, a divergence
-comes out at most 4e-16 nats, or a relative 3e-13, too small. The charge adds more than that:
-one part in so many, and one in so many of a nat."""
+"""The library's ``log A`` loses digits by cancellation where it is small. Measured against exact arithmetic, a
+divergence is at most 4e-16 nats, or a relative 3e-13, too small. The charge adds more than that: one part in
+``_RELATIVE_PARTS`` of the divergence, and ``1 / _ABSOLUTE_PARTS`` nats."""
 
 SURCHARGE = 1.0 / _ABSOLUTE_PARTS
-"""What every event is charged in nats beyond its price. It covers the library's error of 4e-16 nats, and what discrete
-noise adds (:func:`app.privacy.discretisation.bound_excess_nats`)."""
+"""Nats that every event is charged beyond its price. They cover the library's error of 4e-16 nats and the excess of
+discrete noise (:func:`app.privacy.discretisation.bound_excess_nats`)."""
 
 
 def renyi(events: Sequence[PrivacyEvent], orders: Sequence[float] = ORDERS) -> tuple[int, ...]:
-    """The composed Renyi divergence of ``events``, one amount per order.
+    """Compose the Rényi divergences of ``events``, one amount per order.
 
     Returns:
         Amounts in units of 2**-40 nats, rounded up, saturating at :data:`INFINITE`; shape of ``orders``.
@@ -56,27 +57,28 @@ def renyi(events: Sequence[PrivacyEvent], orders: Sequence[float] = ORDERS) -> t
     totals = [0] * len(orders)
     for event, count in flatten(events):
         divergences = _divergences(*_rate_and_noise(event), tuple(orders))
-        totals = [add(total, _charge(value, count)) for total, value in zip(totals, divergences, strict=True)]
+        totals = [add(total, _compute_charge(value, count)) for total, value in zip(totals, divergences, strict=True)]
     return tuple(totals)
 
 
 def add(left: int, right: int) -> int:
-    """The sum of two amounts, saturating at :data:`INFINITE`."""
+    """Add two amounts; the sum saturates at :data:`INFINITE`."""
     return min(left + right, INFINITE)
 
 
 def epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDERS) -> float:
-    """The least epsilon over ``orders`` at ``delta``; ``inf`` if none.
+    """Convert composed ``amounts`` to the least epsilon over ``orders`` at ``delta``.
 
-    Rounded up. An empty composition costs exactly zero.
+    Returns:
+        Epsilon, rounded up; ``inf`` if every amount is infinite. An empty composition costs exactly zero.
 
     Raises:
-        ValueError: for a ``delta`` outside (0, 1), or another number of amounts than orders.
+        ValueError: for a ``delta`` outside (0, 1), or if ``amounts`` and ``orders`` differ in length.
     """
     if not 0 < delta < 1:
-        raise ValueError("delta lies in (0, 1)")
+        raise ValueError("delta must be greater than 0 and less than 1")
     if len(amounts) != len(orders):
-        raise ValueError("there is one amount for each order")
+        raise ValueError("there must be one amount for each order")
     if not any(amounts):
         return 0.0
     terms = zip(amounts, _conversions(delta, tuple(orders)), strict=True)
@@ -89,18 +91,21 @@ def epsilon(amounts: Sequence[int], delta: float, orders: Sequence[float] = ORDE
 
 
 def cost(events: Sequence[PrivacyEvent], delta: float, orders: Sequence[float] = ORDERS) -> float:
-    """The epsilon of ``events`` alone at ``delta``, as if nothing else were ever asked."""
+    """Compute the epsilon of ``events`` alone at ``delta``, composed with no other events."""
     return epsilon(renyi(events, orders), delta, orders)
 
 
 @lru_cache(maxsize=256)
 def _conversions(delta: float, orders: tuple[float, ...]) -> tuple[tuple[float, float], ...]:
-    """What is added and taken off when an amount is converted, for each order."""
+    """The two terms of the conversion for each order: ``log(1 - 1/a)`` and ``log(delta a) / (a - 1)``."""
     return tuple((math.log1p(-1.0 / order), (math.log(delta) + math.log(order)) / (order - 1.0)) for order in orders)
 
 
-def _charge(divergence: float, count: int) -> int:
-    """``divergence * count`` in units, rounded up; exact rational arithmetic, so that many small charges add up."""
+def _compute_charge(divergence: float, count: int) -> int:
+    """Compute ``divergence * count`` in units, rounded up.
+
+    The arithmetic is exact and rational, so many small charges add up.
+    """
     if not math.isfinite(divergence):
         return INFINITE
     numerator, denominator = divergence.as_integer_ratio()
@@ -111,18 +116,21 @@ def _charge(divergence: float, count: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _divergences(rate: float, noise: float, orders: tuple[float, ...]) -> tuple[float, ...]:
-    """dp-accounting's divergences of one event; orders that it cannot or should not price are infinite."""
+    """Compute one event's divergences; orders that dp-accounting cannot or should not price are infinite."""
     priced = [order for order in orders if rate == 1 or order <= HIGHEST_SAMPLED_ORDER]
     if not priced or noise < _LEAST_NOISE:
         return (math.inf,) * len(orders)
-    values = dict(zip(priced, _by_library(rate, noise, priced), strict=True))
+    values = dict(zip(priced, _price_by_library(rate, noise, priced), strict=True))
     if not all(value >= -1 / _ABSOLUTE_PARTS for value in values.values()):
         raise UnknownEvent("the accountant has no price for this event")
     return tuple(max(0.0, values.get(order, math.inf)) for order in orders)
 
 
 def _rate_and_noise(event: AtomicEvent) -> tuple[float, float]:
-    """What is priced: never a lower rate and never more noise than the event's, so never less than it costs."""
+    """The rate and noise at which ``event`` is priced.
+
+    The rate is never lower and the noise never larger than the event's, so the price is never below its cost.
+    """
     if isinstance(event, GaussianEvent):
         return 1.0, min(event.noise_multiplier, MOST_NOISE)
     if isinstance(event, PoissonSampledEvent):
@@ -130,8 +138,8 @@ def _rate_and_noise(event: AtomicEvent) -> tuple[float, float]:
     raise UnknownEvent("this event has no price")
 
 
-def _by_library(rate: float, noise: float, orders: Sequence[float]) -> list[float]:
-    import dp_accounting  # noqa: PLC0415  (seconds and 50 MiB, which a process that prices nothing can do without)
+def _price_by_library(rate: float, noise: float, orders: Sequence[float]) -> list[float]:
+    import dp_accounting  # noqa: PLC0415  (takes seconds and 50 MiB; most processes price nothing)
 
     gaussian = dp_accounting.GaussianDpEvent(float(noise))
     event = gaussian if rate == 1 else dp_accounting.PoissonSampledDpEvent(float(rate), gaussian)

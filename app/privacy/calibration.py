@@ -1,10 +1,10 @@
-"""Calibration: the least noise whose plan costs at most a target epsilon alone."""
+"""Calibration: finds the least noise multiplier whose plan costs at most a target epsilon."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import scipy  # which loads its parts when they are used
+import scipy  # loads its submodules on first use
 
 from app.privacy.accounting import INFINITE, MOST_NOISE, ORDERS, UNIT_BITS, cost, epsilon, renyi
 from app.privacy.events import PrivacyEvent
@@ -16,7 +16,7 @@ LEAST_NOISE = 0.05
 _TOLERANCE = 1e-7
 _STEP = 1.5
 _COARSE = (2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 14.0, 18.0, 23.0, 29.0, 36.0, 45.0, 56.0)
-"""Cheap orders that come near the best one first."""
+"""Orders that are cheap to price; a first pass over them finds one near the best."""
 
 
 class Unreachable(ValueError):
@@ -28,22 +28,31 @@ class Unreachable(ValueError):
 
 
 def calibrate(plan: Plan, target: float, delta: float) -> float:
-    """The least noise multiplier whose events cost at most ``target`` at ``delta``, to a relative 1e-6.
+    """Find the least noise multiplier whose events cost at most ``target``.
 
     Each round solves for the noise that meets the target at one order, then moves to the order that is best at that
-    noise. One order alone can only overstate the cost, so that every round ends on the safe side, and the noise falls
-    until no order does better.
+    noise. One order alone can only overstate the cost, so every round ends on the safe side. The noise falls until no
+    order does better.
+
+    Args:
+        plan: the events of the plan for a noise multiplier; more noise must not cost more.
+        target: epsilon, positive.
+        delta: in (0, 1).
+
+    Returns:
+        The noise multiplier, between :data:`LEAST_NOISE` and ``MOST_NOISE``, to a relative 1e-6.
 
     Raises:
         Unreachable: if the target cannot be met, or is not a positive finite number.
+        ValueError: for a ``delta`` outside (0, 1).
     """
     if not (math.isfinite(target) and target > 0):
-        raise Unreachable("a target is a positive finite epsilon")
+        raise Unreachable("the target epsilon must be a positive finite number")
     least = cost(plan(MOST_NOISE), delta)
     if least > target:
         raise Unreachable("no noise is large enough", least)
     search = _Search(plan, target, delta)
-    noise = search.least_noise(search.best_for_gaussians(), MOST_NOISE)
+    noise = search.find_least_noise(search.find_best_order_for_gaussians(), MOST_NOISE)
     for orders in (_COARSE, ORDERS):
         noise = search.descend(orders, noise)
     return noise
@@ -56,30 +65,30 @@ class _Search:
     delta: float
 
     def descend(self, orders: Sequence[float], noise: float) -> float:
-        """The least noise at the best of ``orders``, from a ``noise`` that already meets the target."""
+        """Lower ``noise`` to the least at the best of ``orders``; it must meet the target."""
         last = math.nan
-        while (order := self.best(orders, noise)) != last:
-            found = self.least_noise(order, noise)
-            if found > noise * (1 - _TOLERANCE):
+        while (order := self.find_best_order(orders, noise)) != last:
+            lower = self.find_least_noise(order, noise)
+            if lower > noise * (1 - _TOLERANCE):
                 break
-            last, noise = order, found
+            last, noise = order, lower
         return noise
 
-    def best(self, orders: Sequence[float], noise: float) -> float:
+    def find_best_order(self, orders: Sequence[float], noise: float) -> float:
         pairs = zip(renyi(self.plan(noise), orders), orders, strict=True)
         return min(pairs, key=lambda pair: epsilon(pair[:1], self.delta, pair[1:]))[1]
 
-    def best_for_gaussians(self) -> float:
-        return max(ORDERS, key=lambda order: self.limit(order) / order)
+    def find_best_order_for_gaussians(self) -> float:
+        return max(ORDERS, key=lambda order: self.compute_limit(order) / order)
 
-    def limit(self, order: float) -> float:
-        """The nats that ``order`` may spend; not positive where it cannot meet the target at all."""
+    def compute_limit(self, order: float) -> float:
+        """Compute the nats that ``order`` may spend; not positive if it cannot meet the target."""
         mass = math.log(self.delta) + math.log(order)
         return self.target - math.log1p(-1.0 / order) + mass / (order - 1.0)
 
-    def least_noise(self, order: float, enough: float) -> float:
-        """The least noise that meets the target at ``order``; ``enough`` if that is not less."""
-        limit = self.limit(order)
+    def find_least_noise(self, order: float, enough: float) -> float:
+        """Find the least noise that meets the target at ``order``; ``enough`` if that is not less."""
+        limit = self.compute_limit(order)
         if limit <= 0:
             return enough
 
@@ -97,7 +106,10 @@ class _Search:
 
 
 def _bracket(excess: Callable[[float], float], high: float) -> tuple[float, float]:
-    """Logs of two noise multipliers, the first too small and the second large enough or ``high``; or both the least."""
+    """Bracket the root of ``excess`` by the logs of two noise multipliers.
+
+    The first is too small, the second large enough or ``high``. Both are ``log(LEAST_NOISE)`` if that is enough.
+    """
     least = math.log(LEAST_NOISE)
     point = min(0.0, high)
     while point < high and excess(point) > 0:

@@ -1,4 +1,7 @@
-"""What was done to the data, apart from what it costs. An event's meaning never changes: add an event instead."""
+"""Privacy events: records of the mechanisms that ran, without their cost.
+
+The meaning of an event never changes. A new mechanism gets a new event.
+"""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,22 +12,25 @@ MAX_COUNT = 2**40
 
 
 class UnknownEvent(ValueError):
-    """An event that this code does not know: refused, never priced at zero."""
+    """An event is unknown or malformed; it is refused, never priced at zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianEvent:
-    """A sum of L2 sensitivity ``C`` with Gaussian noise of standard deviation ``noise_multiplier * C``."""
+    """A sum of L2 sensitivity ``C`` with Gaussian noise.
+
+    The noise has standard deviation ``noise_multiplier * C``.
+    """
 
     noise_multiplier: float
 
     def __post_init__(self) -> None:
         if not (_is_number(self.noise_multiplier) and 0 < self.noise_multiplier <= sys.float_info.max):
-            raise UnknownEvent("a noise multiplier is a positive finite number")
+            raise UnknownEvent("a noise multiplier must be a positive finite number")
 
     @property
     def sampling_rate(self) -> float:
-        """One: of every slot."""
+        """1, since every slot takes part."""
         return 1.0
 
 
@@ -37,33 +43,36 @@ class PoissonSampledEvent:
 
     def __post_init__(self) -> None:
         if not (_is_number(self.sampling_rate) and 0 < self.sampling_rate <= 1):
-            raise UnknownEvent("a sampling rate lies in (0, 1]")
+            raise UnknownEvent("a sampling rate must be greater than 0 and at most 1")
         if not isinstance(self.event, GaussianEvent):
             raise UnknownEvent("only a Gaussian event can be sampled")
 
     @property
     def noise_multiplier(self) -> float:
-        """That of the event."""
+        """The noise multiplier of the Gaussian event."""
         return self.event.noise_multiplier
 
 
 @dataclass(frozen=True, slots=True)
 class SelfComposedEvent:
-    """``event`` repeated ``count`` times with fresh randomness, each choice free to depend on earlier answers."""
+    """``event`` repeated ``count`` times with fresh randomness.
+
+    Each repetition may depend on earlier answers (adaptive composition).
+    """
 
     event: GaussianEvent | PoissonSampledEvent
     count: int
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= MAX_COUNT:
-            raise UnknownEvent("a count is a positive integer")
+            raise UnknownEvent(f"a count must be an integer from 1 to {MAX_COUNT}")
         if not isinstance(self.event, GaussianEvent | PoissonSampledEvent):
             raise UnknownEvent("only an atomic event can be repeated")
 
 
 @dataclass(frozen=True, slots=True)
 class NonPrivateEvent:
-    """Something without a privacy guarantee: it has no price, so no ledger can admit it."""
+    """A step without a privacy guarantee. It has no price, so no ledger can admit it."""
 
 
 AtomicEvent = GaussianEvent | PoissonSampledEvent
@@ -71,7 +80,7 @@ PrivacyEvent = AtomicEvent | SelfComposedEvent | NonPrivateEvent
 
 
 def flatten(events: Sequence[PrivacyEvent]) -> Iterator[tuple[AtomicEvent, int]]:
-    """The atomic events in order, run-length encoded.
+    """Yield the atomic events in order, each with its count.
 
     Raises:
         UnknownEvent: for a non-private or unknown event.
@@ -86,7 +95,7 @@ def flatten(events: Sequence[PrivacyEvent]) -> Iterator[tuple[AtomicEvent, int]]
 
 
 def merge(events: Iterable[tuple[AtomicEvent, int]]) -> list[tuple[AtomicEvent, int]]:
-    """The same sequence with neighbouring equal events made one."""
+    """Merge equal events that follow each other, and add their counts."""
     merged: list[tuple[AtomicEvent, int]] = []
     for event, count in events:
         if merged and merged[-1][0] == event:
@@ -97,12 +106,12 @@ def merge(events: Iterable[tuple[AtomicEvent, int]]) -> list[tuple[AtomicEvent, 
 
 
 def encode(events: Iterable[tuple[AtomicEvent, int]]) -> tuple[PrivacyEvent, ...]:
-    """The inverse of :func:`flatten`, in as few events as there can be."""
+    """Encode atomic events with counts in as few events as possible: the inverse of :func:`flatten`."""
     return tuple(event if count == 1 else SelfComposedEvent(event, count) for event, count in merge(events))
 
 
 def to_json(event: PrivacyEvent) -> dict[str, Any]:
-    """A plain JSON form that says what happened in the field's words."""
+    """Convert ``event`` to plain JSON; the names are the field's terms."""
     match event:
         case GaussianEvent(noise_multiplier):
             return {"kind": "gaussian", "noise_multiplier": noise_multiplier}
@@ -115,10 +124,10 @@ def to_json(event: PrivacyEvent) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> PrivacyEvent:
-    """The event that :func:`to_json` wrote.
+    """Read the event that :func:`to_json` wrote.
 
     Raises:
-        UnknownEvent: for any other document, one with more fields included.
+        UnknownEvent: for any other document, including one with further members.
     """
     match document:
         case {"kind": "self_composed", "count": int(count), "event": inner, **rest} if not rest:
@@ -131,23 +140,23 @@ def from_json(document: Mapping[str, Any]) -> PrivacyEvent:
 def _parse_atomic(document: Mapping[str, Any]) -> AtomicEvent:
     match document:
         case {"kind": "poisson_sampled", "sampling_rate": rate, "event": inner, **rest} if not rest:
-            return PoissonSampledEvent(_number(rate), _parse_gaussian(inner))
+            return PoissonSampledEvent(_parse_number(rate), _parse_gaussian(inner))
     return _parse_gaussian(document)
 
 
 def _parse_gaussian(document: Mapping[str, Any]) -> GaussianEvent:
     match document:
         case {"kind": "gaussian", "noise_multiplier": noise, **rest} if not rest:
-            return GaussianEvent(_number(noise))
+            return GaussianEvent(_parse_number(noise))
     raise UnknownEvent("not an event of this version")
 
 
-def _number(value: object) -> float:
-    """A JSON number as a float: canonical JSON writes 2.0 as 2."""
+def _parse_number(value: object) -> float:
+    """Convert a JSON number to a float; canonical JSON writes 2.0 as 2."""
     if not _is_number(value):
         raise UnknownEvent("not a number")
     try:
-        return float(value)  # type: ignore[arg-type]  # it is a number: just checked
+        return float(value)  # type: ignore[arg-type]  # _is_number has checked it
     except OverflowError as error:
         raise UnknownEvent("not a finite number") from error
 

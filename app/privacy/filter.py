@@ -1,9 +1,9 @@
-"""The privacy filter: admits adaptively chosen events while a fixed weighted set of Renyi orders holds.
+"""The privacy filter: admits adaptively chosen events within a fixed set of Rényi orders.
 
-Order ``a`` with weight ``w`` (fixed beforehand, ``sum w <= 1``) converts at ``w * delta``: its bound is
-``B = eps - log(1 - 1/a) + log(w delta a) / (a - 1)``, and an event is admitted iff *some* order stays within its
-bound. One order is a valid filter (Feldman & Zrnic 2021); several are valid by the union bound over the weights
-only. The minimum over a free grid of orders is not a filter.
+Each order ``a`` has a weight ``w``, fixed beforehand, with ``sum w <= 1``. It converts at ``w * delta``, so its bound
+is ``B = eps - log(1 - 1/a) + log(w delta a) / (a - 1)``. An event is admitted if *some* order stays within its bound.
+One order is a valid filter (Feldman & Zrnic 2021). Several orders are valid by the union bound over the weights. The
+minimum over a free grid of orders is not a valid filter.
 """
 
 import math
@@ -17,7 +17,13 @@ from app.privacy.ladder import bound_nats, choose_weights
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter for the total ``(epsilon, delta)`` with its orders and weights, fixed for ever when it opens."""
+    """A filter for the total ``(epsilon, delta)``, with its orders and their weights.
+
+    All are fixed when the account or tranche opens.
+
+    Raises:
+        ValueError: for numbers out of range, or weights that sum to more than one.
+    """
 
     epsilon: float
     delta: float
@@ -27,11 +33,11 @@ class Filter:
     def __post_init__(self) -> None:
         _check(self.epsilon, self.delta)
         if not self.orders or not all(1 < order < math.inf for order in self.orders):
-            raise ValueError("the orders of a filter are finite and above one")
+            raise ValueError("the orders of a filter must be finite and greater than one")
         if len(self.orders) != len(self.weights) or not all(0 < weight <= 1 for weight in self.weights):
-            raise ValueError("a filter has one positive weight for each order")
+            raise ValueError("a filter needs one positive weight for each order")
         if sum(map(Fraction, self.weights)) > 1:
-            raise ValueError("the weights of a filter sum to at most one")
+            raise ValueError("the weights of a filter must sum to at most one")
 
     @property
     def main(self) -> int:
@@ -39,7 +45,10 @@ class Filter:
         return max(range(len(self.weights)), key=self.weights.__getitem__)
 
     def bounds(self, epsilon: float | None = None) -> tuple[int, ...]:
-        """Each order's bound in units of 2**-40 nats, rounded down; ``epsilon`` may be a lowered limit."""
+        """Compute each order's bound in units of 2**-40 nats, rounded down.
+
+        ``epsilon`` may be a lowered limit; a higher one than the filter's has no effect.
+        """
         limit = self.epsilon if epsilon is None else min(epsilon, self.epsilon)
         return tuple(
             _compute_bound(limit, self.delta, order, w) for order, w in zip(self.orders, self.weights, strict=True)
@@ -49,17 +58,19 @@ class Filter:
         """Whether composed ``amounts`` (one per filter order) stay within the bound of some order.
 
         Raises:
-            ValueError: for a vector of another length, or a limit that is no number.
+            ValueError: for a vector of another length, or a limit that is NaN.
         """
         pairs = list(zip(amounts, self.bounds(epsilon), strict=True))
         return any(amount <= bound and amount < INFINITE for amount, bound in pairs)
 
 
 def design(epsilon: float, delta: float) -> Filter:
-    """The default filter of :mod:`app.privacy.ladder`. A higher ``epsilon`` never leaves less room for any events.
+    """Make the default filter of :mod:`app.privacy.ladder`.
+
+    A filter of a higher ``epsilon`` admits all events that one of a lower ``epsilon`` admits.
 
     Raises:
-        ValueError: if no order can admit anything at this ``epsilon`` and ``delta``, or they are no such numbers.
+        ValueError: if no order can admit anything at this ``epsilon`` and ``delta``, or one is out of range.
     """
     _check(epsilon, delta)
     chosen = choose_weights(epsilon, delta)
@@ -75,6 +86,9 @@ def _check(epsilon: float, delta: float) -> None:
 
 
 def _compute_bound(epsilon: float, delta: float, order: float, weight: float) -> int:
-    """Rounded down by a unit or more, which leaves over 1e-12 of delta unused: far more than SET_ASIDE."""
+    """Compute an order's bound in units, rounded down by at least one unit.
+
+    That leaves more than a relative 1e-12 of delta unused, far more than ``SET_ASIDE``.
+    """
     spendable = bound_nats(epsilon, delta, order, math.log(weight))
     return math.floor(math.ldexp(spendable - abs(spendable) * 1e-14, UNIT_BITS)) - 1

@@ -1,14 +1,13 @@
-"""Orders and weights of the default filter, which grow with the limit.
+"""Orders and weights of the default filter; a higher limit never admits less.
 
-A higher limit never leaves less room.
+At each limit one order of a ladder, the main one, has the largest weight, and the two below it have less. As the limit
+grows, the main order hands its weight over to the next lower one. It does so slowly enough that its bound keeps
+growing. The bound of order ``a`` is ``eps - log(1 - 1/a) + log(w delta a) / (a - 1)``, so ``w`` may fall by at most
+``exp(-(a - 1))`` for each unit of epsilon. The bounds of all orders of the ladder therefore grow with the limit.
 
-At each limit one order of a ladder, the main one, has most weight, and the two below it have less. As the limit grows,
-the main order hands its weight over to the next lower one. It does so slowly enough that its own bound keeps growing:
-the bound of order ``a`` is ``eps - log(1 - 1/a) + log(w delta a) / (a - 1)``, so ``w`` may fall by at most ``exp(-(a -
-1))`` for each unit of epsilon. Bounds of all orders of the ladder thus grow with the limit. An order is left out only
-if a lower one has a larger bound. Renyi divergences never fall as the order grows, so whatever the higher order would
-admit, the lower one admits as well. Together: what a filter admits, the filter of every higher limit at the same delta
-admits, for all events.
+An order is left out only if a lower one has a larger bound. Rényi divergences never fall as the order grows, so the
+lower order admits all that the higher one would admit. Together: events that a filter admits are admitted by the
+filter of every higher limit at the same delta.
 """
 
 import math
@@ -28,29 +27,30 @@ CANDIDATES: tuple[float, ...] = (
 """Orders that a filter may be built on."""
 
 WEIGHTS = (0.6, 0.32, 0.06)
-"""Of the main order and of the next lower ones. The second pays for large jobs on small subsamples, whose best order
-lies below that of a full batch; the third for mixed plans. They leave room for orders that still hand over."""
+"""Weights of the main order and of the next two lower ones. The second serves large jobs on small subsamples, whose
+best order is lower than that of a full batch; the third serves mixed plans. They sum to less than one, which leaves
+weight for orders that are still handing over."""
 
 _RATIO = 1.3
 """Least ratio of neighbouring orders of a ladder."""
 
 _DECAY = 0.9
-"""How fast a weight falls, as a share of what would keep its bound level."""
+"""Rate at which a weight falls, as a share of the rate at which its bound would stay constant."""
 
 _LEFT = 4.0
-"""An order keeps at most ``exp(-_LEFT)`` of its weight until the next one begins to hand over."""
+"""An order has at most ``exp(-_LEFT)`` of its weight left when the next one begins to hand over."""
 
 
 def bound_nats(epsilon: float, delta: float, order: float, log_weight: float) -> float:
-    """What ``order`` may spend if it converts at its weight's share of ``delta``."""
+    """Compute the nats that ``order`` may spend at its weight's share of ``delta``."""
     mass = log_weight + math.log(delta) + math.log(order)
     return epsilon - math.log1p(-1.0 / order) + mass / (order - 1.0)
 
 
 def choose_weights(epsilon: float, delta: float) -> dict[float, float]:
-    """Choose the default filter's orders, with a weight each; the weights sum to less than one.
+    """Choose the default filter's orders and their weights, which sum to less than one.
 
-    Each order has a positive bound, and none is dominated.
+    Each order has a positive bound, and no lower order has a larger one.
     """
     logs = dict(_build_ladder(delta).log_weights(epsilon))
     bounds = {order: bound_nats(epsilon, delta, order, log_weight) for order, log_weight in logs.items()}
@@ -64,28 +64,34 @@ def choose_weights(epsilon: float, delta: float) -> dict[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Ladder:
-    """Falling ``orders``, and the limits at which each begins to hand over to the next; the last one never does."""
+    """Orders, highest first, and the limits at which they hand over.
+
+    ``handovers[i]`` is the limit at which ``orders[i]`` begins to hand its weight over; the last order never does.
+    """
 
     orders: tuple[float, ...]
     handovers: tuple[float, ...]
 
     def log_weights(self, epsilon: float) -> Iterator[tuple[float, float]]:
-        """The logarithm of each order's weight, where it has one."""
+        """Yield the orders with a weight at the limit ``epsilon``, and its logarithm."""
         passed = bisect_right(self.handovers, epsilon)
-        kept = 0.0
+        share = 0.0
         for order, start in zip(self.orders[:passed], self.handovers, strict=False):
             fall = -_DECAY * (order - 1.0) * (epsilon - start)
-            kept = math.exp(fall)
+            share = math.exp(fall)
             yield order, math.log(WEIGHTS[0]) + fall
         for order, (before, after) in zip(self.orders[passed:], pairwise((*WEIGHTS, 0.0)), strict=False):
-            weight = after + (before - after) * (1.0 - kept)
+            weight = after + (before - after) * (1.0 - share)
             if weight > 0:
                 yield order, math.log(weight)
 
 
 @lru_cache(maxsize=256)
 def _build_ladder(delta: float) -> _Ladder:
-    """From the lowest order up: each as low as :data:`_RATIO` and :data:`_LEFT` allow at this ``delta``."""
+    """Build the ladder from the lowest order up.
+
+    Each order is as low as :data:`_RATIO` and :data:`_LEFT` allow at this ``delta``.
+    """
     orders, handovers = [CANDIDATES[0]], [math.inf]
     for order in CANDIDATES:
         start = _find_crossing(delta, order, orders[-1]) if order >= _RATIO * orders[-1] else math.inf
@@ -96,6 +102,9 @@ def _build_ladder(delta: float) -> _Ladder:
 
 
 def _find_crossing(delta: float, high: float, low: float) -> float:
-    """The limit at which a Gaussian fits as often at the order ``high`` as at ``low``, both with the main weight."""
+    """Find the limit at which two orders admit the same number of Gaussians.
+
+    Both orders have the main weight.
+    """
     of_high, of_low = (bound_nats(0.0, delta, order, math.log(WEIGHTS[0])) for order in (high, low))
     return (of_high * low - of_low * high) / (high - low)

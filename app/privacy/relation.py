@@ -1,4 +1,4 @@
-"""The one neighbouring relation that Corevault promises, prices and states."""
+"""The neighbouring relation of Corevault's privacy promise."""
 
 from enum import StrEnum
 
@@ -11,7 +11,8 @@ class Relation(StrEnum):
 
 IN_WORDS = (
     "Two contents are neighbours when one unit is replaced in place by null rows, which contribute zero to every "
-    "answer. The promise hides what a unit's rows say and whether they are there; not the declared slots, bounds or "
-    "categories. Two values of one unit are neighbours of the same content, so telling them apart costs up to "
-    "(2 epsilon, (1 + e^epsilon) delta)."
+    "answer. The promise hides the values of a unit's rows and whether the unit is present. It does not hide the "
+    "declared slots, bounds or categories. Two values of one unit are both neighbours of the content without it. "
+    "Distinguishing them costs up to (2 epsilon, (1 + e^epsilon) delta)."
 )
+"""The relation in words, for certificates."""

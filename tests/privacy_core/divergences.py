@@ -1,4 +1,4 @@
-"""Second derivations: exact sums, quadrature and hockey sticks that share nothing with the accounting library."""
+"""Second derivations of divergences and deltas, independent of the accounting library."""
 
 import decimal
 import math
@@ -14,7 +14,10 @@ _CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN
 
 
 def sampled_exact(rate: float, noise: float, order: int) -> Decimal:
-    """The Renyi divergence of the sampled Gaussian at an integer ``order``, to sixty digits (binomial expansion)."""
+    """Compute the Rényi divergence of the sampled Gaussian by the binomial expansion.
+
+    ``order`` is an integer; the result has sixty digits.
+    """
     with decimal.localcontext(_CONTEXT):
         stay, sigma = 1 - Decimal(rate), Decimal(noise)
         growth = (1 / (sigma * sigma)).exp()
@@ -27,7 +30,11 @@ def sampled_exact(rate: float, noise: float, order: int) -> Decimal:
 
 
 def sampled_quadrature(rate: float, noise: float, order: float) -> tuple[float, float]:
-    """Both Renyi divergences, (mixture from base, base from mixture), by the trapezoid rule in log space."""
+    """Compute both Rényi divergences by the trapezoid rule in log space.
+
+    Returns:
+        The divergence of the mixture from the base, and that of the base from the mixture.
+    """
     x = np.linspace(-40 * noise, order + 40 * noise + 1, 100_001)
     base = -(x**2) / (2 * noise**2) - math.log(noise * math.sqrt(2 * math.pi))
     ratio = np.logaddexp(math.log1p(-rate), math.log(rate) + (2 * x - 1) / (2 * noise**2))
@@ -37,14 +44,17 @@ def sampled_quadrature(rate: float, noise: float, order: float) -> tuple[float, 
 
 
 def gaussian_delta(noise: float, epsilon: float | Floats) -> Floats:
-    """The exact delta of one Gaussian event (the hockey stick between N(0, s^2) and N(1, s^2))."""
+    """Compute the exact delta of one Gaussian event.
+
+    It is the hockey-stick divergence between N(0, s^2) and N(1, s^2).
+    """
     mean = 1 / (2 * noise)
     tail = np.asarray(epsilon) * noise
     return np.asarray(ndtr(mean - tail) - np.exp(np.minimum(epsilon, 700.0)) * ndtr(-mean - tail))
 
 
 def sampled_delta(rate: float, noise: float, epsilon: float | Floats) -> Floats:
-    """The exact delta of one sampled Gaussian event, mixture from base; any real ``epsilon``."""
+    """Compute the exact delta of one sampled Gaussian event, mixture from base."""
     odds = np.exp(np.asarray(epsilon, dtype=np.float64))
     reachable = odds > 1 - rate
     inner = np.log(np.where(reachable, (odds - (1 - rate)) / rate, 1.0))
@@ -52,13 +62,16 @@ def sampled_delta(rate: float, noise: float, epsilon: float | Floats) -> Floats:
 
 
 def table_delta(p: Floats, q: Floats, epsilon: float) -> float:
-    """The exact delta between two probability tables, the worse of both directions."""
+    """Compute the exact delta between two probability tables, the larger of both directions."""
     odds = math.exp(epsilon)
     return max(float(np.maximum(p - odds * q, 0).sum()), float(np.maximum(q - odds * p, 0).sum()))
 
 
 def table_divergence(p: Floats, q: Floats, orders: Floats) -> Floats:
-    """The Renyi divergence between two positive probability tables at each order, the worse of both directions."""
+    """Compute the Rényi divergence between two positive probability tables at each order.
+
+    It is the larger of both directions.
+    """
     log_p, log_q = np.log(p), np.log(q)
     alpha = orders[:, None]
     forward = logsumexp(alpha * log_p + (1 - alpha) * log_q, axis=1)

@@ -1,4 +1,4 @@
-"""Prices against second derivations: closed forms, exact sums, quadrature, a tight pair, another accountant."""
+"""Prices against second derivations: closed forms, exact sums, quadrature and another accountant."""
 
 import itertools
 import logging
@@ -45,7 +45,7 @@ def test_a_gaussian_costs_its_closed_form_rounded_up(noise: float) -> None:
 @pytest.mark.parametrize("rate", [1e-9, 1e-4, 0.002, 0.1, 0.5, 0.999])
 @pytest.mark.parametrize("noise", [0.3, 1.0, 10.0, 1e4])
 def test_a_sampled_gaussian_is_never_priced_below_the_exact_sum(rate: float, noise: float) -> None:
-    """W9: the library cancels where the divergence is small; the charge does not."""
+    """W9: the library loses digits where the divergence is small; the charge does not."""
     orders = (2.0, 5.0, 32.0, 128.0)
     many = 10**6
     for order, amount in zip(orders, renyi((_sampled(rate, noise, many),), orders), strict=True):
@@ -105,7 +105,7 @@ def test_no_stated_cost_is_below_a_tight_accountants(plan: tuple[SelfComposedEve
     assert accountant.get_epsilon(DELTA) <= cost(plan, DELTA)
 
 
-def test_the_orders_are_the_librarys() -> None:
+def test_the_orders_are_a_subset_of_the_librarys() -> None:
     theirs = rdp.rdp_privacy_accountant.DEFAULT_RDP_ORDERS
     assert {round(order, 9) for order in ORDERS} <= {round(order, 9) for order in theirs}
 
@@ -117,7 +117,7 @@ def test_composition_is_addition() -> None:
 
 
 def test_many_tiny_charges_add_up_exactly() -> None:
-    """W9: no number of charges below the resolution comes for free."""
+    """W9: many charges below the resolution still cost their sum."""
     tiny, many = GaussianEvent(1e5), 2**30
     exact = Fraction(2) / (2 * Fraction(1e5) ** 2) * 2**UNIT_BITS * many
     together = renyi((SelfComposedEvent(tiny, many),), (2.0,))[0]
@@ -132,19 +132,19 @@ def test_repeating_costs_the_sum_up_to_rounding() -> None:
     assert all(0 <= separate - joint <= 40 for separate, joint in zip(one, repeated, strict=True))
 
 
-def test_amounts_saturate_and_then_buy_nothing() -> None:
+def test_saturated_amounts_have_an_infinite_epsilon() -> None:
     amounts = renyi((SelfComposedEvent(GaussianEvent(0.01), 2**40),))
     assert set(amounts) == {INFINITE}
     assert add(amounts[0], INFINITE) == INFINITE
     assert epsilon(amounts, DELTA) == math.inf
 
 
-def test_nothing_costs_nothing() -> None:
+def test_an_empty_composition_costs_zero() -> None:
     assert cost((), DELTA) == 0.0
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, 2.0, math.nan, math.inf])
-def test_a_delta_that_is_none_is_refused(delta: float) -> None:
+def test_a_delta_out_of_range_is_refused(delta: float) -> None:
     with pytest.raises(ValueError, match="delta"):
         cost((GaussianEvent(1.0),), delta)
     with pytest.raises(ValueError, match="delta"):
@@ -158,13 +158,13 @@ def test_amounts_of_another_length_are_refused(length: int) -> None:
 
 
 @pytest.mark.parametrize("stranger", [NonPrivateEvent(), object()])
-def test_what_has_no_price_is_refused(stranger: Any) -> None:
+def test_an_event_without_a_price_is_refused(stranger: Any) -> None:
     with pytest.raises(UnknownEvent):
         cost((GaussianEvent(1.0), stranger), DELTA)
 
 
 @pytest.mark.parametrize("value", [math.nan, -1.0, -1e-13])
-def test_a_price_that_makes_no_sense_is_refused(value: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_negative_or_nan_price_is_refused(value: float, monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         def __init__(self, orders: list[float], relation: object) -> None:
             self.rdp = [1.0] * (len(orders) - 1) + [value]
@@ -187,15 +187,15 @@ def test_extreme_events_have_a_price_on_the_safe_side(rate: float, noise: float)
     assert noise > 1e-3 or set(amounts) == {INFINITE}
 
 
-def test_sampled_events_have_no_price_at_orders_beyond_reach() -> None:
+def test_sampled_events_are_infinite_beyond_the_highest_order() -> None:
     assert renyi((_sampled(0.1, 5.0),), (2048.0,)) == (INFINITE,)
     assert renyi((_sampled(1.0, 5.0),), (2048.0,))[0] < INFINITE
 
 
-def test_the_library_says_nothing_on_its_own(
+def test_the_library_writes_nothing_to_the_streams(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """W3: no message of a library crosses the wall, on standard error neither."""
+    """W3: no message of a library reaches the outside, not even by standard error."""
     with caplog.at_level(logging.DEBUG):
         for rate, noise in itertools.product((1e-6, 0.3, 0.5, 0.7), (0.05, 1.0, 300.0, 1e6)):
             assert cost((_sampled(rate, noise),), DELTA) > 0
@@ -208,6 +208,6 @@ def test_the_cache_of_prices_is_bounded() -> None:
 
 
 @given(st.floats(0, 1e12), st.integers(1, 10**6))
-def test_a_charge_is_the_divergence_with_its_error_rounded_up_exactly(divergence: float, count: int) -> None:
+def test_a_charge_is_the_divergence_plus_its_error_rounded_up(divergence: float, count: int) -> None:
     each = Fraction(divergence) * (1 + Fraction(1, 10**12)) + Fraction(1, 10**14)
-    assert accounting._charge(divergence, count) == min(math.ceil(each * count * 2**UNIT_BITS), INFINITE)
+    assert accounting._compute_charge(divergence, count) == min(math.ceil(each * count * 2**UNIT_BITS), INFINITE)

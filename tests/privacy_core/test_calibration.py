@@ -1,4 +1,4 @@
-"""Calibration: the least noise, never an overspend, and a refusal where no noise will do."""
+"""Calibration: it finds the least noise, never overspends, and refuses an unreachable target."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def _plan(rate: float, steps: int) -> Plan:
 @pytest.mark.parametrize("steps", [1, 500, 100_000])
 @pytest.mark.parametrize("target", [0.05, 1.0, 20.0])
 def test_the_noise_is_the_least_that_does_not_overspend(rate: float, steps: int, target: float) -> None:
-    """W8: a job for a target is charged the target at most, and not a hair more noise than that."""
+    """W8: the charge is at most the target, and the noise exceeds the least by at most a relative 1e-6."""
     plan = _plan(rate, steps)
     noise = calibrate(plan, target, DELTA)
     assert cost(plan(noise), DELTA) <= target < cost(plan(noise * (1 - 1e-6)), DELTA)
@@ -35,7 +35,7 @@ def test_the_noise_is_the_least_that_does_not_overspend(rate: float, steps: int,
 
 @pytest.mark.parametrize("target", [0.05, 0.4, 3.0])
 @pytest.mark.parametrize("delta", [1e-4, 1e-9])
-def test_full_batches_meet_the_closed_form(target: float, delta: float) -> None:
+def test_noise_of_full_batches_matches_the_closed_form(target: float, delta: float) -> None:
     steps = 17
 
     def least(order: float) -> float:
@@ -66,7 +66,7 @@ def test_queries_of_different_noise_are_calibrated_together() -> None:
 
 
 @pytest.mark.parametrize("target", [math.nan, math.inf, -math.inf, 0.0, -1.0])
-def test_a_target_that_is_no_epsilon_is_unreachable(target: float) -> None:
+def test_a_target_that_is_not_positive_and_finite_is_unreachable(target: float) -> None:
     with pytest.raises(Unreachable):
         calibrate(_plan(1.0, 1), target, DELTA)
 
@@ -77,12 +77,12 @@ def test_a_target_below_what_any_order_states_is_unreachable(target: float, delt
         calibrate(_plan(0.1, 10), target, delta)
 
 
-def test_noise_that_cannot_help_is_unreachable() -> None:
+def test_a_plan_whose_cost_noise_cannot_lower_is_unreachable() -> None:
     with pytest.raises(Unreachable):
         calibrate(lambda noise: (GaussianEvent(0.1), GaussianEvent(noise)), 1.0, DELTA)
 
 
-def test_a_target_that_the_most_noise_just_meets_is_met() -> None:
+def test_a_target_that_only_the_most_noise_meets_is_met() -> None:
     plan = _plan(1.0, 2**40)
     least = cost(plan(MOST_NOISE), DELTA)
     assert calibrate(plan, least, DELTA) == pytest.approx(MOST_NOISE, rel=1e-6)
@@ -91,7 +91,7 @@ def test_a_target_that_the_most_noise_just_meets_is_met() -> None:
     assert refusal.value.least == least
 
 
-def test_a_generous_target_stops_at_the_least_noise() -> None:
+def test_a_very_large_target_gives_the_least_noise() -> None:
     assert calibrate(_plan(0.1, 1), 1e4, DELTA) == pytest.approx(LEAST_NOISE, rel=1e-9)
 
 
@@ -101,7 +101,7 @@ def test_a_plan_without_a_price_is_refused() -> None:
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, math.nan])
-def test_a_delta_that_is_none_is_refused(delta: float) -> None:
+def test_a_delta_out_of_range_is_refused(delta: float) -> None:
     with pytest.raises(ValueError, match="delta"):
         calibrate(_plan(1.0, 1), 1.0, delta)
 

@@ -1,4 +1,4 @@
-"""Discrete noise in place of the continuous noise that is priced: each bound against a second derivation."""
+"""Discrete noise priced as continuous noise: each bound against a second derivation."""
 
 import math
 from decimal import Decimal, localcontext
@@ -54,7 +54,7 @@ def test_the_total_variation_distance_is_the_leading_term(scale: float) -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 3.0, 10.0, 40.0])
 def test_discrete_and_rounded_masses_differ_by_the_stated_factor(scale: float) -> None:
-    """By quadrature: ``-1/(24 s**2) <= log q/p <= z**2/(24 s**2)``, and nearly as much is reached."""
+    """By quadrature: ``-1/(24 s**2) <= log q/p <= z**2/(24 s**2)``, and the upper bound is nearly attained."""
     with localcontext() as context:
         context.prec = 60
         s, reach = Decimal(scale), int(14 * scale)
@@ -71,7 +71,10 @@ def test_discrete_and_rounded_masses_differ_by_the_stated_factor(scale: float) -
 
 
 def _cell(k: int, scale: Decimal) -> Decimal:
-    """The normal mass of ``[k - 1/2, k + 1/2]``, by Gauss-Legendre quadrature in the working precision."""
+    """Compute the normal mass of ``[k - 1/2, k + 1/2]`` by Gauss-Legendre quadrature.
+
+    It has the precision of the decimal context.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(24)
     pairs = [(Decimal(float(x)), Decimal(float(w))) for x, w in zip(nodes, weights, strict=True)]
     heights = [(w / 2) * (-((k + x / 2) ** 2) / (2 * scale**2)).exp() for x, w in pairs]
@@ -93,8 +96,8 @@ def test_discrete_noise_adds_less_to_a_divergence_than_stated(
 
     def divergence(masses: Floats) -> Floats:
         base, moved = np.pad(masses, (0, sensitivity)), np.pad(masses, (sensitivity, 0))
-        there = (base > 0) & (moved > 0)
-        p, q = (1 - rate) * base[there] + rate * moved[there], base[there]
+        positive = (base > 0) & (moved > 0)
+        p, q = (1 - rate) * base[positive] + rate * moved[positive], base[positive]
         return table_divergence(p, q, orders)
 
     discrete, continuous = divergence(_discrete(scale, ends)), divergence(_rounded(scale, ends))
@@ -103,8 +106,8 @@ def test_discrete_noise_adds_less_to_a_divergence_than_stated(
 
 @pytest.mark.parametrize("rate", [1.0, 0.1])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
-def test_both_neighbours_distributions_are_replaced(rate: float, epsilon: float) -> None:
-    """W7: integers keep the continuous price once the excess joins epsilon, and the tails join delta."""
+def test_integer_noise_keeps_the_continuous_price_with_tails(rate: float, epsilon: float) -> None:
+    """W7: integer noise keeps the continuous price once epsilon includes the excess and delta the tails."""
     sensitivity, noise = 128, 1.0
     reach = int(14 * noise * sensitivity)
     base = _discrete(noise * sensitivity, reach)
@@ -117,8 +120,8 @@ def test_both_neighbours_distributions_are_replaced(rate: float, epsilon: float)
     assert table_delta(mixture, base, epsilon) <= continuous * math.exp(shift) + tails
 
 
-def test_every_price_covers_the_longest_answer_and_the_library() -> None:
-    """W9: what is added to each price is above what discrete noise adds to any answer of any size."""
+def test_the_surcharge_covers_the_longest_answer_and_the_library() -> None:
+    """W9: the surcharge of each price exceeds the excess of discrete noise for an answer of any size."""
     assert bound_excess_nats(GREATEST_LENGTH) + LIBRARY_ERROR < SURCHARGE
     by_hand = 3 * GREATEST_LENGTH * 3600 / 24 / (0.75 * 2.0**57) ** 2
     assert bound_excess_nats(GREATEST_LENGTH) == pytest.approx(by_hand)
@@ -132,10 +135,11 @@ def test_every_event_is_charged_at_least_the_surcharge(event: GaussianEvent | Po
     assert min(charged) * 2.0**-UNIT_BITS >= count * SURCHARGE
 
 
-def test_what_is_set_aside_covers_every_value_an_account_can_pay_for() -> None:
-    """W9: an account of the greatest limit pays for so many events, each of the longest answer; in exact arithmetic.
+def test_set_aside_covers_every_value_an_account_can_pay_for() -> None:
+    """W9: the worst case is an account of the greatest limit, with events of the longest answer.
 
-    A bound is never above ``epsilon + log 2``, and an event never costs less than the surcharge.
+    A bound is never above ``epsilon + log 2``, and an event never costs less than the surcharge. The arithmetic is
+    exact.
     """
     events = (GREATEST_EPSILON + math.log(2)) / SURCHARGE
     values = events * GREATEST_LENGTH
@@ -161,12 +165,12 @@ def test_noise_saturates_only_beyond_its_reach() -> None:
 
 @pytest.mark.parametrize("epsilon", [1e-2, 1.0, 20.0, GREATEST_EPSILON])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-50, LEAST_DELTA])
-def test_bounds_leave_more_of_delta_than_is_set_aside(epsilon: float, delta: float) -> None:
+def test_bounds_leave_more_of_delta_unused_than_set_aside(epsilon: float, delta: float) -> None:
     """W9: each order still holds if it converts at its share of delta less SET_ASIDE, in exact arithmetic."""
     try:
         rule = design(epsilon, delta)
     except ValueError:
-        assert epsilon < 1  # nothing fits, so nothing is at stake
+        assert epsilon < 1  # no filter exists here
         return
     with localcontext() as context:
         context.prec = 320

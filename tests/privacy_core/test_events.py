@@ -1,4 +1,4 @@
-"""Events: what was done, in words that survive JSON and admit nothing else."""
+"""Events: they survive JSON, and every other document is refused."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def test_an_event_survives_plain_and_canonical_json(event: PrivacyEvent) -> None
     assert from_json(json.loads(rfc8785.dumps(document))) == event
 
 
-def test_whole_numbers_come_back_as_floats_whatever_json_made_of_them() -> None:
+def test_whole_numbers_are_read_as_floats() -> None:
     event = from_json({"kind": "gaussian", "noise_multiplier": 2})
     assert event == GaussianEvent(2.0)
     assert type(to_json(event)["noise_multiplier"]) is float
@@ -85,12 +85,12 @@ def test_a_deeply_nested_document_is_refused_without_recursion() -> None:
 
 
 @pytest.mark.parametrize("noise", [True, "1", None, 0.0, -1.0, float("nan"), float("inf"), 10**400])
-def test_a_noise_multiplier_is_a_positive_finite_number(noise: Any) -> None:
+def test_a_noise_multiplier_that_is_not_positive_and_finite_is_refused(noise: Any) -> None:
     with pytest.raises(UnknownEvent):
         GaussianEvent(noise)
 
 
-def test_events_nest_only_in_the_ways_that_have_a_price() -> None:
+def test_nested_events_without_a_price_are_refused() -> None:
     sampled = PoissonSampledEvent(0.1, GaussianEvent(1.0))
     with pytest.raises(UnknownEvent):
         PoissonSampledEvent(0.1, sampled)  # type: ignore[arg-type]
@@ -101,7 +101,7 @@ def test_events_nest_only_in_the_ways_that_have_a_price() -> None:
 
 
 @pytest.mark.parametrize("stranger", [NonPrivateEvent(), object(), None, "gaussian"])
-def test_what_has_no_price_cannot_be_flattened(stranger: Any) -> None:
+def test_flattening_refuses_an_event_without_a_price(stranger: Any) -> None:
     with pytest.raises(UnknownEvent):
         list(flatten((GaussianEvent(1.0), stranger)))
 

@@ -1,4 +1,4 @@
-"""The filter: its bounds, its design, what it admits, and an adaptive tree of real events by quadrature."""
+"""The filter: bounds, design, admission, and an adaptive tree of real events by quadrature."""
 
 import itertools
 import math
@@ -36,8 +36,8 @@ def test_bounds_are_the_conversion_rounded_down(epsilon: float, delta: float) ->
 @pytest.mark.parametrize(
     ("epsilon", "order", "bound"), [(0.4, 49, 0.214), (1.0, 22, 0.536), (2.0, 12, 1.057), (5.0, 6.1, 2.825)]
 )
-def test_the_design_matches_what_was_measured(epsilon: float, order: float, bound: float) -> None:
-    """The best order and its bound at a weight of 0.9: the design is near it, and admits nearly as many Gaussians."""
+def test_the_design_is_near_the_measured_best_order(epsilon: float, order: float, bound: float) -> None:
+    """The best order has a weight of 0.9; the design admits nearly as many Gaussians."""
     rule = design(epsilon, DELTA)
     assert rule.orders[rule.main] == pytest.approx(order, rel=0.2)
     admitted = max(b * 2.0**-UNIT_BITS / a for a, b in zip(rule.orders, rule.bounds(), strict=True))
@@ -45,7 +45,7 @@ def test_the_design_matches_what_was_measured(epsilon: float, order: float, boun
 
 
 @given(st.floats(0.02, 1e5), st.floats(-12.0, -2.0))
-def test_a_design_depends_on_declared_numbers_and_is_a_filter(epsilon: float, exponent: float) -> None:
+def test_a_design_is_deterministic_and_a_valid_filter(epsilon: float, exponent: float) -> None:
     rule = design(epsilon, 10**exponent)
     assert rule == design(epsilon, 10**exponent)
     assert WEIGHTS[0] / 2 < rule.weights[rule.main] <= WEIGHTS[0]
@@ -55,7 +55,7 @@ def test_a_design_depends_on_declared_numbers_and_is_a_filter(epsilon: float, ex
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan, math.inf])
-def test_a_design_refuses_a_delta_that_is_none(delta: float) -> None:
+def test_a_design_refuses_a_delta_out_of_range(delta: float) -> None:
     with pytest.raises(ValueError, match="delta"):
         design(1.0, delta)
 
@@ -84,7 +84,7 @@ def test_a_design_refuses_an_epsilon_that_admits_nothing(epsilon: float) -> None
         ((math.nan,), (1.0,)),
     ],
 )
-def test_weights_that_are_no_union_bound_are_refused(orders: tuple[float, ...], weights: tuple[float, ...]) -> None:
+def test_weights_that_make_no_union_bound_are_refused(orders: tuple[float, ...], weights: tuple[float, ...]) -> None:
     """W9: more weight than one would spend more than delta."""
     with pytest.raises(ValueError, match="filter"):
         Filter(1.0, DELTA, orders, weights)
@@ -99,7 +99,7 @@ def test_one_order_within_its_bound_is_enough_and_its_bound_is_sharp(offset: int
         assert DEFAULT.admits(amounts) is (offset == 0)
 
 
-def test_what_is_unknown_at_every_order_is_never_admitted() -> None:
+def test_amounts_infinite_at_every_order_are_refused() -> None:
     huge = Filter(1e9, DELTA, (2.0,), (1.0,))
     assert huge.bounds()[0] > INFINITE
     assert not huge.admits((INFINITE,))
@@ -115,27 +115,25 @@ amounts = st.tuples(*(st.integers(0, 2 * bound) for bound in DEFAULT.bounds()))
 
 
 @given(amounts, st.floats(-1.0, 3.0), st.floats(-1.0, 3.0))
-def test_lowering_only_stops_spending_and_raising_is_another_tranche(
-    spent: tuple[int, ...], one: float, other: float
-) -> None:
+def test_a_lowered_limit_admits_less_and_a_raised_one_no_more(spent: tuple[int, ...], one: float, other: float) -> None:
     low, high = sorted((one, other))
     assert not DEFAULT.admits(spent, low) or DEFAULT.admits(spent, high)
     assert not DEFAULT.admits(spent, high) or DEFAULT.admits(spent)
 
 
-def test_a_limit_above_the_one_that_was_opened_changes_nothing() -> None:
-    """W9: bounds are fixed for ever; a raise is a tranche of its own."""
+def test_a_limit_above_the_opened_one_has_no_effect() -> None:
+    """W9: bounds are fixed at opening; a higher limit needs a further tranche."""
     assert DEFAULT.bounds(2.0) == DEFAULT.bounds(math.inf) == DEFAULT.bounds() != DEFAULT.bounds(0.9)
 
 
-def test_a_limit_that_is_no_number_admits_nothing() -> None:
+def test_a_limit_that_is_nan_is_refused() -> None:
     with pytest.raises(ValueError, match="NaN"):
         DEFAULT.admits([0] * len(DEFAULT.orders), math.nan)
 
 
 @given(st.data(), st.lists(amounts, min_size=1, max_size=5))
 def test_the_order_of_reservations_does_not_matter(data: st.DataObject, jobs: list[tuple[int, ...]]) -> None:
-    """W9: what fits as a whole fits in every order and after every refund; admission never depends on history."""
+    """W9: jobs that fit together fit in every order and after every refund; admission does not depend on history."""
     total = [sum(column) for column in zip(*jobs, strict=True)]
     shuffled = data.draw(st.permutations(jobs))
     prefixes = list(itertools.accumulate(shuffled, lambda left, right: tuple(map(sum, zip(left, right, strict=True)))))
@@ -145,8 +143,11 @@ def test_the_order_of_reservations_does_not_matter(data: st.DataObject, jobs: li
     assert admitted[-1] is DEFAULT.admits(total)
 
 
-def _remaining(rule: Filter, first: PrivacyEvent, rate: float) -> float:
-    """The least noise of a second event at ``rate`` that the filter still admits after ``first``."""
+def _find_least_noise(rule: Filter, first: PrivacyEvent, rate: float) -> float:
+    """Find the least noise of a second event that the filter admits after ``first``.
+
+    The second event has the sampling rate ``rate``.
+    """
     low, high = -3.0, 12.0
     for _ in range(25):
         middle = (low + high) / 2
@@ -157,7 +158,7 @@ def _remaining(rule: Filter, first: PrivacyEvent, rate: float) -> float:
 
 
 def _backward(rate: float, noise: float, epsilon: Floats) -> Floats:
-    """The hockey stick of base from mixture, by the duality of the two directions."""
+    """Compute the hockey-stick divergence of base from mixture by duality."""
     odds = np.exp(np.minimum(epsilon, 50.0))
     return np.asarray(np.maximum(1 - odds + odds * sampled_delta(rate, noise, -np.minimum(epsilon, 50.0)), 0.0))
 
@@ -167,11 +168,11 @@ def _backward(rate: float, noise: float, epsilon: Floats) -> Floats:
 def test_an_adaptive_tree_of_real_events_stays_within_delta(
     limit: float, rates: tuple[float, float], share: float
 ) -> None:
-    """W9: after one Gaussian answer the adversary picks what suits it, up to all that the filter admits."""
+    """W9: after one Gaussian answer the adversary picks the worse of two events, as large as the filter admits."""
     delta = 1e-3
     rule = design(limit, delta)
     first = GaussianEvent(calibrate(lambda noise: (GaussianEvent(noise),), share * limit, delta))
-    noises = [_remaining(rule, first, rate) for rate in rates]
+    noises = [_find_least_noise(rule, first, rate) for rate in rates]
     sigma = first.noise_multiplier
     y = np.linspace(-14 * sigma, 14 * sigma + 1, 20_001)
     loss = (2 * y - 1) / (2 * sigma**2)
@@ -189,8 +190,8 @@ def test_an_adaptive_tree_of_real_events_stays_within_delta(
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 5.0, 12.0])
 @pytest.mark.parametrize(("rate", "count"), [(1.0, 1), (1.0, 1000), (0.1, 100), (0.1, 1000), (0.02, 320), (0.02, 5000)])
-def test_a_fresh_filter_takes_one_job_for_the_whole_limit(epsilon: float, rate: float, count: int) -> None:
-    """Calibrated alone, and then with at most 5 % more noise: from a rate of 0.02 on, unless the steps are few."""
+def test_a_new_filter_admits_one_job_of_nearly_the_whole_limit(epsilon: float, rate: float, count: int) -> None:
+    """A calibrated job needs at most 5 % more noise to fit: from a rate of 0.02 on, unless the steps are few."""
 
     def job(noise: float) -> tuple[SelfComposedEvent, ...]:
         return (SelfComposedEvent(PoissonSampledEvent(rate, GaussianEvent(noise)), count),)

@@ -1,4 +1,4 @@
-"""The default filter's orders: a higher limit never leaves less room, whatever the events are."""
+"""The default filter's orders: a higher limit never admits less, for all events."""
 
 import math
 from itertools import pairwise
@@ -18,9 +18,10 @@ EDGES = [
 
 
 def _dominates(high: Filter, low: Filter) -> bool:
-    """Whether each order of ``low`` has one in ``high`` that is no higher and bounds no less.
+    """Whether ``high`` admits all that ``low`` admits.
 
-    Divergences never fall as the order grows, so that one admits whatever the order of ``low`` does.
+    For each order of ``low``, ``high`` must have one that is no higher and whose bound is no smaller. Divergences never
+    fall as the order grows, so that order admits all that the order of ``low`` admits.
     """
     pairs = list(zip(high.orders, high.bounds(), strict=True))
     return all(
@@ -37,18 +38,18 @@ def _design(limit: float, delta: float) -> Filter | None:
 
 
 @given(delta=deltas, limit=limits, growth=st.floats(1e-9, 1.0))
-def test_a_filter_of_a_higher_limit_admits_what_a_lower_one_does(delta: float, limit: float, growth: float) -> None:
+def test_a_filter_of_a_higher_limit_admits_no_less(delta: float, limit: float, growth: float) -> None:
     """W15: the orders and bounds of the higher limit are at least as good for all events."""
     low, high = _design(limit, delta), _design(limit * (1 + growth), delta)
     assert low is None or (high is not None and _dominates(high, low))
 
 
 @pytest.mark.parametrize(("delta", "limit"), EDGES)
-def test_no_room_is_lost_where_an_order_begins_to_hand_over(delta: float, limit: float) -> None:
+def test_a_higher_limit_admits_no_less_where_an_order_hands_over(delta: float, limit: float) -> None:
     """W15: at the limits where the weights have corners."""
     steps = [_design(limit * (1 + offset), delta) for offset in (-1e-6, -1e-9, 0.0, 1e-9, 1e-6, 1e-3)]
-    known = [step for step in steps if step is not None]
-    assert all(_dominates(high, low) for low, high in pairwise(known))
+    filters = [step for step in steps if step is not None]
+    assert all(_dominates(high, low) for low, high in pairwise(filters))
 
 
 @given(delta=deltas, limit=limits)
@@ -63,19 +64,19 @@ def test_weights_sum_to_at_most_one(delta: float, limit: float) -> None:
 def test_orders_left_out_are_dominated_or_admit_nothing(delta: float, limit: float) -> None:
     chosen = choose_weights(limit, delta)
     logs = dict(_build_ladder(delta).log_weights(limit))
-    kept = {order: _nats(limit, delta, order, math.log(weight)) for order, weight in chosen.items()}
+    bounds = {order: _nats(limit, delta, order, math.log(weight)) for order, weight in chosen.items()}
     for order in logs.keys() - chosen.keys():
         bound = _nats(limit, delta, order, logs[order])
-        assert bound <= 1e-12 or any(other < order and more >= bound - 1e-12 for other, more in kept.items())
+        assert bound <= 1e-12 or any(other < order and more >= bound - 1e-12 for other, more in bounds.items())
 
 
 def _nats(epsilon: float, delta: float, order: float, log_weight: float) -> float:
-    """The module's conversion, written out again."""
+    """Compute the bound of an order by the formula of the module's docstring."""
     mass = (log_weight + math.log(delta) + math.log(order)) / (order - 1)
     return epsilon - math.log(1 - 1 / order) + mass
 
 
-def test_a_ladder_falls_and_its_handovers_rise() -> None:
+def test_orders_of_a_ladder_fall_and_handovers_rise() -> None:
     for delta in (1e-1, 1e-2, 1e-4, 1e-6, 1e-12, 1e-200):
         ladder = _build_ladder(delta)
         assert list(ladder.orders) == sorted(ladder.orders, reverse=True)

@@ -1,8 +1,8 @@
-"""Exact adaptive trees: an adversary who looks at one answer before choosing how to spend what is left.
+"""Exact adaptive trees: an adversary reads one answer, then chooses the second mechanism.
 
-The first mechanism shows which of several branches happened (or none). In each branch the adversary buys a second
-mechanism with one bad outcome and raises its privacy loss for as long as the rule under test admits it. The delta of
-the whole tree is then an exact finite sum.
+The first mechanism shows which of several branches happened (or none). In each branch the adversary picks a second
+mechanism with one bad outcome. Its privacy loss is the largest that the rule under test admits. The delta of the whole
+tree is then an exact finite sum.
 """
 
 import math
@@ -18,38 +18,44 @@ from tests.privacy_core.divergences import Floats, table_delta, table_divergence
 
 @dataclass(frozen=True)
 class Rule:
-    """What is admitted, on amounts at its own orders."""
+    """A rule that admits composed amounts, one for each of ``orders``."""
 
     orders: tuple[float, ...]
     admits: Callable[[Sequence[int]], bool]
 
 
-def weighted(rule: Filter, lowered: float | None = None) -> Rule:
+def make_rule(rule: Filter, lowered: float | None = None) -> Rule:
     return Rule(rule.orders, lambda amounts: rule.admits(amounts, lowered))
 
 
 def free_minimum(limit: float, delta: float) -> Rule:
-    """The broken rule: the least epsilon over all orders, afresh at each question."""
+    """Make an invalid rule: the least epsilon over all orders, minimised again for each admission."""
     return Rule(ORDERS, lambda amounts: epsilon(amounts, delta) <= limit)
 
 
 def without_union_bound(limit: float, delta: float, orders: Sequence[float]) -> Rule:
-    """The other broken rule: several orders, each as if it had the whole delta."""
+    """Make another invalid rule: several orders, each of which uses the whole delta."""
     single = [Filter(limit, delta, (order,), (1.0,)) for order in orders]
     return Rule(tuple(orders), lambda amounts: any(f.admits((a,)) for f, a in zip(single, amounts, strict=True)))
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A first outcome (log probability, privacy loss) and the log probability of the second's bad outcome."""
+    """An outcome of the first mechanism, with the bad outcome of the second.
+
+    ``log_probability`` and ``loss`` (privacy loss) belong to the first, ``log_bad`` is the second's log probability.
+    """
 
     log_probability: float
     loss: float
     log_bad: float
 
 
-def spent_delta(branches: Sequence[Branch], rule: Rule, limit: float) -> float:
-    """The exact delta at ``limit`` of the worst tree with these branches that ``rule`` admits; 0 if it admits none."""
+def compute_spent_delta(branches: Sequence[Branch], rule: Rule, limit: float) -> float:
+    """Compute the exact delta at ``limit`` of the worst tree with these branches.
+
+    Only trees that ``rule`` admits count; 0 if it admits none.
+    """
     p = np.exp([branch.log_probability for branch in branches])
     q = p * np.exp([-branch.loss for branch in branches])
     if max(p.sum(), q.sum()) >= 1 or any(branch.log_bad >= 0 for branch in branches):

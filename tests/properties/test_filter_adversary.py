@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from app.privacy.filter import Filter, design
 from app.privacy.ladder import CANDIDATES
-from tests.privacy_core.trees import Branch, Rule, free_minimum, spent_delta, weighted, without_union_bound
+from tests.privacy_core.trees import Branch, Rule, compute_spent_delta, free_minimum, make_rule, without_union_bound
 
 KNOWN = [
     (8.0, 1e-6, (Branch(-9.93, 4.09, -0.021), Branch(-1.07, 3.71, -10.81))),
@@ -25,7 +25,7 @@ KNOWN = [
 def test_a_free_minimum_over_orders_spends_delta_nearly_twice(
     limit: float, delta: float, branches: tuple[Branch, ...]
 ) -> None:
-    assert spent_delta(branches, free_minimum(limit, delta), limit) > 1.9 * delta
+    assert compute_spent_delta(branches, free_minimum(limit, delta), limit) > 1.9 * delta
 
 
 @pytest.mark.parametrize(("limit", "delta", "branches"), KNOWN)
@@ -33,13 +33,13 @@ def test_several_orders_without_the_union_bound_break_too(
     limit: float, delta: float, branches: tuple[Branch, ...]
 ) -> None:
     rule = without_union_bound(limit, delta, CANDIDATES)
-    assert spent_delta(branches, rule, limit) > 1.9 * delta
+    assert compute_spent_delta(branches, rule, limit) > 1.9 * delta
 
 
 @pytest.mark.parametrize(("limit", "delta", "branches"), KNOWN)
 def test_the_filter_holds_where_the_others_break(limit: float, delta: float, branches: tuple[Branch, ...]) -> None:
     """W9: what was bought adaptively stays within the limit."""
-    assert spent_delta(branches, weighted(design(limit, delta)), limit) <= delta
+    assert compute_spent_delta(branches, make_rule(design(limit, delta)), limit) <= delta
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_an_optimiser_cannot_push_the_filter_over_its_delta(
     limit: float, delta: float, branches: tuple[Branch, ...]
 ) -> None:
     """W9, with a search that starts where the broken rules fail and comes close to all there is to win."""
-    rule = weighted(design(limit, delta))
+    rule = make_rule(design(limit, delta))
     worst = max(_climb(start, rule, limit, delta) for start in (branches, _aimed(rule, limit, delta)))
     assert 0.5 < worst <= 1
 
@@ -56,7 +56,7 @@ def test_an_optimiser_cannot_push_the_filter_over_its_delta(
 def _climb(start: tuple[Branch, ...], rule: Rule, limit: float, delta: float) -> float:
     def lost(point: np.ndarray) -> float:
         branches = [Branch(*map(float, row)) for row in point.reshape(-1, 3)]
-        return -spent_delta(branches, rule, limit) / delta
+        return -compute_spent_delta(branches, rule, limit) / delta
 
     flat = np.array([(branch.log_probability, branch.loss, branch.log_bad) for branch in start]).ravel()
     return -float(minimize(lost, flat, method="Nelder-Mead", options={"maxfev": 50}).fun)
@@ -97,6 +97,6 @@ def test_no_tree_breaks_a_filter(data: st.DataObject, rule: Filter) -> None:
         _aim(order, rule.delta * weight * data.draw(unit), data.draw(unit), data.draw(unit), lowered)
         for order, weight in zip(rule.orders, rule.weights, strict=True)
     )
-    spent = spent_delta(branches, weighted(rule, lowered), lowered)
+    spent = compute_spent_delta(branches, make_rule(rule, lowered), lowered)
     target(spent / rule.delta)
     assert spent <= rule.delta
