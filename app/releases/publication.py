@@ -47,7 +47,7 @@ class Publisher:
 
     def store(self, run: Run, token: int, points: Pseudocoreset) -> Draft:
         """Render ``points`` and make all representations durable."""
-        discrete = any(column.discrete for column in run.facts.columns if column.name == run.plan.model.target)
+        discrete = any(column.is_discrete for column in run.facts.columns if column.name == run.plan.model.target)
         rendered = render(points, discrete_target=discrete)
         return Draft(run, points, {name: self._write(run.job_id, token, name, each) for name, each in rendered.items()})
 

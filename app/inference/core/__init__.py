@@ -1,1 +1,1 @@
-"""The contracts of the pure core: facts, plans, queries, releases, models and methods; design and priors."""
+"""Contracts of the pure core: facts, plans, queries, releases, models, methods, designs and priors."""

@@ -1,9 +1,8 @@
-"""Points inside the declared bounds, so that they can be read as rows.
+"""Projection of points onto the convex hull of all possible design rows.
 
-The set is the smallest convex one that holds every possible design row: coordinates of numbers and of binary columns
-lie in [-1, 1] (a column whose bounds coincide is 0), and the indicators of a categorical column are shares: not
-negative, and at most 1 together, where what is left is the share of the first category. The intercept is 1. A share
-between 0 and 1 is no category: a point says how much of its weight has which.
+In that set the coordinates of numbers and of binary columns are in [-1, 1]; a column whose bounds coincide is 0. The
+indicators of a categorical column are shares: not negative, with a sum of at most 1. The rest is the share of the
+first category. The intercept is 1. A share between 0 and 1 is the part of a point's weight in that category.
 """
 
 from typing import Final
@@ -21,20 +20,26 @@ WITHIN_BOUNDS: Final = Switch(
 
 
 def project(design: Design, u: Array64) -> Array64:
-    """The nearest points ``(M, p)``, in Euclidean distance, to ``u`` ``(M, p)`` within the declared bounds."""
+    """Project points ``u`` ``(M, p)`` onto the declared bounds; the result is the nearest set of points ``(M, p)``.
+
+    Distances are Euclidean.
+    """
     inside = np.clip(u, -1, 1)
     for feature, block in zip(design.features, design.blocks, strict=True):
         if feature.type == "categorical" and block.start < block.stop:
-            inside[:, block] = _shares(u[:, block])
-        elif feature.constant:
+            inside[:, block] = _project_onto_simplex(u[:, block])
+        elif feature.is_constant:
             inside[:, block] = 0
     if design.intercept:
         inside[:, -1] = 1
     return inside
 
 
-def _shares(values: Array64) -> Array64:
-    """The nearest non-negative vectors ``(M, k)`` with a sum of at most 1 (Held, Wolfe & Crowder 1974)."""
+def _project_onto_simplex(values: Array64) -> Array64:
+    """Project vectors ``(M, k)`` onto non-negative ones with sum at most 1.
+
+    The algorithm is that of Held, Wolfe & Crowder (1974).
+    """
     positive = np.maximum(values, 0)
     descending = -np.sort(-values, axis=1)
     excess = np.cumsum(descending, axis=1) - 1

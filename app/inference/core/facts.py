@@ -1,4 +1,4 @@
-"""Declared facts: what planning may know of a table, public by declaration."""
+"""Declared facts: the public description of a table, which is all that planning reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,10 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column. Bounds and categories are the owner's word, never inferred."""
+    """A declared column; the owner states its bounds and categories, they are never inferred.
+
+    ``lower`` and ``upper`` are inclusive. ``impute`` replaces missing values; None: they make the row null.
+    """
 
     name: str
     type: Literal["integer", "real", "categorical", "binary"]
@@ -17,19 +20,19 @@ class Column:
     impute: float | str | bool | None = None
 
     @property
-    def discrete(self) -> bool:
+    def is_discrete(self) -> bool:
         """Whether values are labels, not numbers."""
         return self.type in {"binary", "categorical"}
 
     @property
-    def constant(self) -> bool:
-        """Whether its bounds coincide: whatever a row holds, its coordinate is 0."""
+    def is_constant(self) -> bool:
+        """Whether its bounds coincide; its coordinate is then 0 in every row."""
         return self.lower is not None and self.lower == self.upper
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFacts:
-    """All that planning may know of a table: public by declaration."""
+    """The declared facts of a table; ``slots`` is the number of privacy units with null rows included."""
 
     columns: tuple[Column, ...]
     slots: int
@@ -39,5 +42,5 @@ class DeclaredFacts:
 
     @property
     def rows_per_unit(self) -> int:
-        """Rows that one privacy unit can contribute."""
+        """The number of rows that one privacy unit can contribute."""
         return int(self.unit["max_rows"]) if self.unit["kind"] == "column" else 1

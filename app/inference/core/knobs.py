@@ -1,4 +1,4 @@
-"""The knobs of a method: what it is called, what it takes, and what a value that it does not take is told."""
+"""Parameters of methods: names, types, ranges, defaults, JSON Schemas and checks."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +8,10 @@ from app.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A knob of a method, with its public range. ``default`` None: it follows from declared facts."""
+    """A numeric parameter of a method, with its public range.
+
+    ``default`` None: the default follows from declared facts.
+    """
 
     name: str
     type: Literal["integer", "number"]
@@ -25,7 +28,7 @@ class Parameter:
         return schema if self.default is None else {**schema, "default": self.default}
 
     def check(self, value: object, pointer: str) -> None:
-        """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` has the type and lies in the range."""
+        """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` has the type and is in the range."""
         kinds = (int,) if self.type == "integer" else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise InvalidRequest.at(pointer, f"must be of type {self.type}")
@@ -37,7 +40,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A knob of a method that takes one of a few public words."""
+    """A parameter of a method that takes one of a few words."""
 
     name: str
     choices: tuple[str, ...]
@@ -57,7 +60,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A knob of a method that is on or off."""
+    """A parameter of a method that is true or false."""
 
     name: str
     description: str

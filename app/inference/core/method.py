@@ -1,6 +1,6 @@
-"""What a method is: a plan with its price, and pure steps or, on public tables, one build.
+"""The protocols of methods: a plan with its price, and pure steps or, on public tables, one build.
 
-A private method never meets a row. It asks its oracle planned queries and sees noised answers only.
+A private method never receives a row. It asks its oracle planned queries and sees noised answers only.
 """
 
 from typing import Protocol, TypeVar
@@ -16,7 +16,7 @@ from app.inference.core.row_source import RowSource
 
 
 class Method(Protocol):
-    """Plans a run and states its price. ``private`` methods never receive rows."""
+    """A method: plans a run and states its price. ``private`` methods never receive rows."""
 
     id: str
     description: str
@@ -24,10 +24,10 @@ class Method(Protocol):
 
     @property
     def parameters(self) -> tuple[Knob, ...]:
-        """The knobs, each with its public range."""
+        """The parameters that a request may set, each with its public range."""
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
-        """The whole run, from declared facts alone; the same request gives the same plan.
+        """Plan the whole run from declared facts alone; the same request gives the same plan.
 
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
@@ -39,19 +39,19 @@ State = TypeVar("State")
 
 
 class PrivateMethod(Method, Protocol[State]):
-    """A method that learns from noised answers only: pure steps on a named state."""
+    """A method of pure steps that learns from noised answers only."""
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
-        """A plan that asks every kind of query of ``plan``, as few times as it can, for a dry run."""
+        """Shorten ``plan`` for a dry run: every kind of query, as few times as possible."""
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
-        """The start, from the model and declared facts alone."""
+        """Make the first state from the plan and declared facts alone."""
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
-        """One planned query and what follows from its answer."""
+        """Ask the next planned query and update the state by its answer."""
 
     def finish(self, state: State) -> Pseudocoreset:
-        """What is released."""
+        """Make the release from the last state."""
 
 
 class PublicMethod(Method, Protocol):
@@ -60,4 +60,4 @@ class PublicMethod(Method, Protocol):
     def build(
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
     ) -> Pseudocoreset:
-        """What is released."""
+        """Make the release from the rows."""

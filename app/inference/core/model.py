@@ -1,4 +1,4 @@
-"""What a model is: a likelihood of design rows, with the parts of it that private rows may meet."""
+"""The protocol of models: a likelihood of design rows, its gradients, scores and information."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,10 @@ Array64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """A weighted log-likelihood at one parameter: value, gradient ``(D,)``, negative Hessian ``(D, D)``."""
+    """A weighted log-likelihood to second order at one parameter.
+
+    ``gradient`` is ``(D,)``, ``information`` is the negative Hessian ``(D, D)``.
+    """
 
     value: float
     gradient: Array64
@@ -21,12 +24,13 @@ class Expansion:
 
 
 PullBack = Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any] | None]]
-"""From a cotangent ``(S,)`` to :meth:`Model.point_gradient`."""
+"""Maps a cotangent ``(S,)`` to :meth:`Model.point_gradient` (reverse-mode differentiation)."""
 
 
-class Apart:
-    """For models whose potentials have nothing in common that is worth its while: with those of an antithetic draw, or
-    with their own derivatives.
+class SeparateEvaluation:
+    """Base of models that compute potentials of antithetic draws and derivatives separately.
+
+    Other models share intermediate results between them, which is faster.
     """
 
     __slots__ = ()
@@ -47,15 +51,17 @@ class Apart:
 
 
 class Model(Protocol):
-    """A likelihood of a design row of p coordinates (and its target), with a parameter ``theta`` in R^D.
+    """A likelihood of a design row and its target, with parameter ``theta``.
 
-    ``rows`` are whatever :meth:`fold` makes of design rows and targets, ``(n, row_width)``; a row of zeros is null: its
-    log-likelihood does not depend on ``theta``. Log-likelihoods leave out what does not depend on ``theta``.
+    A design row has p coordinates, ``theta`` has D.
+
+    ``rows`` are folded rows ``(n, row_width)``, which :meth:`fold` makes of design rows and targets. A row of zeros is
+    a null row: its log-likelihood does not depend on ``theta``. Log-likelihoods omit terms without ``theta``.
 
     Row zone: :meth:`log_likelihood` in single precision, :meth:`paired_losses`, :meth:`scores`,
-    :meth:`bounded_scores` and :meth:`information_factors` see private rows. They take and give float32, are total
-    (whatever the values, no error, no warning, the shape stays), and reach no subnormal number, which would take
-    longer.
+    :meth:`bounded_scores` and :meth:`information_factors` see private rows. They take and return float32. They are
+    total: for any values they neither raise nor warn, and the shape of the result is the same. They reach no subnormal
+    number, because arithmetic with subnormals takes longer.
     """
 
     @property
@@ -64,7 +70,10 @@ class Model(Protocol):
 
     @property
     def predictors(self) -> int:
-        """Coefficients come first in ``theta``, in this many blocks of p; what is left are parameters of their own."""
+        """The number of linear predictors.
+
+        ``theta`` begins with one block of p coefficients for each; the rest are further parameters.
+        """
 
     @property
     def row_width(self) -> int:
@@ -72,68 +81,75 @@ class Model(Protocol):
 
     @property
     def smallest_exact(self) -> int:
-        """The least number of weighted points that can represent a posterior of this model."""
+        """The least number of weighted points that can represent every posterior of this model."""
 
     def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The D parameters by name, for a design of these ``columns``."""
+        """Name the D parameters for a design of these ``columns``."""
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """Rows from design rows ``(n, p)`` and targets ``(n,)``, as the design encodes both; dtype of ``x``.
+        """Fold design rows ``(n, p)`` and encoded targets ``(n,)`` into rows ``(n, row_width)``.
 
-        A model without a target looks at ``y`` not at all.
+        The dtype is that of ``x``. A model without a target ignores ``y``.
         """
 
     def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Design coordinates ``(n, p)`` of folded rows, each row up to its sign."""
+        """Recover design coordinates ``(n, p)`` from folded rows, each row up to its sign."""
 
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Potentials ``(n, S)`` of ``rows`` at ``draws`` ``(S, D)``, written to ``out`` where given."""
+        """Compute potentials ``(n, S)`` of ``rows`` at ``draws`` ``(S, D)``.
+
+        They are written to ``out`` if it is given.
+        """
 
     def paired_losses(self, rows: Array32, centre: Array32, deviations: Array32, out: Array32) -> Array32:
-        """Negative potentials ``(n, S)`` at ``centre + deviations``, then ``centre - deviations``, written to ``out``.
+        """Compute negative potentials ``(n, S)`` at antithetic draws, written to ``out``.
 
-        Each row's are known up to a constant. ``centre`` is ``(D,)``, ``deviations`` ``(S / 2, D)``. Row zone.
+        The first half is at ``centre + deviations``, the second at ``centre - deviations``; ``centre`` is ``(D,)``,
+        ``deviations`` ``(S / 2, D)``. Each row's values are defined up to a constant. Row zone.
         """
 
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """``sum_s cotangent_s * grad f(fold(u, y), draws_s)`` in ``u`` ``(n, p)`` and in ``y`` ``(n,)``.
+        """Compute ``sum_s cotangent_s * grad f(fold(u, y), draws_s)`` in ``u`` and ``y``.
 
-        The latter is None for targets that are discrete, or that there are none of: they stay. All arrays are of one
-        precision, single or double.
+        Returns:
+            The gradients in ``u`` ``(n, p)`` and in ``y`` ``(n,)``. The latter is None if the targets are discrete or
+            the model has none. All arrays have one precision, single or double.
         """
 
     def point_potentials(self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any]) -> tuple[NDArray[Any], PullBack]:
-        """:meth:`log_likelihood` ``(n, S)`` of ``fold(u, y)``, and :meth:`point_gradient` as a function of what is
-        left, which may share work with it. The potentials may be overwritten.
+        """Compute potentials ``(n, S)`` of ``fold(u, y)`` and the pull-back of their gradient.
+
+        The pull-back is :meth:`point_gradient` as a function of the cotangent; it may share work with the potentials.
+        The caller may overwrite the potentials.
         """
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
-        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
+        """Expand ``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
 
     def scores(self, rows: Array32, theta: Array64) -> Array32:
-        """Gradients of the log-likelihoods in ``theta``, ``(n, D)``. Row zone."""
+        """Compute the scores ``(n, D)``: gradients of the log-likelihoods in ``theta``. Row zone."""
 
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Scores in the coordinates ``transform @ score``, bounded and conditionally unbiased, ``(n, D)``. Row zone.
+        """Compute bounded, conditionally unbiased scores ``(n, D)`` in the coordinates ``transform @ score``.
 
-        Each has L2 norm at most ``clip`` whatever its target, and mean zero over targets that follow the model at
-        ``theta``, given its design row (Kuensch, Stefanski & Carroll 1989): nothing that clipping biases is left.
-        A row that is not finite, or whose contribution is not, gives zero.
+        Each has L2 norm at most ``clip`` for every target. Given the design row, its mean over targets that follow the
+        model at ``theta`` is zero. So clipping adds no bias (Kuensch, Stefanski & Carroll, *JASA* 84, 1989). A row that
+        is not finite, or whose contribution is not finite, gives zero. Row zone.
         """
 
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
-        """``(n, r, D)``: over a row's factors ``f``, ``sum f f'`` is its expected information. Row zone."""
+        """Compute factors ``(n, r, D)`` of each row's Fisher information, ``sum_r f_r f_r'``. Row zone."""
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
-        """Targets ``(n,)``, as the design encodes them, drawn at design rows ``x`` and parameter ``theta`` (D,).
+        """Draw encoded targets ``(n,)`` at design rows ``x`` ``(n, p)`` and parameter ``theta`` ``(D,)``.
 
-        They follow the model, so a bound of the declaration need not hold. Zeros for a model without a target.
+        They follow the model, so they may exceed declared bounds. Zeros for a model without a target.
         """
 
     def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
-        """Targets ``(n,)`` of pseudopoints that start at design rows ``x``, knowing nothing of the data."""
+        """Draw first targets ``(n,)`` of pseudopoints at design rows ``x``, independent of the data."""
 
     def target_step(self, y: Array64) -> Array64:
-        """What a move by one is at targets ``y`` ``(n,)``: moves are made in these."""
+        """Give the unit ``(n,)`` in which an optimiser moves targets ``y`` ``(n,)``."""

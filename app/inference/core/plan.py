@@ -1,4 +1,4 @@
-"""Requests and plans: what an analyst asks for, and the run with its price, decided beforehand."""
+"""Requests of analysts, and plans: runs with their price, fixed before the first row is read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,10 @@ class PriorSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """``noise_scale`` is that of models with a known one, in the target's own units."""
+    """The model of a request.
+
+    ``noise_scale`` is the standard deviation of the noise, in the target's units, for families that take it.
+    """
 
     family: str
     features: tuple[str, ...]
@@ -33,7 +36,7 @@ class ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """The knobs of a subsampled Gaussian mechanism, all fixed before the first row is read."""
+    """The parameters of a subsampled Gaussian mechanism, fixed before any row is read."""
 
     noise_multiplier: float
     sampling_rate: float
@@ -42,10 +45,10 @@ class Mechanism:
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What an analyst asks for. A private method needs ``mechanism`` or ``noise_multiplier``.
+    """The request of an analyst; a private method needs ``mechanism`` or ``noise_multiplier``.
 
-    ``mechanism`` is the caller's own; ``noise_multiplier`` comes from calibration to a target epsilon, and the
-    method then chooses sampling rate and iterations (or takes them from ``parameters``).
+    ``mechanism`` is stated by the caller. ``noise_multiplier`` comes from calibration to a target epsilon; the method
+    then chooses sampling rate and iterations, or takes them from ``parameters``. ``size`` is the number of points.
     """
 
     method: str
@@ -71,9 +74,10 @@ class PlannedQuery:
 
 @dataclass(frozen=True, slots=True)
 class MechanismPlan:
-    """A run, decided beforehand: what is sampled, how it is clipped and noised, and its price.
+    """A run that is fixed beforehand: sampling, clipping, noise and, through its events, the price.
 
-    A method with several noises states the one-shot equivalent of them in ``mechanism``, and the number of queries.
+    For a method with several noises, ``mechanism`` holds the noise multiplier of one Gaussian with the same price, and
+    the number of queries.
     """
 
     method: str
@@ -89,7 +93,7 @@ class MechanismPlan:
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        """What is priced: the queries' events in order, run-length encoded; without queries, no private event."""
+        """The queries' events in order, run-length encoded; without queries, one non-private event."""
         if not self.queries:
             return (NonPrivateEvent(),)
         return encode((query.event, query.count) for query in self.queries)

@@ -1,4 +1,4 @@
-"""Plans as JSON, so that a job can be carried out exactly as it was priced."""
+"""Plans as JSON: a job stores its plan and is carried out exactly as it was priced."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -10,7 +10,7 @@ from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEve
 
 
 def to_json(plan: MechanismPlan) -> dict[str, Any]:
-    """A plain JSON form of ``plan``; floats keep every bit."""
+    """Convert ``plan`` to plain JSON; floats keep every bit."""
     return {
         "method": plan.method,
         "size": plan.size,
@@ -26,14 +26,14 @@ def to_json(plan: MechanismPlan) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> MechanismPlan:
-    """The plan that :func:`to_json` wrote.
+    """Read the plan that :func:`to_json` wrote.
 
     Raises:
         UnknownEvent: for an event that this version does not know.
         KeyError, TypeError: for a document that is not a plan.
     """
     fields = dict(document)
-    model, mechanism, queries = fields.pop("model"), fields.pop("mechanism"), _queries(fields)
+    model, mechanism, queries = fields.pop("model"), fields.pop("mechanism"), _pop_queries(fields)
     return MechanismPlan(
         **{
             **fields,
@@ -46,14 +46,17 @@ def from_json(document: Mapping[str, Any]) -> MechanismPlan:
 
 
 def model_from_json(document: Mapping[str, Any]) -> ModelSpec:
-    """The model of a plan's JSON; one that was planned before priors had more than a scale, too."""
+    """Read the model of a plan's JSON.
+
+    Plans of older versions state a ``prior_scale`` instead of a ``prior``.
+    """
     fields = dict(document)
     prior = PriorSpec(fields.pop("prior_scale")) if "prior_scale" in fields else PriorSpec(**fields.pop("prior"))
     return ModelSpec(**{**fields, "features": tuple(fields["features"]), "prior": prior})
 
 
 def query_to_json(query: PlannedQuery) -> dict[str, Any]:
-    """A plain JSON form of ``query``."""
+    """Convert ``query`` to plain JSON."""
     return {
         "kind": query.kind,
         "length": query.length,
@@ -62,18 +65,21 @@ def query_to_json(query: PlannedQuery) -> dict[str, Any]:
     }
 
 
-def _queries(fields: dict[str, Any]) -> tuple[PlannedQuery, ...]:
-    """The queries; those that were planned when all were sums of potentials, too."""
+def _pop_queries(fields: dict[str, Any]) -> tuple[PlannedQuery, ...]:
+    """Remove the queries from ``fields`` and read them.
+
+    Plans of older versions state ``events`` and ``answer_length``; all their queries are sums of potentials.
+    """
     if "queries" in fields:
-        return tuple(_query(query) for query in fields.pop("queries"))
+        return tuple(_parse_query(query) for query in fields.pop("queries"))
     length, planned = fields.pop("answer_length"), [events.from_json(event) for event in fields.pop("events")]
     if planned == [NonPrivateEvent()]:
         return ()
     return tuple(PlannedQuery("potential_sum", length, *each) for each in events.flatten(planned))
 
 
-def _query(document: Mapping[str, Any]) -> PlannedQuery:
+def _parse_query(document: Mapping[str, Any]) -> PlannedQuery:
     event = events.from_json(document["event"])
     if not isinstance(event, GaussianEvent | PoissonSampledEvent):
-        raise events.UnknownEvent("a query is one atomic event")
+        raise events.UnknownEvent("a query must have one atomic event")
     return PlannedQuery(**{**document, "event": event})

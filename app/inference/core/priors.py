@@ -1,13 +1,14 @@
-"""Priors on a model's parameters: normal with a scale per coefficient, and hierarchical with one unknown common scale.
+"""Priors on a model's parameters: normal, or hierarchical with a common unknown scale.
 
-A :class:`HierarchicalPrior` says ``theta_j ~ N(0, (tau s_j)^2)`` with ``tau^2 ~ Inv-Gamma(v/2, v/2)``. With tau
-integrated out, ``theta`` is multivariate t with v degrees of freedom and scales ``s`` (Gelman et al., *Bayesian Data
-Analysis*, 3rd ed., chapter 5 and appendix A; small v lets the data shrink or free all coefficients together).
+A :class:`HierarchicalPrior` is ``theta_j ~ N(0, (tau s_j)^2)`` with ``tau^2 ~ Inv-Gamma(v/2, v/2)``. With tau
+integrated out, ``theta`` is multivariate t with v degrees of freedom and scales ``s``. With a small v, the data
+determine how far all coefficients shrink. Source: Gelman et al., *Bayesian Data Analysis*, 3rd ed., chapter 5 and
+appendix A.
 
-:meth:`Prior.precision` is that of the normal that touches the prior's log density from below at ``theta``: with q the
-squared length of ``theta / s``, ``E[1/tau^2 | theta] = (v + d) / (v + q)`` times ``diag(s^-2)``. Newton steps with it
-are steps of expectation maximisation in tau, so they climb to the exact mode; the Laplace approximation there is
-conditional on the expected common precision, and always positive definite.
+:meth:`Prior.precision` is the precision of a normal minorant: a normal log density that touches the prior's from below
+at ``theta``. With q the squared length of ``theta / s``, it is ``E[1/tau^2 | theta] = (v + d) / (v + q)`` times
+``diag(s^-2)``. Newton steps with it are steps of expectation maximisation in tau, so they climb to the exact mode. The
+Laplace approximation there is conditional on the expected common precision, and it is always positive definite.
 """
 
 from collections.abc import Sequence
@@ -35,16 +36,19 @@ class Prior(Protocol):
         """D."""
 
     def log_density(self, theta: Array64) -> Array64:
-        """Log density at parameters ``(n, D)``, shape ``(n,)``."""
+        """Compute the log density at parameters ``(n, D)``, shape ``(n,)``."""
 
     def gradient(self, theta: Array64) -> Array64:
-        """Gradient of the log density at one parameter, shape ``(D,)``."""
+        """Compute the gradient of the log density at one parameter, shape ``(D,)``."""
 
     def precision(self, theta: Array64) -> Array64:
-        """A positive definite majorant of the negative Hessian of the log density at ``theta``, ``(D, D)``."""
+        """Compute the precision ``(D, D)`` of the normal minorant at ``theta``; positive definite.
+
+        It is not less than the negative Hessian of the log density.
+        """
 
     def sample(self, rng: np.random.Generator, n: int) -> Array64:
-        """``(n, D)`` draws."""
+        """Draw ``(n, D)`` parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class NormalPrior:
     _precision: Array64 = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Make what every step of every search asks for."""
+        """Compute the precision once; every Newton step reads it."""
         precision = np.diag(self.scales**-2.0)
         precision.setflags(write=False)
         object.__setattr__(self, "_precision", precision)
@@ -85,11 +89,14 @@ class NormalPrior:
 
 @dataclass(frozen=True, slots=True)
 class HierarchicalPrior:
-    """Multivariate t with ``degrees_of_freedom`` v on the first D - ``apart`` parameters, normal on the last."""
+    """A multivariate t distribution, with independent normals for the last parameters.
+
+    The last ``independent`` parameters have the scales ``scales``, but not the common factor tau.
+    """
 
     scales: Array64
     degrees_of_freedom: float
-    apart: int = 0
+    independent: int = 0
 
     @property
     def dimension(self) -> int:
@@ -98,13 +105,13 @@ class HierarchicalPrior:
 
     @property
     def _shared(self) -> int:
-        return self.dimension - self.apart
+        return self.dimension - self.independent
 
     def _squares(self, theta: Array64) -> Array64:
         return np.asarray(np.square(theta / self.scales)[..., : self._shared].sum(axis=-1))
 
     def _weights(self, theta: Array64) -> Array64:
-        """Expected precision factor of each parameter at one ``theta``: ``(v + d)/(v + q)``, or 1 for those apart."""
+        """Expected precision factor of each parameter: ``(v + d)/(v + q)``, or 1 if it is independent."""
         v, weights = self.degrees_of_freedom, np.ones(self.dimension)
         weights[: self._shared] = (v + self._shared) / (v + self._squares(theta))
         return weights
@@ -114,16 +121,16 @@ class HierarchicalPrior:
         v, d = self.degrees_of_freedom, self._shared
         shared = -0.5 * (v + d) * np.log1p(self._squares(theta) / v)
         constant = scipy.special.gammaln((v + d) / 2) - scipy.special.gammaln(v / 2) - 0.5 * d * np.log(v * np.pi)
-        apart = np.square(theta / self.scales)[:, d:].sum(axis=1)
-        constant -= 0.5 * self.apart * np.log(2 * np.pi) + np.log(self.scales).sum()
-        return np.asarray(shared - 0.5 * apart + constant)
+        squares = np.square(theta / self.scales)[:, d:].sum(axis=1)
+        constant -= 0.5 * self.independent * np.log(2 * np.pi) + np.log(self.scales).sum()
+        return np.asarray(shared - 0.5 * squares + constant)
 
     def gradient(self, theta: Array64) -> Array64:
         """``-(v + d)/(v + q) theta / s^2``."""
         return -self._weights(theta) * theta / self.scales**2
 
     def precision(self, theta: Array64) -> Array64:
-        """``(v + d)/(v + q) diag(s^-2)``: the negative Hessian less what rank one would take from it."""
+        """``(v + d)/(v + q) diag(s^-2)``: the negative Hessian without its rank-one term."""
         return np.diag(self._weights(theta) * self.scales**-2.0)
 
     def sample(self, rng: np.random.Generator, n: int) -> Array64:
@@ -134,8 +141,10 @@ class HierarchicalPrior:
 
 
 def prior_of(spec: PriorSpec, columns: Sequence[DesignColumn], model: Model) -> Prior:
-    """The prior of ``model`` on a design of ``columns``. A scale by parameter outdoes one by column, and that one by
-    feature; ``spec.scale`` is for the rest, but not for a parameter that is no coefficient of a column: that has 1.
+    """Make the prior of ``model`` on a design of ``columns``.
+
+    A scale by parameter has precedence over one by column, and that over one by feature. Other coefficients have
+    ``spec.scale``. Parameters that are not coefficients have scale 1 unless one is stated by name.
 
     Raises:
         InvalidRequest: pointing into ``/model/prior``.
@@ -144,16 +153,16 @@ def prior_of(spec: PriorSpec, columns: Sequence[DesignColumn], model: Model) -> 
     names = model.parameter_names([column.name for column in columns])
     coefficients = model.predictors * len(columns)
     scales = np.ones(len(names))
-    known = set[str]()
+    accepted = set[str]()
     for index, name in enumerate(names):
         keys = [name]
         if index < coefficients:
             column = columns[index % len(columns)]
             keys += [column.name, column.source or column.name]
             scales[index] = spec.scale
-        known.update(keys)
+        accepted.update(keys)
         scales[index] = next((spec.scales[key] for key in keys if key in spec.scales), scales[index])
-    if not known >= set(spec.scales):
+    if not accepted >= set(spec.scales):
         raise InvalidRequest.at("/model/prior/scales", "name design columns, features or parameters of this model")
     if spec.degrees_of_freedom is None:
         return NormalPrior(scales)

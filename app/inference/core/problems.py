@@ -1,4 +1,4 @@
-"""A model request over a declared table, made concrete: the model, its design and its prior."""
+"""The inference problem of a request: the model, its design and its prior."""
 
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ MAX_PARAMETERS: Final = 2048
 
 
 class Problem(NamedTuple):
-    """What a posterior needs besides data."""
+    """A model, its design and its prior: with data they define a posterior."""
 
     model: Model
     design: Design
@@ -22,15 +22,15 @@ class Problem(NamedTuple):
 
 
 def problem_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
-    """Model, design and prior of ``spec`` over the declared columns.
+    """Make model, design and prior of ``spec`` over the declared columns.
 
     Raises:
         InvalidRequest: pointing into ``/model`` of the request.
     """
-    found = family(spec.family)
-    found.check_noise_scale(spec.noise_scale)
-    design = build(spec, facts, found)
-    model = found.bind(spec, design.width, design.target)
+    chosen = family(spec.family)
+    chosen.check_noise_scale(spec.noise_scale)
+    design = build(spec, facts, chosen)
+    model = chosen.bind(spec, design.width, design.target)
     if model.dimension > MAX_PARAMETERS:
         raise InvalidRequest.at(
             "/model/features", f"these make more than {MAX_PARAMETERS} parameters; name fewer features"

@@ -1,4 +1,4 @@
-"""Queries and the oracle that answers them: the only way from a method to private rows."""
+"""Protocols of queries and of the oracle that answers them: a method's only access to private rows."""
 
 from typing import ClassVar, Protocol
 
@@ -12,48 +12,56 @@ Integers = NDArray[np.int64]
 
 
 class Query(Protocol):
-    """A sum over units, each clipped and rounded to a grid of ``K`` steps.
+    """A sum over units; each contribution is clipped and rounded to a grid of ``K`` steps.
 
-    See :mod:`app.inference.private_zone.queries`.
-
-    A query is frozen: arrays and bounds that follow from earlier answers.
+    A query is frozen: it holds arrays and bounds that follow from earlier answers. The classes are in
+    :mod:`app.inference.private_zone.queries`.
     """
 
     kind: ClassVar[str]
 
     @property
     def length(self) -> int:
-        """As :attr:`PlannedQuery.length`."""
+        """The number of values in an answer, as :attr:`PlannedQuery.length`."""
 
     def check(self, model: Model, design: Design) -> None:
-        """Refuse values that are not finite or not of the model's shape.
+        """Check that all values are finite and of the model's shape.
 
         Raises:
             BadQuery: see :mod:`app.inference.private_zone.mechanisms`.
         """
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """The exact sum of one block of units, on the grid, in one dimension.
+        """Compute the exact sum over one block of units.
 
-        ``rows`` ``(n * rows_per_unit, row_width)`` are unit-major, ``present`` has one entry each. Total in both: it
-        neither raises nor warns, a faulty unit contributes zero, and so does an absent one. Replacing one unit by an
-        absent one moves the noised answer's mean by at most K, in units of the scales (:meth:`scales` at sigma 1 / K).
+        The sum is a vector of integers on the grid.
+
+        ``rows`` ``(n * rows_per_unit, row_width)`` hold the rows of one unit next to each other; ``present`` has one
+        entry for each row. Total in both: it neither raises nor warns. A faulty or absent unit contributes zero.
+        Sensitivity: replacing one unit by an absent one moves the sum by at most K, in units of :meth:`scales` at
+        sigma = 1 / K.
         """
 
     def scales(self, sigma: float) -> float | Array64:
-        """Standard deviations of the noise in steps of the grid, one for all or one for each value of :meth:`sum`."""
+        """Standard deviations of the noise, in steps of the grid, for noise multiplier ``sigma``.
+
+        One number for all values of :meth:`sum`, or one for each.
+        """
 
     def answer(self, noised: Integers) -> Array64:
-        """The noised sum in real units."""
+        """Convert the noised sum to real units."""
 
 
 class Oracle(Protocol):
-    """The only way to private rows: noised answers to planned queries, nothing else."""
+    """Answers planned queries with noise; a method's only access to private rows."""
 
     def ask(self, query: Query) -> Array64:
-        """The noised sum over the next planned subsample, in real units; not scaled by 1/q.
+        """Answer ``query`` by the noised sum over the next planned subsample.
+
+        Returns:
+            The sum in real units, not scaled by 1/q.
 
         Raises:
-            PlanExhausted: beyond the plan.
-            BadQuery: for a query that is not the planned one, or is none.
+            PlanExhausted: if all planned queries have been asked.
+            BadQuery: for a query that is malformed, or not the planned one.
         """

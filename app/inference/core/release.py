@@ -1,4 +1,4 @@
-"""What leaves: the pseudocoreset, its design and its posterior."""
+"""The release of a method: a pseudocoreset, its design and, if the method has one, its posterior."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from app.inference.core.model import Array64
 
 @dataclass(frozen=True, slots=True)
 class DesignColumn:
-    """How one design column comes from the declared table (the public ``design`` of a release)."""
+    """The source and transform of one design column (the public ``design`` of a release)."""
 
     name: str
     source: str | None
@@ -20,7 +20,7 @@ class DesignColumn:
 class Posterior:
     """A normal posterior of the D parameters ``names``, in the design's coordinates.
 
-    ``covariance`` is ``(D, D)``, or ``(D,)`` where it is diagonal.
+    ``covariance`` is ``(D, D)``, or ``(D,)`` if it is diagonal.
     """
 
     names: tuple[str, ...]
@@ -30,9 +30,9 @@ class Posterior:
 
 @dataclass(frozen=True, slots=True)
 class Pseudocoreset:
-    """What leaves: points in the design's coordinates, targets in their own units, weights.
+    """Weighted pseudopoints, with targets in the table's units.
 
-    ``posterior`` is that of a method which finds one beside the points.
+    ``posterior`` is None for methods that release points only.
     """
 
     u: Array64  # (M, p), intercept included, columns as in ``design``

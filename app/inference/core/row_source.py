@@ -1,4 +1,4 @@
-"""The private table as methods see it: units by slot, through one method."""
+"""The protocol of tables: units are read by slot, through one method."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
@@ -7,22 +7,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 PRESENT: Final = "_present"
-"""Says beside the declared columns whether a row is there; no declared column can have this name."""
+"""The name of the column that states whether a row is present; no declared column can have it."""
 
 
 class RowSource(Protocol):
-    """Implemented by the enclave (encrypted storage) and by generators in tests and benchmarks."""
+    """A table of privacy units; the enclave implements it, and so do generators in tests and benchmarks."""
 
     slots: int
-    """Units that there is room for."""
+    """The number of units, null units included."""
 
     rows_per_slot: int
-    """Rows of a unit: fewer are padded with null rows."""
+    """Rows of each unit; missing ones are null rows."""
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """The declared columns of the units at sorted, unique ``indices``, plus :data:`PRESENT` (uint8).
+        """Read the declared columns of the units at ``indices``, plus :data:`PRESENT` (uint8).
 
-        Each is an array of ``len(indices) * rows_per_slot`` values, all rows of a unit next to each other.
-        real, integer: float64, clamped; binary: float64 0/1; categorical: integer code in declared order.
-        A null row is not present, and zero everywhere.
+        Args:
+            indices: slots, sorted and unique.
+
+        Returns:
+            An array of ``len(indices) * rows_per_slot`` values for each column; the rows of a unit are next to each
+            other. Real and integer columns are float64, clamped to the bounds; binary ones float64 0 or 1; categorical
+            ones integer codes in declared order. A null row is not present, and zero everywhere.
         """

@@ -1,1 +1,4 @@
-"""Fitting weighted points to a Gaussian posterior: post-processing of what is already private (or public)."""
+"""Fitting weighted points to a Gaussian posterior.
+
+Fitting is post-processing: it reads private estimates or public tables, and it costs no privacy.
+"""

@@ -1,4 +1,4 @@
-"""Points to represent a Gaussian: exactly ``size`` of them, as close as their number allows."""
+"""Fits a given number of weighted points to a Gaussian posterior."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,34 +9,37 @@ from app.inference.core.bounds import project
 from app.inference.core.design import Design
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
-from app.inference.fitting.average import fit_average
-from app.inference.fitting.charts import Chart
+from app.inference.fitting.descent import minimise_divergence
+from app.inference.fitting.gaussian_mean import fit_gaussian_mean
 from app.inference.fitting.mode import distance
+from app.inference.fitting.parametrisation import Parametrisation
 from app.inference.fitting.points import Points
-from app.inference.fitting.polish import polish
-from app.inference.fitting.problem import Problem
-from app.inference.fitting.regions import Open, Region, read_region
+from app.inference.fitting.problem import FitProblem
+from app.inference.fitting.regions import Box, Region, read_region
 from app.inference.fitting.starts import find_starts
-from app.inference.fitting.target import target_of
+from app.inference.fitting.target import make_target
 from app.inference.models.gaussian import GaussianMean
 
 REACH = 30.0
-"""Descent keeps coordinates within this."""
+"""Largest coordinate of a design row in descent."""
 GOOD_ENOUGH = 1e-6
-"""Nats at which descent has nothing left to win."""
+"""Divergence in nats below which points are not improved by descent."""
 _MOST_ITERATIONS = 100
 _MOST_ITERATIONS_WITHIN_BOUNDS = 300
 _MOST_ITERATIONS_FOR_CLASSES = 1000
 _BUDGET, _BUDGET_WITHIN_BOUNDS = 2e9, 2e10
-"""Floating-point operations that descent may take; within bounds it has most to do."""
+"""Floating-point operations of descent at most."""
 _HEAVIEST = 10.0
-"""Weights in sum, relative to the units that there are."""
+"""Largest sum of weights, relative to the number of units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Design rows ``u`` ``(M, p)`` with intercepts of exactly 1, targets ``y`` ``(M,)`` (None: the model has none),
-    weights ``(M,)``, and ``kl``: the true divergence of their Laplace approximation from the target, in nats.
+    """Weighted points and the divergence of their posterior from the target.
+
+    Design rows ``u`` ``(M, p)`` have intercepts of exactly 1; targets ``y`` ``(M,)`` are None for a model without a
+    target; ``weight`` is ``(M,)``. ``kl`` is the exact divergence of their Laplace approximation from the target
+    Gaussian, in nats.
     """
 
     u: Array64
@@ -58,21 +61,32 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
     within_bounds: bool = False,
     total: float | None = None,
 ) -> Fitted:
-    """``size`` points whose posterior's Laplace approximation is close to ``N(mean, precision^-1)``.
+    """Fit ``size`` points whose Laplace approximation is close to ``N(mean, precision^-1)``.
 
-    ``mean`` is ``(D,)``, ``precision`` ``(D, D)``. With one linear predictor a row, exact in closed form where ``size``
-    allows it (see :attr:`app.inference.core.model.Model.smallest_exact`), else exact in the directions that matter
-    most, and improved by descent; with several, by descent alone. ``within_bounds`` keeps points inside the declared
-    bounds, at a price in divergence; ``total``, the number of units, keeps weights from exceeding it tenfold. Total: a
-    target that is no posterior gives points as near to one as there are.
+    For models with one linear predictor, the points are exact in closed form if ``size`` allows it (see
+    :attr:`app.inference.core.model.Model.smallest_exact`). Otherwise they are exact in the directions with the largest
+    divergence, and descent improves them. For models with several predictors, descent does all the work.
 
-    The closed form costs ``O(M D^2 + D^3)``; each of at most a few hundred steps of descent costs about as much, and
-    large problems get fewer of them. Coordinates follow from the target, in mean square the information's own, and
-    descent keeps them within 30 (or where they started): whoever needs a hard bound asks for ``within_bounds``.
+    The closed form costs ``O(M D^2 + D^3)``. A step of descent costs about as much; there are at most a few hundred,
+    and fewer for large problems. Coordinates have the mean square of the information. Descent keeps them within 30, or
+    within the largest at its start. For a hard bound, use ``within_bounds``.
+
+    Total: for a target that is not a posterior, the points approximate a posterior near it.
+
+    Args:
+        model: of the posterior.
+        design: gives the declared bounds.
+        prior: on the D parameters.
+        mean: of the target, ``(D,)``.
+        precision: of the target, ``(D, D)``.
+        size: the number M of points.
+        rng: chooses rotations and starting points.
+        within_bounds: whether points must be inside the declared bounds; the divergence is then larger.
+        total: the number of units; the sum of weights is at most ten times as large.
     """
-    target = target_of(mean, precision, prior.precision(np.zeros(len(mean))))
+    target = make_target(mean, precision, prior.precision(np.zeros(len(mean))))
     if isinstance(model, GaussianMean):
-        points = fit_average(model, prior, target, size)
+        points = fit_gaussian_mean(model, prior, target, size)
         if within_bounds:
             points = replace(points, u=project(design, points.u))
         return Fitted(points.u, None, points.weight, distance(model, points, prior, target))
@@ -81,29 +95,30 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
     problem, starts = find_starts(model, prior, target, (size, design.width), rng, heaviest=heaviest, region=region)
     if region is not None:
         starts = [replace(start, u=region.rows(region.coordinates(start.u))) for start in starts]
-    kl, points = _closest(problem, starts)
+    kl, points = _find_closest(problem, starts)
     if kl > GOOD_ENOUGH:
-        weightless = replace(points, weight=np.zeros(size))  # the prior: for posteriors so sharp that none has a mode
-        kl, points = _closest(problem, [points, *_descend(problem, starts, heaviest, region), weightless])
+        weightless = replace(points, weight=np.zeros(size))  # its posterior is the prior; no other may have a mode
+        kl, points = _find_closest(problem, [points, *_descend(problem, starts, heaviest, region), weightless])
     return Fitted(points.u, points.y, points.weight, kl)
 
 
-def _closest(problem: Problem, candidates: Sequence[Points]) -> tuple[float, Points]:
+def _find_closest(problem: FitProblem, candidates: Sequence[Points]) -> tuple[float, Points]:
     distances = [distance(problem.model, each, problem.prior, problem.target) for each in candidates]
     return min(zip(distances, candidates, strict=True), key=lambda pair: pair[0])
 
 
-def _descend(problem: Problem, starts: Sequence[Points], heaviest: float, region: Region | None) -> list[Points]:
-    found = []
+def _descend(problem: FitProblem, starts: Sequence[Points], heaviest: float, region: Region | None) -> list[Points]:
+    ends = []
     for start in starts:
-        room = region or Open(problem.width, max(REACH, float(np.max(np.abs(start.u)))))
-        chart = Chart(start, room, problem.moving_targets, heaviest)
-        found.append(polish(problem, chart, _iterations(problem, len(start.weight), within_bounds=region is not None)))
-    return [points for points in found if points is not None]
+        box = region or Box(problem.width, max(REACH, float(np.max(np.abs(start.u)))))
+        parametrisation = Parametrisation(start, box, problem.moving_targets, heaviest)
+        iterations = _choose_iterations(problem, len(start.weight), within_bounds=region is not None)
+        ends.append(minimise_divergence(problem, parametrisation, iterations))
+    return [points for points in ends if points is not None]
 
 
-def _iterations(problem: Problem, size: int, *, within_bounds: bool) -> int:
-    """What the budget affords: a step costs some three expansions and factorisations."""
+def _choose_iterations(problem: FitProblem, size: int, *, within_bounds: bool) -> int:
+    """Choose the number of iterations from the budget; one costs about three expansions and factorisations."""
     most = _MOST_ITERATIONS_WITHIN_BOUNDS if within_bounds else _MOST_ITERATIONS
     if problem.model.predictors > 1:
         most = _MOST_ITERATIONS_FOR_CLASSES

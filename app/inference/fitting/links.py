@@ -1,7 +1,8 @@
-"""How a row's log-likelihood bends along its linear predictor ``a = x'theta``, for models with one predictor a row.
+"""Links: potentials and their derivatives along the linear predictor, for models with one.
 
-``slope`` is ``r = df/da``, ``curvature`` is ``v = -d2f/da2`` (positive), ``bend`` is ``dv/da``; the curvature of
-models with real targets does not depend on the target, so that any score can be had at any location.
+With the predictor ``a = x'theta`` of a row, ``slope`` is ``r = df/da``, ``curvature`` is ``v = -d2f/da2`` (positive),
+and ``curvature_slope`` is ``dv/da``. In models with real targets the curvature does not depend on the target, so a
+point can have any score at any location.
 """
 
 from dataclasses import dataclass
@@ -28,52 +29,55 @@ class Curve:
 
     slope: Array64
     curvature: Array64
-    bend: Array64
+    curvature_slope: Array64
 
 
 class Link(Protocol):
     """A family's potentials as functions of the linear predictor and the target."""
 
-    labels: ClassVar[bool]  # targets are 0 and 1, and do not move
-    target_bounds: ClassVar[tuple[float | None, float | None] | None]  # of targets that move
+    labels: ClassVar[bool]  # whether targets are 0 and 1; they then stay fixed
+    target_bounds: ClassVar[tuple[float | None, float | None] | None]  # of continuous targets
 
     def curve(self, a: Array64, y: Array64) -> Curve:
-        """The derivatives at predictors ``a`` and targets ``y``, both ``(M,)``."""
+        """Compute the derivatives at predictors ``a`` and targets ``y``, both ``(M,)``."""
 
     def slope_in_target(self, a: Array64) -> Array64:
-        """``dr/dy``, ``(M,)``; zero for labels."""
+        """Compute ``dr/dy``, ``(M,)``; zero for labels."""
 
     def targets(self, a: Array64, ratio: Array64) -> Array64:
-        """Targets with ``r / v = ratio`` (labels: 1 for a positive ratio), as near as the family allows."""
+        """Find the targets ``(M,)`` with ``r / v`` nearest to ``ratio``; for labels, 1 if it is positive."""
 
-    def squares(self, mass: float) -> float | None:
-        """What ``sum w r^2 / v`` has to be where ``sum w v = mass``; None where it may be anything."""
+    def required_squares(self, mass: float) -> float | None:
+        """Give the required ``sum w r^2 / v``; None if any value is allowed.
+
+        ``mass`` is ``sum w v``.
+        """
 
 
 class _Labels:
-    """Targets 0 and 1."""
+    """Common part of links whose targets are 0 and 1."""
 
     labels: ClassVar[bool] = True
     target_bounds: ClassVar[tuple[float | None, float | None] | None] = None
 
     def slope_in_target(self, a: Array64) -> Array64:
-        """Zero: labels are discrete."""
+        """Return zeros, because labels are discrete."""
         return np.zeros_like(a)
 
     def targets(self, a: Array64, ratio: Array64) -> Array64:
-        """1 where the score is to be positive."""
+        """Choose label 1 where ``ratio`` is positive."""
         return np.where(ratio > 0, 1.0, 0.0)
 
-    def squares(self, mass: float) -> float | None:
-        """A matter of where the labels are."""
+    def required_squares(self, mass: float) -> float | None:
+        """None: the squares follow from the labels."""
         return None
 
 
 class LogisticLink(_Labels):
-    """``f = y a - log(1 + exp(a))``."""
+    """The logistic link, ``f = y a - log(1 + exp(a))``."""
 
     def curve(self, a: Array64, y: Array64) -> Curve:
-        """The derivatives at ``a``; both labels share the curvature."""
+        """Compute the derivatives at ``a``; the curvature does not depend on the label."""
         success = scipy.special.expit(a)
         failure = scipy.special.expit(-a)
         curvature = success * failure
@@ -81,25 +85,28 @@ class LogisticLink(_Labels):
 
 
 class ProbitLink(_Labels):
-    """``f = log Phi(s)`` with ``s = (2y - 1) a``; with ``q = phi(s) / Phi(s)``: ``r = q``, ``v = q (q + s)``."""
+    """The probit link, ``f = log Phi(s)`` with ``s = (2y - 1) a``.
+
+    With ``q = phi(s) / Phi(s)``, the slope in s is ``q`` and the curvature ``q (q + s)``.
+    """
 
     def curve(self, a: Array64, y: Array64) -> Curve:
-        """The derivatives at ``a``; in the far tail the curvature's limit 1 replaces a difference of like numbers."""
+        """Compute the derivatives at ``a``; in the far tail the curvature is its limit 1, to avoid cancellation."""
         sign = np.where(y > 0, 1.0, -1.0)
         s = sign * a
         with np.errstate(over="ignore", under="ignore"):
             ratio = np.exp(-0.5 * np.square(s) - 0.5 * np.log(2 * np.pi) - scipy.special.log_ndtr(s))
         far = s < -1e4
         curvature = np.where(far, 1.0, ratio * (ratio + s))
-        bend = np.where(far, 0.0, ratio - curvature * (2 * ratio + s))
-        return Curve(sign * ratio, curvature, sign * bend)
+        curvature_slope = np.where(far, 0.0, ratio - curvature * (2 * ratio + s))
+        return Curve(sign * ratio, curvature, sign * curvature_slope)
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianLink:
-    """``f = -(y - a)^2 / (2 variance)``.
+    """The identity link with normal noise, ``f = -(y - a)^2 / (2 variance)``.
 
-    ``noise_pull``, where the noise is a parameter too, is what balances its score: ``sum w (r^2 / v - 1)``.
+    If the noise is a parameter, ``noise_pull`` is the required value of its score ``sum w (r^2 / v - 1)``.
     """
 
     labels: ClassVar[bool] = False
@@ -108,50 +115,56 @@ class GaussianLink:
     noise_pull: float | None = None
 
     def curve(self, a: Array64, y: Array64) -> Curve:
-        """A constant curvature."""
+        """Compute the derivatives at ``a``; the curvature is constant."""
         slope = (y - a) / self.variance
         return Curve(slope, np.full_like(a, 1 / self.variance), np.zeros_like(a))
 
     def slope_in_target(self, a: Array64) -> Array64:
-        """``1 / variance``."""
+        """Return ``1 / variance``."""
         return np.full_like(a, 1 / self.variance)
 
     def targets(self, a: Array64, ratio: Array64) -> Array64:
-        """``a + ratio``."""
+        """Return ``a + ratio``."""
         return a + ratio
 
-    def squares(self, mass: float) -> float | None:
-        """The weights' sum, ``variance mass``, and the pull."""
+    def required_squares(self, mass: float) -> float | None:
+        """Return the sum of weights, ``variance mass``, plus ``noise_pull``; None for known noise."""
         return None if self.noise_pull is None else max(self.variance * mass + self.noise_pull, 0.0)
 
 
 class PoissonLink:
-    """``f = y a - exp(a)``; targets are real and not negative."""
+    """The log link of the Poisson model, ``f = y a - exp(a)``; targets are real and not negative."""
 
     labels: ClassVar[bool] = False
     target_bounds: ClassVar[tuple[float | None, float | None] | None] = (0.0, None)
 
     def curve(self, a: Array64, y: Array64) -> Curve:
-        """Curvature and bend are the rate."""
+        """Compute the derivatives at ``a``; curvature and its slope are the rate."""
         rate = np.exp(np.clip(a, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
         return Curve(y - rate, rate, rate)
 
     def slope_in_target(self, a: Array64) -> Array64:
-        """One."""
+        """Return ones."""
         return np.ones_like(a)
 
     def targets(self, a: Array64, ratio: Array64) -> Array64:
-        """``exp(a) (1 + ratio)``, never negative."""
+        """Compute ``exp(a) (1 + ratio)``, at least zero."""
         rate = np.exp(np.clip(a, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
         return np.maximum(rate * (1 + ratio), 0.0)
 
-    def squares(self, mass: float) -> float | None:
-        """Anything."""
+    def required_squares(self, mass: float) -> float | None:
+        """None: any value is allowed."""
         return None
 
 
-def link_of(model: Model, theta: Array64, prior: Prior) -> Link:
-    """That of a model with one linear predictor a row, other parameters being what they are in ``theta`` ``(D,)``."""
+def make_link(model: Model, theta: Array64, prior: Prior) -> Link:
+    """Make the link of a model with one linear predictor.
+
+    Other parameters have their values in ``theta`` ``(D,)``.
+
+    Raises:
+        TypeError: for any other model.
+    """
     match model:
         case LogisticRegression():
             return LogisticLink()

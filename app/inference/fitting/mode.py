@@ -1,21 +1,24 @@
-"""The honest distance of weighted points: between the Laplace approximation at their true mode and the target."""
+"""The divergence of weighted points' posterior from the target, at the posterior's exact mode."""
 
 import numpy as np
 
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
 from app.inference.fitting.points import Points
-from app.inference.fitting.target import Target, divergence, inverse_root, is_resolved
+from app.inference.fitting.target import Target, divergence, inverse_root, is_well_conditioned
 from app.inference.post.laplace import LaplaceDiverged, laplace
 
 _TOLERANCE = 1e-22
 _LEFT = 1e-6
 
 
-def mode_of(
+def find_mode(
     model: Model, points: Points, prior: Prior, start: Array64, *, tolerance: float = _TOLERANCE
 ) -> Array64 | None:
-    """The posterior mode ``(D,)``; None for points that have none."""
+    """Find the posterior mode ``(D,)`` by Newton steps from ``start``.
+
+    Returns None if they do not converge to a finite mode.
+    """
     try:
         mode = laplace(model, model.fold(points.u, points.y), points.weight, prior, start, tolerance=tolerance).mean
     except LaplaceDiverged:
@@ -24,13 +27,14 @@ def mode_of(
 
 
 def distance(model: Model, points: Points, prior: Prior, target: Target) -> float:
-    """``KL(Laplace(u, w) || target)`` in nats, with the exact information at the mode: no ridge, ever.
+    """Compute ``KL(Laplace(u, w) || target)`` in nats.
 
-    Infinite where no mode is found from the target's mean, nor from the prior's, or where rounding hides directions.
+    The Laplace approximation has the exact information at the mode, without a ridge. The divergence is infinite if no
+    mode is found from the target's mean or from the prior's, or if the precision is ill-conditioned.
     """
     rows = model.fold(points.u, points.y)
     for start in (target.mean, np.zeros_like(target.mean)):
-        mode = mode_of(model, points, prior, start)
+        mode = find_mode(model, points, prior, start)
         if mode is None:
             continue
         likelihood = model.expand(rows, points.weight, mode)
@@ -38,7 +42,7 @@ def distance(model: Model, points: Points, prior: Prior, target: Target) -> floa
         root = inverse_root(posterior)
         if (
             root is not None
-            and is_resolved(posterior, root)
+            and is_well_conditioned(posterior, root)
             and _is_stationary(root, likelihood.gradient + prior.gradient(mode))
         ):
             return divergence(mode, root, target)
@@ -46,5 +50,5 @@ def distance(model: Model, points: Points, prior: Prior, target: Target) -> floa
 
 
 def _is_stationary(root: Array64, gradient: Array64) -> bool:
-    """Whether less than a millionth of a nat is left to climb."""
+    """Whether a Newton step would gain less than ``_LEFT`` nats."""
     return float(np.sum(np.square(root @ gradient))) < 2 * _LEFT

@@ -1,4 +1,4 @@
-"""Weighted points while they are being fitted."""
+"""Weighted points during a fit."""
 
 from dataclasses import dataclass
 
@@ -16,6 +16,6 @@ class Points:
     weight: Array64
 
     @property
-    def finite(self) -> bool:
-        """Whether every number is."""
+    def is_finite(self) -> bool:
+        """Whether every number is finite."""
         return all(bool(np.all(np.isfinite(part))) for part in (self.u, self.y, self.weight))

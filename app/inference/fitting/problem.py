@@ -1,4 +1,4 @@
-"""A fit's givens, and the part of them that a linear predictor sees."""
+"""The fitting problem: model, prior and target, and its part for one linear predictor."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,36 +7,36 @@ import numpy as np
 
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
-from app.inference.fitting.bends import Bends
 from app.inference.fitting.links import Link
+from app.inference.fitting.potential_derivatives import PotentialDerivatives
 from app.inference.fitting.target import Target
 
 
-class Curved(Protocol):
-    """What of a prior a fit needs."""
+class PriorCurvature(Protocol):
+    """Gradient and precision of a prior, of which only these are needed."""
 
     def gradient(self, theta: Array64) -> Array64:
-        """Gradient of the log density."""
+        """Compute the gradient of the log density at ``theta``."""
 
     def precision(self, theta: Array64) -> Array64:
-        """Majorant of the negative Hessian."""
+        """Compute the precision of the normal minorant at ``theta``, as :meth:`Prior.precision`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """The points of ``model`` under ``prior``, towards ``target``; ``bends`` are the model's, in its predictors."""
+class FitProblem:
+    """A model and a prior whose posterior shall be close to ``target``."""
 
     model: Model
-    bends: Bends
+    derivatives: PotentialDerivatives
     prior: Prior
     target: Target
     width: int  # of design rows
     moving_targets: tuple[float | None, float | None] | None  # their bounds; None: targets are discrete
 
     def blocks(self) -> Array64:
-        """``T`` with ``T theta`` the coefficients of each predictor in turn.
+        """Make the matrix ``T`` such that ``T theta`` holds the coefficients of all predictors.
 
-        A parameter that is no coefficient is a predictor of its own, on the intercept.
+        A parameter that is not a coefficient is a further predictor: the intercept times this parameter.
         """
         parameters, coefficients = len(self.target.mean), self.width * self.model.predictors
         blocks = np.zeros((coefficients + self.width * (parameters - coefficients), parameters))
@@ -47,28 +47,31 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkedProblem(Problem):
-    """With one linear predictor, whose ``link`` it is, of ``width`` coefficients; they come first in ``theta``."""
+class OnePredictorProblem(FitProblem):
+    """A problem with one linear predictor; its ``width`` coefficients come first in ``theta``."""
 
     link: Link
 
     @property
     def complete(self) -> bool:
-        """Whether coefficients are all the parameters that there are."""
+        """Whether there are no parameters besides the coefficients."""
         return self.width == len(self.target.mean)
 
     def most_directions(self, size: int) -> int:
-        """How many directions ``size`` points can hold: scores that are given ask for one point more."""
+        """The number of directions that ``size`` points can span.
+
+        Fixed scores, of labels or of unknown noise, need one further point.
+        """
         return min(self.width, size if self.complete and not self.link.labels else size - 1)
 
-    def coefficients(self) -> tuple[Target, Curved]:
-        """Target and prior of the coefficients, other parameters being what they are at the target's mean."""
+    def coefficients(self) -> tuple[Target, PriorCurvature]:
+        """Target and prior of the coefficients, given the other parameters at the target's mean."""
         target = Target(self.target.mean[: self.width], self.target.precision[: self.width, : self.width])
-        return target, _Conditional(self.prior, self.target.mean[self.width :])
+        return target, _ConditionalPrior(self.prior, self.target.mean[self.width :])
 
 
 @dataclass(frozen=True, slots=True)
-class _Conditional:
+class _ConditionalPrior:
     prior: Prior
     others: Array64
 

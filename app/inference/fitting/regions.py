@@ -1,4 +1,4 @@
-"""Where design rows may be, as coordinates within boxes."""
+"""Regions of design rows, with coordinates that range over a box."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,53 +14,54 @@ _MOST_LOG_ODDS = 12.0
 
 
 class Region(Protocol):
-    """Design rows ``(M, p)`` as coordinates ``(M, len(bounds))``."""
+    """A set of design rows ``(M, p)``, parametrised by coordinates ``(M, len(bounds))``."""
 
     @property
     def bounds(self) -> Sequence[tuple[float, float]]:
-        """The box of one row's coordinates."""
+        """Least and largest value of each coordinate of one row."""
 
     def coordinates(self, u: Array64) -> Array64:
-        """Those of the rows, which are moved into the region if need be."""
+        """Compute the coordinates of rows ``u``; rows outside the region are moved into it."""
 
     def rows(self, coordinates: Array64) -> Array64:
-        """The design rows there."""
+        """Compute the design rows at ``coordinates``."""
 
     def pull_back(self, coordinates: Array64, gradient: Array64) -> Array64:
-        """The gradient in coordinates, from the one in design rows."""
+        """Pull a gradient in design rows back to the coordinates (chain rule)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """Everywhere up to ``reach`` in each of the ``width - 1`` coordinates before the intercept."""
+class Box:
+    """A box: every coordinate except the intercept is between -``reach`` and ``reach``."""
 
     width: int
     reach: float
 
     @property
     def bounds(self) -> Sequence[tuple[float, float]]:
-        """All alike."""
+        """The same bounds for each coordinate."""
         return [(-self.reach, self.reach)] * (self.width - 1)
 
     def coordinates(self, u: Array64) -> Array64:
-        """All but the intercept."""
+        """Drop the intercept and clamp the rest."""
         return np.clip(u[:, :-1], -self.reach, self.reach)
 
     def rows(self, coordinates: Array64) -> Array64:
-        """With an intercept of 1."""
+        """Append an intercept of 1."""
         return np.column_stack((coordinates, np.ones(len(coordinates))))
 
     def pull_back(self, coordinates: Array64, gradient: Array64) -> Array64:
-        """All but the intercept's."""
+        """Drop the intercept's gradient."""
         return gradient[:, :-1]
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """Within declared bounds, the set of :mod:`app.inference.core.bounds`: numbers from -1 to 1, shares of categories.
+class DeclaredBounds:
+    """The declared bounds: numbers from -1 to 1, and shares of categories.
 
-    ``blocks`` are the places of shares, a slice a categorical column, ``constants`` those of numbers with one value
-    only. The coordinates of shares are log-odds to the first category, which has no indicator.
+    It is the set of :mod:`app.inference.core.bounds`. ``blocks`` has the indices of shares, one slice for each
+    categorical column; ``constants`` has the indices of numbers with a single value. The coordinates of shares are
+    log-odds to the first category, which has no indicator.
     """
 
     width: int
@@ -69,11 +70,11 @@ class Declared:
 
     @property
     def bounds(self) -> Sequence[tuple[float, float]]:
-        """From -1 to 1 for numbers."""
+        """From -1 to 1 for numbers, and a wide range of log-odds for shares."""
         return [(-float(most), float(most)) for most in self._box()]
 
     def coordinates(self, u: Array64) -> Array64:
-        """Numbers are clamped; shares become positive, and less than 1 in sum."""
+        """Clamp numbers, and convert shares to log-odds; shares become positive with a sum below 1."""
         coordinates, box = u[:, :-1].copy(), self._box()
         for block in self.blocks:
             shares = np.maximum(u[:, block], _LEAST_SHARE)
@@ -82,17 +83,17 @@ class Declared:
         return np.clip(coordinates, -box, box)
 
     def rows(self, coordinates: Array64) -> Array64:
-        """Shares from log-odds, and the intercept."""
+        """Convert log-odds to shares, and append an intercept of 1."""
         u = np.column_stack((coordinates, np.ones(len(coordinates))))
         for block in self.blocks:
-            u[:, block] = _shares(coordinates[:, block])
+            u[:, block] = _compute_shares(coordinates[:, block])
         return u
 
     def pull_back(self, coordinates: Array64, gradient: Array64) -> Array64:
-        """Through the shares' derivatives ``diag(s) - s s'``."""
+        """Multiply by the derivatives of the shares, ``diag(s) - s s'``."""
         gradient = gradient[:, :-1].copy()
         for block in self.blocks:
-            shares = _shares(coordinates[:, block])
+            shares = _compute_shares(coordinates[:, block])
             gradient[:, block] = shares * (gradient[:, block] - np.vecdot(shares, gradient[:, block])[:, None])
         return gradient
 
@@ -104,13 +105,15 @@ class Declared:
         return box
 
 
-def read_region(design: Design) -> Declared:
-    """The region of a design with an intercept."""
+def read_region(design: Design) -> DeclaredBounds:
+    """Make the declared region of a design with an intercept."""
     each = list(zip(design.features, design.blocks, strict=True))
     indicators = tuple(block for feature, block in each if feature.type == "categorical" and block.start < block.stop)
-    return Declared(design.width, indicators, tuple(block.start for feature, block in each if feature.constant))
+    return DeclaredBounds(
+        design.width, indicators, tuple(block.start for feature, block in each if feature.is_constant)
+    )
 
 
-def _shares(log_odds: Array64) -> Array64:
+def _compute_shares(log_odds: Array64) -> Array64:
     odds = np.exp(log_odds)
     return np.asarray(odds / (1 + odds.sum(axis=1, keepdims=True)))

@@ -1,18 +1,23 @@
-"""The problem that a model makes of a target, and the points that descent starts from, if it has to."""
+"""The fitting problem of a model, and the starting points of descent."""
 
 import numpy as np
 
 from app.inference.core.model import Model
 from app.inference.core.priors import Prior
-from app.inference.fitting.bends import Bends, OfClasses, OfLink, OfNoise
-from app.inference.fitting.classes import balance_classes
-from app.inference.fitting.construct import Construction
-from app.inference.fitting.links import link_of
-from app.inference.fitting.loose import loose
+from app.inference.fitting.closed_form import ClosedForm
+from app.inference.fitting.fallback_starts import make_fallback_starts
+from app.inference.fitting.links import make_link
 from app.inference.fitting.points import Points
-from app.inference.fitting.problem import LinkedProblem, Problem
+from app.inference.fitting.potential_derivatives import (
+    LinkDerivatives,
+    PotentialDerivatives,
+    SoftmaxDerivatives,
+    UnknownNoiseDerivatives,
+)
+from app.inference.fitting.problem import FitProblem, OnePredictorProblem
 from app.inference.fitting.regions import Region
-from app.inference.fitting.span import find_span
+from app.inference.fitting.softmax_start import make_balanced_classes
+from app.inference.fitting.subspaces import find_subspace
 from app.inference.fitting.target import Target
 from app.inference.models.linear import LinearRegressionOfUnknownNoise
 from app.inference.models.multinomial import MultinomialLogistic
@@ -29,28 +34,35 @@ def find_starts(
     *,
     heaviest: float,
     region: Region | None,
-) -> tuple[Problem, list[Points]]:
-    """The problem of finding ``(M, p)`` points, and where to start."""
+) -> tuple[FitProblem, list[Points]]:
+    """Set up the fitting problem and make starting points of ``shape`` ``(M, p)``.
+
+    For one linear predictor, the starting points are the closed form if there is one.
+    """
     size, width = shape
     if isinstance(model, MultinomialLogistic) and model.predictors > 1:
         precision = prior.precision(target.mean)
-        start = balance_classes(target, precision, model.predictors, size, rng)
-        return Problem(model, OfClasses(), prior, target, width, None), [start]
-    link = link_of(model, target.mean, prior)
-    bends: Bends = OfLink(link)
+        start = make_balanced_classes(target, precision, model.predictors, size, rng)
+        return FitProblem(model, SoftmaxDerivatives(), prior, target, width, None), [start]
+    link = make_link(model, target.mean, prior)
+    derivatives: PotentialDerivatives = LinkDerivatives(link)
     if isinstance(model, LinearRegressionOfUnknownNoise):
-        bends = OfNoise(model.noise)
-    problem = LinkedProblem(model, bends, prior, target, width, link.target_bounds, link=link)
-    return problem, _construct(problem, Construction(link, size, heaviest, region), rng) or loose(problem, size, rng)
+        derivatives = UnknownNoiseDerivatives(model.noise)
+    problem = OnePredictorProblem(model, derivatives, prior, target, width, link.target_bounds, link=link)
+    exact = _build_closed_form(problem, ClosedForm(link, size, heaviest, region), rng)
+    return problem, exact or make_fallback_starts(problem, size, rng)
 
 
-def _construct(problem: LinkedProblem, construction: Construction, rng: np.random.Generator) -> list[Points]:
-    """The rotation that reaches least far (in a region: the one that settles there); none where numbers overflow."""
-    rotations = _ROTATIONS if construction.region is None else 1
+def _build_closed_form(problem: OnePredictorProblem, form: ClosedForm, rng: np.random.Generator) -> list[Points]:
+    """Build points by several random rotations and take the one with the smallest coordinates.
+
+    With a region there is one rotation. The list is empty if there is no closed form, or numbers overflow.
+    """
+    rotations = _ROTATIONS if form.region is None else 1
     try:
-        span = find_span(*problem.coefficients(), problem.most_directions(construction.size))
-        built = [construction.points(span, rng) for _ in range(rotations)]
+        subspace = find_subspace(*problem.coefficients(), problem.most_directions(form.size))
+        built = [form.points(subspace, rng) for _ in range(rotations)]
     except np.linalg.LinAlgError:
         return []
-    found = [points for points in built if points is not None]
-    return sorted(found, key=lambda points: float(np.max(np.abs(points.u))))[:1]
+    successes = [points for points in built if points is not None]
+    return sorted(successes, key=lambda points: float(np.max(np.abs(points.u))))[:1]

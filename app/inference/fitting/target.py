@@ -1,4 +1,7 @@
-"""The Gaussian that a fit aims at, and the distance to it: ``KL(N(a, P^-1) || N(mean, precision^-1))`` in nats."""
+"""The target Gaussian of a fit and the divergence from it.
+
+The divergence is ``KL(N(a, P^-1) || N(mean, precision^-1))`` in nats.
+"""
 
 from dataclasses import dataclass
 
@@ -10,22 +13,25 @@ from app.inference.core.model import Array64
 LARGEST_MEAN = 1e50
 LARGEST_PRECISION = 1e100
 _ROUNDING = 1e-2
-"""What rounding may change of a matrix in any direction, relative to what it says there."""
+"""Largest relative rounding error of a matrix in any direction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``N(mean, precision^-1)``, shapes ``(D,)`` and ``(D, D)``, positive definite."""
+    """The Gaussian ``N(mean, precision^-1)``; ``precision`` is positive definite.
+
+    Shapes are ``(D,)`` and ``(D, D)``.
+    """
 
     mean: Array64
     precision: Array64
 
 
-def target_of(mean: Array64, precision: Array64, prior_precision: Array64) -> Target:
-    """The target as given where it is a Gaussian, else one near it that a posterior could be.
+def make_target(mean: Array64, precision: Array64, prior_precision: Array64) -> Target:
+    """Make a valid target: the given one if it is a Gaussian, else one near it.
 
-    What is not finite becomes the prior's (mean 0); a precision that is not positive definite keeps what it holds
-    beyond the prior in the positive semi-definite sense, on top of the prior's ``(D, D)`` precision.
+    Numbers that are not finite become the prior's (mean 0). For a precision that is not positive definite, the
+    positive semi-definite part of its difference from the prior's ``(D, D)`` precision is added to the latter.
     """
     mean = np.where(np.isfinite(mean), np.clip(mean, -LARGEST_MEAN, LARGEST_MEAN), 0.0)
     if not np.all(np.isfinite(precision)):
@@ -39,7 +45,10 @@ def target_of(mean: Array64, precision: Array64, prior_precision: Array64) -> Ta
 
 
 def inverse_root(matrix: Array64) -> Array64 | None:
-    """``W`` with ``W matrix W' = I``, by Cholesky without a ridge; None for what is not positive definite."""
+    """Compute ``W`` with ``W matrix W' = I`` by Cholesky factorisation, without a ridge.
+
+    None if ``matrix`` is not positive definite.
+    """
     factor, fault = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
     if fault or not np.all(np.isfinite(factor)):
         return None
@@ -47,10 +56,10 @@ def inverse_root(matrix: Array64) -> Array64 | None:
     return None if fault or not np.all(np.isfinite(inverse)) else np.asarray(inverse)
 
 
-def is_resolved(matrix: Array64, root: Array64) -> bool:
-    """Whether rounding leaves its smallest directions standing: a condition number, whatever the columns' units.
+def is_well_conditioned(matrix: Array64, root: Array64) -> bool:
+    """Whether rounding errors are small in every direction, judged by a scale-invariant condition number.
 
-    A posterior that fails is sharper in some directions than its numbers tell of others, so any divergence is fiction.
+    Otherwise some directions are so precise that rounding errors hide others, and no divergence can be computed.
     """
     columns = np.sqrt(np.diag(matrix))
     condition = float(np.sum(np.square(root * columns))) * len(matrix)
@@ -58,16 +67,16 @@ def is_resolved(matrix: Array64, root: Array64) -> bool:
 
 
 def divergence(mean: Array64, root: Array64, target: Target) -> float:
-    """``KL(N(mean, (W'W)) || target)`` for the inverse root ``W`` of the precision; infinite beyond all numbers.
+    """Compute ``KL(N(mean, W'W) || target)`` for the inverse root ``W`` of the precision.
 
-    The trace and the determinants nearly cancel near the target, so the sum runs over the eigenvalues of the
-    target's precision as W sees it, each term accurate by itself.
+    It is infinite on overflow. Near the target the trace and the determinants nearly cancel. So the sum runs over the
+    eigenvalues of the target's precision whitened by W, where each term is accurate.
     """
-    seen = root @ target.precision @ root.T
+    whitened = root @ target.precision @ root.T
     gap = mean - target.mean
-    if not np.all(np.isfinite(seen)):
+    if not np.all(np.isfinite(whitened)):
         return float("inf")
-    excess = np.linalg.eigvalsh(0.5 * (seen + seen.T) - np.eye(len(mean)))
+    excess = np.linalg.eigvalsh(0.5 * (whitened + whitened.T) - np.eye(len(mean)))
     excess = np.maximum(excess, np.finfo(np.float64).eps - 1)
     value = 0.5 * float(gap @ target.precision @ gap) + 0.5 * float(np.sum(excess - np.log1p(excess)))
     return max(value, 0.0) if np.isfinite(value) else float("inf")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.facts import Column
-from app.inference.core.model import Apart, Array32, Array64, Expansion, Model
+from app.inference.core.model import Array32, Array64, Expansion, Model, SeparateEvaluation
 from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import ACTIVATION, SHRINK, lengths
 from app.inference.models.definition import Family
@@ -27,7 +27,7 @@ _ACTIVATION: Final = ACTIVATION / 2
 
 
 @dataclass(frozen=True, slots=True)
-class MultinomialLogistic(Apart):
+class MultinomialLogistic(SeparateEvaluation):
     """The model for a design of ``width`` columns and the declared ``classes``."""
 
     width: int

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.inference.core.model import Apart
+from app.inference.core.model import SeparateEvaluation
 
 
 @dataclass(frozen=True, slots=True)
-class OnePredictor(Apart):
+class OnePredictor(SeparateEvaluation):
     """A coefficient for each of the design's ``width`` columns, and nothing else."""
 
     width: int

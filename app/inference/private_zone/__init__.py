@@ -1,1 +1,1 @@
-"""The private zone: the oracle, its queries, mechanisms and sampling. Only this package sees private rows."""
+"""The private zone: oracle, queries, mechanisms and sampling. Only this package sees private rows."""

@@ -1,12 +1,12 @@
-"""The private arithmetic: clipping on an integer grid, exact sums, discrete Gaussian noise.
+"""Private arithmetic: clipping on an integer grid, exact sums, discrete Gaussian noise.
 
-The only module that draws private noise. A contribution ``g`` in R^S is clipped to norm C, divided by ``C / K`` with
-``K = 2**24``, and rounded to integers ``k`` with ``sum(k**2) <= K**2`` exactly. Integers sum exactly, in any order,
-so that a neighbouring table changes the sum by a vector of norm at most K and nothing else.
+This is the only module that draws private noise. A contribution ``g`` in R^S is clipped to norm C, divided by ``C /
+K`` with ``K = 2**24``, and rounded to integers ``k`` with ``sum(k**2) <= K**2`` exactly. Integers sum exactly, in any
+order. So the sums of two neighbouring tables differ by a vector of norm at most K.
 
 Noise is drawn on a finer grid, of m steps to each step of the sums, and rounded to the grid of the sums. Sums are
-integers, so ``sum + round(noise / m)`` equals ``round((m sum + noise) / m)``, and this is a function of ``m sum +
-noise`` alone. The answer is therefore a post-processing of the sum with the fine noise, and inherits its guarantee.
+integers, so ``sum + round(noise / m)`` equals ``round((m sum + noise) / m)``. This is a function of ``m sum + noise``
+alone. The answer is therefore a post-processing of the sum with the fine noise, and inherits its guarantee.
 """
 
 import math
@@ -27,52 +27,60 @@ MAX_SCALE = 1e9
 """The largest noise multiplier of a query."""
 
 _LEAST_SCALE = 2.0**-4
-"""In steps of the sums; the number of fine steps to one of these then stays below 2**61."""
+"""The smallest scale of the noise in steps of the sums; the number of fine steps in one then stays below 2**61."""
 
 _LOSS = 2.0**-22
-"""What a sum of squares in single precision may lack, as a share for each value; four times the bound."""
+"""Largest relative error of a sum of squares in single precision, per value; four times the proven bound."""
 
 _MAX_SUM = 1 << 61
 
 
 class BadQuery(ValueError):
-    """A query that follows from earlier answers and is no query: it may fail visibly, before a row is touched."""
+    """A query is malformed or not the planned one.
+
+    A query follows from earlier answers only, so this error may be visible. It is raised before any row is read.
+    """
 
 
 class NoiseSource(Protocol):
-    """Adds noise to exact integer sums."""
+    """A source of noise for exact integer sums."""
 
     def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
-        """``sums`` plus independent noise of standard deviation ``scale`` (in grid units), one for all or for each."""
+        """Add independent noise of standard deviation ``scale`` to ``sums``.
+
+        ``scale`` is in grid units, one number for all sums or one for each.
+        """
 
 
 class DiscreteGaussian:
     """Integer discrete Gaussian noise from the operating system's entropy (Canonne, Kamath & Steinke 2020).
 
-    OpenDP draws it in exact arithmetic, at about 10 microseconds a value, whatever the scale. Its 64-bit results
-    saturate instead of wrapping around, 64 standard deviations out. It neither clips nor rejects bad input: bounds
-    are checked here.
+    OpenDP draws it in exact arithmetic, in about 10 microseconds for each value at any scale. Its 64-bit results
+    saturate instead of wrapping around, 64 standard deviations from zero. It neither clips nor rejects bad input, so
+    bounds are checked here.
     """
 
     def __init__(self) -> None:
-        import opendp.prelude  # noqa: PLC0415  (the API knows this class, and draws nothing)
+        import opendp.prelude  # noqa: PLC0415  (the API imports this module, but draws no noise)
 
         opendp.prelude.enable_features("contrib")
         self._library = opendp.prelude
         self._measurements: dict[float, Any] = {}
 
     def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
-        """``sums`` plus rounded discrete Gaussian noise of scale ``scale``, one for all or for each; in grid units.
+        """Add rounded discrete Gaussian noise of scale ``scale`` to ``sums``.
+
+        ``scale`` is in grid units, one number for all sums or one for each.
 
         Raises:
-            ValueError: for a scale or a sum beyond what 64-bit integers hold with room for noise.
+            ValueError: if a scale is out of range, or a sum so large that noise could overflow 64-bit integers.
         """
         if sums.dtype != np.int64 or sums.ndim != 1 or bool(np.any(np.abs(sums) > _MAX_SUM)):
-            raise ValueError("sums to perturb are a vector of 64-bit integers with room for noise")
+            raise ValueError("sums must be a vector of 64-bit integers with room for noise")
         if not isinstance(scale, np.ndarray):
             return sums + self._draw(len(sums), scale)
         if scale.shape != sums.shape:
-            raise ValueError("there is a scale of the noise for each sum")
+            raise ValueError("there must be one scale of the noise for each sum")
         noised = sums.copy()
         distinct, places = np.unique(scale, return_inverse=True)
         for index, one in enumerate(distinct):
@@ -81,9 +89,9 @@ class DiscreteGaussian:
         return noised
 
     def _draw(self, count: int, scale: float) -> Integers:
-        """``(count,)`` values of noise of scale ``scale``, rounded to the grid of the sums."""
+        """Draw ``(count,)`` values of noise of scale ``scale``, rounded to the grid of the sums."""
         steps = choose_fine_steps(scale)
-        fine = math.nextafter(scale * steps, math.inf)  # never less noise than is priced
+        fine = math.nextafter(scale * steps, math.inf)  # never less noise than the price assumes
         if fine not in self._measurements:
             library = self._library
             domain = library.vector_domain(library.atom_domain(T="i64"))
@@ -94,10 +102,10 @@ class DiscreteGaussian:
 def choose_fine_steps(scale: float) -> int:
     """Choose how many fine steps make one step of the sums' grid.
 
-    For noise of ``scale`` steps of the sums' grid: the largest odd number that keeps the noise's scale within
-    :data:`FINEST_SCALE` fine steps; the scale is then at least three quarters of that. No integer lies in the middle
-    between two multiples of an odd number, so rounding needs no rule for ties: it is symmetric, unbiased, and commutes
-    with adding an integer.
+    For noise of ``scale`` steps of the sums' grid, it is the largest odd number that keeps the noise's scale within
+    :data:`FINEST_SCALE` fine steps; the scale is then at least three quarters of that. No integer is halfway between
+    two multiples of an odd number, so rounding has no ties. It is symmetric, unbiased, and commutes with adding an
+    integer.
 
     Raises:
         ValueError: for a scale out of range.
@@ -115,57 +123,57 @@ def round_to_steps(noise: Integers, steps: int) -> Integers:
 
 
 def admissible_clip(clip: float) -> float:
-    """``clip``, at least the public floor.
+    """Raise ``clip`` to the public floor :data:`CLIP_FLOOR`, if it is lower.
 
     Raises:
-        BadQuery: for a clip that is not finite.
+        BadQuery: for a clipping norm that is not finite.
     """
     if not math.isfinite(clip):
-        raise BadQuery("a clip is finite")
+        raise BadQuery("a clipping norm must be finite")
     return max(clip, CLIP_FLOOR)
 
 
 def clip_to_grid(values: Array32, present: NDArray[np.bool_], clip: float) -> Array32:
-    """Integer contributions ``(n, S)`` of units' ``values`` ``(n, S)`` clipped to norm ``clip``, written over them.
+    """Clip units' ``values`` ``(n, S)`` to norm ``clip`` and round them to the grid, in place.
 
-    Every row ``k`` of the result holds integers with ``sum(k**2) <= K**2`` exactly: rows are clipped a little inside
-    the ball, and a row that is outside of it after rounding all the same is zeroed. So is a row that is not finite; an
-    absent one is scaled by zero, which takes no other time than a present one, so that durations do not count the
-    absent. Total: never raises, never warns. Rows may lie in memory one after the other, or their values may (order F).
+    Every row ``k`` of the result holds integers with ``sum(k**2) <= K**2`` exactly. Rows are clipped slightly inside
+    the ball. A row that is outside of it after rounding is set to zero, and so is a row that is not finite. An absent
+    row is scaled by zero, which takes the same time as for a present one, so durations do not reveal the number of
+    absent rows. Total: it never raises or warns. The array may have C or Fortran order.
 
-    The comparison is made in single precision, in which the S squares and their sum lose a share of at most
-    ``S 2**-24 / (1 - S 2**-24)`` in any order (Higham, *Accuracy and Stability of Numerical Algorithms*, 2002, section
-    3.1): a sum that is found to be at most ``(1 - S 2**-22) K**2`` is at most ``K**2``. Integers up to K are exact.
+    The comparison is in single precision. The S squares and their sum have a relative error of at most ``S 2**-24 / (1
+    - S 2**-24)`` in any order (Higham, *Accuracy and Stability of Numerical Algorithms*, 2002, section 3.1). So a sum
+    that is computed as at most ``(1 - S 2**-22) K**2`` is at most ``K**2``. Integers up to K are exact.
     """
     length = values.shape[1]
     with np.errstate(all="ignore"):
         radius = GRID * (1 - _margin(length)) - math.sqrt(length) / 2
-        scale = np.minimum(radius / np.sqrt(_squares(values)), GRID / clip) * present
+        scale = np.minimum(radius / np.sqrt(_squared_norms(values)), GRID / clip) * present
         values *= scale.astype(np.float32)[:, None]
         np.rint(values, out=values)
-        within = _squares(values) <= np.float32((1 - length * _LOSS) * float(GRID) ** 2)
-        zero_rows_unless(values, within)
+        is_inside = _squared_norms(values) <= np.float32((1 - length * _LOSS) * float(GRID) ** 2)
+        zero_rows_unless(values, is_inside)
     return values
 
 
-def _squares(values: Array32) -> Array32:
-    """Squared norms ``(n,)``, each found by the same steps wherever its row lies."""
-    found: Array32 = np.einsum("ij,ij->i", values, values)
-    return found
+def _squared_norms(values: Array32) -> Array32:
+    """Compute squared norms ``(n,)``, by the same steps for every row."""
+    norms: Array32 = np.einsum("ij,ij->i", values, values)
+    return norms
 
 
 def _margin(length: int) -> float:
-    """How far inside the ball rows of that many values are clipped, as a share: rounding never takes them out."""
+    """Relative margin by which rows of ``length`` values are clipped inside the ball, so rounding keeps them in."""
     return max(2.0**-12, length * _LOSS)
 
 
-def factors_to_grid(factors: Array32, present: NDArray[np.bool_], bound: float) -> Array32:
-    """Integer factors ``(n, L)`` of units' ``factors`` scaled to squared norm at most ``bound``, written over them.
+def scale_factors_to_grid(factors: Array32, present: NDArray[np.bool_], bound: float) -> Array32:
+    """Scale units' ``factors`` ``(n, L)`` to squared norm at most ``bound`` and round them, in place.
 
-    ``present`` ``(n, rows_per_unit)`` says which of the equal parts of a unit's vector are there. Every row ``k`` of
+    ``present`` ``(n, rows_per_unit)`` marks the present ones of the equal parts of a unit's vector. Every row ``k`` of
     the result holds integers with ``sum(k**2) <= K`` exactly, on a grid of ``sqrt(bound / K)``; otherwise as
-    :func:`clip_to_grid`. Sums of squares of integers below ``K = 2**24`` are exact in single precision, and rounding
-    never takes one below ``K`` that is not, so that the comparison is exact.
+    :func:`clip_to_grid`. Sums of squares of integers below ``K = 2**24`` are exact in single precision, and a larger
+    sum is never rounded below ``K``, so the comparison is exact.
     """
     with np.errstate(all="ignore"):
         if present.shape[1] > 1:
@@ -177,12 +185,15 @@ def factors_to_grid(factors: Array32, present: NDArray[np.bool_], bound: float) 
         scale = np.minimum(radius / norm, side / math.sqrt(bound)) * present.any(axis=1)
         factors *= scale.astype(np.float32)[:, None]
         np.rint(factors, out=factors)
-        within = np.vecdot(factors, factors) < np.float32(GRID)
-        zero_rows_unless(factors, within)
+        is_inside = np.vecdot(factors, factors) < np.float32(GRID)
+        zero_rows_unless(factors, is_inside)
     return factors
 
 
 def exact_sum(contributions: Array32) -> Integers:
-    """Column sums ``(S,)`` of integer contributions ``(n, S)`` up to K, exact: float64 holds them for n below 2**29."""
+    """Compute exact column sums ``(S,)`` of integer contributions ``(n, S)`` up to K.
+
+    Float64 holds them exactly for n below 2**29.
+    """
     total: Array64 = np.einsum("ij->j", contributions, dtype=np.float64)
     return total.astype(np.int64)

@@ -1,9 +1,9 @@
-"""The oracle: the only way from a method to private rows.
+"""The oracle: answers planned queries with noise, and is a method's only access to private rows.
 
-Built from a plan's own queries. Subsamples know neither rows nor answers: they are all drawn and their union gathered
-before the first query, or, beyond a public bound on memory, drawn and streamed one by one. The oracle consumes a
-planned event *before* it answers, and cannot answer beyond the plan. An answer is a noised array and nothing else: no
-counts, norms, batch sizes or timings.
+It is built from a plan's queries. Subsamples depend neither on rows nor on answers. They are all drawn, and their
+union gathered, before the first query; beyond a public bound on memory they are drawn and streamed one by one. The
+oracle consumes a planned event *before* it answers, and cannot answer beyond the plan. An answer is a noised array
+alone: no counts, norms, batch sizes or timings.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ from app.privacy.events import AtomicEvent, PrivacyEvent, encode, flatten
 
 
 class PlanExhausted(RuntimeError):
-    """A query beyond the plan: refused before any row is touched."""
+    """All planned queries have been asked; a further one is refused before any row is read."""
 
 
 class ClippedGaussianOracle:
@@ -50,16 +50,23 @@ class ClippedGaussianOracle:
         sampling: np.random.Generator,
         summation: Summation | None = None,
     ) -> None:
-        """Draw all subsamples and gather the rows that they need, in one pass over ``source``, if they fit.
+        """Draw all subsamples and, if they fit into memory, gather their rows in one pass.
 
-        With a ``summation``, which carries out the sums elsewhere, nothing is ever gathered here.
+        Args:
+            model: of the plan.
+            plan: gives the queries and their events.
+            facts: of the table.
+            source: the table.
+            noise: perturbs sums.
+            sampling: draws subsamples; no other code may use it.
+            summation: computes the sums elsewhere; no rows are then gathered here.
 
         Raises:
-            ValueError: if ``source`` does not have the declared slots, or not the declared rows a unit.
+            ValueError: if ``source`` does not have the declared slots or rows per unit.
             UnknownEvent: if the plan holds an event that this oracle cannot carry out.
         """
         if (source.slots, source.rows_per_slot) != (facts.slots, facts.rows_per_unit):
-            raise ValueError("the table is not what the plan was made for")
+            raise ValueError("the table does not have the slots and rows per unit of the plan")
         self.__pending = deque(query for query in plan.queries for _ in range(query.count))
         self.__executed: list[tuple[AtomicEvent, int]] = []
         rates = [(event.sampling_rate, count) for event, count in flatten(plan.events)]
@@ -73,19 +80,22 @@ class ClippedGaussianOracle:
         return encode(self.__executed)
 
     def ask(self, query: Query) -> Array64:
-        """The noised sum over the next planned subsample, in real units; not scaled by 1/q.
+        """Answer ``query`` by the noised sum over the next planned subsample.
 
-        What a query holds comes from earlier answers, so faults in it may show.
+        A query follows from earlier answers only, so its faults may be visible.
+
+        Returns:
+            The sum in real units, not scaled by 1/q.
 
         Raises:
-            PlanExhausted: beyond the plan.
-            BadQuery: for a query that is not the planned one, or not finite, or not of the model's shape.
+            PlanExhausted: if all planned queries have been asked.
+            BadQuery: for a query that is not the planned one, not finite, or not of the model's shape.
         """
         if not self.__pending:
-            raise PlanExhausted("every planned query has been asked")
+            raise PlanExhausted("all planned queries have been asked")
         planned = self.__pending[0]
         if type(query) is not kind(planned.kind) or query.length != planned.length:
-            raise BadQuery("another kind or length of query is planned next")
+            raise BadQuery("the next planned query has another kind or length")
         query.check(self.__model, self.__design)
         self.__pending.popleft()
         self.__executed.append((planned.event, 1))

@@ -1,33 +1,32 @@
-"""Steps of a long way through a table, each taken while the one before is still worked on."""
+"""Read-ahead: computes the next item in a second thread while the caller uses the last one."""
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Step = TypeVar("Step")
-Found = TypeVar("Found")
+Item = TypeVar("Item")
 
 
-def one_ahead(find: Callable[[Step], Found], steps: Sequence[Step]) -> Generator[Found]:
-    """``find(step)`` for each of ``steps``, in order; the next one is found while the caller has the last one.
+def read_ahead(read: Callable[[Step], Item], steps: Sequence[Step]) -> Generator[Item]:
+    """Yield ``read(step)`` for each of ``steps`` in order, computed one step ahead.
 
-    All are found by one other thread, one after the other, and never more than one ahead: what is found and not yet
-    taken is one more than without. A single step is taken by the caller, and all of them are where no thread is to be
-    had. Whether and what is found ahead depends on the number of steps alone. What ``find`` raises, the caller meets in
-    the step's turn. To be closed where the caller may not come to the end: that waits for the step that is being taken,
-    and nothing is found afterwards.
+    One other thread computes the items one after the other, at most one ahead of the caller. So memory holds one item
+    more than without. The caller's thread computes them if there is a single step, or if the system has no thread to
+    spare. The number of steps alone decides what is computed ahead. An exception of ``read`` is raised when its item
+    is due. Close the generator if it may not be exhausted: closing waits for the running step and starts no other.
     """
     if len(steps) < 2:
-        yield from map(find, steps)
+        yield from map(read, steps)
         return
-    with ThreadPoolExecutor(1, thread_name_prefix="one-ahead") as other:
+    with ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as other:
         try:
-            ahead = other.submit(find, steps[0])
+            ahead = other.submit(read, steps[0])
         except RuntimeError:  # the system has no thread to spare
-            yield from map(find, steps)
+            yield from map(read, steps)
             return
         for step in steps[1:]:
-            found, ahead = ahead.result(), other.submit(find, step)
-            yield found
-            del found
+            item, ahead = ahead.result(), other.submit(read, step)
+            yield item
+            del item
         yield ahead.result()

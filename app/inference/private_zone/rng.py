@@ -1,8 +1,8 @@
-"""Three streams of randomness, never mixed, none of which a caller can seed.
+"""Random generators: three separate streams that no caller can seed.
 
-Private noise comes from the operating system inside :mod:`app.inference.private_zone.mechanisms`; subsampling from a
-ChaCha20 generator keyed by the operating system; Monte Carlo draws, which only ever post-process, from a fast
-generator.
+Private noise comes from the operating system, inside :mod:`app.inference.private_zone.mechanisms`. Subsampling uses a
+ChaCha20 generator keyed by the operating system. Monte Carlo draws use a fast generator, because they are
+post-processing only.
 """
 
 import secrets
@@ -12,10 +12,10 @@ from randomgen import ChaCha
 
 
 def sampling_generator() -> np.random.Generator:
-    """A generator for subsampling: ChaCha20 under 256 fresh bits of the operating system's entropy."""
+    """Make a generator for subsampling: ChaCha20 with a 256-bit key from the operating system."""
     return np.random.Generator(ChaCha(key=secrets.randbits(256)))
 
 
 def monte_carlo_generator() -> np.random.Generator:
-    """A generator for post-processing, started from fresh entropy."""
+    """Make a generator for post-processing, seeded with fresh entropy."""
     return np.random.Generator(np.random.SFC64())

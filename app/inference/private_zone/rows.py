@@ -1,8 +1,8 @@
-"""Where a query's rows are while it is answered: held in memory, or read anew for each query.
+"""Access to a query's rows: held in memory, or read again for each query.
 
-Rows are held where their expected number fits :data:`RESIDENT_BYTES`, a bound on what is decided by slots, rates and
-widths alone; beyond it they stream through in consecutive chunks, so that memory is bounded whatever the table is. Both
-ways cut a query's units at the same places, and so give the same integers bit for bit.
+Rows are held in memory if their expected size is at most :data:`RESIDENT_BYTES`. That depends on slots, rates and
+widths alone. Otherwise they are read in consecutive chunks, so memory is bounded for every table. Both ways cut a
+query's units at the same places, so they give the same integers bit by bit.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,49 +18,49 @@ from app.inference.private_zone.partition import Slots, Summation, chunk_units, 
 from app.inference.private_zone.sampling import Subsamples, expected_coverage, poisson_pieces
 
 Rates = Sequence[tuple[float, int]]
-"""Sampling rates and how many queries in a row each is for, in order."""
+"""Sampling rates in order, each with the number of consecutive queries that have it."""
 
 RESIDENT_BYTES = 512 << 20
 _STREAMED_UNITS = 1 << 22
-"""Units of a subsample that are listed together while they are streamed: a whole number of chunks."""
+"""Units of a streamed subsample that are listed at once: a whole number of chunks."""
 
 
-class Held:
-    """All rows that any of the subsamples needs, gathered in one pass."""
+class HeldRows:
+    """The rows of all subsamples, gathered in one pass and held in memory."""
 
     def __init__(
         self, model: Model, design: Design, source: RowSource, sampling: np.random.Generator, rates: Rates
     ) -> None:
-        """Draw all subsamples, then gather."""
+        """Draw all subsamples, then gather their rows."""
         self._model, self._each = model, source.rows_per_slot
         self._chunk = chunk_units(self._each, model.row_width)
         self._samples = Subsamples(sampling, source.slots, rates)
         self._rows, self._present = gather(model, design, source, self._samples.union)
 
     def sum(self, query: Query) -> Integers:
-        """The exact sum over the next subsample. Total in the rows."""
+        """Compute the exact sum over the next subsample. Total in the rows."""
         positions = self._samples.next()
         if positions is None:
             return query.sum(self._model, self._rows, self._present, self._each)
         starts = range(0, max(len(positions), 1), self._chunk)
-        parts = [self._part(query, positions[start : start + self._chunk]) for start in starts]
+        parts = [self._sum_part(query, positions[start : start + self._chunk]) for start in starts]
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
-    def _part(self, query: Query, positions: NDArray[np.integer]) -> Integers:
+    def _sum_part(self, query: Query, positions: NDArray[np.integer]) -> Integers:
         rows = self._rows.reshape(-1, self._each * self._rows.shape[1]).take(positions, axis=0)
         present = self._present.reshape(-1, self._each).take(positions, axis=0)
         return query.sum(self._model, rows.reshape(-1, self._rows.shape[1]), present.ravel(), self._each)
 
 
-class Streamed:
-    """Nothing but the way to the rows: the subsamples of :class:`Held`, drawn when they are asked for."""
+class StreamedRows:
+    """Rows that are read for each query; subsamples are drawn when their query is asked."""
 
     def __init__(self, summation: Summation, slots: int, sampling: np.random.Generator, rates: Rates) -> None:
         self._summation, self._slots, self._sampling = summation, slots, sampling
         self._rates = iter([rate for rate, count in rates for _ in range(count)])
 
     def sum(self, query: Query) -> Integers:
-        """The exact sum over the next subsample, the same as :meth:`Held.sum`. Total in the rows."""
+        """Compute the exact sum over the next subsample, as :meth:`HeldRows.sum`. Total in the rows."""
         rate = next(self._rates)
         if rate >= 1:
             return self._summation(query, range(self._slots))
@@ -69,7 +69,7 @@ class Streamed:
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
 
-def rows_for(
+def choose_rows(
     model: Model,
     design: Design,
     source: RowSource,
@@ -77,27 +77,27 @@ def rows_for(
     rates: Rates,
     *,
     summation: Summation | None,
-) -> Held | Streamed:
-    """Held rows where the expected union of all subsamples fits, streamed ones beyond, or summed elsewhere.
+) -> HeldRows | StreamedRows:
+    """Choose held rows if the expected union of all subsamples fits into memory, else streamed ones.
 
-    ``sampling`` is used by nobody else.
+    With a ``summation``, rows are never held. No other code may use ``sampling``.
     """
     expected = expected_coverage(rates) * source.slots * source.rows_per_slot * (4 * model.row_width + 1)
     if summation is None and expected <= RESIDENT_BYTES:
-        return Held(model, design, source, sampling, rates)
+        return HeldRows(model, design, source, sampling, rates)
 
-    def here(query: Query, units: Slots) -> Integers:
+    def sum_here(query: Query, units: Slots) -> Integers:
         return partial_sum(query, model, design, source, units)
 
-    return Streamed(summation or here, source.slots, sampling, rates)
+    return StreamedRows(summation or sum_here, source.slots, sampling, rates)
 
 
 def _regroup(pieces: Iterable[NDArray[np.int64]], size: int) -> Iterator[NDArray[np.int64]]:
-    """The same units in groups of ``size``, but for the last one, which may be empty."""
-    held = np.arange(0)
+    """Regroup units into groups of ``size``; the last group is smaller and may be empty."""
+    rest = np.arange(0)
     for piece in pieces:
-        held = np.concatenate([held, piece])
-        whole = len(held) - len(held) % size
-        yield from (held[start : start + size] for start in range(0, whole, size))
-        held = held[whole:]
-    yield held
+        rest = np.concatenate([rest, piece])
+        whole = len(rest) - len(rest) % size
+        yield from (rest[start : start + size] for start in range(0, whole, size))
+        rest = rest[whole:]
+    yield rest

@@ -1,4 +1,7 @@
-"""Passes over arrays of a row for each unit and a column for each draw. Row zone: total, no branch on a value."""
+"""Row-wise operations on arrays of private values.
+
+Row zone: they are total, and no branch depends on a value.
+"""
 
 from functools import lru_cache
 
@@ -10,10 +13,9 @@ from app.inference.core.model import Array32, Array64
 
 
 def add_to_rows(values: Array32, amounts: Array32) -> None:
-    """Add ``amounts`` ``(n,)`` to every column of ``values`` ``(n, S)``, in place.
+    """Add ``amounts`` ``(n,)`` to every column of ``values`` ``(n, S)`` in place.
 
-    Where columns lie one after the other in memory that is an update of rank one, which takes half of the time that
-    broadcasting does.
+    For Fortran order it is a rank-one update, which takes half the time of broadcasting.
     """
     if values.flags.f_contiguous:
         scipy.linalg.blas.sger(1, amounts, _ones(values.shape[1]), a=values, overwrite_a=1)
@@ -22,10 +24,10 @@ def add_to_rows(values: Array32, amounts: Array32) -> None:
 
 
 def zero_rows_unless(values: Array32 | Array64, keep: NDArray[np.bool_]) -> None:
-    """Set the rows of ``values`` ``(n,)`` or ``(n, S)`` to zero where ``keep`` ``(n,)`` is false, in place.
+    """Set rows of ``values`` to zero in place where ``keep`` ``(n,)`` is false.
 
-    A bit mask does it: NaN becomes zero as well, and each value takes the same steps. Assignment through a boolean
-    index takes a time that depends on how many rows it selects, and so counts them (W14).
+    ``values`` is ``(n,)`` or ``(n, S)``. A bit mask is applied: NaN becomes zero as well, and each value takes the same
+    steps. The duration of an assignment through a boolean index would reveal how many rows it selects (W14).
     """
     integers = np.dtype(f"i{values.itemsize}")
     mask = _mask(keep).astype(integers)
@@ -34,7 +36,10 @@ def zero_rows_unless(values: Array32 | Array64, keep: NDArray[np.bool_]) -> None
 
 
 def choose(condition: NDArray[np.bool_], chosen: Array64, other: Array64 | np.float64) -> Array64:
-    """``np.where``, bit for bit, but in a time that does not depend on how the ``condition`` alternates (W14)."""
+    """Select as ``np.where``, in a time that does not depend on ``condition`` (W14).
+
+    The result is the same bit by bit.
+    """
     bits = chosen.view(np.int64) ^ other.view(np.int64)
     bits &= _mask(condition).astype(np.int64)
     bits ^= other.view(np.int64)
@@ -42,7 +47,7 @@ def choose(condition: NDArray[np.bool_], chosen: Array64, other: Array64 | np.fl
 
 
 def _mask(condition: NDArray[np.bool_]) -> NDArray[np.int8]:
-    """All bits where the condition holds, else none."""
+    """Make a mask with all bits set where the condition holds."""
     return np.negative(condition.view(np.int8))
 
 

@@ -1,4 +1,4 @@
-"""The projection into declared bounds: inside, nearest, and still where it already was."""
+"""The projection onto declared bounds: inside, nearest, and idempotent."""
 
 from dataclasses import replace
 
@@ -19,27 +19,27 @@ POINTS = st.lists(st.lists(st.floats(-5, 5), min_size=WIDTH, max_size=WIDTH), mi
 
 
 @given(POINTS)
-def test_projections_are_inside_and_stay(points: list[list[float]]) -> None:
-    found = project(DESIGN, np.array(points))
-    assert np.all(np.abs(found) <= 1)
-    shares = found[:, 2:4]
+def test_projections_are_inside_and_idempotent(points: list[list[float]]) -> None:
+    projected = project(DESIGN, np.array(points))
+    assert np.all(np.abs(projected) <= 1)
+    shares = projected[:, 2:4]
     assert shares.min() >= 0
     assert shares.sum(axis=1).max() <= 1 + 1e-12
-    assert np.all(found[:, -1] == 1)
-    np.testing.assert_allclose(project(DESIGN, found), found, atol=1e-12)
+    assert np.all(projected[:, -1] == 1)
+    np.testing.assert_allclose(project(DESIGN, projected), projected, atol=1e-12)
 
 
 @given(POINTS)
-def test_no_row_is_nearer_in_direction(points: list[list[float]]) -> None:
-    """The law of a projection onto a convex set: no possible row lies beyond the found point, seen from the given."""
+def test_no_possible_row_is_nearer_than_the_projection(points: list[list[float]]) -> None:
+    """Variational inequality of a projection onto a convex set: no possible row is on the far side of the result."""
     u = np.array(points)
     u[:, -1] = 1
-    found = project(DESIGN, u)
+    projected = project(DESIGN, u)
     rows = DESIGN.sample(np.random.default_rng(0), 200)
-    assert np.all((u - found) @ rows.T - np.vecdot(u - found, found)[:, None] <= 1e-9)
+    assert np.all((u - projected) @ rows.T - np.vecdot(u - projected, projected)[:, None] <= 1e-9)
 
 
-def test_shares_are_the_nearest_of_an_independent_optimiser() -> None:
+def test_projected_shares_match_an_independent_optimiser() -> None:
     colour = problem_for(replace(SPEC, features=("colour",)), facts(10)).design
 
     def distance(v: Array64, point: Array64) -> float:
@@ -57,7 +57,7 @@ def test_shares_are_the_nearest_of_an_independent_optimiser() -> None:
         np.testing.assert_allclose(project(colour, np.array([[*point, 1.0]]))[0, :2], best, atol=1e-6)
 
 
-def test_rows_are_their_own_projections_and_constants_are_zero() -> None:
+def test_design_rows_are_unchanged_and_constants_become_zero() -> None:
     rows = DESIGN.sample(np.random.default_rng(2), 50)
     np.testing.assert_array_equal(project(DESIGN, rows), rows)
     declared = replace(facts(10), columns=(*COLUMNS, Column("k", "real", 3.0, 3.0)))

@@ -60,8 +60,8 @@ def test_columns_and_values_follow_the_declaration() -> None:
 @pytest.mark.parametrize(
     ("family_name", "declared"), [("linear-regression", (-5, 20)), ("poisson-regression", (0, 20))]
 )
-def test_targets_keep_within_declared_bounds_alone(family_name: str, declared: tuple[float, float]) -> None:
-    """W6: a target is clamped to what was declared, not to what is there, and each as it would be by itself."""
+def test_targets_are_clamped_to_declared_bounds_row_by_row(family_name: str, declared: tuple[float, float]) -> None:
+    """W6: a target is clamped to the declared bounds, and its encoding does not depend on other rows."""
     target = Column("dose", "real" if family_name == "linear-regression" else "integer", *declared)
     design = build(ModelSpec(family_name, ("age",), "dose"), _with(target), family(family_name))
     dose = np.array([-1e6, declared[0], 3.0, 7.25, declared[1], 1e6, 4.0])
@@ -72,8 +72,8 @@ def test_targets_keep_within_declared_bounds_alone(family_name: str, declared: t
     for place in range(7):
         one = {"age": np.full(1, 40.0), "dose": dose[place : place + 1], "_present": np.ones(1, np.uint8)}
         assert design.encode(one)[1] == encoded[1][place]
-    apart = design.encode({"age": np.full(2, 40.0), "dose": np.array([3.0, 4.0]), "_present": np.ones(2, np.uint8)})
-    np.testing.assert_array_equal(apart[1], encoded[1][[2, 6]])
+    others = design.encode({"age": np.full(2, 40.0), "dose": np.array([3.0, 4.0]), "_present": np.ones(2, np.uint8)})
+    np.testing.assert_array_equal(others[1], encoded[1][[2, 6]])
 
 
 def test_a_constant_column_is_zero() -> None:
@@ -95,12 +95,12 @@ def test_a_constant_column_is_zero() -> None:
         (replace(SPEC, features=("hours",), target="age"), "/model/target"),
     ],
 )
-def test_a_faulty_model_is_pointed_at(spec: ModelSpec, pointer: str) -> None:
+def test_a_faulty_model_is_refused_with_its_pointer(spec: ModelSpec, pointer: str) -> None:
     assert _pointer(spec) == pointer
 
 
 @pytest.mark.parametrize("name", ["weight", "y", "intercept"])
-def test_reserved_names_are_targets_but_never_features(name: str) -> None:
+def test_a_reserved_name_can_be_a_target_but_not_a_feature(name: str) -> None:
     declared = _with(Column(name, "binary"))
     assert _pointer(replace(SPEC, features=("age", name)), declared) == "/model/features/1"
     target = build(replace(SPEC, target=name), declared, LOGISTIC).target
@@ -108,7 +108,7 @@ def test_reserved_names_are_targets_but_never_features(name: str) -> None:
     assert target.name == name
 
 
-def test_the_unit_column_is_never_modelled() -> None:
+def test_the_unit_column_is_refused_in_a_model() -> None:
     declared = _with(Column("person", "integer", 0, 9), unit={"kind": "column", "column": "person", "max_rows": 2})
     assert _pointer(replace(SPEC, features=("person",)), declared) == "/model/features/0"
     assert _pointer(replace(SPEC, target="person"), declared) == "/model/target"
@@ -123,8 +123,8 @@ ANY = st.floats(allow_nan=True, allow_infinity=True, width=64)
 
 
 @given(values=st.lists(st.tuples(ANY, ANY, st.integers(0, 65535), ANY, ANY, st.integers(0, 255)), max_size=6))
-def test_encoding_is_total_bounded_and_nulls_are_zero(values: list[tuple[float, ...]]) -> None:
-    """W14: whatever a row holds, encoding neither raises nor warns, and stays within the declared box."""
+def test_encoding_is_total_and_bounded_and_null_rows_are_zero(values: list[tuple[float, ...]]) -> None:
+    """W14: for any row, encoding neither raises nor warns, and the result is within the declared bounds."""
     names = (*FEATURES, "ill", "_present")
     table: dict[str, Any] = {name: np.array([row[i] for row in values], float) for i, name in enumerate(names)}
     table["colour"] = table["colour"].astype(np.uint16)
@@ -142,8 +142,8 @@ BOUNDS = [(-1.0, 1.0), (20.0, 80.0), (1e6, 1e6 + 2), (-1e308, 1e308), (0.0, 1e-3
 
 
 @pytest.mark.parametrize(("lower", "upper"), BOUNDS)
-def test_bounds_of_any_size_are_minus_one_and_one(lower: float, upper: float) -> None:
-    """W14: so is whatever lies beyond them; an inverse of the scale need not be a normal number."""
+def test_bounds_of_any_size_are_encoded_as_minus_one_and_one(lower: float, upper: float) -> None:
+    """W14: values beyond the bounds are clamped too; the inverse of the scale need not be a normal number."""
     declared = _with(Column("k", "real", lower, upper))
     beyond = [-np.inf, -1.7e308, lower, upper, 1.7e308, np.inf]
     table = {
@@ -167,8 +167,8 @@ def test_sampled_rows_lie_in_the_declared_box() -> None:
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=20))
-def test_no_value_is_so_small_that_it_takes_longer(values: list[float]) -> None:
-    """W14: what is next to nothing is nothing, in features and in targets; the rest is as exact as single precision."""
+def test_no_encoded_value_is_subnormal(values: list[float]) -> None:
+    """W14: tiny values are rounded to zero in features and targets; others keep single precision."""
     declared = _with(Column("k", "real", -1.0, 1.0), Column("t", "real", -1.0, 1.0))
     spec = ModelSpec("linear-regression", ("k",), "t")
     table = {"k": np.array(values), "t": np.array(values), "_present": np.ones(len(values), np.uint8)}
@@ -199,7 +199,7 @@ def test_targets_are_clamped_and_undeclared_categories_are_null() -> None:
     assert not np.any(x[2])
 
 
-def test_a_model_without_a_target_has_no_intercept_either() -> None:
+def test_a_model_without_a_target_has_no_intercept() -> None:
     design = build(ModelSpec("gaussian-mean", ("age", "hours"), None), facts(2), family("gaussian-mean"))
     assert [column.name for column in design.columns] == ["age", "hours"]
     assert (design.intercept, design.target) == (False, None)
@@ -211,7 +211,7 @@ def test_a_model_without_a_target_has_no_intercept_either() -> None:
 
 
 def test_a_model_of_too_many_parameters_is_refused() -> None:
-    """900 columns are a design, and with four classes too many coefficients."""
+    """A design of 900 columns is valid, but four classes have too many coefficients."""
     wide = Column("wide", "categorical", categories=tuple(map(str, range(900))))
     declared = _with(wide, Column("blood", "categorical", categories=("o", "a", "b", "ab")))
     assert problem_for(replace(SPEC, features=("wide",)), declared).model.dimension == 900
@@ -222,7 +222,7 @@ def test_a_model_of_too_many_parameters_is_refused() -> None:
 
 @pytest.mark.parametrize("noise_scale", [0.0, -1.0, 1e-300, 1e300, float("nan")])
 @pytest.mark.parametrize("family_name", ["linear-regression", "gaussian-mean", "logistic-regression"])
-def test_a_noise_that_no_model_bears_is_refused(family_name: str, noise_scale: float) -> None:
+def test_a_noise_scale_out_of_range_is_refused(family_name: str, noise_scale: float) -> None:
     target = {"linear-regression": "hours", "gaussian-mean": None}.get(family_name, "ill")
     with pytest.raises(InvalidRequest) as caught:
         problem_for(ModelSpec(family_name, ("age",), target, noise_scale=noise_scale), facts(10))

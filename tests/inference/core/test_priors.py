@@ -1,4 +1,4 @@
-"""Priors: densities, their derivatives, and where a request's scales end up."""
+"""Priors: densities, their derivatives, and the scales of a request."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ SCALES = np.array([0.5, 2.0, 1.0])
 PRIORS = (
     NormalPrior(SCALES),
     HierarchicalPrior(SCALES, 3.0),
-    HierarchicalPrior(SCALES, 0.7, apart=1),
+    HierarchicalPrior(SCALES, 0.7, independent=1),
     HierarchicalPrior(SCALES, 1e5),
 )
 
@@ -45,8 +45,8 @@ def test_the_gradient_is_that_of_the_density(prior: Prior) -> None:
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-def test_the_precision_touches_the_density_from_below(prior: Prior) -> None:
-    """So that a Newton step with it climbs: the quadratic at theta is nowhere above the log density."""
+def test_the_precision_is_that_of_a_normal_minorant(prior: Prior) -> None:
+    """The quadratic at theta is nowhere above the log density, so Newton steps climb."""
     rng = np.random.default_rng(1)
     for theta in rng.standard_normal((20, 3)) * 2:
         precision, gradient = prior.precision(theta), prior.gradient(theta)
@@ -65,8 +65,8 @@ def test_the_hierarchical_prior_is_the_multivariate_t() -> None:
     np.testing.assert_allclose(HierarchicalPrior(SCALES, 1e7).log_density(theta), normal, atol=1e-4)
 
 
-def test_a_parameter_apart_is_normal_and_independent() -> None:
-    prior, alone = HierarchicalPrior(SCALES, 3.0, apart=1), HierarchicalPrior(SCALES[:2], 3.0)
+def test_an_independent_parameter_is_normal() -> None:
+    prior, alone = HierarchicalPrior(SCALES, 3.0, independent=1), HierarchicalPrior(SCALES[:2], 3.0)
     theta = np.random.default_rng(3).standard_normal((9, 3))
     expected = alone.log_density(theta[:, :2]) + NormalPrior(SCALES[2:]).log_density(theta[:, 2:])
     np.testing.assert_allclose(prior.log_density(theta), expected)
@@ -81,7 +81,7 @@ def test_draws_follow_the_density(prior: Prior) -> None:
 
 
 def test_hierarchical_draws_share_one_scale() -> None:
-    """Squares of two coefficients are dependent: their ranks correlate, which those of a normal do not."""
+    """Squares of two coefficients are dependent: their ranks correlate, unlike under independent normals."""
     for prior, dependent in ((HierarchicalPrior(SCALES, 2.0), True), (NormalPrior(SCALES), False)):
         ranks = np.argsort(np.argsort(np.abs(prior.sample(np.random.default_rng(5), 5_000)[:, :2]), axis=0), axis=0)
         correlation = float(np.asarray(np.corrcoef(ranks.T))[0, 1])
@@ -102,7 +102,7 @@ def test_laplace_reaches_the_exact_mode_under_a_hierarchical_prior(degrees: floa
     np.testing.assert_allclose(found.mean, independent, atol=1e-6)
 
 
-def test_scales_are_found_by_column_and_by_feature() -> None:
+def test_scales_are_set_by_parameter_column_and_feature() -> None:
     prior = _prior(scale=3.0, scales={"age": 0.5, "colour": 2.0, "colour=blue": 7.0, "intercept": 10.0})
     assert isinstance(prior, NormalPrior)
     np.testing.assert_array_equal(prior.scales, [0.5, 3.0, 2.0, 7.0, 3.0, 10.0])
@@ -124,7 +124,7 @@ def test_scales_are_found_by_column_and_by_feature() -> None:
         ({"degrees_of_freedom": float("inf")}, "/model/prior/degrees_of_freedom"),
     ],
 )
-def test_a_faulty_prior_is_pointed_at(fields: dict[str, Any], pointer: str) -> None:
+def test_a_faulty_prior_is_refused_with_its_pointer(fields: dict[str, Any], pointer: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         _prior(**fields)
     assert caught.value.faults[0].pointer == pointer

@@ -43,7 +43,7 @@ class Givens(NamedTuple):
 
 
 def posterior(family: str, *, prior: PriorSpec = NORMAL, noise_scale: float | None = None, rows: int = 3000) -> Givens:
-    """The Laplace approximation of a posterior of generated rows that follow the model."""
+    """Compute the Laplace approximation of a posterior for rows drawn from the model."""
     target = TARGETS.get(family)
     features = tuple(name for name in FEATURES if target or name != "group")
     spec = ModelSpec(family, features, target, prior, noise_scale)
@@ -54,14 +54,17 @@ def posterior(family: str, *, prior: PriorSpec = NORMAL, noise_scale: float | No
 
 
 def normal_design(width: int, rows: int) -> Givens:
-    """Logistic regression on standard normal columns and an intercept."""
+    """Make a logistic regression on standard normal columns and an intercept."""
     rng = np.random.default_rng(1)
     x = np.column_stack((rng.standard_normal((rows, width - 1)), np.ones(rows)))
     return _logistic(x, 2 * rng.standard_normal(width) / np.sqrt(width))
 
 
 def collinear_design(levels: int, rows: int) -> Givens:
-    """Logistic regression on three full sets of indicators, each the intercept in sum; some levels have no rows."""
+    """Make a logistic regression on three full sets of indicators.
+
+    Each set sums to the intercept; some levels have no rows.
+    """
     rng = np.random.default_rng(2)
     shares = 1 / np.arange(1.0, levels + 1) ** 3
     sets = [np.eye(levels)[rng.choice(levels, rows, p=shares / shares.sum())] for _ in range(3)]
@@ -85,7 +88,10 @@ def _of(model: Model, design: Design, prior: Prior, x: Array64, y: Array64) -> G
 
 
 def plain_divergence(givens: Givens, u: Array64, y: Array64 | None, weight: Array64) -> float:
-    """The divergence from the textbook's formula, at a mode found by plain Newton steps from the prior's mean."""
+    """Compute the divergence by the textbook's formula.
+
+    The mode is found by plain Newton steps from the prior's mean.
+    """
     model, prior = givens.model, givens.prior
     rows = model.fold(u, np.zeros(len(u)) if y is None else y)
     mode = laplace(model, rows, weight, prior, np.zeros(model.dimension), tolerance=1e-16).mean

@@ -1,14 +1,14 @@
-"""Links against the models that they are of, divergences against the textbook, frames against what they promise."""
+"""Links against their models, divergences against the textbook, and isometries against their definition."""
 
 import numpy as np
 import pytest
 
 from app.inference.core.priors import NormalPrior
-from app.inference.fitting.frames import isometries
-from app.inference.fitting.links import LogisticLink, ProbitLink, link_of
-from app.inference.fitting.scalars import FARTHEST, Moments, counts_of, solve_labelled, solve_unlabelled
-from app.inference.fitting.span import find_span
-from app.inference.fitting.target import Target, divergence, inverse_root, is_resolved, target_of
+from app.inference.fitting.isometries import find_isometries
+from app.inference.fitting.links import LogisticLink, ProbitLink, make_link
+from app.inference.fitting.moment_equations import FARTHEST, Moments, apportion, solve_labelled, solve_unlabelled
+from app.inference.fitting.subspaces import find_subspace
+from app.inference.fitting.target import Target, divergence, inverse_root, is_well_conditioned, make_target
 from tests.inference.fitting.givens import normal_design, posterior
 
 RNG = np.random.default_rng(8)
@@ -24,10 +24,10 @@ RNG = np.random.default_rng(8)
         ("linear-regression", None),
     ],
 )
-def test_a_link_is_its_model_along_the_predictor(family: str, noise_scale: float | None) -> None:
+def test_a_link_matches_its_model_along_the_predictor(family: str, noise_scale: float | None) -> None:
     givens = posterior(family, noise_scale=noise_scale)
     model, theta, width = givens.model, givens.mean, givens.design.width
-    link = link_of(model, theta, givens.prior)
+    link = make_link(model, theta, givens.prior)
     u = givens.design.sample(RNG, 20)
     y = model.sample_targets(RNG, u, theta)
     curve = link.curve(u @ theta[:width], y)
@@ -38,17 +38,19 @@ def test_a_link_is_its_model_along_the_predictor(family: str, noise_scale: float
 
 
 @pytest.mark.parametrize("link", [LogisticLink(), ProbitLink()], ids=["logistic", "probit"])
-def test_bends_are_slopes_of_curvatures(link: LogisticLink | ProbitLink) -> None:
+def test_curvature_slopes_match_finite_differences(link: LogisticLink | ProbitLink) -> None:
     a, h = np.linspace(-6, 6, 41), 1e-5
     for y in (np.zeros(41), np.ones(41)):
         above, below = link.curve(a + h, y), link.curve(a - h, y)
-        np.testing.assert_allclose(link.curve(a, y).bend, (above.curvature - below.curvature) / (2 * h), atol=1e-6)
+        np.testing.assert_allclose(
+            link.curve(a, y).curvature_slope, (above.curvature - below.curvature) / (2 * h), atol=1e-6
+        )
         np.testing.assert_allclose(link.curve(a, y).curvature, (below.slope - above.slope) / (2 * h), atol=1e-6)
 
 
 @pytest.mark.parametrize("link", [LogisticLink(), ProbitLink()], ids=["logistic", "probit"])
 @pytest.mark.parametrize("size", [3, 4, 5, 40])
-def test_labelled_points_have_the_moments_that_were_asked_for(link: LogisticLink | ProbitLink, size: int) -> None:
+def test_labelled_points_have_the_required_moments(link: LogisticLink | ProbitLink, size: int) -> None:
     for _ in range(40):
         asked = Moments(RNG.uniform(1, 1e4), RNG.uniform(-4, 4), RNG.uniform(0.01, 2), *RNG.uniform(-0.1, 0.1, 2))
         found = solve_labelled(link, asked, size)
@@ -63,7 +65,7 @@ def test_labelled_points_have_the_moments_that_were_asked_for(link: LogisticLink
 
 
 @pytest.mark.parametrize("size", [3, 4, 9])
-def test_free_targets_have_the_moments_and_the_length_that_were_asked_for(size: int) -> None:
+def test_continuous_targets_have_the_required_moments_and_squares(size: int) -> None:
     asked = Moments(50.0, 0.4, 0.7, 0.3, -0.2)
     found = solve_unlabelled(asked, size, squares=12.0)
     assert found is not None
@@ -74,22 +76,22 @@ def test_free_targets_have_the_moments_and_the_length_that_were_asked_for(size: 
     np.testing.assert_allclose(scores, [0.3, -0.2, 12.0], atol=1e-12)
 
 
-def test_predictors_too_far_are_refused() -> None:
+def test_predictors_out_of_range_are_refused() -> None:
     assert solve_labelled(LogisticLink(), Moments(1.0, FARTHEST, 1.0, 0.0, 0.0), 9) is None
     assert solve_unlabelled(Moments(1.0, -FARTHEST, 1.0, 0.0, 0.0), 9) is None
 
 
-def test_counts_are_as_even_as_shares_allow() -> None:
-    np.testing.assert_array_equal(counts_of(np.array([0.7, 0.2, 0.1]), 10), [7, 2, 1])
-    np.testing.assert_array_equal(counts_of(np.array([0.99, 0.005, 0.005]), 4), [2, 1, 1])
-    np.testing.assert_array_equal(counts_of(np.array([0.5, 0.3, 0.2]), 2), [1, 1, 0])
+def test_counts_are_proportional_to_shares() -> None:
+    np.testing.assert_array_equal(apportion(np.array([0.7, 0.2, 0.1]), 10), [7, 2, 1])
+    np.testing.assert_array_equal(apportion(np.array([0.99, 0.005, 0.005]), 4), [2, 1, 1])
+    np.testing.assert_array_equal(apportion(np.array([0.5, 0.3, 0.2]), 2), [1, 1, 0])
 
 
-def test_isometries_map_what_they_were_given() -> None:
+def test_isometries_map_sources_to_images() -> None:
     true, _ = np.linalg.qr(RNG.standard_normal((9, 5)))
     sources = RNG.standard_normal((5, 3)) @ np.diag([1, 1e3, 1])
-    sources = np.column_stack((sources, sources[:, 0] - 2 * sources[:, 1]))  # dependent: already mapped
-    every = isometries(sources, true @ sources)
+    sources = np.column_stack((sources, sources[:, 0] - 2 * sources[:, 1]))  # linearly dependent on the others
+    every = find_isometries(sources, true @ sources)
     wanted = RNG.standard_normal((9, 5))
     frames = [every.random(RNG), every.random(RNG), every.nearest(wanted, every.random(RNG))]
     for frame in frames:
@@ -100,7 +102,7 @@ def test_isometries_map_what_they_were_given() -> None:
     assert np.max(np.abs(frames[0] - frames[1])) > 0.01
 
 
-def test_the_divergence_is_the_textbooks() -> None:
+def test_the_divergence_matches_the_textbook_formula() -> None:
     a, b = (RNG.standard_normal((4, 9)) for _ in range(2))
     precision, other = a @ a.T, b @ b.T
     mean, gap = RNG.standard_normal(4), RNG.standard_normal(4)
@@ -117,35 +119,35 @@ def test_the_divergence_is_the_textbooks() -> None:
     assert divergence(mean, root, Target(mean, precision)) < 1e-25
 
 
-def test_a_posterior_whose_rounding_hides_the_prior_is_not_resolved() -> None:
+def test_a_nearly_singular_posterior_is_ill_conditioned() -> None:
     direction = np.array([3.0, -1.0, 2.0]) / np.sqrt(14)
-    for sharpness, told in ((1e8, True), (1e15, False)):
+    for sharpness, expected in ((1e8, True), (1e15, False)):
         posterior_precision = sharpness * np.outer(direction, direction) + np.eye(3)
         root = inverse_root(posterior_precision)
-        assert (root is not None and is_resolved(posterior_precision, root)) == told
+        assert (root is not None and is_well_conditioned(posterior_precision, root)) == expected
     units = np.diag([1e-6, 1.0, 1e6])
     plain = units @ np.array([[2.0, 1, 0], [1, 2, 1], [0, 1, 2]]) @ units
     root = inverse_root(plain)
     assert root is not None
-    assert is_resolved(plain, root)
+    assert is_well_conditioned(plain, root)
     assert inverse_root(-np.eye(3)) is None
 
 
-def test_targets_that_are_no_gaussian_become_one_near() -> None:
+def test_an_invalid_target_is_replaced_by_one_near() -> None:
     prior = np.eye(2)
-    np.testing.assert_array_equal(target_of(np.zeros(2), np.full((2, 2), np.nan), prior).precision, prior)
-    np.testing.assert_array_equal(target_of(np.array([np.nan, 2.0]), prior, prior).mean, [0, 2])
-    found = target_of(np.zeros(2), np.diag([-5.0, 7.0]), prior)
+    np.testing.assert_array_equal(make_target(np.zeros(2), np.full((2, 2), np.nan), prior).precision, prior)
+    np.testing.assert_array_equal(make_target(np.array([np.nan, 2.0]), prior, prior).mean, [0, 2])
+    found = make_target(np.zeros(2), np.diag([-5.0, 7.0]), prior)
     np.testing.assert_allclose(found.precision, np.diag([1.0, 7.0]))
 
 
-def test_a_span_keeps_what_is_worth_most() -> None:
+def test_a_subspace_has_at_most_the_given_directions() -> None:
     givens = normal_design(9, 4000)
     target = Target(givens.mean, givens.precision)
-    assert find_span(target, givens.prior, 9).basis.shape == (9, 9)
+    assert find_subspace(target, givens.prior, 9).basis.shape == (9, 9)
     for most in (0, 1, 4):
-        span = find_span(target, givens.prior, most)
-        assert span.basis.shape == (9, most)
-        assert most == 0 or abs(span.basis[-1] @ (span.information * span.basis[-1])) > 0
+        subspace = find_subspace(target, givens.prior, most)
+        assert subspace.basis.shape == (9, most)
+        assert most == 0 or abs(subspace.basis[-1] @ (subspace.information * subspace.basis[-1])) > 0
     nothing = Target(np.zeros(9), np.eye(9))
-    assert find_span(nothing, NormalPrior(np.ones(9)), 9).basis.shape == (9, 0)
+    assert find_subspace(nothing, NormalPrior(np.ones(9)), 9).basis.shape == (9, 0)

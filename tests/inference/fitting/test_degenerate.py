@@ -1,4 +1,4 @@
-"""Whatever the target, points come back: of the asked number, finite, with an honest divergence."""
+"""Degenerate targets: the fit returns finite points and a valid divergence."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from app.inference.models.probit import ProbitRegression
 KINDS = ["plain", "zero", "rank one", "indefinite", "not finite", "huge", "graded", "prior", "negative"]
 
 
-def precision_of(kind: str, width: int, scale: float, rng: np.random.Generator) -> Array64:
+def make_precision(kind: str, width: int, scale: float, rng: np.random.Generator) -> Array64:
     a = rng.standard_normal((width, width))
     return {
         "plain": scale * a @ a.T,
@@ -32,7 +32,7 @@ def precision_of(kind: str, width: int, scale: float, rng: np.random.Generator) 
     }[kind]
 
 
-def design_of(width: int) -> Design:
+def make_design(width: int) -> Design:
     columns = [DesignColumn(f"x{index}", f"x{index}", {"kind": "affine"}) for index in range(width - 1)]
     return Design((), None, (*columns, DesignColumn("intercept", None, {"kind": "constant"})))
 
@@ -49,7 +49,7 @@ def design_of(width: int) -> Design:
     total=st.sampled_from([None, 100.0]),
     seed=st.integers(0, 10**6),
 )
-def test_every_target_gets_points(
+def test_points_are_finite_for_every_target(
     kind: str,
     width: int,
     size: int,
@@ -64,9 +64,9 @@ def test_every_target_gets_points(
     prior: Prior = HierarchicalPrior(scales, 3.0) if hierarchical else NormalPrior(scales)
     model: Model = (LogisticRegression(width), ProbitRegression(width), PoissonRegression(width, 0, 9))[seed % 3]
     mean = 10.0 ** powers[1] * rng.standard_normal(width)
-    precision = precision_of(kind, width, 10.0 ** powers[0], rng)
+    precision = make_precision(kind, width, 10.0 ** powers[0], rng)
     found = fit_points(
-        model, design_of(width), prior, mean, precision, size, rng, within_bounds=within_bounds, total=total
+        model, make_design(width), prior, mean, precision, size, rng, within_bounds=within_bounds, total=total
     )
     assert found.u.shape == (size, width)
     assert found.y is not None
@@ -78,9 +78,15 @@ def test_every_target_gets_points(
     assert found.kl >= 0
 
 
-def test_a_mean_that_is_not_finite_counts_as_the_priors() -> None:
+def test_a_mean_that_is_not_finite_is_replaced_by_the_priors() -> None:
     mean = np.array([np.nan, np.inf, 0.5])
     found = fit_points(
-        LogisticRegression(3), design_of(3), NormalPrior(np.ones(3)), mean, 50 * np.eye(3), 8, np.random.default_rng(0)
+        LogisticRegression(3),
+        make_design(3),
+        NormalPrior(np.ones(3)),
+        mean,
+        50 * np.eye(3),
+        8,
+        np.random.default_rng(0),
     )
     assert found.kl == pytest.approx(0, abs=1e-12)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from app.inference.core.model import Array64
-from app.inference.fitting.charts import Chart
-from app.inference.fitting.mode import distance, mode_of
+from app.inference.fitting.descent import divergence_gradient, minimise_divergence
+from app.inference.fitting.mode import distance, find_mode
+from app.inference.fitting.parametrisation import Parametrisation
 from app.inference.fitting.points import Points
-from app.inference.fitting.polish import divergence_gradient, polish
-from app.inference.fitting.regions import Open, read_region
+from app.inference.fitting.regions import Box, read_region
 from app.inference.fitting.starts import find_starts
 from app.inference.fitting.target import Target, inverse_root
 from tests.inference.fitting.givens import Givens, posterior
@@ -25,8 +25,8 @@ FAMILIES = [
 ]
 
 
-def points_of(givens: Givens, size: int) -> Points:
-    """Points that have little to do with the posterior."""
+def make_unrelated_points(givens: Givens, size: int) -> Points:
+    """Make points that are unrelated to the posterior."""
     rng = np.random.default_rng(9)
     u = givens.design.sample(rng, size)
     y = givens.model.sample_targets(rng, u, givens.mean)
@@ -34,14 +34,14 @@ def points_of(givens: Givens, size: int) -> Points:
 
 
 @pytest.mark.parametrize(("family", "noise_scale"), FAMILIES)
-def test_the_gradient_is_that_of_the_divergence(family: str, noise_scale: float | None) -> None:
+def test_the_gradient_matches_finite_differences(family: str, noise_scale: float | None) -> None:
     givens = posterior(family, noise_scale=noise_scale, rows=300)
     target = Target(givens.mean, givens.precision)
     size, rng = 30, np.random.default_rng(4)
     shape = (size, givens.design.width)
     problem, _ = find_starts(givens.model, givens.prior, target, shape, rng, heaviest=np.inf, region=None)
-    points = points_of(givens, size)
-    mode = mode_of(givens.model, points, givens.prior, target.mean)
+    points = make_unrelated_points(givens, size)
+    mode = find_mode(givens.model, points, givens.prior, target.mean)
     assert mode is not None
     information = givens.model.expand(givens.model.fold(points.u, points.y), points.weight, mode).information
     root = inverse_root(information + givens.prior.precision(mode))
@@ -49,7 +49,7 @@ def test_the_gradient_is_that_of_the_divergence(family: str, noise_scale: float 
     found = divergence_gradient(problem, points, mode, root)
 
     def change(**moves: Array64) -> float:
-        """The central difference along a move of one of the points' parts."""
+        """Compute the central difference along a move of rows, targets or weights."""
         (name, move), h = next(iter(moves.items())), 1e-5
         ends = [replace(points, **{name: getattr(points, name) + sign * h * move}) for sign in (1, -1)]
         values = [distance(givens.model, end, givens.prior, target) for end in ends]
@@ -65,43 +65,43 @@ def test_the_gradient_is_that_of_the_divergence(family: str, noise_scale: float 
 
 
 @pytest.mark.parametrize("within", [True, False])
-def test_a_chart_pulls_gradients_back(within: bool) -> None:
+def test_a_parametrisation_pulls_gradients_back(within: bool) -> None:
     givens = posterior("poisson-regression")
-    start = points_of(givens, 5)
-    region = read_region(givens.design) if within else Open(givens.design.width, 30.0)
-    chart = Chart(start, region, (0.0, None))
+    start = make_unrelated_points(givens, 5)
+    region = read_region(givens.design) if within else Box(givens.design.width, 30.0)
+    parametrisation = Parametrisation(start, region, (0.0, None))
     rng = np.random.default_rng(2)
-    position = chart.position() + 0.1 * rng.standard_normal(len(chart.bounds))
+    position = parametrisation.position() + 0.1 * rng.standard_normal(len(parametrisation.bounds))
     weights, rows, targets = rng.standard_normal(5), rng.standard_normal(start.u.shape), rng.standard_normal(5)
 
     def value(at: Array64) -> float:
-        points = chart.points(at)
+        points = parametrisation.points(at)
         return float(weights @ points.weight + np.sum(rows * points.u) + targets @ points.y)
 
-    found = chart.pull_back(position, Points(rows, targets, weights))
+    found = parametrisation.pull_back(position, Points(rows, targets, weights))
     steps = 1e-6 * np.eye(len(position))
     differences = [(value(position + step) - value(position - step)) / 2e-6 for step in steps]
     np.testing.assert_allclose(found, differences, rtol=1e-6, atol=1e-6)
 
 
-def test_a_chart_starts_at_its_points_and_keeps_weights_in_bounds() -> None:
+def test_a_parametrisation_keeps_its_start_and_bounds_weights() -> None:
     givens = posterior("logistic-regression")
-    start = points_of(givens, 6)
-    chart = Chart(start, read_region(givens.design), None, heaviest=float(np.max(start.weight)) / 2)
-    found = chart.points(chart.position())
-    np.testing.assert_allclose(found.u, start.u, atol=1e-4)  # shares of exactly 0 and 1 are none of the chart's
+    start = make_unrelated_points(givens, 6)
+    parametrisation = Parametrisation(start, read_region(givens.design), None, heaviest=float(np.max(start.weight)) / 2)
+    found = parametrisation.points(parametrisation.position())
+    np.testing.assert_allclose(found.u, start.u, atol=1e-4)  # shares of exactly 0 and 1 are outside the region
     np.testing.assert_allclose(found.weight, start.weight)
-    heaviest = start.weight * np.exp([high or 0 for _, high in chart.bounds[:6]])
+    heaviest = start.weight * np.exp([high or 0 for _, high in parametrisation.bounds[:6]])
     assert np.all(heaviest <= np.maximum(start.weight, np.max(start.weight) / 2) * (1 + 1e-12))
 
 
-def test_descent_never_ends_above_its_start() -> None:
+def test_descent_lowers_the_divergence() -> None:
     givens = posterior("logistic-regression", rows=300)
     target = Target(givens.mean, givens.precision)
-    start, rng = points_of(givens, 12), np.random.default_rng(0)
+    start, rng = make_unrelated_points(givens, 12), np.random.default_rng(0)
     shape = start.u.shape
     problem, _ = find_starts(givens.model, givens.prior, target, shape, rng, heaviest=np.inf, region=None)
-    found = polish(problem, Chart(start, Open(shape[1], 30.0), None), 50)
+    found = minimise_divergence(problem, Parametrisation(start, Box(shape[1], 30.0), None), 50)
     assert found is not None
     before, after = (distance(givens.model, each, givens.prior, target) for each in (start, found))
     assert after < 0.1 * before

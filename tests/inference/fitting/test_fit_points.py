@@ -1,4 +1,4 @@
-"""Fitted points: exact where their number allows, close to the bound where it does not, and honest about it."""
+"""Fitted points: exact if their number allows, else close to the bound, with the true divergence."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from app.inference.core.bounds import project
 from app.inference.core.plan import PriorSpec
 from app.inference.fitting.fit import Fitted, fit_points
-from app.inference.fitting.span import direction_costs
+from app.inference.fitting.subspaces import direction_costs
 from tests.inference.fitting.givens import (
     HIERARCHICAL,
     NORMAL,
@@ -27,7 +27,7 @@ ONE_PREDICTOR = [
 ]
 
 
-def fitted(givens: Givens, size: int, *, within_bounds: bool = False, total: float | None = None) -> Fitted:
+def fit(givens: Givens, size: int, *, within_bounds: bool = False, total: float | None = None) -> Fitted:
     rng = np.random.default_rng(5)
     found = fit_points(*givens, size, rng, within_bounds=within_bounds, total=total)
     assert found.u.shape == (size, givens.design.width)
@@ -38,8 +38,8 @@ def fitted(givens: Givens, size: int, *, within_bounds: bool = False, total: flo
     return found
 
 
-def least_loss(givens: Givens, size: int) -> float:
-    """Nats lost with the whitened directions that ``size`` labelled points cannot hold."""
+def compute_least_loss(givens: Givens, size: int) -> float:
+    """Compute the nats lost with the whitened directions that ``size`` labelled points cannot span."""
     root = np.linalg.cholesky(givens.prior.precision(givens.mean))
     whitened = np.linalg.solve(root, np.linalg.solve(root, givens.precision).T)
     values, vectors = np.linalg.eigh(whitened)
@@ -49,51 +49,51 @@ def least_loss(givens: Givens, size: int) -> float:
 
 @pytest.mark.parametrize("prior", [NORMAL, HIERARCHICAL], ids=["normal", "hierarchical"])
 @pytest.mark.parametrize(("family", "noise_scale"), ONE_PREDICTOR)
-def test_the_smallest_exact_size_is_exact_and_so_is_every_larger_one(
+def test_points_are_exact_from_the_smallest_exact_size_on(
     family: str, noise_scale: float | None, prior: PriorSpec
 ) -> None:
     givens = posterior(family, prior=prior, noise_scale=noise_scale)
     smallest = givens.model.smallest_exact
     for size in (smallest, smallest + 1, 2 * smallest, 50):
-        found = fitted(givens, size)
+        found = fit(givens, size)
         assert found.kl < 1e-12
         assert plain_divergence(givens, found.u, found.y, found.weight) < 1e-8
         assert np.all(found.weight > 0)
         assert np.max(np.abs(found.u)) < 5
     if smallest > 1:
-        assert fitted(givens, smallest - 1).kl > 0.05
+        assert fit(givens, smallest - 1).kl > 0.05
 
 
-def test_a_wide_design_is_exact_from_one_point_more_than_parameters() -> None:
+def test_a_wide_design_is_exact_with_one_point_more_than_parameters() -> None:
     givens = normal_design(51, 20_000)
     for size in (52, 100, 300):
-        found = fitted(givens, size)
+        found = fit(givens, size)
         assert found.kl < 1e-12
         assert np.max(np.abs(found.u)) < 6
         assert np.max(found.weight) < 50 * np.min(found.weight)
 
 
-def test_directions_that_no_row_knows_of_cost_no_points() -> None:
+def test_directions_without_information_need_no_points() -> None:
     givens = collinear_design(20, 4000)
     unknown = int(np.count_nonzero(np.linalg.eigvalsh(givens.precision) < 1 + 1e-9))
     assert unknown >= 3
-    assert fitted(givens, len(givens.mean) + 1 - unknown).kl < 1e-9
-    assert fitted(givens, 2 * len(givens.mean)).kl < 1e-9
+    assert fit(givens, len(givens.mean) + 1 - unknown).kl < 1e-9
+    assert fit(givens, 2 * len(givens.mean)).kl < 1e-9
 
 
 @pytest.mark.parametrize("size", [4, 13, 26, 38, 50])
-def test_fewer_points_lose_little_more_than_the_directions_left_out(size: int) -> None:
+def test_fewer_points_are_close_to_the_least_possible_loss(size: int) -> None:
     givens = normal_design(51, 20_000)
-    found = fitted(givens, size)
-    assert found.kl < 1.25 * least_loss(givens, size)
+    found = fit(givens, size)
+    assert found.kl < 1.25 * compute_least_loss(givens, size)
     assert plain_divergence(givens, found.u, found.y, found.weight) == pytest.approx(found.kl, rel=1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize(("family", "noise_scale"), ONE_PREDICTOR[:-1])
-def test_any_number_of_points_is_closer_than_the_prior(family: str, noise_scale: float | None, size: int) -> None:
+def test_any_number_of_points_is_as_close_as_the_prior(family: str, noise_scale: float | None, size: int) -> None:
     givens = posterior(family, noise_scale=noise_scale)
-    found = fitted(givens, size)
+    found = fit(givens, size)
     prior = plain_divergence(givens, found.u, found.y, np.zeros(size))
     assert found.kl <= prior * (1 + 1e-9)
     assert plain_divergence(givens, found.u, found.y, found.weight) == pytest.approx(found.kl, rel=1e-6)
@@ -102,32 +102,32 @@ def test_any_number_of_points_is_closer_than_the_prior(family: str, noise_scale:
 @pytest.mark.slow
 def test_several_classes_are_close_at_one_point_more_than_parameters() -> None:
     givens = posterior("multinomial-logistic")
-    found = fitted(givens, givens.model.smallest_exact)
+    found = fit(givens, givens.model.smallest_exact)
     assert found.kl < 1e-2
     assert plain_divergence(givens, found.u, found.y, found.weight) == pytest.approx(found.kl, rel=1e-5)
-    assert fitted(givens, 2 * len(givens.mean)).kl < 1e-3
+    assert fit(givens, 2 * len(givens.mean)).kl < 1e-3
 
 
 @pytest.mark.parametrize(("family", "noise_scale"), [*ONE_PREDICTOR, ("multinomial-logistic", None)])
-def test_points_within_bounds_stay_there_and_are_close(family: str, noise_scale: float | None) -> None:
+def test_points_within_bounds_are_inside_and_close(family: str, noise_scale: float | None) -> None:
     givens = posterior(family, noise_scale=noise_scale)
-    found = fitted(givens, 3 * givens.model.smallest_exact, within_bounds=True)
+    found = fit(givens, 3 * givens.model.smallest_exact, within_bounds=True)
     np.testing.assert_allclose(project(givens.design, found.u), found.u, atol=1e-12)
     assert found.kl < 0.05
     assert plain_divergence(givens, found.u, found.y, found.weight) == pytest.approx(found.kl, rel=1e-5, abs=1e-9)
 
 
-def test_weights_stay_near_the_number_of_units() -> None:
+def test_weights_are_limited_by_the_number_of_units() -> None:
     givens = posterior("logistic-regression")
     far = givens._replace(mean=40 * givens.mean)
-    assert np.sum(fitted(far, 20).weight) > 1e5
-    found = fitted(far, 20, total=3000)
+    assert np.sum(fit(far, 20).weight) > 1e5
+    found = fit(far, 20, total=3000)
     assert np.max(found.weight) <= 30_000
     assert np.isfinite(found.kl)
 
 
-def test_the_prior_itself_needs_no_weight() -> None:
+def test_points_for_the_prior_have_no_weight() -> None:
     givens = posterior("logistic-regression")
-    found = fitted(givens._replace(mean=np.zeros(7), precision=givens.prior.precision(np.zeros(7))), 3)
+    found = fit(givens._replace(mean=np.zeros(7), precision=givens.prior.precision(np.zeros(7))), 3)
     assert found.kl < 1e-12
     np.testing.assert_array_equal(found.weight, 0)

@@ -20,8 +20,8 @@ from app.inference.private_zone.mechanisms import (
     choose_fine_steps,
     clip_to_grid,
     exact_sum,
-    factors_to_grid,
     round_to_steps,
+    scale_factors_to_grid,
 )
 from app.privacy.discretisation import FINEST_SCALE, LEAST_FINE_SCALE, REACH
 
@@ -127,7 +127,7 @@ def test_no_units_matrix_exceeds_the_grid_ball(
 ) -> None:
     """W5: sum k**2 <= K over a unit's rounded factors, so the Frobenius norm of their products is at most K."""
     factors = np.array(units, dtype=np.float32)
-    for row in factors_to_grid(factors, np.tile(there, (len(units), 1)), bound):
+    for row in scale_factors_to_grid(factors, np.tile(there, (len(units), 1)), bound):
         exact = [[int(value) for value in part] for part in row.reshape(2, -1)]
         assert [value for part in exact for value in part] == row.tolist()
         assert sum(k * k for part in exact for k in part) <= GRID
@@ -141,7 +141,7 @@ def test_factors_that_scaling_left_outside_are_zeroed(monkeypatch: pytest.Monkey
     """W5: the check after rounding holds on its own."""
     monkeypatch.setattr(mechanisms, "_margin", lambda length: -0.01)
     factors = np.array([[3, -3], [0.25, -0.25]], dtype=np.float32)
-    integers = factors_to_grid(factors, np.ones((2, 1), dtype=bool), 1.0)
+    integers = scale_factors_to_grid(factors, np.ones((2, 1), dtype=bool), 1.0)
     np.testing.assert_array_equal(integers, [[0, 0], [1024, -1024]])
 
 
@@ -149,7 +149,7 @@ def test_the_edge_of_the_factors_ball_is_exact(monkeypatch: pytest.MonkeyPatch) 
     """W5: 4096**2 is K; one more square is outside, even where single precision rounds it away."""
     monkeypatch.setattr(mechanisms, "_margin", lambda length: -1.0)
     factors = np.array([[4096, 1], [4095, 91], [4095, 90], [90, 4095]], dtype=np.float32)
-    factors_to_grid(factors, np.ones((4, 1), dtype=bool), float(GRID))
+    scale_factors_to_grid(factors, np.ones((4, 1), dtype=bool), float(GRID))
     np.testing.assert_array_equal(factors, [[0, 0], [0, 0], [4095, 90], [90, 4095]])
 
 

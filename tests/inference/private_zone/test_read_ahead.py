@@ -13,7 +13,7 @@ from app.inference.private_zone import partition
 from app.inference.private_zone.partition import partial_sum
 from app.inference.private_zone.queries import MeanSum
 from app.inference.private_zone.queries.blocks import MOST_ROWS
-from app.inference.private_zone.read_ahead import one_ahead
+from app.inference.private_zone.read_ahead import read_ahead
 from support.table import Table
 from tests.inference.support import DESIGN, MODEL, WIDTH, table
 
@@ -47,7 +47,7 @@ class Finding:
 @pytest.mark.parametrize("count", [0, 1, 2, 9])
 def test_what_is_found_comes_in_order_and_from_one_thread(count: int) -> None:
     find = Finding()
-    assert list(one_ahead(find, range(count))) == [2 * step for step in range(count)]
+    assert list(read_ahead(find, range(count))) == [2 * step for step in range(count)]
     assert find.asked == list(range(count))
     assert len(find.threads) == min(count, 1)
     assert (threading.get_ident() in find.threads) == (count == 1)
@@ -56,7 +56,7 @@ def test_what_is_found_comes_in_order_and_from_one_thread(count: int) -> None:
 def test_the_next_one_is_found_meanwhile_and_no_other() -> None:
     """Memory is bounded by two, and the time of both passes at once."""
     find = Finding()
-    for step, _ in enumerate(one_ahead(find, range(5))):
+    for step, _ in enumerate(read_ahead(find, range(5))):
         due = min(step + 2, 5)
         assert find.wait_for(due)
         assert len(find.asked) == due
@@ -65,7 +65,7 @@ def test_the_next_one_is_found_meanwhile_and_no_other() -> None:
 def test_a_fault_is_met_in_its_turn_and_ends_the_finding() -> None:
     find, taken = Finding(faulty=2), list[int]()
     with pytest.raises(LookupError):
-        taken.extend(one_ahead(find, range(9)))
+        taken.extend(read_ahead(find, range(9)))
     assert taken == [0, 2]
     assert find.asked == [0, 1, 2]
 
@@ -78,7 +78,7 @@ def test_without_another_thread_the_caller_finds_all(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(threading.Thread, "start", refused)
     find = Finding()
-    assert list(one_ahead(find, range(4))) == [0, 2, 4, 6]
+    assert list(read_ahead(find, range(4))) == [0, 2, 4, 6]
     assert find.threads == {threading.get_ident()}
 
 
@@ -86,7 +86,7 @@ def test_nothing_is_found_after_the_close() -> None:
     """Whoever closes the table knows that nobody reads it."""
     find = Finding()
     before = threading.active_count()
-    with closing(one_ahead(find, range(9))) as finds:
+    with closing(read_ahead(find, range(9))) as finds:
         assert next(finds) == 0
     assert threading.active_count() == before
     assert find.asked == [0, 1]

@@ -16,7 +16,7 @@ from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.private_zone.queries import BoundedScoreSum, InformationSum, MeanSum, PotentialSum
 from app.inference.private_zone.queries.blocks import MOST_ROWS
 from app.inference.private_zone.rng import sampling_generator
-from app.inference.private_zone.rows import Held, Streamed, rows_for
+from app.inference.private_zone.rows import HeldRows, StreamedRows, choose_rows
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 from support.table import Table
 from tests.inference.support import DESIGN, MODEL, WIDTH, NullNoise, facts, plan, table
@@ -101,8 +101,8 @@ class Endless:
 def test_a_table_beyond_the_bound_is_streamed_in_bounded_memory(rate: float) -> None:
     """W14: slots, rates and widths decide, before any row is read; no list of all slots is ever made."""
     source = Endless()
-    found = rows_for(MODEL, DESIGN, source, sampling_generator(), [(rate, 5)], summation=None)
-    assert isinstance(found, Streamed)
+    found = choose_rows(MODEL, DESIGN, source, sampling_generator(), [(rate, 5)], summation=None)
+    assert isinstance(found, StreamedRows)
     with pytest.raises(StopAsyncIteration):
         found.sum(QUERIES[-1])
     assert 0 < source.most <= 65_536
@@ -111,5 +111,5 @@ def test_a_table_beyond_the_bound_is_streamed_in_bounded_memory(rate: float) -> 
 def test_what_fits_is_held() -> None:
     source = Endless()
     source.slots = 10
-    assert isinstance(rows_for(MODEL, DESIGN, source, sampling_generator(), [(1.0, 5)], summation=None), Held)
+    assert isinstance(choose_rows(MODEL, DESIGN, source, sampling_generator(), [(1.0, 5)], summation=None), HeldRows)
     assert source.most == 10

@@ -86,7 +86,7 @@ def test_the_union_covers_every_subsample_and_the_second_pass_repeats_the_first(
     slots: int, rates: list[tuple[float, int]], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W4: what is gathered up front is what was drawn, in every layout of the union, kept or drawn again."""
-    monkeypatch.setattr(sampling, "_KEPT", most)
+    monkeypatch.setattr(sampling, "_MOST_STORED", most)
     rng = sampling_generator()
     state = rng.bit_generator.state
     samples = Subsamples(rng, slots, rates)

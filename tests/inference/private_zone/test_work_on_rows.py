@@ -29,7 +29,7 @@ from app.inference.private_zone.queries import (
     TailSum,
 )
 from app.inference.private_zone.queries.blocks import MOST_ROWS
-from app.inference.private_zone.rows import Held
+from app.inference.private_zone.rows import HeldRows
 from support.table import Table
 from tests.inference.populations import DECLARED, SPECS
 
@@ -87,7 +87,7 @@ def _table(share: float, each: int) -> Table:
     present = rng.random(rows) < share
     columns: dict[str, NDArray[Any]] = {"_present": present.astype(np.uint8)}
     for column in DECLARED.columns:
-        least, most = (0, max(len(column.categories) - 1, 1)) if column.discrete else (column.lower, column.upper)
+        least, most = (0, max(len(column.categories) - 1, 1)) if column.is_discrete else (column.lower, column.upper)
         values = rng.uniform(least or 0, most or 0, rows)
         columns[column.name] = np.where(present, values if column.type == "real" else np.rint(values), 0)
     return Table(columns, each)
@@ -133,7 +133,7 @@ def _work(spec: ModelSpec, each: int, share: float) -> list[Step]:
     model, design, _ = problem_for(spec, DECLARED)
     asked, source = list(_queries(model, design)), _table(share, each)
     with Steps() as steps:
-        held = Held(model, design, source, np.random.default_rng(0), [(0.3, len(asked)), (1.0, len(asked))])
+        held = HeldRows(model, design, source, np.random.default_rng(0), [(0.3, len(asked)), (1.0, len(asked))])
         for query in asked * 2:
             held.sum(query)
         for query in asked:

@@ -67,7 +67,7 @@ def tellable(model: Model, design: Design, u: Array64, theta: Array64) -> bool:
     A label tells little, whatever the row. What a number tells has no bound: where it depends on the parameter, as that
     of a rate or under an unknown noise scale does, rows are clipped by a part that no answer shows.
     """
-    if design.target is not None and design.target.discrete:
+    if design.target is not None and design.target.is_discrete:
         return True
     rows = model.fold(u, np.zeros(len(u))).astype(np.float32)
     flat, found = (model.information_factors(rows, each) for each in (np.zeros_like(theta), theta))

@@ -55,7 +55,7 @@ def believable(state: State) -> bool:
 def _of_labels(state: State) -> bool:
     """Whether targets are."""
     target = state.setup.design.target
-    return target is not None and target.discrete
+    return target is not None and target.is_discrete
 
 
 def _uncounted(state: State) -> float:

@@ -1,4 +1,7 @@
-"""The kinds of queries that an oracle answers: a new one is a class in a file here, and a line in ``_ALL``."""
+"""The kinds of queries that an oracle answers.
+
+To add one, write a class in a module of this package, and add it to ``_ALL``.
+"""
 
 from app.inference.core.query import Query
 from app.inference.private_zone.queries.information import InformationSum
@@ -36,5 +39,5 @@ _KINDS: dict[str, type[Query]] = {each.kind: each for each in _ALL}
 
 
 def kind(name: str) -> type[Query] | None:
-    """The class of that :attr:`~app.inference.core.query.Query.kind`, or None."""
+    """Find the class whose :attr:`~app.inference.core.query.Query.kind` is ``name``, or None."""
     return _KINDS.get(name)

@@ -1,4 +1,4 @@
-"""Queries as arrays and back, bit for bit, for whoever carries them from one process to another."""
+"""Conversion of queries to arrays and back, bit by bit, for messages between processes."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -14,19 +14,24 @@ _KIND = "kind"
 
 
 def to_arrays(query: Query) -> dict[str, NDArray[Any]]:
-    """Every field by its name, and the kind; numbers are arrays without a dimension."""
+    """Convert ``query`` to arrays: its kind, and each field by its name.
+
+    Numbers become arrays without a dimension.
+    """
     names = [field.name for field in fields(cast(Any, query))]
     return {_KIND: np.array(query.kind)} | {name: np.asarray(getattr(query, name)) for name in names}
 
 
 def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Query:
-    """The inverse of :func:`to_arrays`.
+    """Convert arrays to a query: the inverse of :func:`to_arrays`.
 
     Raises:
-        ValueError: for a kind that there is not.
-        TypeError: for other fields than that kind has.
+        ValueError: for an unknown kind.
+        TypeError: for fields that the kind does not have.
     """
-    found = kind(str(arrays[_KIND]))
-    if found is None:
-        raise ValueError("no such kind of query")
-    return found(**{name: array if array.ndim else array.item() for name, array in arrays.items() if name != _KIND})
+    query_class = kind(str(arrays[_KIND]))
+    if query_class is None:
+        raise ValueError("unknown kind of query")
+    return query_class(
+        **{name: array if array.ndim else array.item() for name, array in arrays.items() if name != _KIND}
+    )

@@ -1,4 +1,4 @@
-"""Sums over units in blocks that fit the cache: what the kinds of queries share. Total in the rows (W14)."""
+"""Sums over units in blocks that fit the cache, for all kinds of queries. Total in the rows (W14)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,31 +11,35 @@ from app.inference.core.query import Integers
 from app.inference.private_zone.mechanisms import BadQuery, clip_to_grid, exact_sum
 
 MOST_ROWS = 2048
-"""Rows that are worked on together at most, unless a unit has more."""
+"""Rows of a block at most; more only if a unit has more."""
 
 _TILE = 64
-"""Rows that products are computed in whole multiples of."""
+"""The number of rows in a product is a multiple of this."""
 
 _MOST_VALUES = 1 << 18
-"""Values that are worked on together at most, unless a tile has more: one MiB stays in the cache."""
+"""Values of a block at most, which is one MiB and stays in the cache; more only if a tile has more."""
 
 
 def power_of_two(n: int) -> int:
-    """The largest power of two up to ``n``, at least one."""
+    """Compute the largest power of two up to ``n``; at least one."""
     return 1 << (max(n, 1).bit_length() - 1)
 
 
 def block_units(length: int, rows_per_unit: int) -> int:
-    """Units of ``rows_per_unit`` rows, of ``length`` values each, that are worked on together: a power of two.
+    """Compute the number of units in a block, a power of two.
 
-    Public facts decide it: all blocks of a query but the last have this shape, wherever they are worked on.
+    A unit has ``rows_per_unit`` rows of ``length`` values. These are public facts, so all blocks of a query except the
+    last have the same shape in every process.
     """
     rows = max(_TILE, min(MOST_ROWS, _MOST_VALUES // length))
     return power_of_two(rows // rows_per_unit)
 
 
 def block_rows(units: int, rows_per_unit: int) -> int:
-    """Rows of a block for so many units: null rows fill a power of two of units, and its last tile."""
+    """Compute the number of rows in a block of ``units`` units.
+
+    Null rows extend it to a power of two of units, and to whole tiles.
+    """
     filled = 1 << (units - 1).bit_length()
     return -(-filled * rows_per_unit // _TILE) * _TILE
 
@@ -49,12 +53,12 @@ def check_array(array: Array64, shape: tuple[int, ...], name: str) -> None:
 def unit_blocks(
     rows: Array32, present: NDArray[np.bool_], rows_per_unit: int, length: int
 ) -> Iterator[tuple[Array32, NDArray[np.bool_]]]:
-    """Consecutive rows, at most :func:`block_units` together, and the presence of whole units of them.
+    """Yield blocks of consecutive rows and the presence of their units.
 
-    Blocks have the :func:`block_rows` of their units, absent null rows filling them up: whole tiles. What a
-    row contributes depends on its place alone, which a neighbouring table does not change, and on nothing that others
-    hold (W5). Single precision may round a row otherwise in the last, incomplete tile; with whole ones its place does
-    not matter, either, where matrix products treat all places alike (OpenBLAS does for AVX-512, not for AVX2).
+    A block has at most :func:`block_units` units. It is extended by absent null rows to :func:`block_rows` rows, which
+    are whole tiles. The contribution of a row then depends on its values and its place alone (W5); a neighbouring table
+    does not change its place. Single precision may round a row differently in an incomplete tile. With whole tiles the
+    place has no effect either where matrix products treat all places alike (OpenBLAS does for AVX-512, not for AVX2).
     """
     size = block_units(length, rows_per_unit) * rows_per_unit
     for start in range(0, len(rows), size):
@@ -67,14 +71,20 @@ def unit_blocks(
 
 
 def _pad(part: NDArray[Any], length: int) -> NDArray[Any]:
-    """``part``, and zeros behind it."""
-    found = np.zeros((length, *part.shape[1:]), dtype=part.dtype)
-    found[: len(part)] = part
-    return found
+    """Append zeros to ``part`` up to ``length``."""
+    padded = np.zeros((length, *part.shape[1:]), dtype=part.dtype)
+    padded[: len(part)] = part
+    return padded
 
 
-def over_units(values: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> tuple[Array32, NDArray[np.bool_]]:
-    """Sums ``(n, S)`` over the present rows of each unit, and which units have any; may work in ``values``."""
+def sum_over_units(
+    values: Array32, present: NDArray[np.bool_], rows_per_unit: int
+) -> tuple[Array32, NDArray[np.bool_]]:
+    """Sum the present rows of each unit; may overwrite ``values``.
+
+    Returns:
+        The sums ``(n, S)``, and ``(n,)`` whether each unit has a present row.
+    """
     if rows_per_unit == 1:
         return values, present
     values *= present[:, None]
@@ -92,14 +102,14 @@ def clipped_sum(
     length: int,
     clip: float,
 ) -> Integers:
-    """The exact sum ``(length,)`` of the units' contributions, each clipped to ``clip`` and rounded to the grid.
+    """Compute the exact sum ``(length,)`` of units' contributions, clipped and rounded to the grid.
 
-    ``contributions`` maps rows ``(m, row_width)`` to an array ``(m, length)`` that may be overwritten. A row that
-    makes its unit's sum not finite makes it zero.
+    ``contributions`` maps rows ``(m, row_width)`` to an array ``(m, length)`` that may be overwritten. Each unit's sum
+    over its rows is clipped to norm ``clip``. A unit whose sum is not finite contributes zero.
     """
     total = np.zeros(length, dtype=np.int64)
     with np.errstate(all="ignore"):
         for block, there in unit_blocks(rows, present, rows_per_unit, length):
-            sums, units = over_units(contributions(block)[: len(there)], there, rows_per_unit)
+            sums, units = sum_over_units(contributions(block)[: len(there)], there, rows_per_unit)
             total += exact_sum(clip_to_grid(sums, units, clip))
     return total

@@ -1,4 +1,4 @@
-"""How long the rows are that moments sum."""
+"""Histograms of the lengths of units' contributions to moments."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,22 +10,23 @@ from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.query import Integers
 from app.inference.private_zone.mechanisms import GRID, admissible_clip
-from app.inference.private_zone.queries.blocks import over_units, unit_blocks
+from app.inference.private_zone.queries.blocks import sum_over_units, unit_blocks
 from app.inference.private_zone.queries.moments import Coordinates, with_squares
 
 BINS = 48
-"""Halvings of a squared length that are told apart."""
+"""The number of bins; each bin halves the squared length."""
 
 _MANTISSA_BITS = 52
-"""Of double precision."""
+"""Bits of the mantissa in double precision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LengthHistogram(Coordinates):
-    """How many units have a squared length in ``[2**-(b + 1), 2**-b) * largest``, for b below :data:`BINS`.
+    """A histogram of units' squared lengths, with :data:`BINS` bins that halve.
 
-    The length is that of ``z``, or with ``squares`` that of ``(1, z, z * z)``, summed over the unit's rows. Longer
-    ones count as the first bin, shorter ones as the last.
+    Bin b counts the units with a squared length in ``[2**-(b + 1), 2**-b) * largest``. The length is that of ``z``, or
+    with ``squares`` that of ``(1, z, z * z)``, summed over the unit's rows. Longer units count in the first bin,
+    shorter ones in the last.
     """
 
     largest: float
@@ -33,7 +34,7 @@ class LengthHistogram(Coordinates):
     kind: ClassVar[str] = "length_histogram"
 
     def check(self, model: Model, design: Design) -> None:
-        """As that of the base, and the largest squared length is finite."""
+        """Check the coordinates, and that the largest squared length is finite."""
         Coordinates.check(self, model, design)
         admissible_clip(self.largest)
 
@@ -43,16 +44,16 @@ class LengthHistogram(Coordinates):
         return BINS
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """K in one bin for every unit: see :meth:`app.inference.core.query.Query.sum`."""
+        """Add K to one bin for every unit, as :meth:`app.inference.core.query.Query.sum`."""
         counts = np.zeros(BINS, dtype=np.int64)
         largest, bins = np.float64(admissible_clip(self.largest)), np.arange(BINS, dtype=np.int8)[:, None]
         with np.errstate(all="ignore"):
             for block, there in unit_blocks(rows, present, rows_per_unit, self.width):
                 values = self.coordinates(model, block)[: len(there)]
-                sums, units = over_units(with_squares(values) if self.squares else values, there, rows_per_unit)
+                sums, units = sum_over_units(with_squares(values) if self.squares else values, there, rows_per_unit)
                 squared = np.vecdot(sums, sums).astype(np.float64)
-                counted = units & np.isfinite(squared)
-                counts += np.count_nonzero((_halvings(squared, largest) == bins) & counted, axis=1)
+                is_counted = units & np.isfinite(squared)
+                counts += np.count_nonzero((_find_bins(squared, largest) == bins) & is_counted, axis=1)
         return counts * GRID
 
     def scales(self, sigma: float) -> float:
@@ -60,15 +61,16 @@ class LengthHistogram(Coordinates):
         return sigma * GRID
 
     def answer(self, noised: Integers) -> Array64:
-        """``(BINS,)``, in units."""
+        """Convert to counts of units, ``(BINS,)``."""
         return noised.astype(np.float64) / GRID
 
 
-def _halvings(squared: Array64, largest: np.float64) -> NDArray[np.int8]:
-    """``ceil(log2(largest / squared)) - 1`` where that is a bin, else the nearest one; ``squared`` is zero or more.
+def _find_bins(squared: Array64, largest: np.float64) -> NDArray[np.int8]:
+    """Compute the bin ``ceil(log2(largest / squared)) - 1``, or the nearest one.
 
-    Bits of positive numbers are ordered as the numbers are, and exponents lie above the mantissa: so a difference of
-    bits has the exact floor of the logarithm in its upper part. No step depends on a value (W14).
+    ``squared`` must not be negative. The bits of positive floating-point numbers have the numbers' order, with the
+    exponent above the mantissa. So the upper part of a difference of bits is the exact floor of the logarithm. No step
+    depends on a value (W14).
     """
     halvings = np.negative((squared.view(np.int64) - largest.view(np.int64)) >> _MANTISSA_BITS)
     return np.asarray(np.clip(halvings - 1, 0, BINS - 1), dtype=np.int8)

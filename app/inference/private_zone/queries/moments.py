@@ -1,4 +1,4 @@
-"""First and second moments of single design columns."""
+"""Sums of first and second moments of design columns."""
 
 import math
 from dataclasses import dataclass, field
@@ -14,16 +14,17 @@ from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_cli
 from app.inference.private_zone.queries.blocks import check_array, clipped_sum
 
 CENTRE_GRID = 2.0**20
-"""Centres are multiples of its inverse: what is left of a coordinate is nothing, or at least 2^-44 (W14)."""
+"""Centres are multiples of its inverse, so a centred coordinate is zero or at least 2^-44 (W14)."""
 LEAST_SQUARE = np.float32(2.0**-60)
-"""Squares below count as this: its own square is a normal number still (W14)."""
+"""Smaller squares are replaced by this, whose square is still a normal number (W14)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates:
-    """Of ``z = (x - centre) / scale``, for the ``width`` p coordinates x of a design row, its intercept left out.
+    """Standardised coordinates ``z = (x - centre) / scale`` of design rows, without the intercept.
 
-    ``centre`` is zero, or ``(p - 1,)`` on the grid where there is an intercept: else coordinates have no sign.
+    ``width`` is the number p of design coordinates x. ``centre`` is zero, or ``(p - 1,)`` on the grid; the latter needs
+    an intercept, because folded rows without one give coordinates up to their sign.
     """
 
     scale: float
@@ -34,18 +35,18 @@ class Coordinates:
     def check(self, model: Model, design: Design) -> None:
         """Raise BadQuery unless the shape is the design's, the scale positive and the centre within bounds."""
         if (self.width, self.intercept) != (design.width, design.intercept):
-            raise BadQuery("moments are those of all design coordinates")
+            raise BadQuery("moments must be of all design coordinates")
         if not (math.isfinite(self.scale) and self.scale > 0):
-            raise BadQuery("a scale is positive and finite")
+            raise BadQuery("a scale must be positive and finite")
         centre = np.asarray(self.centre)
         if centre.ndim and (not self.intercept or centre.shape != (self.width - 1,)):
-            raise BadQuery("a centre has one number for each coordinate besides the intercept")
+            raise BadQuery("a centre must have one number for each coordinate except the intercept")
         on_grid = np.rint(centre * CENTRE_GRID) == centre * CENTRE_GRID
         if not np.all(on_grid & (np.abs(centre) <= 1)) or (not centre.ndim and centre != 0):
-            raise BadQuery("a centre lies on the grid, within the bounds of coordinates, or is zero")
+            raise BadQuery("a centre must be zero, or on the grid and within the bounds of coordinates")
 
     def coordinates(self, model: Model, rows: Array32) -> Array32:
-        """``z`` ``(n, p - 1)`` (or p, without an intercept); folded rows know their coordinates up to their sign."""
+        """Compute ``z`` ``(n, p - 1)``; without an intercept ``(n, p)``, each row up to its sign."""
         features: Array32 = model.features(rows)
         if self.intercept:
             features = features[:, :-1] * features[:, -1:]
@@ -55,23 +56,23 @@ class Coordinates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentSum(Coordinates):
-    """``sum_b clip_C((1, z, z * z))``; answer ``(1 + 2 k,)`` for k coordinates."""
+    """The moment sum ``sum_b clip_C((1, z, z * z))``; the answer is ``(1 + 2 k,)`` for k coordinates."""
 
     clip: float
     kind: ClassVar[str] = "moment_sum"
 
     def check(self, model: Model, design: Design) -> None:
-        """As that of the base, and the clip is finite."""
+        """Check the coordinates, and that the clipping norm is finite."""
         Coordinates.check(self, model, design)
         admissible_clip(self.clip)
 
     @property
     def length(self) -> int:
-        """The count, the sums and the sums of squares."""
+        """One count, k sums and k sums of squares."""
         return 1 + 2 * (self.width - int(self.intercept))
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """As :meth:`app.inference.core.query.Query.sum`."""
+        """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
 
         def moments(block: Array32) -> Array32:
             return self.moments(model, block)
@@ -80,7 +81,7 @@ class MomentSum(Coordinates):
         return clipped_sum(moments, rows, present, rows_per_unit, length=self.length, clip=clip)
 
     def moments(self, model: Model, rows: Array32) -> Array32:
-        """What each row adds, ``(n, 1 + 2 k)``. Row zone."""
+        """Compute the contribution of each row, ``(n, 1 + 2 k)``. Row zone."""
         return with_squares(self.coordinates(model, rows))
 
     def scales(self, sigma: float) -> float:
@@ -88,31 +89,35 @@ class MomentSum(Coordinates):
         return sigma * GRID
 
     def answer(self, noised: Integers) -> Array64:
-        """``(1 + 2 k,)``, in units of the scale and its square."""
+        """Convert to ``(1 + 2 k,)`` numbers, in units of the scale and its square."""
         return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanSum(MomentSum):
-    """``sum_b clip_C((1, z))``; answer ``(1 + k,)``, the count and sums in units of the scale."""
+    """The sum ``sum_b clip_C((1, z))``.
+
+    The answer is ``(1 + k,)``: the count, and sums in units of the scale.
+    """
 
     kind: ClassVar[str] = "mean_sum"
 
     @property
     def length(self) -> int:
-        """The count and the sums."""
+        """One count and k sums."""
         return 1 + self.width - int(self.intercept)
 
     def moments(self, model: Model, rows: Array32) -> Array32:
-        """What each row adds, ``(n, 1 + k)``. Row zone."""
+        """Compute the contribution of each row, ``(n, 1 + k)``. Row zone."""
         return np.concatenate([np.ones((len(rows), 1), np.float32), self.coordinates(model, rows)], axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InformationMomentSum(MomentSum):
-    """``sum_b clip_C(v_b (1, z, z * z))`` with v the information of a row's linear predictor at ``theta`` ``(D,)``.
+    """The sum ``sum_b clip_C(v_b (1, z, z * z))`` of moments weighted by information.
 
-    What a Fisher matrix says of single columns and the intercept, for models with one predictor; answer as that of
+    ``v`` is the Fisher information of a row's linear predictor at ``theta`` ``(D,)``. The sums are the entries of the
+    information matrix for single columns and the intercept. For models with one predictor; the answer is as for
     :class:`MomentSum`.
     """
 
@@ -120,14 +125,14 @@ class InformationMomentSum(MomentSum):
     kind: ClassVar[str] = "information_moment_sum"
 
     def check(self, model: Model, design: Design) -> None:
-        """As that of the base; ``theta`` is finite and all of the parameter, and there is an intercept."""
+        """Check the moments, that ``theta`` is the whole parameter, and that there is an intercept."""
         MomentSum.check(self, model, design)
         check_array(self.theta, (self.width,), "theta")
         if not self.intercept or model.dimension != self.width:
-            raise BadQuery("the information of one linear predictor, with an intercept")
+            raise BadQuery("this query needs a model with one linear predictor and an intercept")
 
     def moments(self, model: Model, rows: Array32) -> Array32:
-        """What each row adds, ``(n, 1 + 2 k)``. Row zone."""
+        """Compute the contribution of each row, ``(n, 1 + 2 k)``. Row zone."""
         weights = np.square(model.information_factors(rows, self.theta)[:, :, -1]).sum(axis=1)
         weighted = MomentSum.moments(self, model, rows)
         weighted *= weights[:, None]
@@ -135,6 +140,6 @@ class InformationMomentSum(MomentSum):
 
 
 def with_squares(values: Array32) -> Array32:
-    """``(1, z, z * z)`` ``(n, 1 + 2 k)`` of ``values`` z ``(n, k)``. Row zone."""
+    """Compute ``(1, z, z * z)`` ``(n, 1 + 2 k)`` of ``values`` z ``(n, k)``. Row zone."""
     squares = np.maximum(np.square(values), LEAST_SQUARE)
     return np.concatenate([np.ones((len(values), 1), np.float32), values, squares], axis=1)

@@ -1,4 +1,4 @@
-"""Clipped sums of centred potentials (Bayesian Pseudocoresets, 2020, Eq. 6)."""
+"""Clipped sums of centred potentials (Manousakas et al., *Bayesian Pseudocoresets*, 2020, Eq. 6)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from app.inference.private_zone.rowwise import add_to_rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PotentialSum:
-    """``sum_b clip_C(G(x_b))``: log-likelihoods at ``draws`` ``(S, D)``, centred over the draws; answer ``(S,)``.
+    """The sum ``sum_b clip_C(G(x_b))`` of centred potentials; the answer is ``(S,)``.
 
-    ``antithetic`` draws come in pairs around a centre that is theirs in common: half of them first, then their partners
-    in the same order, up to rounding. What clipping and rounding make of a vector does not depend on its sign, so
-    losses are summed.
+    ``G`` holds the log-likelihoods at ``draws`` ``(S, D)``, minus their mean over the draws. ``antithetic`` draws are
+    pairs around a common centre: the first half, then their partners in the same order, up to rounding. Clipping and
+    rounding commute with a change of sign, so losses are summed.
     """
 
     draws: Array64
@@ -35,19 +35,19 @@ class PotentialSum:
         return len(self.draws)
 
     def check(self, model: Model, design: Design) -> None:
-        """Raise BadQuery unless draws and clip are finite, the draws parameters of ``model``, and pairs complete."""
+        """Raise BadQuery for draws that are not finite parameters of ``model``, or incomplete pairs."""
         check_array(self.draws, (self.length, model.dimension), "draws")
         if self.antithetic and self.length % 2:
-            raise BadQuery("antithetic draws come in pairs")
+            raise BadQuery("the number of antithetic draws must be even")
         admissible_clip(self.clip)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """As :meth:`app.inference.core.query.Query.sum`."""
-        losses, clip = _losses(model, self.draws, antithetic=self.antithetic), admissible_clip(self.clip)
+        """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
+        losses, clip = _make_losses(model, self.draws, antithetic=self.antithetic), admissible_clip(self.clip)
         length, buffer = self.length, np.empty(0, dtype=np.float32)
         mean = np.full(length, -1 / length, dtype=np.float32)
 
-        def centred(block: Array32) -> Array32:
+        def centre_losses(block: Array32) -> Array32:
             nonlocal buffer
             size = len(block) * length
             if len(buffer) < size:
@@ -56,21 +56,22 @@ class PotentialSum:
             add_to_rows(values, values @ mean)
             return values
 
-        return -clipped_sum(centred, rows, present, rows_per_unit, length=length, clip=clip)
+        return -clipped_sum(centre_losses, rows, present, rows_per_unit, length=length, clip=clip)
 
     def scales(self, sigma: float) -> float:
         """``sigma K`` for every draw."""
         return sigma * GRID
 
     def answer(self, noised: Integers) -> Array64:
-        """``(S,)``, in nats."""
+        """Convert to ``(S,)`` numbers in nats."""
         return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
 
 
-def _losses(model: Model, draws: Array64, *, antithetic: bool) -> Callable[[Array32, Array32], Array32]:
-    """How to write the losses of rows, each up to a constant, into an array ``(n, S)`` that lies draw after draw.
+def _make_losses(model: Model, draws: Array64, *, antithetic: bool) -> Callable[[Array32, Array32], Array32]:
+    """Make a function that writes losses of rows into an array ``(n, S)`` of Fortran order.
 
-    Draws are laid out anew: products may round otherwise by how they lie, which differs once a query was sent.
+    Each row's losses are defined up to a constant. Draws are copied to one memory layout, because products may round
+    differently in another one, and a query that was sent between processes has another one.
     """
     with np.errstate(all="ignore"):
         if antithetic:

@@ -1,4 +1,4 @@
-"""How much of their variance single design columns have far from their means, and on which side."""
+"""Sums of winsorised squares and deviations: the tails of design columns."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -15,19 +15,20 @@ from app.inference.private_zone.queries.moments import LEAST_SQUARE, Coordinates
 
 NEAR: Final = 2.5
 FAR: Final = 5.0
-"""Deviations beyond which a coordinate counts as one that is just there."""
+"""The two winsorisation bounds, in deviations."""
 OF_SIDES: Final = 0.5
-"""What deviations themselves weigh beside their squares."""
+"""Weight of the deviations relative to their squares; deviations show the side of a tail."""
 LEAST_DEVIATION: Final = 2.0**-20
 MOST_DEVIATION: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TailSum(Coordinates):
-    """``sum_b clip_C((n * n, f * f, n / 2))`` of standardised coordinates t, winsorised: ``n`` near, ``f`` far.
+    """The sum ``sum_b clip_C((n * n, f * f, n / 2))`` of winsorised standardised coordinates.
 
-    ``t = z / deviation`` with ``deviation`` ``(k,)``; ``n`` is t within +-:data:`NEAR`, divided by it, and ``f`` t
-    within +-:data:`FAR`, divided by that. Answer ``(3, k)``. There is an intercept: else coordinates have no sign.
+    ``t = z / deviation`` with ``deviation`` ``(k,)``. ``n`` is t clipped to +-:data:`NEAR` and divided by it; ``f`` is
+    t clipped to +-:data:`FAR` and divided by it. The answer is ``(3, k)``. An intercept is needed, because folded rows
+    without one give coordinates up to their sign.
     """
 
     deviation: Array64
@@ -36,21 +37,21 @@ class TailSum(Coordinates):
 
     @property
     def length(self) -> int:
-        """Two sums of squares, and one of deviations."""
+        """Two sums of squares and one of deviations, for each coordinate."""
         return 3 * (self.width - 1)
 
     def check(self, model: Model, design: Design) -> None:
-        """As that of the base; there is an intercept, and deviations are within limits."""
+        """Check the coordinates, the intercept, and that deviations are in range."""
         Coordinates.check(self, model, design)
         if not self.intercept:
-            raise BadQuery("tails have a side, and coordinates without an intercept no sign")
+            raise BadQuery("this query needs a design with an intercept")
         check_array(self.deviation, (self.width - 1,), "deviation")
         if not np.all((self.deviation >= LEAST_DEVIATION) & (self.deviation <= MOST_DEVIATION)):
-            raise BadQuery("a deviation is positive, and within what bounded columns have")
+            raise BadQuery(f"a deviation must be from {LEAST_DEVIATION:g} to {MOST_DEVIATION:g}")
         admissible_clip(self.clip)
 
     def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
-        """As :meth:`app.inference.core.query.Query.sum`."""
+        """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
 
         def tails(block: Array32) -> Array32:
             standardised = self.coordinates(model, block)
@@ -65,12 +66,12 @@ class TailSum(Coordinates):
         return sigma * GRID
 
     def answer(self, noised: Integers) -> Array64:
-        """``(3, k)``."""
+        """Convert to ``(3, k)`` sums."""
         return noised.astype(np.float64).reshape(3, -1) * (admissible_clip(self.clip) / GRID)
 
 
 def _winsorise(t: Array32) -> Array32:
-    """What each row of standardised coordinates adds, ``(n, 3 k)``. Row zone."""
+    """Compute the contribution ``(n, 3 k)`` of each row of standardised coordinates. Row zone."""
     near, far = (np.clip(t / np.float32(most), -1, 1) for most in (NEAR, FAR))
     squares = (np.maximum(np.square(each), LEAST_SQUARE) for each in (near, far))
     return np.concatenate([*squares, np.float32(OF_SIDES) * near], axis=1)

@@ -1,7 +1,7 @@
-"""Points of the Gaussian-mean model: all at the weighted mean that they stand for.
+"""Closed-form points of the Gaussian-mean model: all points are equal.
 
-Their information is ``t I``, whatever they are; the score ``t (x - mean)`` balances the prior's pull exactly, and ``t``
-is what brings ``P0 + t I`` closest to the target's precision.
+Their information is ``t I`` for any location. At ``x``, the score ``t (x - mean)`` cancels the prior's gradient
+exactly. The scalar ``t`` minimises the divergence of the precision ``P0 + t I`` from the target's.
 """
 
 import numpy as np
@@ -15,8 +15,15 @@ from app.inference.models.gaussian import GaussianMean
 _SPAN = 20.0
 
 
-def fit_average(model: GaussianMean, prior: Prior, target: Target, size: int) -> Points:
-    """``size`` equal points; without information they have no weight."""
+def fit_gaussian_mean(model: GaussianMean, prior: Prior, target: Target, size: int) -> Points:
+    """Fit ``size`` equal points with zero targets and equal weights.
+
+    Args:
+        model: gives the noise scale.
+        prior: of the D means.
+        target: the Gaussian to approximate, over D parameters.
+        size: the number M of points.
+    """
     prior_precision = prior.precision(target.mean)
     trace = float(np.mean(np.diag(target.precision)))
 
@@ -25,9 +32,9 @@ def fit_average(model: GaussianMean, prior: Prior, target: Target, size: int) ->
         return float(np.trace(np.linalg.solve(precision, target.precision)) + np.linalg.slogdet(precision)[1])
 
     start = np.log(max(trace, np.finfo(np.float64).tiny))
-    found = scipy.optimize.minimize_scalar(
+    minimum = scipy.optimize.minimize_scalar(
         loss, bounds=(start - _SPAN, start + _SPAN), method="bounded", options={"xatol": 1e-12}
     )
-    information = float(np.exp(found.x))
+    information = float(np.exp(minimum.x))
     u = np.tile(target.mean - prior.gradient(target.mean) / information, (size, 1))
     return Points(u, np.zeros(size), np.full(size, information * model.noise**2 / size))
