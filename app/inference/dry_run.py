@@ -1,7 +1,7 @@
-"""A dry run: a plan in short, carried out on a table of null rows through the oracle of real runs.
+"""Dry runs: a shortened plan is carried out on null rows, through the oracle of real runs.
 
-A query's shape depends on the request and the declaration, and on no row. So whatever fails here would fail on every
-table, and is found before anything is charged. The noise is real; the answers are discarded.
+A query's shape depends on the request and the declaration, not on rows. So a failure here would occur on every table,
+and it is found before the charge. The noise is real; the answers are discarded.
 """
 
 from collections.abc import Mapping
@@ -22,20 +22,20 @@ from app.inference.registry import private_method
 
 SLOTS: Final = 2
 ROWS_PER_UNIT: Final = 2
-"""Null rows of a unit at most: shapes tell one row from several, and no more."""
+"""Null rows of a unit at most; shapes depend on whether there is one row or several."""
 LARGE: Final = 32
-"""Parameters: the queries of a dry run of so many take about 0.05 s."""
+"""Largest number of parameters of which a dry run takes at most about 0.05 s."""
 
 
 class NullRows:
-    """A table without a row, of ``facts.slots`` units."""
+    """A table of ``facts.slots`` units whose rows are all null."""
 
     def __init__(self, facts: DeclaredFacts) -> None:
         self.slots, self.rows_per_slot = facts.slots, facts.rows_per_unit
         self._columns: tuple[Column, ...] = facts.columns
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """As :meth:`app.inference.core.row_source.RowSource.gather`: zeros, of which nothing is present."""
+        """Return zeros that are not present, as :meth:`app.inference.core.row_source.RowSource.gather`."""
         rows = len(indices) * self.rows_per_slot
         types = {column.name: np.uint16 if column.type == "categorical" else np.float64 for column in self._columns}
         values: dict[str, NDArray[Any]] = {name: np.zeros(rows, dtype=kind) for name, kind in types.items()}
@@ -43,17 +43,20 @@ class NullRows:
 
 
 def carry_out(plan: MechanismPlan, facts: DeclaredFacts, *, to_the_end: bool) -> None:
-    """Begin ``plan`` as it is, then ask every kind of its queries.
+    """Initialise ``plan``, then carry out its shortened form.
 
-    ``to_the_end``: whether to take the last step too, which fits the points and may take seconds, and to release them.
+    Args:
+        plan: of a private method.
+        facts: that it was planned for.
+        to_the_end: whether to take the last step too, which fits the points and may take seconds, and to release them.
 
     Raises:
-        Exception: whatever a plan meets that cannot be carried out on any table.
+        Exception: any error of a plan that cannot be carried out on any table.
     """
     method, rng = private_method(plan.method), monte_carlo_generator()
     method.init(plan, facts, rng)
     short = method.shorten(plan, facts)
-    few = _of_few_rows(facts)
+    few = _reduce_rows(facts)
     oracle = ClippedGaussianOracle(
         problem_for(plan.model, few).model,
         short,
@@ -70,11 +73,11 @@ def carry_out(plan: MechanismPlan, facts: DeclaredFacts, *, to_the_end: bool) ->
 
 
 def is_large(plan: MechanismPlan, facts: DeclaredFacts) -> bool:
-    """Whether a dry run takes longer than a price may."""
+    """Whether a dry run takes too long for a price request."""
     return problem_for(plan.model, facts).model.dimension > LARGE
 
 
-def _of_few_rows(facts: DeclaredFacts) -> DeclaredFacts:
+def _reduce_rows(facts: DeclaredFacts) -> DeclaredFacts:
     unit = dict(facts.unit)
     if unit["kind"] == "column":
         unit["max_rows"] = min(facts.rows_per_unit, ROWS_PER_UNIT)

@@ -1,4 +1,4 @@
-"""Which methods and models exist."""
+"""The registry of methods and models."""
 
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 DEFAULT: Final = DpPsviSurrogate.id
-"""The method of a request that names none."""
+"""The method of a request that does not name one."""
 
 _PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (DpPsviSurrogate(), DpPsvi(), DpVi())}
 _PUBLIC: dict[str, PublicMethod] = {
@@ -38,38 +38,38 @@ _PUBLIC: dict[str, PublicMethod] = {
 
 
 def method(method_id: str) -> Method:
-    """The method of that id.
+    """Find the method with that id.
 
     Raises:
-        InvalidRequest: at ``/method``.
+        InvalidRequest: at ``/method``, if there is none.
     """
-    found: Method | None = _PRIVATE.get(method_id) or _PUBLIC.get(method_id)
-    if found is None:
-        raise InvalidRequest.at("/method", "unknown method; GET /v1/methods lists what there is")
-    return found
+    registered: Method | None = _PRIVATE.get(method_id) or _PUBLIC.get(method_id)
+    if registered is None:
+        raise InvalidRequest.at("/method", "unknown method; GET /v1/methods lists the methods")
+    return registered
 
 
 def private_method(method_id: str) -> PrivateMethod[Any]:
-    """The private method of that id; any other is refused as unknown."""
+    """Find the private method with that id; any other id is refused."""
     if method_id not in _PRIVATE:
         raise InvalidRequest.at("/method", "not a private method")
     return _PRIVATE[method_id]
 
 
 def public_method(method_id: str) -> PublicMethod:
-    """The method for public tables of that id; any other is refused as unknown."""
+    """Find the method for public tables with that id; any other id is refused."""
     if method_id not in _PUBLIC:
         raise InvalidRequest.at("/method", "not a method for public tables")
     return _PUBLIC[method_id]
 
 
 def methods() -> tuple[Method, ...]:
-    """Every registered method."""
+    """List every registered method."""
     return (*_PRIVATE.values(), *_PUBLIC.values())
 
 
 def smallest_exact(spec: ModelSpec, facts: DeclaredFacts) -> int:
-    """The least size that can represent a posterior of this model.
+    """Compute the least size that can represent every posterior of this model.
 
     Raises:
         InvalidRequest: pointing into ``/model``.

@@ -19,9 +19,14 @@ def run(
     rng: np.random.Generator,
     on_step: Callable[[int], None],
 ) -> Pseudocoreset:
-    """Every planned step of a private method; ``on_step`` hears how many are done.
+    """Carry out every planned step of a private method.
 
-    ``rng`` serves Monte Carlo only: what it draws is post-processing of ``oracle``'s answers.
+    Args:
+        plan: of a private method.
+        facts: that it was planned for.
+        oracle: answers the planned queries.
+        rng: for Monte Carlo only, which is post-processing of the answers.
+        on_step: is called with the number of steps done.
     """
     method = private_method(plan.method)
     state = method.init(plan, facts, rng)
@@ -32,11 +37,11 @@ def run(
 
 
 def run_public(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator) -> Pseudocoreset:
-    """A method that reads rows, on a table that is public.
+    """Carry out a method that reads the rows of a public table.
 
     Raises:
-        ValueError: on any other table.
+        ValueError: for a table that is not public.
     """
     if facts.sensitivity != "public":
-        raise ValueError("only a public table may be read")
+        raise ValueError("the table must be public")
     return public_method(plan.method).build(plan, facts, rows, rng)

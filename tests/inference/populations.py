@@ -1,4 +1,4 @@
-"""One table that every family of models has a target in, and its posteriors."""
+"""A table with a target for every family of models, and its posteriors."""
 
 from dataclasses import replace
 from functools import cache
@@ -37,7 +37,7 @@ SPECS = (
 
 @cache
 def population() -> Table:
-    """Rows whose targets follow the models, then null rows."""
+    """Make rows whose targets follow the models, then null rows."""
     source, rng = table(ROWS, slots=SLOTS), np.random.default_rng(3)
     columns = source.columns
     age, hours, smoker = (columns["age"] - 50) / 30, columns["hours"] / 50 - 1, 2 * columns["smoker"] - 1

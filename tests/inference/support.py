@@ -29,14 +29,14 @@ WIDTH = 6  # age, hours, two colours, smoker, intercept
 
 
 class NullNoise:
-    """No noise: answers are the exact clipped sums."""
+    """A noise source without noise: answers are the exact clipped sums."""
 
     def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
         return sums
 
 
 def table(n: int, *, slots: int | None = None, seed: int = 0) -> Table:
-    """``n`` rows whose target follows a logistic regression, then null rows."""
+    """Make ``n`` rows whose target follows a logistic regression, then null rows."""
     rng = np.random.default_rng(seed)
     slots = n if slots is None else slots
     age, hours = rng.integers(20, 81, slots).astype(float), rng.uniform(0, 100, slots)

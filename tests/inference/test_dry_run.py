@@ -1,4 +1,4 @@
-"""W15: what fails on every table is found on one without a row, and degenerate designs fail nowhere."""
+"""W15: the dry run finds faults that every table has; degenerate designs do not fail."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ def test_the_grid_holds_every_private_method_and_family() -> None:
 
 @pytest.mark.parametrize(("method_id", "family", "unit", "design"), CASES)
 def test_degenerate_design_passes_the_dry_run(method_id: str, family: str, unit: str, design: str) -> None:
-    """W15: the designs make sense, so that they are carried out."""
+    """W15: the designs are valid, so they are carried out."""
     dry_run.carry_out(*_planned(method_id, family, unit, DESIGNS[design]), to_the_end=False)
 
 
@@ -103,7 +103,7 @@ def test_dry_run_asks_every_planned_kind_of_query(method_id: str) -> None:
 
 @pytest.mark.parametrize("method_id", MECHANISMS)
 def test_fault_among_null_rows_fails_the_dry_run(method_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """W15: a query that no table can answer is met before there is a charge."""
+    """W15: a query that fails on every table fails before the charge."""
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError

@@ -1,4 +1,4 @@
-"""DP-PSVI with every model: on a table that follows it, the released posterior comes to the table's."""
+"""DP-PSVI with every model: the released posterior is close to that of a table from the model."""
 
 from dataclasses import replace
 
@@ -21,14 +21,14 @@ def _run(spec: ModelSpec, **parameters: bool) -> Pseudocoreset:
     request = PlanRequest("dp-psvi", 20, spec, {"posterior_draws": 40, **parameters}, Mechanism(0.05, 0.2, 400))
     plan = method("dp-psvi").plan(request, DECLARED)
     problem = problem_for(spec, DECLARED)
-    sampling, monte_carlo = np.random.default_rng(0).spawn(2)  # fixed: some three runs in a hundred end further away
+    sampling, monte_carlo = np.random.default_rng(0).spawn(2)  # fixed: 3 % of seeds exceed the limit
     asked = ClippedGaussianOracle(problem.model, plan, DECLARED, population(), noise=NullNoise(), sampling=sampling)
     return run(plan, DECLARED, asked, monte_carlo, lambda _: None)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
-def test_a_run_brings_the_posterior_to_the_tables(spec: ModelSpec) -> None:
-    """KL to the full posterior, without noise, against the prior's."""
+def test_the_released_posterior_is_close_to_the_tables(spec: ModelSpec) -> None:
+    """The divergence from the full posterior, without noise, is a small share of the prior's."""
     points, problem = _run(spec), problem_for(spec, DECLARED)
     assert (points.y is None) is (spec.target is None)
     assert points.u.shape == (20, problem.design.width)
@@ -41,7 +41,7 @@ def test_a_run_brings_the_posterior_to_the_tables(spec: ModelSpec) -> None:
     assert divergence(found, exact) < 0.05 * divergence(prior, exact)
 
 
-def test_points_stay_within_bounds_where_the_analyst_asks_for_it() -> None:
+def test_points_stay_within_bounds_if_requested() -> None:
     spec = replace(SPECS[0], features=("age", "hours", "colour", "smoker"))
     design = problem_for(spec, DECLARED).design
     free, kept = _run(spec).u, _run(spec, within_bounds=True).u
@@ -54,7 +54,7 @@ def test_every_model_is_here() -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS[2:5], ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
-def test_targets_that_are_numbers_move_within_their_bounds(spec: ModelSpec) -> None:
+def test_numeric_targets_move_within_their_bounds(spec: ModelSpec) -> None:
     points, problem = _run(spec), problem_for(spec, DECLARED)
     target = problem.design.target
     assert points.y is not None

@@ -11,7 +11,7 @@ from app.inference.core.plan import PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.dp_vi import release
-from app.inference.methods.dp_vi.evidence import LEAST_EVIDENCE, Evidence, of_matrix
+from app.inference.methods.dp_vi.significance import LEAST_SIGNIFICANCE, Significance, measure_matrix_significance
 from app.inference.methods.surrogate import release as surrogate_release
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import method
@@ -90,20 +90,20 @@ def test_release_of_a_full_table_is_trusted(run_id: str, family: str) -> None:
 def test_evidence_of_noise_alone_is_below_the_threshold() -> None:
     rng, found = np.random.default_rng(0), []
     for _ in range(200):
-        evidence = Evidence()
+        evidence = Significance()
         for _ in range(50):
             evidence = evidence.with_score(5 * rng.standard_normal(4), rng.standard_normal(4), 5.0)
         found.append(evidence.deviations)
-        found.append(of_matrix(np.diag(0.3 * rng.standard_normal(4)), 0.3))
-    assert np.mean(np.array(found) >= LEAST_EVIDENCE) < 0.02
-    assert Evidence().deviations == 0
+        found.append(measure_matrix_significance(np.diag(0.3 * rng.standard_normal(4)), 0.3))
+    assert np.mean(np.array(found) >= LEAST_SIGNIFICANCE) < 0.02
+    assert Significance().deviations == 0
 
 
 def test_evidence_grows_with_information_and_with_distance() -> None:
-    rng, here, far = np.random.default_rng(0), Evidence(), Evidence()
+    rng, here, far = np.random.default_rng(0), Significance(), Significance()
     for _ in range(50):
         deviation, noise = rng.standard_normal(4), 5 * rng.standard_normal(4)
         here = here.with_score(-5 * deviation + noise, deviation, 5.0)
         far = far.with_score(np.full(4, 10.0) + noise, deviation, 5.0)
-    assert here.deviations > LEAST_EVIDENCE
-    assert far.deviations > LEAST_EVIDENCE
+    assert here.deviations > LEAST_SIGNIFICANCE
+    assert far.deviations > LEAST_SIGNIFICANCE

@@ -1,4 +1,4 @@
-"""What methods behind a Gaussian mechanism share: their knobs, and the mechanism that a request comes down to."""
+"""Common parts of methods behind a Gaussian mechanism: parameters, mechanism, events, warnings."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,33 +13,44 @@ from app.inference.private_zone.mechanisms import MAX_SCALE
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 
 MAX_ITERATIONS = 100_000
-NOISE = Parameter("noise_multiplier", "number", 0.05, 1e6, "Noise standard deviation over the clip.")
+NOISE = Parameter(
+    "noise_multiplier", "number", 0.05, 1e6, "Standard deviation of the noise, divided by the clipping norm."
+)
 _STATED = frozenset({"iterations", "rounds", "sampling_rate"})
 
 
 def iterations(default: int) -> Parameter:
-    """The knob of the number T of queries."""
-    return Parameter("iterations", "integer", 1, MAX_ITERATIONS, "Iterations T.", default=default)
+    """Make the parameter of the number T of queries."""
+    description = "Number of iterations; each asks one query."
+    return Parameter("iterations", "integer", 1, MAX_ITERATIONS, description, default=default)
 
 
 def sampling_rate(batch: int, least: float) -> Parameter:
-    """The knob of the rate q; :func:`usual_rate` takes the same two numbers."""
-    description = f"Poisson sampling rate q; the default expects {batch:,} slots a batch and is never below {least:g}."
+    """Make the parameter of the sampling rate q; :func:`usual_rate` takes the same numbers."""
+    description = (
+        f"Poisson sampling rate: the probability that a slot is in a batch. By default, a batch has {batch:,} slots on "
+        f"average, and the rate is at least {least:g}."
+    )
     return Parameter("sampling_rate", "number", 0, 1, description, exclusive_minimum=True)
 
 
 def check_parameters(request: PlanRequest, knobs: Iterable[Knob]) -> None:
-    """Raise :class:`InvalidRequest` for an unknown parameter, one out of range, or one that the mechanism states."""
+    """Raise :class:`InvalidRequest` for a parameter that the method or the mechanism does not allow.
+
+    It may be unknown, out of range, or stated by the mechanism already.
+    """
     check_values(request.parameters, knobs, stated=() if request.mechanism is None else _STATED)
 
 
 def usual_rate(slots: int, batch: int, least: float) -> float:
-    """The rate at which ``batch`` of the ``slots`` are expected, between ``least`` and 1."""
+    """Compute the rate at which a batch has ``batch`` slots on average, between ``least`` and 1."""
     return min(1.0, max(least, batch / slots))
 
 
 def mechanism_of(request: PlanRequest, *, rate: Parameter, count: Parameter, usual: float) -> Mechanism:
-    """The caller's own mechanism, or one of the calibrated noise, by default at the sampling rate ``usual``.
+    """Read the stated mechanism, or make one from the calibrated noise multiplier.
+
+    The latter has the sampling rate ``usual`` unless the request has one.
 
     Raises:
         InvalidRequest: pointing into ``/privacy``.
@@ -50,31 +61,31 @@ def mechanism_of(request: PlanRequest, *, rate: Parameter, count: Parameter, usu
         count.check(request.mechanism.iterations, "/privacy/iterations")
         return request.mechanism
     if request.noise_multiplier is None or not 0 < request.noise_multiplier <= MAX_SCALE:
-        raise InvalidRequest.at("/privacy", "name a target epsilon within reach, or a mechanism")
+        raise InvalidRequest.at("/privacy", "state a target epsilon that can be reached, or a mechanism")
     parameters: dict[str, Any] = {rate.name: usual, count.name: count.default, **request.parameters}
     return Mechanism(request.noise_multiplier, float(parameters[rate.name]), int(parameters[count.name]))
 
 
 def event_of(mechanism: Mechanism) -> AtomicEvent:
-    """One query under ``mechanism``."""
+    """Make the event of one query under ``mechanism``."""
     return sampled_event(mechanism.noise_multiplier, mechanism.sampling_rate)
 
 
 def sampled_event(noise_multiplier: float, rate: float) -> AtomicEvent:
-    """One query on a Poisson subsample of that rate."""
+    """Make the event of one query on a Poisson subsample with sampling rate ``rate``."""
     event = GaussianEvent(noise_multiplier)
     return event if rate == 1 else PoissonSampledEvent(rate, event)
 
 
-def shortened(plan: MechanismPlan, model: Model) -> MechanismPlan:
-    """``plan`` with each query at most twice, and no more points than represent a posterior of ``model``."""
+def shorten_plan(plan: MechanismPlan, model: Model) -> MechanismPlan:
+    """Shorten ``plan`` to each query at most twice, and to at most the least exact size."""
     queries = tuple(replace(query, count=min(query.count, 2)) for query in plan.queries)
     steps = sum(query.count for query in queries)
     return replace(plan, queries=queries, steps=steps, size=min(plan.size, model.smallest_exact))
 
 
 def size_warnings(size: int, model: Model) -> tuple[str, ...]:
-    """A warning below the least size that can represent a posterior of ``model``."""
+    """Warn if ``size`` points cannot represent every posterior of ``model``."""
     if size >= model.smallest_exact:
         return ()
-    return (f"a pseudocoreset of fewer than {model.smallest_exact} points cannot represent this model's posterior",)
+    return (f"fewer than {model.smallest_exact} points cannot represent this model's posterior exactly",)

@@ -1,4 +1,4 @@
-"""What all methods for public tables share: a plan without a price, the table, and the release."""
+"""Common parts of methods for public tables: plan without a price, table, and release."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,17 +19,21 @@ from app.inference.methods.psvi.residuals import Points
 from app.inference.methods.public_table import PublicTable
 from app.inference.methods.requests import MAX_SIZE, check_size, check_values
 
-DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Posterior draws S a gradient, if it is not exact.", 100)
-MINIBATCH = Parameter("minibatch", "integer", 1, 10_000, "Rows a gradient sees, if it is not exact.", 1000)
+DRAWS = Parameter(
+    "posterior_draws", "integer", 2, 1000, "Number of posterior draws in each gradient, if it is not exact.", 100
+)
+MINIBATCH = Parameter("minibatch", "integer", 1, 10_000, "Number of rows in each gradient, if it is not exact.", 1000)
 
 
 def plan_public(
     method: Method, request: PlanRequest, facts: DeclaredFacts, *, largest: int = MAX_SIZE
 ) -> MechanismPlan:
-    """One step without a mechanism, every parameter filled in. What the request says of privacy does not concern it.
+    """Plan one step without a mechanism, with all defaults filled in.
+
+    The privacy part of the request has no effect.
 
     Raises:
-        MethodNotAllowedOnPrivateData: on any table that is not public.
+        MethodNotAllowedOnPrivateData: for a table that is not public.
         InvalidRequest: pointing at the member of the request that is at fault.
     """
     if facts.sensitivity != "public":
@@ -56,20 +60,20 @@ def _fill_defaults(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_table(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> tuple[Problem, PublicTable]:
-    """The problem of ``plan``, and its rows."""
+    """Make the problem of ``plan``, and open the table."""
     problem = problem_for(plan.model, facts)
     return problem, PublicTable(rows, problem.design)
 
 
 def choose_rows(rng: np.random.Generator, table: PublicTable, size: int) -> NDArray[np.int64]:
-    """``size`` rows uniformly, without replacement while they last; none of an empty table."""
+    """Choose ``size`` rows uniformly, without replacement if there are enough; none of an empty table."""
     if not table.count:
         return np.zeros(0, dtype=np.int64)
     return rng.choice(table.count, size=size, replace=size > table.count)
 
 
 def release(problem: Problem, points: Points, size: int, diagnostics: Mapping[str, Any]) -> Pseudocoreset:
-    """``points``, followed by null points of weight zero up to ``size``."""
+    """Release ``points``, followed by null points of weight zero up to ``size``."""
     spare = size - len(points.weights)
     u = np.pad(points.u, ((0, spare), (0, 0)))
     if problem.design.intercept:
@@ -80,7 +84,7 @@ def release(problem: Problem, points: Points, size: int, diagnostics: Mapping[st
 
 
 def release_rows(problem: Problem, table: PublicTable, selection: Selection, size: int) -> Pseudocoreset:
-    """The selected rows with their weights, as :func:`release` does."""
+    """Release the selected rows with their weights, as :func:`release`."""
     x, y = table.read(selection.indices)
     points = Points(x.astype(np.float64), y, selection.weights)
     return release(problem, points, size, {"rows": len(selection.indices)})

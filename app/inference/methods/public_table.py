@@ -1,6 +1,6 @@
-"""A public table as design rows and targets, in chunks of bounded size; for methods that may read rows.
+"""Public tables as design rows and targets, read in chunks of bounded size.
 
-A row is counted if it is present and all its values are; the others are null and never seen again.
+Only rows that are present, with all their values, are counted and read.
 """
 
 from collections.abc import Iterator
@@ -21,19 +21,22 @@ RESIDENT_VALUES = 2**26
 
 
 class PublicTable:
-    """``count`` rows; ``spread`` (p,) and ``target_spread`` are standard deviations of their columns and target."""
+    """The rows of a public table.
+
+    ``spread`` (p,) and ``target_spread`` are the standard deviations of the design columns and of the target.
+    """
 
     def __init__(self, source: RowSource, design: Design) -> None:
-        """One pass over the table."""
+        """Read the table once, for the places of its rows and the standard deviations."""
         self._source, self.design = source, design
-        found, sums, squares = [], np.zeros(design.width + 1), np.zeros(design.width + 1)
+        present_places, sums, squares = [], np.zeros(design.width + 1), np.zeros(design.width + 1)
         for places in _runs(np.arange(source.slots * source.rows_per_slot)):
             x, y, present = self._encode(places)
-            found.append(places[present])
+            present_places.append(places[present])
             values = np.column_stack((x, y)).astype(np.float64)
             sums += values.sum(axis=0)
             squares += np.square(values).sum(axis=0)
-        self._places = np.concatenate(found)
+        self._places = np.concatenate(present_places)
         total = max(self.count, 1)
         spreads = np.sqrt(np.maximum(squares / total - (sums / total) ** 2, 0))
         self.spread: Array64 = spreads[:-1]
@@ -45,7 +48,10 @@ class PublicTable:
         return len(self._places)
 
     def read(self, indices: Indices) -> tuple[Array32, Array64]:
-        """Design rows ``(n, p)`` and targets ``(n,)`` of any ``indices`` below :attr:`count`, in any order."""
+        """Read design rows ``(n, p)`` and targets ``(n,)`` at ``indices`` below :attr:`count`.
+
+        Indices may repeat and have any order.
+        """
         distinct, order = np.unique(indices, return_inverse=True)
         parts = [self._encode(self._places[run])[:2] for run in _runs(distinct)]
         if not parts:
@@ -54,12 +60,15 @@ class PublicTable:
         return x[order], y[order]
 
     def chunks(self) -> Iterator[tuple[Array32, Array64]]:
-        """All design rows and targets, in order."""
+        """Yield all design rows and targets in order, chunk by chunk."""
         for run in _runs(np.arange(self.count)):
             yield self._encode(self._places[run])[:2]
 
     def _encode(self, places: Indices) -> tuple[Array32, Array64, NDArray[np.bool_]]:
-        """``places`` are sorted numbers of rows, unit after unit; a unit is gathered whole. Rows lie row after row."""
+        """Encode the rows at ``places``, which are sorted; whole units are gathered.
+
+        The result is in C order.
+        """
         each = self._source.rows_per_slot
         units = np.unique(places // each)
         x, y, present = self.design.encode(self._source.gather(units))
@@ -70,9 +79,9 @@ class PublicTable:
 
 
 class Minibatches:
-    """An endless sequence of uniform subsamples without replacement, each a fresh one.
+    """An endless sequence of independent uniform subsamples without replacement.
 
-    The table is read once if it fits into memory; otherwise subsamples are drawn for as many steps ahead as fit, and
+    The table is read once if it fits into memory. Otherwise subsamples are drawn for as many steps ahead as fit, and
     their union is gathered in one pass.
     """
 
@@ -84,13 +93,13 @@ class Minibatches:
         self._y = np.zeros(0)
 
     def next(self) -> tuple[Indices, Array64, Array64]:
-        """Indices ``(B,)`` into the table, sorted, and their design rows and targets."""
+        """Return the next subsample: sorted indices ``(B,)``, their design rows and targets."""
         indices = next(self._ahead, None)
         if indices is None:
             self._fetch()
             indices = next(self._ahead)
-        held = indices if self._union is None else np.searchsorted(self._union, indices)
-        return indices, self._x[held].astype(np.float64), self._y[held]
+        positions = indices if self._union is None else np.searchsorted(self._union, indices)
+        return indices, self._x[positions].astype(np.float64), self._y[positions]
 
     def _fetch(self) -> None:
         whole = self._table.count * self._table.design.width <= RESIDENT_VALUES

@@ -1,4 +1,7 @@
-"""Uniform subsampling (method id ``uniform``): M rows uniformly, weights N/M. Not private: for public tables only."""
+"""Uniform subsampling (method id ``uniform``): M of N rows, with weights N/M.
+
+It is not private and for public tables only.
+"""
 
 import numpy as np
 
@@ -15,7 +18,7 @@ class Uniform:
     """The registered method; stateless."""
 
     id = "uniform"
-    description = "Rows chosen uniformly, with equal weights. Not private."
+    description = "Uniform random subsample of the rows, with equal weights. Not private."
     private = False
     parameters: tuple[Knob, ...] = ()
 
@@ -26,7 +29,7 @@ class Uniform:
     def build(
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
     ) -> Pseudocoreset:
-        """M of the N rows, without replacement while they last; with no rows at all, weights of zero."""
+        """Choose M of the N rows, without replacement if M <= N; an empty table gives weights of zero."""
         problem, table = open_table(plan, facts, rows)
         chosen = choose_rows(rng, table, plan.size)
         x, y = (values.astype(np.float64) for values in table.read(chosen))

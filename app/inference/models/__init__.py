@@ -1,4 +1,7 @@
-"""The registered models: a new one is a file here and a line below."""
+"""The registered families of models.
+
+To add one, write a module in this package, and add its family to ``_FAMILIES``.
+"""
 
 from app.errors import InvalidRequest
 from app.inference.models import gaussian, linear, logistic, multinomial, poisson, probit
@@ -18,16 +21,16 @@ _FAMILIES: dict[str, Family] = {
 
 
 def family(name: str) -> Family:
-    """The family of that name.
+    """Find the family called ``name``.
 
     Raises:
-        InvalidRequest: at ``/model/family``.
+        InvalidRequest: at ``/model/family``, if there is none.
     """
     if name not in _FAMILIES:
-        raise InvalidRequest.at("/model/family", "unknown model; GET /v1/methods lists what there is")
+        raise InvalidRequest.at("/model/family", "unknown model; GET /v1/methods lists the models")
     return _FAMILIES[name]
 
 
 def families() -> tuple[Family, ...]:
-    """Every registered family."""
+    """List every registered family."""
     return tuple(_FAMILIES.values())

@@ -1,11 +1,11 @@
-"""Scores that are bounded without bias: the last step that the models share.
+"""Conditionally unbiased bounded scores: the common last step of all models.
 
 A score ``r v`` with residual ``r`` and direction ``v = W x`` is bounded by a weight that depends on the design row
-alone: with ``|r| <= b(x)`` for every target and ``E[r | x] = 0`` under the model, ``min(1, C / (b ||v||)) r v`` has a
-norm of at most C and conditional mean zero (Kuensch, Stefanski & Carroll, *JASA* 84, 1989). Residuals without a bound
-are clipped first, and lose the mean that this leaves them with.
+alone. Let ``|r| <= b(x)`` for every target and ``E[r | x] = 0`` under the model. Then ``min(1, C / (b ||v||)) r v`` has
+norm at most C and conditional mean zero (Kuensch, Stefanski & Carroll, *JASA* 84, 1989). Unbounded residuals are
+clipped first, and their remaining mean is subtracted.
 
-All functions here are of the row zone: total, no warnings; a row that is not finite gives zero.
+All functions here are in the row zone: total, without warnings; a row that is not finite gives zero.
 """
 
 import math
@@ -18,44 +18,52 @@ from app.inference.models.normal import log_cdf
 from app.inference.private_zone.rowwise import zero_rows_unless
 
 SHRINK: Final = np.float32(1 - 2.0**-12)
-"""Leaves room for single precision: a norm that is to be at most C is not above it after rounding."""
+"""Margin for single precision, so that a norm bounded by C is not above C after rounding."""
 
 ACTIVATION: Final = 40.0
-"""Activations beyond count as these where scores are made: their exponentials, and products of two, are normal."""
+"""Activations are clipped to this in scores, so that exponentials and products of two are normal numbers."""
 
 _LEAST_CUT, _MOST_CUT = 1.0, 10.0
 
 
-def lengths(directions: Array32) -> Array32:
-    """L2 norms ``(n,)`` of ``directions`` ``(n, D)``."""
+def compute_norms(directions: Array32) -> Array32:
+    """Compute L2 norms ``(n,)`` of ``directions`` ``(n, D)``."""
     norms: Array32 = np.sqrt(np.einsum("ij,ij->i", directions, directions))
     return norms
 
 
 def bound_scores(directions: Array32, residual: Array32, bound: Array32, clip: float) -> Array32:
-    """``min(1, C / (bound ||v||)) residual v`` for directions ``v`` ``(n, D)``; written over ``directions``."""
-    norm = lengths(directions)
+    """Compute ``min(1, C / (bound ||v||)) residual v`` in place.
+
+    ``directions`` ``v`` are ``(n, D)``, ``residual`` and its ``bound`` ``(n,)``; ``clip`` is C.
+    """
+    norm = compute_norms(directions)
     factor = residual * np.minimum(1, np.float32(clip) * SHRINK / (bound * norm))
     return _scale(directions, factor, norm)
 
 
-def odd(directions: Array32, residual: Array32, clip: float) -> Array32:
-    """``v`` times the residual clipped to ``C / ||v||`` on both sides, for residuals that are symmetric about zero, or
-    directions that are; written over ``directions``.
+def bound_symmetric_scores(directions: Array32, residual: Array32, clip: float) -> Array32:
+    """Compute ``v`` times the residual clipped to ``+-C / ||v||``, in place.
+
+    It is unbiased for residuals, or directions, that are symmetric about zero. ``directions`` ``v`` are ``(n, D)``,
+    ``residual`` is ``(n,)``.
     """
-    norm = lengths(directions)
+    norm = compute_norms(directions)
     limit = np.float32(clip) * SHRINK / norm
     return _scale(directions, np.clip(residual, -limit, limit), norm + np.abs(residual))
 
 
-def quadratic(directions: Array32, constant: Array32, residual: Array32, presence: Array32, clip: float) -> Array32:
-    """``w (e v + (e^2 - E[e^2]) m k)`` with ``e`` a normal residual clipped to ``+-c``; written over ``directions``.
+def bound_quadratic_scores(
+    directions: Array32, constant: Array32, residual: Array32, presence: Array32, clip: float
+) -> Array32:
+    """Bound scores that are quadratic in a normal residual, in place.
 
-    ``v`` ``(n, D)`` are directions of the residual and ``k`` ``(D,)`` of its square; ``m`` ``(n,)`` is 1, or 0 in a
-    null row. c is where ``c ||v|| + c^2 ||k|| = C``, between 1 and 10; the weight w makes up for what that leaves
-    above C.
+    Computes ``w (e v + (e^2 - E[e^2]) m k)`` with the clipped residual ``e``. ``directions`` ``v`` ``(n, D)`` multiply
+    the residual, ``constant`` ``k`` ``(D,)`` its square. ``presence`` ``m`` ``(n,)`` is 1, or 0 in a null row. The
+    residual is clipped to ``+-c`` with ``c ||v|| + c^2 ||k|| = C``, c from 1 to 10. The weight w reduces the norm to C
+    if it is still larger.
     """
-    norm, square, most = lengths(directions), lengths(constant[None, :])[0], np.float32(clip)
+    norm, square, most = compute_norms(directions), compute_norms(constant[None, :])[0], np.float32(clip)
     cut = 2 * most / (norm + np.sqrt(np.square(norm) + 4 * square * most))
     np.clip(cut, _LEAST_CUT, _MOST_CUT, out=cut)
     mean = 1 - cut * np.exp(-0.5 * np.square(cut)) * np.float32(math.sqrt(2 / math.pi))
@@ -71,7 +79,7 @@ def quadratic(directions: Array32, constant: Array32, residual: Array32, presenc
 
 
 def _scale(directions: Array32, factor: Array32, size: Array32) -> Array32:
-    """``factor v``, zero where that or the ``size`` of what came in is not finite."""
+    """Compute ``factor v`` in place; zero where that or ``size``, the size of the inputs, is not finite."""
     directions *= factor[:, None]
     zero_rows_unless(directions, np.isfinite(factor * size))
     return directions

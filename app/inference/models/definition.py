@@ -1,4 +1,4 @@
-"""A family of models: what it asks of a table and of a request, and how it becomes a model."""
+"""Families of models: their requirements on tables and requests, and the construction of a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +17,12 @@ LEAST_NOISE, MOST_NOISE = 1e-4, 1e4
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """``bind(spec, width, target)`` makes the model for a design of ``width`` columns and a declared target.
+    """A family of models, as it is registered.
 
-    ``targets`` are the types that the target may have; without any, the model has no target. ``least_target``: what
-    the declared lower bound of the target must not be below. ``noise_scale``: whether a request may state one.
-    ``scales_target``: whether the model sees a target scaled by its bounds.
+    ``bind(spec, width, target)`` makes the model for a design of ``width`` columns and a declared target. ``targets``
+    are the types that the target may have; if empty, the model has no target. ``least_target`` is the least declared
+    lower bound of the target. ``noise_scale``: whether a request may state one. ``scales_target``: whether the model
+    takes targets scaled by their bounds.
     """
 
     name: str
@@ -47,24 +48,24 @@ class Family:
             )
 
     def target_transform(self, column: Column) -> dict[str, Any] | None:
-        """How the model sees a target, which a release states in the table's units; None: as it is stated."""
+        """Describe the transform from a target in the table's units to the model's; None if there is none."""
         if column.type == "categorical":
             return {"kind": "index", "categories": list(column.categories)}
         if not self.scales_target:
             return None
-        found = read_scaling(column)
-        return {"kind": "affine", "center": found.center, "scale": found.half}
+        scaling = read_scaling(column)
+        return {"kind": "affine", "center": scaling.center, "scale": scaling.half}
 
     def check_noise_scale(self, noise_scale: float | None) -> None:
-        """Raise :class:`InvalidRequest` unless the family takes it."""
+        """Raise :class:`InvalidRequest` for a noise scale that the family does not take."""
         if noise_scale is None:
             return
         if not self.noise_scale:
-            raise InvalidRequest.at("/model/noise_scale", "this model has none: leave it out")
+            raise InvalidRequest.at("/model/noise_scale", "this model has no noise scale; leave it out")
 
 
 def admissible_noise(noise: float) -> float:
-    """``noise``, in half ranges, within limits that single precision bears.
+    """Check that ``noise``, in half ranges, is within the limits of single precision; return it.
 
     Raises:
         InvalidRequest: at ``/model/noise_scale``.

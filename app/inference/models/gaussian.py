@@ -1,12 +1,13 @@
-"""The mean of a Gaussian: ``x ~ N(theta, s^2 I)`` over real and integer columns, in the design's coordinates.
+"""The Gaussian-mean model: ``x ~ N(theta, s^2 I)`` over real and integer columns.
 
-Bounds map to -1 and 1, and the noise scale s (1 unless stated) is in these coordinates. There is no target and no
-intercept. A row is ``[x, m]`` with presence ``m``: 1, but 0 in a null row. Up to a constant,
+It is in the design's coordinates: bounds map to -1 and 1, and the noise scale s (1 unless stated) is in these units.
+There is no target and no intercept. A row is ``[x, m]``, where the presence ``m`` is 1, or 0 in a null row. Up to a
+constant,
 
-    ``f = (x'theta - m |theta|^2 / 2) / s^2``,
+    ``f = (x'theta - m |theta|^2 / 2) / s^2``.
 
-so the posterior of a weighted point set is Gaussian (exactly what the Laplace approximation says under a normal prior),
-and one point, the weighted mean, can represent it.
+So the posterior of a weighted point set under a normal prior is Gaussian and equals its Laplace approximation. One
+point, the weighted mean, can represent it.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.model import Array32, Array64, Expansion
-from app.inference.models.bounded import odd
+from app.inference.models.bounded import bound_symmetric_scores
 from app.inference.models.definition import Family, admissible_noise
 from app.inference.models.one_predictor import OnePredictor
 
@@ -38,11 +39,11 @@ class GaussianMean(OnePredictor):
         return 1
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """``[x, 1]``, shape ``(n, p + 1)``, dtype of ``x``."""
+        """Fold to ``[x, 1]``, shape ``(n, p + 1)``, dtype of ``x``."""
         return np.column_stack((x, np.ones(len(x), dtype=x.dtype)))
 
     def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """All but the presence."""
+        """Drop the presence."""
         return rows[:, : self.width]
 
     @np.errstate(all="ignore")
@@ -78,9 +79,12 @@ class GaussianMean(OnePredictor):
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Clipped lengths: ``W (x - theta)`` is symmetric about zero under the model, so nothing is biased."""
+        """Clip the norm of ``W (x - theta)``.
+
+        It is symmetric about zero under the model, so the result is unbiased.
+        """
         directions = self._standardise(rows, theta) @ (transform / self.noise).astype(np.float32).T
-        return odd(directions, np.ones(len(rows), dtype=np.float32), clip)
+        return bound_symmetric_scores(directions, np.ones(len(rows), dtype=np.float32), clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
@@ -103,8 +107,8 @@ class GaussianMean(OnePredictor):
 FAMILY = Family(
     name="gaussian-mean",
     description=(
-        "The mean of real and integer columns, each scaled by its bounds to -1 and 1, under normal noise of standard "
-        "deviation noise_scale (1 unless stated) in these coordinates. No target, no intercept."
+        "The mean of real and integer columns. Each column is scaled by its bounds to -1 and 1. The noise is normal; "
+        "noise_scale is its standard deviation in these units (default 1). There is no target and no intercept."
     ),
     bind=lambda spec, width, _target: GaussianMean(
         width, admissible_noise(1.0 if spec.noise_scale is None else spec.noise_scale)

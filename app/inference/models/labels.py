@@ -1,5 +1,7 @@
-"""What models of a binary target share: rows folded as ``z = y x`` with ``y`` in {-1, 1}, so that the likelihood is a
-function of ``z'theta`` and a label costs no array of its own. Targets in the table's units are 0 and 1.
+"""Common base of models with a binary target.
+
+Rows are folded as ``z = y x`` with ``y`` in {-1, 1}. So the likelihood is a function of ``z'theta``, and labels need no
+array. Targets in the table's units are 0 and 1.
 """
 
 from dataclasses import dataclass
@@ -14,33 +16,33 @@ from app.inference.models.one_predictor import OnePredictor
 
 @dataclass(frozen=True, slots=True)
 class Labels(OnePredictor):
-    """Folding, and where labels start."""
+    """A model with one linear predictor and labels as targets."""
 
     @property
     def smallest_exact(self) -> int:
-        """Points span an information of rank D; labels are not free, so one more brings the gradient to zero."""
+        """D points for the information, and one for the gradient, as labels are fixed."""
         return self.dimension + 1
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """``(2y - 1) x``, shape ``(n, p)``, dtype of ``x``; any positive target counts as 1."""
-        return np.asarray(x * signs(y, x))
+        """Fold to ``(2y - 1) x``, shape ``(n, p)``, dtype of ``x``; any positive target counts as 1."""
+        return np.asarray(x * compute_signs(y, x))
 
     def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The folded rows themselves."""
+        """Return the folded rows."""
         return rows
 
     def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
-        """Labels in turn, shape ``(n,)``: drawn ones may all be equal, and labels do not move afterwards."""
+        """Alternate labels, shape ``(n,)``; random ones could be all equal, and labels stay fixed."""
         return np.asarray(np.arange(len(x)) % 2, dtype=np.float64)
 
     def target_step(self, y: Array64) -> Array64:
-        """Labels do not move."""
+        """Return zeros, because labels stay fixed."""
         return np.zeros_like(y)
 
 
-def signs(y: NDArray[np.floating[Any]], like: NDArray[np.floating[Any]]) -> NDArray[Any]:
-    """``2y - 1`` ``(n, 1)``, of the dtype of ``like``; any positive target counts as 1."""
-    found: NDArray[Any] = (y > 0).astype(like.dtype)
-    found *= 2
-    found -= 1
-    return found[:, None]
+def compute_signs(y: NDArray[np.floating[Any]], like: NDArray[np.floating[Any]]) -> NDArray[Any]:
+    """Compute ``2y - 1`` ``(n, 1)``, of the dtype of ``like``; any positive target counts as 1."""
+    signs: NDArray[Any] = (y > 0).astype(like.dtype)
+    signs *= 2
+    signs -= 1
+    return signs[:, None]

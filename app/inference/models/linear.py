@@ -1,13 +1,13 @@
 """Bayesian linear regression: ``y ~ N(x'beta, sigma^2)``.
 
-The design scales the target by its declared bounds to -1 and 1, as it does the features: coefficients, their prior and
-``sigma`` are in half ranges of the target. Rows are ``[x, y]``. The noise is known (``noise_scale``, in the target's
-own units), or ``sigma = exp(rho) / 4`` with the last parameter ``rho``, called ``log_noise_scale``, whose prior is
-``N(0, 1)``: a quarter of the half range, give or take a factor of e. Then
+The design scales the target by its declared bounds to -1 and 1, as it does the features. So coefficients, their prior
+and ``sigma`` are in half ranges of the target. Rows are ``[x, y]``. The noise is known (``noise_scale``, in units of
+the target), or ``sigma = exp(rho) / 4`` with the last parameter ``rho``, named ``log_noise_scale``. Its prior is
+``N(0, 1)``, so the prior median of ``sigma`` is a quarter of the half range. Then
 
     ``f = -e^2/2 - m rho`` with ``e = (y - x'beta) / sigma``,
 
-where the presence ``m`` is the intercept's coordinate: 1, but 0 in a null row.
+where the presence ``m`` is the intercept's coordinate: 1, or 0 in a null row.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Expansion, Model
 from app.inference.core.plan import ModelSpec
-from app.inference.models.bounded import odd, quadratic
+from app.inference.models.bounded import bound_quadratic_scores, bound_symmetric_scores
 from app.inference.models.definition import Family, admissible_noise
 from app.inference.models.one_predictor import OnePredictor
 from app.inference.models.targets import read_scaling
@@ -32,7 +32,7 @@ _MOST_LOG: dict[type, float] = {np.float32: 15.0, np.float64: 300.0}
 
 @dataclass(frozen=True, slots=True)
 class LinearRegression(OnePredictor):
-    """Known noise of standard deviation ``noise``, in half ranges of the target."""
+    """Linear regression with known noise; ``noise`` is in half ranges of the target."""
 
     noise: float
 
@@ -42,26 +42,26 @@ class LinearRegression(OnePredictor):
         return self.width + 1
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
+        """Fold to ``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
         return np.column_stack((x, y)).astype(x.dtype, copy=False)
 
     def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """All but the target."""
+        """Drop the target."""
         return rows[:, : self.width]
 
     def _noise(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """``rho`` and ``sigma`` of parameters ``(..., D)``, the former zero if the noise is known."""
+        """Read ``rho`` and ``sigma`` from parameters ``(..., D)``; ``rho`` is zero for known noise."""
         rho = np.zeros_like(theta[..., 0])
         return rho, np.full_like(rho, self.noise)
 
     def _residuals(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
-        """``y - x'beta``, shape ``(n, S)``."""
+        """Compute ``y - x'beta``, shape ``(n, S)``."""
         ones = np.ones((len(draws), 1), dtype=draws.dtype)
         return np.matmul(rows, np.concatenate((-draws[:, : self.width], ones), axis=1).T, out=out)
 
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """``-(y - x'beta)^2 / (2 sigma^2) - m rho``, shape ``(n, S)``."""
+        """Compute ``-(y - x'beta)^2 / (2 sigma^2) - m rho``, shape ``(n, S)``."""
         rho, sigma = self._noise(draws)
         values = self._residuals(rows, draws, out)
         values /= sigma
@@ -74,7 +74,10 @@ class LinearRegression(OnePredictor):
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """``sum_s cotangent_s (y - u'beta_s) / sigma_s^2`` times ``beta_s`` in ``u``, times -1 in ``y``."""
+        """Compute the gradients in ``u`` and ``y``.
+
+        They are the sums over s of ``cotangent_s (y - u'beta_s) / sigma_s^2``, times ``beta_s`` and times -1.
+        """
         rho, sigma = self._noise(draws)
         scaled_residuals = self._residuals(self.fold(u, y), draws, None) * (cotangent / sigma**2)
         by_point = scaled_residuals @ draws[:, : self.width]
@@ -82,7 +85,7 @@ class LinearRegression(OnePredictor):
         return by_point, -scaled_residuals.sum(axis=1)
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
-        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
+        """Expand ``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
         x, beta = rows[:, : self.width], theta[: self.width]
         rho, sigma = self._noise(theta)
         e = (rows[:, -1] - x @ beta) / sigma
@@ -99,7 +102,7 @@ class LinearRegression(OnePredictor):
         )
 
     def _standardise(self, rows: Array32, theta: Array64) -> tuple[Array32, np.float32]:
-        """Residuals ``e`` ``(n,)`` and ``sigma``."""
+        """Compute standardised residuals ``e`` ``(n,)`` and ``sigma``."""
         single = theta.astype(np.float32)
         sigma = self._noise(single)[1]
         e: Array32 = self._residuals(rows, single[None, :], None)[:, 0] / sigma
@@ -107,47 +110,47 @@ class LinearRegression(OnePredictor):
 
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
-        """``e x / sigma``."""
+        """Compute ``e x / sigma``."""
         e, sigma = self._standardise(rows, theta)
-        found: Array32 = self.features(rows) * (e / sigma)[:, None]
-        return found
+        scores: Array32 = self.features(rows) * (e / sigma)[:, None]
+        return scores
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Residuals clipped on both sides alike: they are symmetric under the model, so nothing is biased."""
+        """Clip residuals symmetrically; under the model they are symmetric, so the scores are unbiased."""
         e, sigma = self._standardise(rows, theta)
-        return odd(self.features(rows) @ (transform.astype(np.float32) / sigma).T, e, clip)
+        return bound_symmetric_scores(self.features(rows) @ (transform.astype(np.float32) / sigma).T, e, clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
-        """``x / sigma``, one factor a row."""
+        """Compute ``x / sigma``, one factor for each row."""
         factors = self.features(rows) / self._standardise(rows[:0], theta)[1]
         return factors.astype(np.float32, copy=False)[:, None, :]
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
-        """Normal targets, shape ``(n,)``."""
+        """Draw normal targets, shape ``(n,)``."""
         return np.asarray(x @ theta[: self.width] + self._noise(theta)[1] * rng.standard_normal(len(x)))
 
     def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
-        """Even over the declared bounds, in random order."""
+        """Spread targets evenly over the declared bounds, in random order."""
         return rng.permutation(np.linspace(-1, 1, len(x)))
 
     def target_step(self, y: Array64) -> Array64:
-        """Half the range."""
+        """Half the declared range."""
         return np.ones_like(y)
 
 
 @dataclass(frozen=True, slots=True)
 class LinearRegressionOfUnknownNoise(LinearRegression):
-    """``theta = (beta, rho)``; ``noise`` is what ``sigma`` is at ``rho = 0``."""
+    """Linear regression with ``theta = (beta, rho)``; ``noise`` is ``sigma`` at ``rho = 0``."""
 
     @property
     def dimension(self) -> int:
-        """One coefficient a design column, and the noise."""
+        """One coefficient for each design column, and the noise."""
         return self.width + 1
 
     def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns' own names, and ``log_noise_scale``."""
+        """The columns' names, and ``log_noise_scale``."""
         return (*columns, LOG_NOISE_SCALE)
 
     def _noise(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -157,22 +160,25 @@ class LinearRegressionOfUnknownNoise(LinearRegression):
 
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
-        """``[e x / sigma, e^2 - m]``."""
+        """Compute ``[e x / sigma, e^2 - m]``."""
         e, sigma = self._standardise(rows, theta)
         x = self.features(rows)
-        found = np.column_stack((x * (e / sigma)[:, None], np.square(e) - x[:, -1]))
-        return found.astype(np.float32, copy=False)
+        scores = np.column_stack((x * (e / sigma)[:, None], np.square(e) - x[:, -1]))
+        return scores.astype(np.float32, copy=False)
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """``e`` clipped on both sides alike, at a place and with a weight that depend on ``x``, less exact means."""
+        """Clip ``e`` symmetrically, subtract exact means, and weight.
+
+        Bound and weight depend on ``x`` alone.
+        """
         e, sigma = self._standardise(rows, theta)
         x, metric = self.features(rows), transform.astype(np.float32)
-        return quadratic(x @ (metric[:, :-1] / sigma).T, metric[:, -1], e, x[:, -1], clip)
+        return bound_quadratic_scores(x @ (metric[:, :-1] / sigma).T, metric[:, -1], e, x[:, -1], clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
-        """``[x / sigma, 0]`` and ``[0, sqrt(2) m]``, two factors a row."""
+        """Compute ``[x / sigma, 0]`` and ``[0, sqrt(2) m]``, two factors for each row."""
         factors = np.zeros((len(rows), 2, self.dimension), dtype=np.float32)
         x = self.features(rows)
         factors[:, 0, :-1] = x / self._standardise(rows[:0], theta)[1]
@@ -190,9 +196,9 @@ def _bind(spec: ModelSpec, width: int, target: Column | None) -> Model:
 FAMILY = Family(
     name="linear-regression",
     description=(
-        "Bayesian linear regression of a real or integer column, scaled by its bounds to -1 and 1. noise_scale is the "
-        "noise standard deviation, in the target's own units; without it the noise is unknown, and log_noise_scale a "
-        "parameter."
+        "Bayesian linear regression of a real or integer column. The target is scaled by its bounds to -1 and 1. "
+        "noise_scale is the standard deviation of the noise in units of the target. Without it, the noise is unknown, "
+        "and log_noise_scale is a parameter."
     ),
     bind=_bind,
     targets=("real", "integer"),

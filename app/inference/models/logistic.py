@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from app.inference.core.model import Array32, Array64, Expansion, PullBack
 from app.inference.models.bounded import ACTIVATION, bound_scores
 from app.inference.models.definition import Family
-from app.inference.models.labels import Labels, signs
+from app.inference.models.labels import Labels, compute_signs
 from app.inference.private_zone.rowwise import add_to_rows
 
 _BOUNDS: dict[type, float] = {np.float32: 80.0, np.float64: 700.0}
-"""Activations beyond count as these."""
+"""Activations are clipped to these."""
 
 _PAIR_BOUND = 40.0
-"""The same where an activation is a sum of two."""
+"""The same bound for each of two terms of an activation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class LogisticRegression(Labels):
 
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """``log sigmoid(rows @ draws.T) = -log(1 + exp(-a))``, shape ``(n, S)``.
+        """Compute ``log sigmoid(rows @ draws.T) = -log(1 + exp(-a))``, shape ``(n, S)``.
 
-        ``a`` is bounded so that nothing overflows and nothing is subnormal, which would take longer (W14): in single
-        precision, log-likelihoods end at -80. An absolute error of one rounding of 1 is all that is lost elsewhere.
+        ``a`` is clipped to prevent overflow and subnormal numbers, which would take longer (W14). In single precision,
+        log-likelihoods are at least -80. Otherwise the absolute error is one rounding of 1.
         """
         values = np.matmul(rows, -draws.T, out=out)
         bound = _BOUNDS[values.dtype.type]
@@ -45,10 +45,11 @@ class LogisticRegression(Labels):
 
     @np.errstate(all="ignore")
     def paired_losses(self, rows: Array32, centre: Array32, deviations: Array32, out: Array32) -> Array32:
-        """``c - log sigmoid(c + h) = log(exp(c) + exp(-h))`` and likewise for ``-h``: half of the exponentials.
+        """Compute ``c - log sigmoid(c + h)`` and ``c - log sigmoid(c - h)``.
 
-        ``c`` and ``h`` are bounded so that nothing overflows and nothing is subnormal (W14). Where ``c`` is large, and
-        so the potential small, the error is one rounding of ``c``.
+        The former is ``log(exp(c) + exp(-h))``. The pair shares half of the exponentials. ``c`` and ``h`` are clipped
+        to prevent overflow and subnormal numbers (W14). If ``c`` is large, the potential is small and its error is one
+        rounding of ``c``.
         """
         pairs, columns = len(deviations), out.T
         odds, centred = columns[:pairs], rows @ centre
@@ -65,22 +66,22 @@ class LogisticRegression(Labels):
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """``y_m sum_s cotangent_s sigmoid(-z'draws_s) draws_s``, shape ``(n, p)``; labels stay."""
+        """Compute ``y_m sum_s cotangent_s sigmoid(-z'draws_s) draws_s``, shape ``(n, p)``; labels stay fixed."""
         _, pull_back = self.point_potentials(u, y, draws)
         return pull_back(cotangent)
 
     def point_potentials(self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any]) -> tuple[NDArray[Any], PullBack]:
-        """With ``odds`` of the other label: ``-log(1 + odds)``, whose derivative is ``odds / (1 + odds)``."""
-        sign = signs(y, u)
+        """Compute ``-log(1 + odds)`` with ``odds`` of the other label; its derivative is ``odds / (1 + odds)``."""
+        sign = compute_signs(y, u)
         odds = (u * -sign) @ draws.T
         np.minimum(odds, _BOUNDS[odds.dtype.type], out=odds)
         np.exp(odds, out=odds)
         total = odds + 1
 
         potentials = np.log(total)
-        return np.negative(potentials, out=potentials), partial(self._pulled_back, sign, draws, odds / total)
+        return np.negative(potentials, out=potentials), partial(self._pull_back, sign, draws, odds / total)
 
-    def _pulled_back(
+    def _pull_back(
         self, sign: NDArray[Any], draws: NDArray[Any], derivatives: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], None]:
         by_folded = (derivatives * cotangent) @ draws
@@ -88,7 +89,7 @@ class LogisticRegression(Labels):
         return by_folded, None
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
-        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
+        """Expand ``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
         activation = rows @ theta
         failure = scipy.special.expit(-activation)
         weighted = weights * failure
@@ -100,30 +101,36 @@ class LogisticRegression(Labels):
 
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
-        """``sigmoid(-z'theta) z``."""
-        return rows * _failure(rows, theta)[:, None]
+        """Compute ``sigmoid(-z'theta) z``."""
+        return rows * _compute_failure(rows, theta)[:, None]
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Weights ``min(1, C / (max(p, 1 - p) ||W x||))``: either label leaves a residual of at most the larger."""
-        failure = _failure(rows, theta)
+        """Weight scores by ``min(1, C / (max(p, 1 - p) ||W x||))``.
+
+        The residual is at most ``max(p, 1 - p)`` for either label.
+        """
+        failure = _compute_failure(rows, theta)
         directions = (transform.astype(np.float32) @ rows.T).T
         return bound_scores(directions, failure, np.maximum(failure, 1 - failure), clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
-        """``sqrt(p (1 - p)) x``, one factor a row."""
-        failure = _failure(rows, theta)
+        """Compute ``sqrt(p (1 - p)) x``, one factor for each row."""
+        failure = _compute_failure(rows, theta)
         factors: Array32 = rows * np.sqrt(failure * (1 - failure))[:, None]
         return factors[:, None, :]
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
-        """Labels 0 or 1, shape ``(n,)``, with ``P(1) = sigmoid(x'theta)``."""
+        """Draw labels 0 or 1, shape ``(n,)``, with ``P(1) = sigmoid(x'theta)``."""
         return np.where(rng.random(len(x)) < scipy.special.expit(x @ theta), 1.0, 0.0)
 
 
-def _failure(rows: Array32, theta: Array64) -> Array32:
-    """Probability of the other label, ``(n,)``, never so small that a product with it would be subnormal."""
+def _compute_failure(rows: Array32, theta: Array64) -> Array32:
+    """Compute the probability of the other label, ``(n,)``.
+
+    It is so large that no product with it is subnormal.
+    """
     values = rows @ theta.astype(np.float32)
     np.clip(values, -ACTIVATION, ACTIVATION, out=values)
     np.exp(values, out=values)

@@ -1,8 +1,9 @@
-"""Bayesian multinomial logistic regression of K classes: ``P(y = k) = exp(x'theta_k) / (1 + sum_j exp(x'theta_j))``.
+"""Bayesian multinomial logistic regression of K classes.
 
-The first declared class, k = 0, is the reference: its coefficients are zero. ``theta`` holds those of classes 1 to
-K - 1 one after the other, ``D = (K - 1) p``. Rows are ``[x, y]`` with y the class's index in declared order (a null
-row's log-likelihood is the constant ``-log K``).
+``P(y = k) = exp(x'theta_k) / (1 + sum_j exp(x'theta_j))``. The first declared class, k = 0, is the reference: its
+coefficients are zero. ``theta`` holds the coefficients of classes 1 to K - 1 one after the other, ``D = (K - 1) p``.
+Rows are ``[x, y]`` with y the index of the class in declared order. The log-likelihood of a null row is the constant
+``-log K``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,15 +16,15 @@ from numpy.typing import NDArray
 from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Expansion, Model, SeparateEvaluation
 from app.inference.core.plan import ModelSpec
-from app.inference.models.bounded import ACTIVATION, SHRINK, lengths
+from app.inference.models.bounded import ACTIVATION, SHRINK, compute_norms
 from app.inference.models.definition import Family
 from app.inference.private_zone.rowwise import zero_rows_unless
 
 _BOUNDS: Final[dict[type, float]] = {np.float32: 80.0, np.float64: 700.0}
-"""Activations beyond count as these."""
+"""Activations are clipped to these."""
 
 _ACTIVATION: Final = ACTIVATION / 2
-"""The same where scores are made; a probability is as small as the ratio of two exponentials."""
+"""The same bound in scores, where a probability can be as small as the ratio of two exponentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,12 @@ class MultinomialLogistic(SeparateEvaluation):
 
     @property
     def predictors(self) -> int:
-        """One for each class but the first."""
+        """One for each class except the first."""
         return len(self.classes) - 1
 
     @property
     def dimension(self) -> int:
-        """A coefficient for each design column and each class but the first."""
+        """One coefficient for each design column and each class except the first."""
         return self.predictors * self.width
 
     @property
@@ -50,7 +51,7 @@ class MultinomialLogistic(SeparateEvaluation):
 
     @property
     def smallest_exact(self) -> int:
-        """As many points as parameters, and one more; fewer may do."""
+        """One point more than parameters; fewer may suffice."""
         return self.dimension + 1
 
     def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
@@ -58,27 +59,27 @@ class MultinomialLogistic(SeparateEvaluation):
         return tuple(f"{name}:{column}" for name in self.classes[1:] for column in columns)
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
+        """Fold to ``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
         return np.column_stack((x, y)).astype(x.dtype, copy=False)
 
     def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """All but the class."""
+        """Drop the class."""
         return rows[:, : self.width]
 
     def _encode_classes(self, y: NDArray[Any]) -> NDArray[Any]:
-        """``(n, K - 1)``: 1 where a class but the first is the row's."""
+        """Encode classes as indicators ``(n, K - 1)`` of all classes except the first."""
         chosen: NDArray[Any] = y[:, None] == np.arange(1, len(self.classes))
         return chosen.astype(y.dtype)
 
     def _activations(self, x: NDArray[Any], draws: NDArray[Any], bound: float) -> Iterator[NDArray[Any]]:
-        """``x'theta_k`` within the bound, ``(n, S)``, draw after draw in memory, class by class."""
+        """Yield clipped ``x'theta_k``, ``(n, S)`` in Fortran order, class by class."""
         for k in range(self.predictors):
             values = (draws[:, k * self.width : (k + 1) * self.width] @ x.T).T
             yield np.clip(values, -bound, bound, out=values)
 
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """``x'theta_y - log(1 + sum_k exp(x'theta_k))``, shape ``(n, S)``."""
+        """Compute ``x'theta_y - log(1 + sum_k exp(x'theta_k))``, shape ``(n, S)``."""
         chosen = self._encode_classes(rows[:, -1])
         own = np.empty((len(draws), len(rows)), dtype=rows.dtype).T if out is None else out
         own[...] = 0
@@ -92,7 +93,7 @@ class MultinomialLogistic(SeparateEvaluation):
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """``sum_s cotangent_s sum_k (1{y = k} - p_ks) theta_ks``, shape ``(n, p)``; classes stay."""
+        """Compute ``sum_s cotangent_s sum_k (1{y = k} - p_ks) theta_ks``, shape ``(n, p)``; classes stay fixed."""
         chosen, gradient = self._encode_classes(y), np.zeros_like(u)
         odds = [np.exp(values) for values in self._activations(u, draws, _BOUNDS[u.dtype.type])]
         total = 1 + np.sum(odds, axis=0)
@@ -102,13 +103,13 @@ class MultinomialLogistic(SeparateEvaluation):
         return gradient, None
 
     def _predict(self, x: NDArray[Any], theta: NDArray[Any], bound: float) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Log-odds to the first class and probabilities, ``(n, K - 1)`` each, at one parameter."""
+        """Compute log-odds to the first class, and probabilities, ``(n, K - 1)`` each."""
         values = np.clip(x @ theta.reshape(self.predictors, self.width).T, -bound, bound)
         odds = np.exp(values)
         return values, odds / (1 + odds.sum(axis=1, keepdims=True))
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
-        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
+        """Expand ``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
         x, chosen = self.features(rows), self._encode_classes(rows[:, -1])
         values, p = self._predict(x, theta, _BOUNDS[np.float64])
         own = np.vecdot(chosen, values) - np.log1p(np.exp(values).sum(axis=1))
@@ -125,26 +126,26 @@ class MultinomialLogistic(SeparateEvaluation):
 
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
-        """``(1{y = k} - p_k) x``, class by class."""
+        """Compute ``(1{y = k} - p_k) x``, class by class."""
         x = self.features(rows)
         residual = self._encode_classes(rows[:, -1]) - self._predict(x, theta.astype(np.float32), _ACTIVATION)[1]
         return self._blocks(residual, x)
 
     def _blocks(self, residual: Array32, x: Array32) -> Array32:
-        """``residual_k x``, shape ``(n, D)``."""
+        """Compute ``residual_k x``, shape ``(n, D)``."""
         return (residual[:, :, None] * x[:, None, :]).reshape(len(x), self.dimension)
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Weights ``min(1, C / max_k ||W score_k||)`` over the scores of all K classes that the row might have had."""
+        """Weight scores by ``min(1, C / max_k ||W score_k||)``, over all K classes."""
         x, metric = self.features(rows), transform.astype(np.float32)
         chosen = self._encode_classes(rows[:, -1])
         mean = self._blocks(self._predict(x, theta.astype(np.float32), _ACTIVATION)[1], x) @ metric.T
-        directions, most = -mean, lengths(mean)
+        directions, most = -mean, compute_norms(mean)
         for k in range(self.predictors):
             own = x @ metric[:, k * self.width : (k + 1) * self.width].T
             directions += chosen[:, k, None] * own
-            np.maximum(most, lengths(own - mean), out=most)
+            np.maximum(most, compute_norms(own - mean), out=most)
         weight = np.minimum(1, np.float32(clip) * SHRINK / most)
         directions *= weight[:, None]
         zero_rows_unless(directions, np.isfinite(weight * most + rows[:, -1]))
@@ -152,7 +153,7 @@ class MultinomialLogistic(SeparateEvaluation):
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
-        """``sqrt(p_k) (1_k - p) x`` for each of the K classes (that of the first is ``-sqrt(p_0) p x``)."""
+        """Compute ``sqrt(p_k) (1_k - p) x`` for each class; for the first it is ``-sqrt(p_0) p x``."""
         x = self.features(rows)
         p = self._predict(x, theta.astype(np.float32), _ACTIVATION)[1]
         first = np.maximum(1 - p.sum(axis=1, keepdims=True), 0)
@@ -163,17 +164,17 @@ class MultinomialLogistic(SeparateEvaluation):
         return factors.reshape(len(x), len(self.classes), self.dimension)
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
-        """Class indices, shape ``(n,)``."""
+        """Draw class indices, shape ``(n,)``."""
         p = self._predict(x, theta, _BOUNDS[np.float64])[1]
         above = np.cumsum(p[:, ::-1], axis=1)[:, ::-1]
         return np.asarray((rng.random((len(x), 1)) < above).sum(axis=1), dtype=np.float64)
 
     def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
-        """Classes in turn, shape ``(n,)``: they do not move afterwards."""
+        """Take the classes in turn, shape ``(n,)``; they stay fixed."""
         return np.asarray(np.arange(len(x)) % len(self.classes), dtype=np.float64)
 
     def target_step(self, y: Array64) -> Array64:
-        """Classes do not move."""
+        """Return zeros, because classes stay fixed."""
         return np.zeros_like(y)
 
 
@@ -183,7 +184,9 @@ def _bind(_spec: ModelSpec, width: int, target: Column | None) -> Model:
 
 FAMILY = Family(
     name="multinomial-logistic",
-    description="Bayesian multinomial logistic regression of a categorical column, the first category for reference.",
+    description=(
+        "Bayesian multinomial logistic regression of a categorical column. The first category is the reference."
+    ),
     bind=_bind,
     targets=("categorical",),
 )

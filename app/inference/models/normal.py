@@ -24,11 +24,11 @@ _COEFFICIENTS: Final = (
 
 
 def log_cdf(values: Array32) -> Array32:
-    """``log Phi(a)``, written over ``values``; activations beyond -12 and 12 count as these.
+    """Compute ``log Phi(a)`` in place; activations are clipped to -12 and 12.
 
-    The tail is ``t exp(-x^2 + P(t))`` with ``x = |a| / sqrt(2)`` and ``t = 1 / (1 + x/2)``: a Chebyshev fit with a
+    The tail is ``t exp(-x^2 + P(t))`` with ``x = |a| / sqrt(2)`` and ``t = 1 / (1 + x/2)``. P is a Chebyshev fit with a
     relative error below 1.2e-7 everywhere (Press et al., *Numerical Recipes in C*, 2nd ed., section 6.2). Every value
-    takes the same steps, and none is subnormal.
+    takes the same steps, without subnormal numbers.
     """
     negative = np.signbit(values).astype(np.float32)
     np.abs(values, out=values)
@@ -47,7 +47,7 @@ def log_cdf(values: Array32) -> Array32:
     np.exp(tail, out=values)
     np.subtract(1, values, out=values)
     np.log(values, out=values)
-    tail *= negative  # products, not a mask: what a mask takes depends on how signs alternate
+    tail *= negative  # a product, because the time of a mask depends on how signs alternate
     np.subtract(1, negative, out=negative)
     values *= negative
     values += tail

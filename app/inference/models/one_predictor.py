@@ -1,4 +1,4 @@
-"""What models with one linear predictor ``x'theta`` share."""
+"""Common base of models with one linear predictor ``x'theta``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from app.inference.core.model import SeparateEvaluation
 
 @dataclass(frozen=True, slots=True)
 class OnePredictor(SeparateEvaluation):
-    """A coefficient for each of the design's ``width`` columns, and nothing else."""
+    """A model whose parameters are one coefficient for each of the design's ``width`` columns."""
 
     width: int
 
     @property
     def dimension(self) -> int:
-        """One coefficient a design column."""
+        """One coefficient for each design column."""
         return self.width
 
     @property
@@ -29,9 +29,9 @@ class OnePredictor(SeparateEvaluation):
 
     @property
     def smallest_exact(self) -> int:
-        """Points span an information of rank D, and targets that are free bring the gradient to zero."""
+        """D points for the information; continuous targets make the gradient zero."""
         return self.dimension
 
     def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns' own names."""
+        """Return the names of the columns."""
         return tuple(columns)

@@ -1,7 +1,8 @@
-"""Bayesian Poisson regression with the log link: ``y ~ Poisson(exp(x'theta))``, ``f = y x'theta - exp(x'theta)``.
+"""Bayesian Poisson regression with the log link, ``y ~ Poisson(exp(x'theta))``.
 
-Rows are ``[x, y]`` (a null row's log-likelihood is the constant -1). A predictor beyond its bound counts as the bound:
-e^-20 to e^20 where rows are seen. Pseudopoints may have any target within the declared bounds, not integers only.
+``f = y x'theta - exp(x'theta)``. Rows are ``[x, y]``; the log-likelihood of a null row is the constant -1. Predictors
+are clipped; in the row zone, rates are from e^-20 to e^20. Pseudopoints may have any real target within the declared
+bounds.
 """
 
 from dataclasses import dataclass
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Expansion, Model
 from app.inference.core.plan import ModelSpec
-from app.inference.models.bounded import SHRINK, bound_scores, lengths
+from app.inference.models.bounded import SHRINK, bound_scores, compute_norms
 from app.inference.models.definition import Family
 from app.inference.models.one_predictor import OnePredictor
-from app.inference.models.poisson_law import clipped_mean
-from app.inference.models.targets import bounds_of
+from app.inference.models.poisson_law import compute_clipped_mean
+from app.inference.models.targets import read_bounds
 from app.inference.private_zone.rowwise import zero_rows_unless
 
 _BOUNDS: Final[dict[type, float]] = {np.float32: 20.0, np.float64: 300.0}
@@ -27,7 +28,7 @@ _LEAST_BOUND: Final = 1e-30
 
 @dataclass(frozen=True, slots=True)
 class PoissonRegression(OnePredictor):
-    """The model for a design of ``width`` columns and a target of declared bounds."""
+    """The model for a design of ``width`` columns and a target with declared bounds."""
 
     lower: float
     upper: float
@@ -38,16 +39,16 @@ class PoissonRegression(OnePredictor):
         return self.width + 1
 
     def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
+        """Fold to ``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
         return np.column_stack((x, y)).astype(x.dtype, copy=False)
 
     def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """All but the target."""
+        """Drop the target."""
         return rows[:, : self.width]
 
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """``y x'theta - exp(x'theta)``, shape ``(n, S)``."""
+        """Compute ``y x'theta - exp(x'theta)``, shape ``(n, S)``."""
         predictor = np.matmul(self.features(rows), draws.T, out=out)
         bound = _BOUNDS[predictor.dtype.type]
         np.clip(predictor, -bound, bound, out=predictor)
@@ -59,14 +60,17 @@ class PoissonRegression(OnePredictor):
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """``sum_s cotangent_s (y - exp(u'draws_s)) draws_s`` in ``u``, ``sum_s cotangent_s u'draws_s`` in ``y``."""
+        """Compute the gradients in ``u`` and ``y``.
+
+        They are ``sum_s cotangent_s (y - exp(u'draws_s)) draws_s`` and ``sum_s cotangent_s u'draws_s``.
+        """
         predictor = u @ draws.T
         bound = _BOUNDS[predictor.dtype.type]
         np.clip(predictor, -bound, bound, out=predictor)
         return ((y[:, None] - np.exp(predictor)) * cotangent) @ draws, predictor @ cotangent
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
-        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
+        """Expand ``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
         x, y = self.features(rows), rows[:, -1]
         predictor = np.clip(x @ theta, -_BOUNDS[np.float64], _BOUNDS[np.float64])
         rate = np.exp(predictor)
@@ -84,48 +88,51 @@ class PoissonRegression(OnePredictor):
 
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
-        """``(y - rate) x``."""
-        found: Array32 = self.features(rows) * (rows[:, -1] - self._rates(rows, theta))[:, None]
-        return found
+        """Compute ``(y - rate) x``."""
+        scores: Array32 = self.features(rows) * (rows[:, -1] - self._rates(rows, theta))[:, None]
+        return scores
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Residuals clipped to ``C / ||W x||`` less the exact mean that this leaves, and weighted to the bound."""
+        """Clip residuals to ``+-C / ||W x||``, subtract their exact mean, and weight."""
         rate = self._rates(rows, theta)
         directions = (transform.astype(np.float32) @ self.features(rows).T).T
-        cut = np.maximum(np.float32(clip) * SHRINK / lengths(directions), np.float32(_LEAST_BOUND))
-        mean = clipped_mean(rate.astype(np.float64), cut.astype(np.float64)).astype(np.float32)
+        cut = np.maximum(np.float32(clip) * SHRINK / compute_norms(directions), np.float32(_LEAST_BOUND))
+        mean = compute_clipped_mean(rate.astype(np.float64), cut.astype(np.float64)).astype(np.float32)
         residual = np.clip(rows[:, -1] - rate, -cut, cut) - mean
         zero_rows_unless(residual, np.isfinite(rows[:, -1]))
         return bound_scores(directions, residual, cut + np.abs(mean), clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
-        """``sqrt(rate) x``, one factor a row."""
+        """Compute ``sqrt(rate) x``, one factor for each row."""
         factors: Array32 = self.features(rows) * np.sqrt(self._rates(rows, theta))[:, None]
         return factors[:, None, :]
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
-        """Counts, shape ``(n,)``; rates beyond e^40 count as that."""
+        """Draw counts, shape ``(n,)``; rates are clipped to e^40."""
         return rng.poisson(np.exp(np.minimum(x @ theta, _MOST_SAMPLED))).astype(np.float64)
 
     def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
-        """Even over the declared bounds on the scale of ``log(1 + y)``, in random order."""
+        """Spread targets evenly in ``log(1 + y)`` over the declared bounds, in random order."""
         even = np.expm1(np.linspace(np.log1p(self.lower), np.log1p(self.upper), len(x)))
         return rng.permutation(np.clip(even, self.lower, self.upper))
 
     def target_step(self, y: Array64) -> Array64:
-        """``1 + y``: moves are alike on the scale of ``log(1 + y)``."""
+        """Return ``1 + y``, which makes steps equal in ``log(1 + y)``."""
         return 1 + y
 
 
 def _bind(_spec: ModelSpec, width: int, target: Column | None) -> Model:
-    return PoissonRegression(width, *bounds_of(target))
+    return PoissonRegression(width, *read_bounds(target))
 
 
 FAMILY = Family(
     name="poisson-regression",
-    description="Bayesian Poisson regression, log link, of an integer column with a declared lower bound of 0 or more.",
+    description=(
+        "Bayesian Poisson regression, with the log link, of an integer column. Its declared lower bound must be 0 or "
+        "more."
+    ),
     bind=_bind,
     targets=("integer",),
     least_target=0.0,

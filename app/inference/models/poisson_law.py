@@ -1,10 +1,12 @@
-"""The Poisson law where rows are seen: every rate takes the same steps, so that durations do not tell of rates.
+"""The Poisson distribution in the row zone: every rate takes the same steps, so durations do not reveal it.
 
 Below a rate of 8, moments are sums over 48 values. Above, the distribution function is the incomplete gamma function
-``P(Y <= k) = Q(k + 1, rate)`` by its uniform asymptotic expansion (Temme, *SIAM J. Math. Anal.* 10, 1979; NIST Digital
-Library of Mathematical Functions, 8.12): with ``a = k + 1`` and ``eta^2 / 2 = m - log(1 + m)``, ``m = rate / a - 1``,
+``P(Y <= k) = Q(k + 1, rate)`` by its uniform asymptotic expansion. With ``a = k + 1`` and ``eta^2 / 2 = m - log(1 +
+m)``, ``m = rate / a - 1``,
 
     ``Q = erfc(eta sqrt(a / 2)) / 2 + exp(-a eta^2 / 2) / sqrt(2 pi a) * (C_0(eta) + C_1(eta) / a + C_2(eta) / a^2)``.
+
+Sources: Temme, *SIAM J. Math. Anal.* 10, 1979; NIST Digital Library of Mathematical Functions, 8.12.
 """
 
 import math
@@ -23,7 +25,7 @@ _TERMS: Final = 48
 _NEAR: Final = 0.5
 _ONE: Final = np.float64(1)
 _TINY: Final = 1e-4
-"""Rates below count as this from the third event on: so unlikely that it shows nowhere, but never subnormal (W14)."""
+"""Smaller rates are replaced by this from the third event on. The error is negligible; no number is subnormal (W14)."""
 _SERIES: Final[tuple[tuple[float, ...], ...]] = (
     (
         -1 / 3,
@@ -64,16 +66,21 @@ def _tail_coefficients() -> tuple[float, ...]:
     Their argument is ``2t - 1`` with ``t = 2 / (2 + z)`` and ``z >= 0``.
     """
     interpolate = np.polynomial.chebyshev.chebinterpolate
-    found = interpolate(lambda x: np.log(2 * scipy.special.erfcx(4 / (x + 1) - 2) / (x + 1)), _TAIL_DEGREE)
-    return tuple(found.tolist())
+    coefficients = interpolate(lambda x: np.log(2 * scipy.special.erfcx(4 / (x + 1) - 2) / (x + 1)), _TAIL_DEGREE)
+    return tuple(coefficients.tolist())
 
 
-def clipped_mean(rate: Array64, cut: Array64) -> Array64:
-    """``E[clip(Y - rate, -cut, cut)]`` for ``Y ~ Poisson(rate)``, elementwise, to about single precision."""
-    return choose(rate < _FEW, _by_sum(np.minimum(rate, _FEW), cut), _by_tails(np.maximum(rate, _FEW), cut))
+def compute_clipped_mean(rate: Array64, cut: Array64) -> Array64:
+    """Compute ``E[clip(Y - rate, -cut, cut)]`` for ``Y ~ Poisson(rate)``.
+
+    Elementwise for arrays of one shape, to about single precision.
+    """
+    by_sum = _sum_mean(np.minimum(rate, _FEW), cut)
+    return choose(rate < _FEW, by_sum, _compute_mean_by_tails(np.maximum(rate, _FEW), cut))
 
 
-def _by_sum(rate: Array64, cut: Array64) -> Array64:
+def _sum_mean(rate: Array64, cut: Array64) -> Array64:
+    """Compute the clipped mean of small rates by a sum over ``_TERMS`` values."""
     probability, total = np.exp(-rate), np.zeros_like(rate)
     normal = np.maximum(rate, _TINY)
     for value in range(_TERMS):
@@ -82,37 +89,44 @@ def _by_sum(rate: Array64, cut: Array64) -> Array64:
     return total
 
 
-def _by_tails(rate: Array64, cut: Array64) -> Array64:
-    """``E[min(Y, high)] - E[min(Y, low)] + low - rate``."""
-    cut = np.minimum(cut, 12 * np.sqrt(rate) + 40)  # beyond, nothing is cut that single precision could tell
+def _compute_mean_by_tails(rate: Array64, cut: Array64) -> Array64:
+    """Compute ``E[min(Y, high)] - E[min(Y, low)] + low - rate``."""
+    cut = np.minimum(cut, 12 * np.sqrt(rate) + 40)  # larger cuts have no effect in single precision
     low, high = np.maximum(rate - cut, 0), rate + cut
-    below = np.maximum(rate - cut, -cut)  # a negative bound never binds: the mean of min(Y, low) is low itself
+    below = np.maximum(rate - cut, -cut)  # a negative bound has no effect: the mean of min(Y, low) is low
     return _mean_of_minimum(rate, high) - choose(rate > cut, _mean_of_minimum(rate, low), below) + below - rate
 
 
 def _mean_of_minimum(rate: Array64, bound: Array64) -> Array64:
-    """``E[min(Y, bound)] = rate P(Y <= k - 1) + bound P(Y > k)`` with ``k`` the floor of ``bound``."""
-    distribution, mass = _law(rate, np.floor(bound))
+    """Compute ``E[min(Y, bound)]``.
+
+    It is ``rate P(Y <= k - 1) + bound P(Y > k)``, with ``k`` the floor of ``bound``.
+    """
+    distribution, mass = _compute_probabilities(rate, np.floor(bound))
     return rate * (distribution - mass) + bound * (1 - distribution)
 
 
-def _law(rate: Array64, k: Array64) -> tuple[Array64, Array64]:
-    """``P(Y <= k)`` and ``P(Y = k)``."""
+def _compute_probabilities(rate: Array64, k: Array64) -> tuple[Array64, Array64]:
+    """Compute ``P(Y <= k)`` and ``P(Y = k)``."""
     a = k + 1
     m = rate / a - 1
     half = np.maximum(m - np.log1p(m), 0)
     eta = np.copysign(np.sqrt(2 * half), m)
     bell = np.exp(-np.minimum(a * half, 600)) / np.sqrt(2 * math.pi * a)
-    correction = _first(m, eta) + (_second(m, eta) + _polynomial(_SERIES[2], np.clip(eta, -1, 1)) / a) / a
+    correction = (
+        _compute_first_term(m, eta)
+        + (_compute_second_term(m, eta) + _evaluate_polynomial(_SERIES[2], np.clip(eta, -1, 1)) / a) / a
+    )
     distribution = _normal_distribution(-np.clip(eta * np.sqrt(a), -30, 30)) + bell * correction
     stirling = 1 + (1 / 12 + (1 / 288 - 139 / 51840 / a) / a) / a
     return distribution, bell * a / (rate * stirling)
 
 
 def _normal_distribution(x: Array64) -> Array64:
-    """``Phi(x)`` to about 1e-14, by the same steps for every value; that of SciPy branches on it (W14).
+    """Compute ``Phi(x)`` to about 1e-14, by the same steps for every value.
 
-    The tail is one Chebyshev series (Press et al., *Numerical Recipes*, 3rd ed., section 6.2.2).
+    SciPy's function branches on the value (W14). The tail is one Chebyshev series (Press et al., *Numerical Recipes*,
+    3rd ed., section 6.2.2).
     """
     z = np.abs(x) * math.sqrt(0.5)
     t = 2 / (2 + z)
@@ -124,22 +138,24 @@ def _normal_distribution(x: Array64) -> Array64:
     return np.asarray(upper + (1 - 2 * upper) * tail)
 
 
-def _first(m: Array64, eta: Array64) -> Array64:
-    """``C_0 = 1/m - 1/eta``, by its series near zero."""
+def _compute_first_term(m: Array64, eta: Array64) -> Array64:
+    """Compute ``C_0 = 1/m - 1/eta``; near zero by its series."""
     far = np.abs(eta) > _NEAR
     exact = 1 / choose(far, m, _ONE) - 1 / choose(far, eta, _ONE)
-    return choose(far, exact, _polynomial(_SERIES[0], eta))
+    return choose(far, exact, _evaluate_polynomial(_SERIES[0], eta))
 
 
-def _second(m: Array64, eta: Array64) -> Array64:
-    """``C_1 = 1/eta^3 - 1/m^3 - 1/m^2 - 1/(12 m)``, by its series near zero."""
+def _compute_second_term(m: Array64, eta: Array64) -> Array64:
+    """Compute ``C_1 = 1/eta^3 - 1/m^3 - 1/m^2 - 1/(12 m)``; near zero by its series."""
     far = np.abs(eta) > _NEAR
     inverse, other = 1 / choose(far, m, _ONE), 1 / choose(far, eta, _ONE)
-    exact = other * other * other - inverse * (1 / 12 + inverse * (1 + inverse))  # a power's time depends on its base
-    return choose(far, exact, _polynomial(_SERIES[1], eta))
+    exact = other * other * other - inverse * (
+        1 / 12 + inverse * (1 + inverse)
+    )  # the time of a power depends on its base
+    return choose(far, exact, _evaluate_polynomial(_SERIES[1], eta))
 
 
-def _polynomial(coefficients: tuple[float, ...], at: NDArray[Any]) -> Array64:
+def _evaluate_polynomial(coefficients: tuple[float, ...], at: NDArray[Any]) -> Array64:
     value = np.full_like(at, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         value *= at

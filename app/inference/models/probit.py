@@ -1,7 +1,7 @@
-"""Bayesian probit regression: ``f(x, theta) = log Phi(y x'theta)`` with ``y`` in {-1, 1}, Phi the normal CDF.
+"""Bayesian probit regression: ``f(x, theta) = log Phi(y x'theta)`` with ``y`` in {-1, 1}.
 
-Rows are folded as ``z = y x``. With ``h(a) = phi(a) / Phi(a)`` the score is ``h(z'theta) z``, and a row's expected
-information ``h(a) h(-a) x x'``.
+Phi is the normal distribution function. Rows are folded as ``z = y x``. With ``h(a) = phi(a) / Phi(a)`` the score is
+``h(z'theta) z``, and a row's Fisher information is ``h(a) h(-a) x x'``.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from app.inference.models.labels import Labels
 from app.inference.models.normal import LOG_ROOT_TAU, log_cdf
 
 _ACTIVATION: Final = 10.0
-"""Activations beyond count as these where scores are made: products of two densities there are normal numbers."""
+"""Activations are clipped to this in scores, so that products of two densities are normal numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ProbitRegression(Labels):
 
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """``log Phi(rows @ draws.T)``, shape ``(n, S)``; in single precision activations end at -12 and 12."""
+        """Compute ``log Phi(rows @ draws.T)``, shape ``(n, S)``; single precision clips activations to +-12."""
         values = np.matmul(rows, draws.T, out=out)
         if values.dtype == np.float32:
             return log_cdf(values)
@@ -36,12 +36,12 @@ class ProbitRegression(Labels):
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """``y_m sum_s cotangent_s h(z'draws_s) draws_s``, shape ``(n, p)``; labels stay."""
-        activation = (self.fold(u, y) @ draws.T).astype(np.float64, copy=False)  # whose squares cancel
+        """Compute ``y_m sum_s cotangent_s h(z'draws_s) draws_s``, shape ``(n, p)``; labels stay fixed."""
+        activation = (self.fold(u, y) @ draws.T).astype(np.float64, copy=False)  # squares cancel in single precision
         return self.fold((cotangent * _ratio(activation)) @ draws, y), None
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
-        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
+        """Expand ``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
         activation = rows @ theta
         ratio = _ratio(activation)
         curvature = weights * ratio * (ratio + activation)
@@ -53,35 +53,38 @@ class ProbitRegression(Labels):
 
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
-        """``h(z'theta) z``."""
+        """Compute ``h(z'theta) z``."""
         return rows * _ratios(rows, theta)[0][:, None]
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Weights ``min(1, C / (max(h(a), h(-a)) ||W x||))``: either label leaves a residual of at most the larger."""
+        """Weight scores by ``min(1, C / (max(h(a), h(-a)) ||W x||))``.
+
+        The residual is at most ``max(h(a), h(-a))`` for either label.
+        """
         own, other = _ratios(rows, theta)
         directions = (transform.astype(np.float32) @ rows.T).T
         return bound_scores(directions, own, np.maximum(own, other), clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:
-        """``sqrt(h(a) h(-a)) x``, one factor a row."""
+        """Compute ``sqrt(h(a) h(-a)) x``, one factor for each row."""
         own, other = _ratios(rows, theta)
         factors: Array32 = rows * np.sqrt(own * other)[:, None]
         return factors[:, None, :]
 
     def sample_targets(self, rng: np.random.Generator, x: Array64, theta: Array64) -> Array64:
-        """Labels 0 or 1, shape ``(n,)``, with ``P(1) = Phi(x'theta)``."""
+        """Draw labels 0 or 1, shape ``(n,)``, with ``P(1) = Phi(x'theta)``."""
         return np.where(rng.random(len(x)) < scipy.special.ndtr(x @ theta), 1.0, 0.0)
 
 
 def _ratio(activation: Array64) -> Array64:
-    """``h``, which tends to ``-a`` on the left."""
+    """Compute ``h(a)``, which tends to ``-a`` for large negative a."""
     return np.asarray(np.exp(-0.5 * np.square(activation) - LOG_ROOT_TAU - scipy.special.log_ndtr(activation)))
 
 
 def _ratios(rows: Array32, theta: Array64) -> tuple[Array32, Array32]:
-    """``h(a)`` and ``h(-a)`` at activations of ``rows``, ``(n,)`` each."""
+    """Compute ``h(a)`` and ``h(-a)`` at the activations of ``rows``, ``(n,)`` each."""
     activation = np.clip(rows @ theta.astype(np.float32), -_ACTIVATION, _ACTIVATION)
     density = np.square(activation)
     density *= -0.5

@@ -1,4 +1,4 @@
-"""Targets that are numbers: scaling by their declared bounds."""
+"""Numeric targets: scaling by their declared bounds."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,12 +10,15 @@ from app.inference.core.facts import Column
 from app.inference.core.model import Array64
 
 LEAST_RELATIVE_WIDTH: Final = 2.0**-32
-"""Of bounds to the larger of them: at least a million doubles lie between bounds that are no closer."""
+"""Least distance of the bounds, relative to the larger one; at least a million doubles are then between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """``(y - center) / half``: from -1 at the lower to 1 at the upper bound; ``half`` is 1 for a constant."""
+    """The scaling ``(y - center) / half``: -1 at the lower bound, 1 at the upper one.
+
+    ``half`` is 1 for a constant target.
+    """
 
     lower: float
     upper: float
@@ -32,20 +35,26 @@ class Scaled:
         return self.lower + (self.upper / 2 - self.lower / 2)
 
     def encode(self, y: Array64) -> Array64:
-        """Coordinates of targets in the table's units. Double precision: a target may be far larger than its range."""
+        """Convert targets in the table's units to coordinates.
+
+        It needs double precision, because a target may be far larger than its range.
+        """
         return (y - self.center) / self.half
 
     def decode(self, coordinates: Array64) -> Array64:
-        """Targets in the table's units; coordinates from -1 to 1 give targets within the bounds, rounding included."""
+        """Convert coordinates to targets in the table's units.
+
+        Coordinates from -1 to 1 give targets within the bounds, also after rounding.
+        """
         y = self.center + self.half * coordinates
         return np.where(np.abs(coordinates) <= 1, np.clip(y, self.lower, self.upper), y)
 
 
-def bounds_of(target: Column | None) -> tuple[float, float]:
-    """Declared lower and upper bound.
+def read_bounds(target: Column | None) -> tuple[float, float]:
+    """Read the declared lower and upper bound.
 
     Raises:
-        InvalidRequest: at ``/model/target``, if there are none.
+        InvalidRequest: at ``/model/target``, if there are no bounds.
     """
     if target is None or target.lower is None or target.upper is None:
         raise InvalidRequest.at("/model/target", "a real or integer target needs declared bounds")
@@ -53,12 +62,12 @@ def bounds_of(target: Column | None) -> tuple[float, float]:
 
 
 def read_scaling(target: Column | None) -> Scaled:
-    """The scaling that ``target`` declares.
+    """Read the scaling from the declared bounds of ``target``.
 
     Raises:
         InvalidRequest: at ``/model/target``, for bounds that are missing, or too close together.
     """
-    lower, upper = bounds_of(target)
+    lower, upper = read_bounds(target)
     if lower < upper and not resolves(lower, upper):
         raise InvalidRequest.at("/model/target", f"the bounds of this target are too close together: {REMEDY}")
     return Scaled(lower, upper)
@@ -68,5 +77,5 @@ REMEDY: Final = "subtract a constant from the column, in the table and in its bo
 
 
 def resolves(lower: float, upper: float) -> bool:
-    """Whether double precision tells values between the bounds apart: a million of them at least."""
+    """Whether double precision has at least a million values between the bounds."""
     return upper / 2 - lower / 2 >= 0.5 * LEAST_RELATIVE_WIDTH * max(abs(lower), abs(upper))

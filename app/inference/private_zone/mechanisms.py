@@ -89,7 +89,7 @@ class DiscreteGaussian:
         return noised
 
     def _draw(self, count: int, scale: float) -> Integers:
-        """Draw ``(count,)`` values of noise of scale ``scale``, rounded to the grid of the sums."""
+        """Draw ``(count,)`` values of noise, rounded to the grid of the sums."""
         steps = choose_fine_steps(scale)
         fine = math.nextafter(scale * steps, math.inf)  # never less noise than the price assumes
         if fine not in self._measurements:
@@ -134,16 +134,16 @@ def admissible_clip(clip: float) -> float:
 
 
 def clip_to_grid(values: Array32, present: NDArray[np.bool_], clip: float) -> Array32:
-    """Clip units' ``values`` ``(n, S)`` to norm ``clip`` and round them to the grid, in place.
+    """Clip units' ``values`` ``(n, S)`` and round them to the grid, in place.
 
-    Every row ``k`` of the result holds integers with ``sum(k**2) <= K**2`` exactly. Rows are clipped slightly inside
-    the ball. A row that is outside of it after rounding is set to zero, and so is a row that is not finite. An absent
-    row is scaled by zero, which takes the same time as for a present one, so durations do not reveal the number of
-    absent rows. Total: it never raises or warns. The array may have C or Fortran order.
+    Every row ``k`` of the result holds integers with ``sum(k**2) <= K**2`` exactly. Rows are clipped to norm ``clip``,
+    slightly inside the ball. A row that is outside of it after rounding is set to zero, and so is a row that is not
+    finite. An absent row is scaled by zero. That takes the same time as for a present row, so durations do not reveal
+    the number of absent rows. Total: it never raises or warns. The array may have C or Fortran order.
 
     The comparison is in single precision. The S squares and their sum have a relative error of at most ``S 2**-24 / (1
-    - S 2**-24)`` in any order (Higham, *Accuracy and Stability of Numerical Algorithms*, 2002, section 3.1). So a sum
-    that is computed as at most ``(1 - S 2**-22) K**2`` is at most ``K**2``. Integers up to K are exact.
+    - S 2**-24)`` in any order. So a sum that is computed as at most ``(1 - S 2**-22) K**2`` is at most ``K**2``.
+    Integers up to K are exact. Source: Higham, *Accuracy and Stability of Numerical Algorithms*, 2002, section 3.1.
     """
     length = values.shape[1]
     with np.errstate(all="ignore"):
@@ -163,17 +163,17 @@ def _squared_norms(values: Array32) -> Array32:
 
 
 def _margin(length: int) -> float:
-    """Relative margin by which rows of ``length`` values are clipped inside the ball, so rounding keeps them in."""
+    """Relative margin by which rows are clipped inside the ball, for rounding."""
     return max(2.0**-12, length * _LOSS)
 
 
 def scale_factors_to_grid(factors: Array32, present: NDArray[np.bool_], bound: float) -> Array32:
-    """Scale units' ``factors`` ``(n, L)`` to squared norm at most ``bound`` and round them, in place.
+    """Scale units' ``factors`` ``(n, L)`` and round them to a grid, in place.
 
-    ``present`` ``(n, rows_per_unit)`` marks the present ones of the equal parts of a unit's vector. Every row ``k`` of
-    the result holds integers with ``sum(k**2) <= K`` exactly, on a grid of ``sqrt(bound / K)``; otherwise as
-    :func:`clip_to_grid`. Sums of squares of integers below ``K = 2**24`` are exact in single precision, and a larger
-    sum is never rounded below ``K``, so the comparison is exact.
+    ``present`` ``(n, rows_per_unit)`` marks the present ones of the equal parts of a unit's vector. The squared norm
+    is scaled to at most ``bound``. Every row ``k`` of the result holds integers with ``sum(k**2) <= K`` exactly, on a
+    grid of ``sqrt(bound / K)``; otherwise as :func:`clip_to_grid`. The comparison is exact: sums of squares of integers
+    below ``K = 2**24`` are exact in single precision, and a larger sum is never rounded below ``K``.
     """
     with np.errstate(all="ignore"):
         if present.shape[1] > 1:

@@ -19,7 +19,7 @@ from app.inference.core.row_source import RowSource
 from app.inference.private_zone.mechanisms import BadQuery, NoiseSource
 from app.inference.private_zone.partition import Summation
 from app.inference.private_zone.queries import kind
-from app.inference.private_zone.rows import rows_for
+from app.inference.private_zone.rows import choose_rows
 from app.privacy.events import AtomicEvent, PrivacyEvent, encode, flatten
 
 
@@ -28,7 +28,7 @@ class PlanExhausted(RuntimeError):
 
 
 class ClippedGaussianOracle:
-    """Answers clipped sums over planned Poisson subsamples of units, with Gaussian noise on an integer grid."""
+    """Answers clipped sums over Poisson subsamples with Gaussian noise on an integer grid."""
 
     __slots__ = (
         "__design",
@@ -50,7 +50,7 @@ class ClippedGaussianOracle:
         sampling: np.random.Generator,
         summation: Summation | None = None,
     ) -> None:
-        """Draw all subsamples and, if they fit into memory, gather their rows in one pass.
+        """Draw all subsamples and gather their rows, if they fit into memory.
 
         Args:
             model: of the plan.
@@ -72,7 +72,7 @@ class ClippedGaussianOracle:
         rates = [(event.sampling_rate, count) for event, count in flatten(plan.events)]
         self.__model, self.__noise = model, noise
         self.__design = problem_for(plan.model, facts).design
-        self.__rows = rows_for(model, self.__design, source, sampling, rates, summation=summation)
+        self.__rows = choose_rows(model, self.__design, source, sampling, rates, summation=summation)
 
     @property
     def executed(self) -> tuple[PrivacyEvent, ...]:

@@ -1,8 +1,8 @@
 """Partition of a query into parts, and exact sums over parts of a table.
 
 Contributions are computed in blocks of units, because single precision may round a row differently in a block of
-another shape. Parts begin where blocks begin. So every unit has the same neighbours in its block for every partition,
-and the sums of parts add up to the sum of the whole, bit by bit. Blocks and chunks are powers of two of units.
+another shape. Parts begin where blocks begin. So every unit has the same neighbours in its block for every partition.
+The sums of parts then add up to the sum of the whole, bit by bit. Blocks and chunks are powers of two of units.
 """
 
 from collections.abc import Callable

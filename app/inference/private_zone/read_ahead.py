@@ -13,8 +13,9 @@ def read_ahead(read: Callable[[Step], Item], steps: Sequence[Step]) -> Generator
 
     One other thread computes the items one after the other, at most one ahead of the caller. So memory holds one item
     more than without. The caller's thread computes them if there is a single step, or if the system has no thread to
-    spare. The number of steps alone decides what is computed ahead. An exception of ``read`` is raised when its item
-    is due. Close the generator if it may not be exhausted: closing waits for the running step and starts no other.
+    spare. The number of steps alone decides whether items are computed ahead. An exception of ``read`` is raised when
+    its item is due. Close the generator if it may not be exhausted: closing waits for the running step and starts no
+    other.
     """
     if len(steps) < 2:
         yield from map(read, steps)

@@ -78,9 +78,9 @@ def choose_rows(
     *,
     summation: Summation | None,
 ) -> HeldRows | StreamedRows:
-    """Choose held rows if the expected union of all subsamples fits into memory, else streamed ones.
+    """Choose held rows if all subsamples are expected to fit into memory.
 
-    With a ``summation``, rows are never held. No other code may use ``sampling``.
+    Else rows are streamed. With a ``summation``, rows are never held. No other code may use ``sampling``.
     """
     expected = expected_coverage(rates) * source.slots * source.rows_per_slot * (4 * model.row_width + 1)
     if summation is None and expected <= RESIDENT_BYTES:

@@ -16,7 +16,7 @@ from app.inference.core.query import Query
 from app.inference.core.release import Posterior, Pseudocoreset
 from app.inference.methods.dp_vi.knobs import MOST_FISHER
 from app.inference.methods.dp_vi.laplace_step import denoise
-from app.inference.methods.dp_vi.mean_field import Box, ascend, average_tail, begin, draw, record, unrest
+from app.inference.methods.dp_vi.mean_field import Box, ascend, average_tail, begin, compare_halves, draw, record
 from app.inference.methods.dp_vi.method import DpVi
 from app.inference.post.laplace import Laplace
 from app.inference.private_zone.oracle import ClippedGaussianOracle
@@ -141,7 +141,7 @@ class TestMeanField:
             belief = ascend(belief, gradient, deviation, 0.5, box)
             if step >= steps // 2:
                 belief = record(belief, gradient, int(step >= 3 * steps // 4))
-        return *average_tail(belief), unrest(belief)[0]
+        return *average_tail(belief), compare_halves(belief)[0]
 
     def test_it_ends_at_the_mode_with_the_conditional_variances(self) -> None:
         """For a normal target the optimum has its mean, and variances ``1 / precision_jj``."""
@@ -159,7 +159,7 @@ class TestMeanField:
             for step in range(40):
                 belief = record(replace(belief, mean=rng.standard_normal(1)), np.zeros(1), int(step >= 20))
             errors.append(average_tail(belief)[0])
-            gaps.append(unrest(belief)[0])
+            gaps.append(compare_halves(belief)[0])
         assert np.mean(np.square(gaps)) / 4 == pytest.approx(np.mean(np.square(errors)), rel=0.25)
 
     def test_it_stays_within_its_box(self) -> None:

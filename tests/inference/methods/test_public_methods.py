@@ -12,7 +12,7 @@ from app.inference.core.model import Array64
 from app.inference.core.plan import ModelSpec, PlanRequest, PriorSpec
 from app.inference.core.problems import problem_for
 from app.inference.core.release import Pseudocoreset
-from app.inference.methods.hilbert.weighting import weighting_draws
+from app.inference.methods.hilbert.weighting import draw_weighting
 from app.inference.methods.public_table import PublicTable
 from app.inference.registry import method
 from app.inference.runner import run_public
@@ -121,7 +121,7 @@ def test_an_optimal_weighting_is_the_full_posterior_and_a_realistic_one_is_not()
     spread = np.sqrt(np.diag(np.linalg.inv(exact.factor @ exact.factor.T)))
     far = {}
     for kind in ("optimal", "realistic", "laplace"):
-        draws = weighting_draws(kind, problem, table, np.random.default_rng(2), count=1000)
+        draws = draw_weighting(kind, problem, table, np.random.default_rng(2), count=1000)
         assert draws.shape == (1000, problem.model.dimension)
         far[kind] = float(np.max(np.abs(draws.mean(axis=0) - exact.mean) / spread))
     assert far["optimal"] < 5 / np.sqrt(1000)

@@ -10,7 +10,7 @@ from app.inference.core.plan import ModelSpec, PriorSpec
 from app.inference.core.priors import HierarchicalPrior
 from app.inference.core.problems import Problem, problem_for
 from app.inference.methods.psvi.residuals import Points, Residuals
-from app.inference.methods.psvi.residuals.choice import residuals_of
+from app.inference.methods.psvi.residuals.choice import make_residuals
 from app.inference.methods.psvi.residuals.gaussian_mean import GaussianMeanResiduals
 from app.inference.methods.psvi.residuals.linear_regression import LinearResiduals
 from app.inference.methods.psvi.residuals.monte_carlo import MonteCarloResiduals
@@ -25,7 +25,7 @@ EXACT = (LINEAR, replace(GAUSSIAN, noise_scale=0.7, prior=PriorSpec(0.4, {"age":
 def _problem(spec: ModelSpec) -> tuple[Problem, PublicTable, Residuals]:
     problem = problem_for(spec, DECLARED)
     table = PublicTable(population(), problem.design)
-    return problem, table, residuals_of(problem, table, np.random.default_rng(0), draws=100, minibatch=100)
+    return problem, table, make_residuals(problem, table, np.random.default_rng(0), draws=100, minibatch=100)
 
 
 def _points(table: PublicTable, count: int = 6) -> Points:

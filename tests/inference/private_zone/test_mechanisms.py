@@ -38,7 +38,7 @@ HOSTILE = st.one_of(
     clip=st.floats(CLIP_FLOOR, 1e30),
 )
 def test_no_contribution_exceeds_the_grid_ball(rows: list[list[float]], clip: float) -> None:
-    """W5: after rounding, sum k**2 <= K**2 in exact integer arithmetic, whatever the row holds."""
+    """W5: after rounding, sum k**2 <= K**2 in exact integer arithmetic, for any row."""
     potentials = np.array(rows, dtype=np.float32)
     integers = clip_to_grid(potentials, np.ones(len(rows), dtype=bool), clip)
     for row in integers:
@@ -48,8 +48,8 @@ def test_no_contribution_exceeds_the_grid_ball(rows: list[list[float]], clip: fl
 
 
 @given(length=st.integers(2, 1000), seed=st.integers(0, 2**32), scale=st.floats(-3, 6))
-def test_long_rows_are_clipped_to_just_inside_the_ball(length: int, seed: int, scale: float) -> None:
-    """W5: near the edge of the ball too, where rounding could push a row out; and clipping is not wasteful."""
+def test_long_rows_are_clipped_slightly_inside_the_ball(length: int, seed: int, scale: float) -> None:
+    """W5: near the edge of the ball too, where rounding could move a row out; clipping wastes little."""
     rows = (np.random.default_rng(seed).standard_normal((3, length)) * 10**scale).astype(np.float32)
     clip = 1e-4
     integers = clip_to_grid(rows.copy(), np.ones(3, dtype=bool), clip)
@@ -62,10 +62,8 @@ def test_long_rows_are_clipped_to_just_inside_the_ball(length: int, seed: int, s
 
 @pytest.mark.parametrize("length", [2, 100, 5000, 100_000])
 @pytest.mark.parametrize("outside", [-1e-6, 0.0, 1e-7, 1e-6])
-def test_no_row_at_the_edge_of_the_ball_passes_for_one_inside(
-    length: int, outside: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """W5: the check after rounding errs to the safe side, whatever single precision makes of the squares."""
+def test_a_row_just_outside_the_ball_is_zeroed(length: int, outside: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W5: the check after rounding errs to the safe side in single precision."""
     edge = lambda length: -outside - math.sqrt(length) / 2 / GRID  # noqa: E731  (rounding takes half of them out)
     monkeypatch.setattr(mechanisms, "_margin", edge)
     rows = np.random.default_rng(length).standard_normal((40, length)).astype(np.float32)
@@ -76,8 +74,8 @@ def test_no_row_at_the_edge_of_the_ball_passes_for_one_inside(
     assert np.all(np.any(clip_to_grid(rows, np.ones(40, dtype=bool), 1e-6), axis=1))
 
 
-def test_a_row_that_clipping_left_outside_is_zeroed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """W5: the check after rounding holds on its own, should the arithmetic before it ever be off."""
+def test_a_row_outside_the_ball_after_clipping_is_zeroed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W5: the check after rounding does not rely on the arithmetic before it."""
     monkeypatch.setattr(mechanisms, "_margin", lambda length: -0.001)
     rows = np.array([[3, -3], [0.25, -0.25]], dtype=np.float32)
     np.testing.assert_array_equal(clip_to_grid(rows, np.ones(2, dtype=bool), 1.0), [[0, 0], [GRID / 4, -GRID / 4]])
@@ -94,21 +92,21 @@ def test_a_clipped_sum_by_hand() -> None:
 
 @given(seed=st.integers(0, 2**32), length=st.integers(2, 200), clip=st.floats(CLIP_FLOOR, 1e3))
 def test_an_absent_row_contributes_exactly_zero(seed: int, length: int, clip: float) -> None:
-    """W5: what a null row is worth in floating point must not show."""
+    """W5: the values of a null row in floating point have no effect."""
     rows = np.full((1, length), -math.log(2), dtype=np.float32)
     rows[0, 0] += np.random.default_rng(seed).standard_normal()
     assert not np.any(clip_to_grid(rows, np.zeros(1, dtype=bool), clip))
 
 
 @pytest.mark.parametrize("value", [1.0, 3e38, math.inf, math.nan])
-def test_an_absent_row_contributes_zero_whatever_it_holds(value: float) -> None:
-    """W5: presence decides, also where scaling by zero leaves something that is no number."""
+def test_an_absent_row_with_non_finite_values_contributes_zero(value: float) -> None:
+    """W5: presence decides, even if scaling by zero gives NaN."""
     rows = np.array([[value, -1.0, 0.5]] * 2, dtype=np.float32)
     assert not np.any(clip_to_grid(rows, np.zeros(2, dtype=bool), 1.0))
 
 
-def test_an_absent_row_takes_the_way_of_a_present_one() -> None:
-    """W14: absent rows are zero before rounding; a repair afterwards, row by row, would let durations count them."""
+def test_an_absent_row_takes_the_same_steps_as_a_present_one() -> None:
+    """W14: absent rows are zero before rounding; a later repair row by row would reveal their number by its time."""
     rows = np.array([[4.0, -4.0], [4.0, -4.0]], dtype=np.float32)
     clip_to_grid(rows, np.array([True, False]), 1.0)
     assert np.any(rows[0])
@@ -137,8 +135,8 @@ def test_no_units_matrix_exceeds_the_grid_ball(
         assert there[1] or not any(exact[1])
 
 
-def test_factors_that_scaling_left_outside_are_zeroed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """W5: the check after rounding holds on its own."""
+def test_factors_outside_the_ball_after_scaling_are_zeroed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W5: the check after rounding does not rely on the scaling before it."""
     monkeypatch.setattr(mechanisms, "_margin", lambda length: -0.01)
     factors = np.array([[3, -3], [0.25, -0.25]], dtype=np.float32)
     integers = scale_factors_to_grid(factors, np.ones((2, 1), dtype=bool), 1.0)
@@ -154,7 +152,7 @@ def test_the_edge_of_the_factors_ball_is_exact(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_each_sum_gets_the_noise_of_its_own_scale() -> None:
-    """W7: two scales a million apart, mixed; each set's chi-square fails by chance less than once in 10**9."""
+    """W7: two scales with a ratio of a million, mixed; chi-square fails by chance less than once in 10**9."""
     scale = np.where(np.arange(2000) % 3 == 0, 50.0, 5e7)
     noise = DiscreteGaussian().perturb(np.zeros(2000, dtype=np.int64), scale) / scale
     for chosen in (scale == 50.0, scale == 5e7):
@@ -174,7 +172,7 @@ def _integers(seed: int, n: int) -> NDArray[np.float32]:
 
 
 @given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 300), max_size=6))
-def test_sums_are_bit_identical_however_they_are_split_or_ordered(seed: int, cuts: list[int]) -> None:
+def test_sums_do_not_depend_on_partition_or_order(seed: int, cuts: list[int]) -> None:
     """W5: integer sums do not depend on order or partition, and equal Python's."""
     integers = _integers(seed, 300)
     whole = exact_sum(integers)
@@ -203,8 +201,8 @@ def test_rounded_noise_has_the_closed_form_at_a_small_scale(scale: float) -> Non
 
 
 @pytest.mark.parametrize("scale", [2.0**-4, 0.5, 1e-3 * GRID, 0.05 * GRID, 5.0 * GRID, 1e6 * GRID, MAX_SCALE * GRID])
-def test_noise_is_drawn_as_finely_as_integers_bear(scale: float) -> None:
-    """W7: what accounts set aside for the distance to continuous noise holds for every scale."""
+def test_noise_has_the_finest_scale_that_integers_allow(scale: float) -> None:
+    """W7: the delta set aside for the distance from continuous noise suffices for every scale."""
     steps = choose_fine_steps(scale)
     assert steps % 2 == 1
     assert LEAST_FINE_SCALE <= scale * steps <= FINEST_SCALE
@@ -236,7 +234,7 @@ def test_rounding_commutes_with_adding_a_sum_and_is_symmetric(noise: int, shift:
 
 
 def test_noise_is_rounded_from_a_finer_grid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """W7: what OpenDP draws is not what is added, but the nearest multiple of the steps between."""
+    """W7: the added noise is OpenDP's draw, rounded to the nearest multiple of the fine steps."""
     source = DiscreteGaussian()
     drawn: list[list[int]] = []
     source.perturb(np.zeros(1, dtype=np.int64), 3.0 * GRID)
@@ -270,14 +268,14 @@ def test_a_scale_out_of_range_is_refused(scale: float) -> None:
         DiscreteGaussian().perturb(np.zeros(2, dtype=np.int64), scale)
 
 
-def test_only_integer_sums_with_room_are_perturbed() -> None:
+def test_sums_without_room_for_noise_are_refused() -> None:
     with pytest.raises(ValueError, match="64-bit"):
         DiscreteGaussian().perturb(np.zeros(2), 1.0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="64-bit"):
         DiscreteGaussian().perturb(np.array([2**62], dtype=np.int64), 1.0)
 
 
-def test_a_clip_is_finite_and_above_the_floor() -> None:
+def test_a_clip_is_raised_to_the_floor_and_must_be_finite() -> None:
     assert admissible_clip(0.0) == CLIP_FLOOR
     assert admissible_clip(-5.0) == CLIP_FLOOR
     assert admissible_clip(2.0) == 2.0

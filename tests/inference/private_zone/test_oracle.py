@@ -1,4 +1,4 @@
-"""The oracle answers planned queries with noised arrays and nothing else: W4, W5, W14."""
+"""The oracle answers planned queries only, by noised arrays only: W4, W5, W14."""
 
 from dataclasses import replace
 from typing import Any
@@ -69,7 +69,7 @@ def test_an_answer_is_the_clipped_sum() -> None:
 
 
 def test_noise_has_the_scale_of_the_event() -> None:
-    """W4: sigma comes from the plan's event, in grid units, whatever the query."""
+    """W4: for every query, sigma comes from the plan's event, in grid units."""
     noise = Recording()
     asked = oracle(table(30), plan(30, noise=2.5), noise)
     asked.ask(PotentialSum(DRAWS, 0.1))
@@ -77,8 +77,8 @@ def test_noise_has_the_scale_of_the_event() -> None:
     assert noise.scales == [2.5 * GRID, 2.5 * GRID]
 
 
-def test_an_oracle_cannot_answer_beyond_the_plan() -> None:
-    """W4: planned queries only; what ran is what was planned."""
+def test_a_query_beyond_the_plan_is_refused() -> None:
+    """W4: queries beyond the plan are refused; the executed events are the planned ones."""
     planned = plan(30, iterations=3, rate=0.5)
     asked = oracle(table(30), planned)
     executed = [asked.executed]
@@ -93,7 +93,7 @@ def test_an_oracle_cannot_answer_beyond_the_plan() -> None:
 
 
 def test_an_event_is_consumed_before_the_answer() -> None:
-    """W4: an answer that fails on its way out has been asked all the same."""
+    """W4: the event counts as executed even if the answer then fails."""
     asked = oracle(table(30), plan(30), Failing())
     with pytest.raises(RuntimeError):
         asked.ask(PotentialSum(DRAWS, 1.0))
@@ -118,7 +118,7 @@ def test_an_event_without_a_price_is_refused() -> None:
         oracle(table(30), replace(plan(30), queries=()))
 
 
-def test_another_kind_or_length_than_the_planned_one_is_refused_unasked() -> None:
+def test_a_query_of_another_kind_or_length_is_refused() -> None:
     """W4: the price of the next query was that of its kind and length."""
     lengths = LengthHistogram(1.0, WIDTH, intercept=True, largest=WIDTH, squares=False)
     first = PlannedQuery(lengths.kind, lengths.length, GaussianEvent(1.0))
@@ -136,8 +136,8 @@ def test_another_kind_or_length_than_the_planned_one_is_refused_unasked() -> Non
     assert asked.executed == (SelfComposedEvent(GaussianEvent(1.0), 2),)
 
 
-def test_a_query_of_ones_own_is_refused() -> None:
-    """W5: only the kinds of the house bound what a unit moves, whatever another one calls itself."""
+def test_a_query_of_an_unregistered_class_is_refused() -> None:
+    """W5: only the registered classes bound the sensitivity; a subclass with the same kind is refused."""
 
     class Unbounded(MeanSum):
         def answer(self, noised: Integers) -> Array64:
@@ -154,7 +154,7 @@ def test_a_query_of_ones_own_is_refused() -> None:
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), row=st.integers(0, 19), clip=st.floats(1e-6, 100.0), spread=st.floats(1e-6, 1e6))
 def test_neighbours_differ_by_at_most_the_sensitivity(seed: int, row: int, clip: float, spread: float) -> None:
-    """W5: nulling one row moves the exact integer sum by at most K in L2, and no other row's contribution moves."""
+    """W5: nulling one row moves the exact integer sum by at most K in L2; other rows' contributions stay."""
     source = table(20, seed=seed % 100)
     neighbour = Table({name: values.copy() for name, values in source.columns.items()})
     for values in neighbour.columns.values():
@@ -181,8 +181,8 @@ def test_null_rows_change_nothing(slots: int) -> None:
 
 
 @given(value=st.floats(allow_nan=True, allow_infinity=True), code=st.integers(0, 65535))
-def test_faulty_rows_change_no_behaviour(value: float, code: int) -> None:
-    """W14: whatever a row holds, the answer comes, is finite, and is off by one clip at most."""
+def test_faulty_rows_give_a_finite_answer(value: float, code: int) -> None:
+    """W14: for any row, there is a finite answer, which differs by one clipping norm at most."""
     source = table(10)
     clean = oracle(source, plan(10)).ask(PotentialSum(DRAWS, 1.0))
     for name in ("age", "hours", "smoker", "ill"):
@@ -204,7 +204,7 @@ def test_rows_are_gathered_once_before_the_first_query() -> None:
         asked.ask(PotentialSum(DRAWS, 1.0))
 
 
-def test_subsampled_answers_are_those_of_the_subsample() -> None:
+def test_subsampled_answers_are_unbiased_after_scaling() -> None:
     """Unbiased under 1/q: the mean of 400 answers at q = 0.3 is near the full sum; false alarms below 10**-9."""
     source, iterations, rate = table(200), 400, 0.3
     full = oracle(source, plan(200)).ask(PotentialSum(DRAWS, 1.0))
@@ -214,7 +214,7 @@ def test_subsampled_answers_are_those_of_the_subsample() -> None:
     assert np.all(np.abs(answers.mean(axis=0) - full) < 7 * error)
 
 
-def test_nothing_but_answers_is_reachable() -> None:
+def test_the_oracle_exposes_only_answers_and_events() -> None:
     """W3: the public surface is the query and the record of events; no state under a public name."""
     asked = oracle(table(10), plan(10), DiscreteGaussian())
     public = {name for name in dir(asked) if not name.startswith("_")}
@@ -238,16 +238,16 @@ def test_nothing_but_answers_is_reachable() -> None:
         (DRAWS, float("inf")),
     ],
 )
-def test_a_faulty_query_is_refused_unasked(draws: Any, clip: float) -> None:
+def test_a_faulty_query_is_refused_and_not_counted(draws: Any, clip: float) -> None:
     asked = oracle(table(10), plan(10))
     with pytest.raises(BadQuery):
         asked.ask(PotentialSum(draws, clip))
     assert asked.executed == ()
 
 
-def test_another_table_or_unit_is_refused() -> None:
+def test_a_table_of_other_slots_or_rows_per_unit_is_refused() -> None:
     logistic, source = problem_for(SPEC, facts(10)).model, table(10)
     people = replace(facts(10), unit={"kind": "column", "column": "age", "max_rows": 2})
     for planned, declared in ((plan(11), facts(11)), (plan(10), people)):
-        with pytest.raises(ValueError, match="not what the plan was made for"):
+        with pytest.raises(ValueError, match="slots and rows per unit of the plan"):
             ClippedGaussianOracle(logistic, planned, declared, source, noise=NullNoise(), sampling=sampling_generator())

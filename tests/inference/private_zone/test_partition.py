@@ -48,7 +48,7 @@ def people(each: int) -> tuple[Table, DeclaredFacts]:
 
 
 def exact_sums(query: Query, each: int, event: AtomicEvent, parts: int | None) -> list[Integers]:
-    """What two queries in a row perturb: in one piece (None), or summed over so many parts in any order."""
+    """Compute the sums of two queries, over ``parts`` parts unless it is None."""
     source, declared = people(each)
     problem, noise, sums = problem_for(SPEC, declared), Exact(), []
 
@@ -77,7 +77,7 @@ def exact_sums(query: Query, each: int, event: AtomicEvent, parts: int | None) -
 @pytest.mark.parametrize("event", [FULL, SAMPLED], ids=["full", "sampled"])
 @pytest.mark.parametrize("each", [1, 3])
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.kind)
-def test_w5_the_sum_is_bit_identical_however_it_is_split(
+def test_w5_the_sum_does_not_depend_on_the_partition(
     query: Query, each: int, event: AtomicEvent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W5: the same subsample, the same integers, in one piece or in many."""
@@ -89,8 +89,8 @@ def test_w5_the_sum_is_bit_identical_however_it_is_split(
             assert one.tolist() == other.tolist()
 
 
-def test_a_query_in_parts_gathers_nothing_beforehand() -> None:
-    """Memory does not follow the table: rows are read in chunks, when they are asked for."""
+def test_a_query_in_parts_gathers_no_rows_beforehand() -> None:
+    """Memory does not depend on the table: rows are read in chunks when a query needs them."""
     source, declared = people(1)
     model = problem_for(SPEC, declared).model
     sampling = np.random.Generator(ChaCha(key=7))
@@ -107,7 +107,7 @@ def test_a_query_in_parts_gathers_nothing_beforehand() -> None:
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1 << 13, 64), (7, 2), (1000, 1)])
-def test_rows_are_the_folded_ones_whatever_is_copied_together(
+def test_folded_rows_do_not_depend_on_the_size_of_copies(
     monkeypatch: pytest.MonkeyPatch, rows: int, columns: int
 ) -> None:
     source, declared = people(1)

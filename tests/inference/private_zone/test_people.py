@@ -1,4 +1,4 @@
-"""Units of several rows at the oracle: one person moves an answer as far as one row could, and no further."""
+"""Units of several rows: the sensitivity to one person equals that to one row."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ QUERIES: list[Query] = [
 
 
 class Exact:
-    """Keeps the exact sums that it is asked to perturb, and their scales."""
+    """Records the exact sums and scales and adds no noise."""
 
     def __init__(self) -> None:
         self.sum: Integers = np.empty(0, np.int64)
@@ -58,7 +58,7 @@ class Exact:
 
 
 def asked(source: Table, query: Query) -> Exact:
-    """What the oracle perturbs for ``query`` on a table of people."""
+    """Record the sum that the oracle perturbs for ``query`` on a table of people."""
     noise = Exact()
     planned = replace(plan(SLOTS), queries=(PlannedQuery(query.kind, query.length, GaussianEvent(1.0)),))
     model = problem_for(SPEC, PEOPLE).model
@@ -66,11 +66,11 @@ def asked(source: Table, query: Query) -> Exact:
     return noise
 
 
-def visits(nobody: NDArray[np.int64]) -> Table:
-    """A table of people of up to three rows each; those of ``nobody`` are null."""
+def visits(absent: NDArray[np.int64]) -> Table:
+    """Make a table of people of up to three rows each; people in ``absent`` are null."""
     columns = dict(table(SLOTS * MOST).columns)
     present = np.arange(SLOTS * MOST) % MOST <= np.arange(SLOTS * MOST) // MOST % MOST
-    present[(nobody[:, None] * MOST + np.arange(MOST)).ravel()] = False
+    present[(absent[:, None] * MOST + np.arange(MOST)).ravel()] = False
     gone: dict[str, NDArray[Any]] = {name: np.where(present, values, 0) for name, values in columns.items()}
     return Table(gone | {"_present": present.astype(np.uint8)}, MOST)
 

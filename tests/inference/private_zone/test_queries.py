@@ -1,4 +1,4 @@
-"""What every kind of query owes: one unit moves its sum by the grid's radius at most, and only integers leave."""
+"""Every kind of query: its sensitivity is at most the grid's radius, and its sums are integers."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -73,7 +73,7 @@ def _pairs(rng: np.random.Generator, spread: float) -> Array64:
 
 
 def _rows(rng: np.random.Generator, n: int) -> Array32:
-    """Rows as they are folded: features in [-1, 1] and an intercept, times a label's sign."""
+    """Draw folded rows: features in [-1, 1] and an intercept, times the sign of a label."""
     x = np.column_stack([rng.uniform(-1, 1, (n, WIDTH - 1)), np.ones(n)])
     return np.asarray(x * rng.choice([-1, 1], (n, 1)), dtype=np.float32)
 
@@ -103,10 +103,10 @@ def test_kinds_are_found_by_name(name: str) -> None:
     each=st.sampled_from([1, 1, 3]),
     faults=st.lists(st.tuples(st.integers(0, 2), st.integers(0, WIDTH - 1), st.sampled_from(HOSTILE)), max_size=4),
 )
-def test_one_unit_moves_the_sum_by_the_grids_radius_at_most(
+def test_one_unit_moves_the_sum_by_at_most_the_grids_radius(
     name: str, seed: int, clip: float, spread: float, each: int, faults: list[tuple[int, int, float]]
 ) -> None:
-    """W5, W14: after rounding, in exact integers, whatever the unit's rows hold; an absent unit is worth zero."""
+    """W5, W14: after rounding, in exact integers, for any rows; an absent unit contributes zero."""
     rng = np.random.default_rng(seed)
     query, rows, present = KINDS[name](rng, clip, spread), _rows(rng, 20 * each), np.ones(20 * each, dtype=bool)
     unit = slice(7 * each, 8 * each)
@@ -122,8 +122,8 @@ def test_one_unit_moves_the_sum_by_the_grids_radius_at_most(
 
 @EVERY
 @pytest.mark.parametrize("each", [1, 3])
-def test_a_sum_is_that_of_its_units_alone(name: str, each: int) -> None:
-    """W5, W6: what a unit adds follows from its own rows and declared facts, so no clip is read from the others."""
+def test_a_sum_is_the_total_of_the_sums_of_single_units(name: str, each: int) -> None:
+    """W5, W6: a unit's contribution follows from its rows and declared facts; no clip depends on others."""
     rng = np.random.default_rng(8)
     query, rows = KINDS[name](rng, 0.4, 2.0), _rows(rng, 12 * each)
     whole = query.sum(MODEL, rows, np.ones(12 * each, dtype=bool), each)
@@ -138,8 +138,8 @@ def test_a_sum_is_that_of_its_units_alone(name: str, each: int) -> None:
 
 
 @EVERY
-def test_noise_grows_as_its_multiplier_does(name: str) -> None:
-    """W5: what holds of the sums at one multiplier holds at all of them."""
+def test_scales_are_proportional_to_the_multiplier(name: str) -> None:
+    """W5: the scale of the noise is proportional to its multiplier."""
     query = KINDS[name](np.random.default_rng(1), 1.0, 1.0)
     for sigma in (0.3, 7.0, 1e4):
         expected = sigma * GRID * np.asarray(query.scales(1 / GRID))
@@ -149,7 +149,7 @@ def test_noise_grows_as_its_multiplier_does(name: str) -> None:
 @EVERY
 @pytest.mark.parametrize("each", [1, 3])
 def test_padding_a_unit_with_absent_rows_changes_nothing(name: str, each: int) -> None:
-    """A unit of one row is worth that row, however many there is room for, and whatever the others hold."""
+    """A unit of one present row contributes that row; absent ones have no effect."""
     rng = np.random.default_rng(3)
     query, rows = KINDS[name](rng, 0.5, 1.0), _rows(rng, 40)
     padded = _rows(rng, 40 * each).reshape(40, each, WIDTH)
@@ -164,8 +164,8 @@ def test_padding_a_unit_with_absent_rows_changes_nothing(name: str, each: int) -
 @EVERY
 @settings(max_examples=10)
 @given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 6), max_size=4))
-def test_sums_are_bit_identical_however_units_are_split(name: str, seed: int, cuts: list[int]) -> None:
-    """W5: parts add up to the whole, cut at any of the blocks that are worked on together."""
+def test_sums_do_not_depend_on_the_partition(name: str, seed: int, cuts: list[int]) -> None:
+    """W5: sums of parts that are cut at blocks add up to the whole."""
     rng = np.random.default_rng(seed)
     each = int(rng.integers(1, 4))
     size = power_of_two(MOST_ROWS // each) * each
@@ -180,8 +180,8 @@ def test_sums_are_bit_identical_however_units_are_split(name: str, seed: int, cu
 @EVERY
 @pytest.mark.parametrize("each", [1, 3, 1001])
 @pytest.mark.parametrize("units", [7, 1003, 2300])
-def test_a_unit_contributes_the_same_wherever_it_lies(name: str, each: int, units: int) -> None:
-    """W5: who leaves a table moves the others' rows about; bit for bit, their sum is what it was."""
+def test_a_unit_contributes_the_same_at_every_place(name: str, each: int, units: int) -> None:
+    """W5: a unit that leaves moves other rows to other places; their sum is the same, bit by bit."""
     rng = np.random.default_rng(units)
     units = min(units, 4000 // each + 3)
     rows, present = _rows(rng, units * each), rng.random(units * each) < 0.9
@@ -195,7 +195,7 @@ def test_a_unit_contributes_the_same_wherever_it_lies(name: str, each: int, unit
 
 
 def _by_hand(name: str, query: Any, z: Array64) -> Array64:
-    """Each kind in double precision from its definition."""
+    """Compute each kind in double precision from its definition."""
     if name.startswith(("moment_sum", "mean_sum", "information_moment_sum", "length_histogram")):
         x = (z[:, :-1] * z[:, -1:] - query.centre) / query.scale
         values = np.column_stack([np.ones(len(z)), x, x**2][: 2 if name == "mean_sum" else 3])
@@ -232,13 +232,13 @@ def _by_hand(name: str, query: Any, z: Array64) -> Array64:
 
 
 def _bounded(failure: Array64, transformed: Array64, bound: float) -> Array64:
-    """Rows' scores, each by the weight with which the longer of its two is at most ``bound``."""
+    """Bound rows' scores: the longer of the two possible scores is at most ``bound``."""
     most = np.maximum(failure, 1 - failure) * np.linalg.norm(transformed, axis=1)
     return np.asarray((np.minimum(1, bound / np.maximum(most, 1e-300)) * failure) @ transformed)
 
 
 @EVERY
-def test_answers_are_those_of_the_definition(name: str) -> None:
+def test_answers_match_the_definition(name: str) -> None:
     """Without noise, to the shrinkage and rounding of the grid: 2**-10 of each unit's bound."""
     rng = np.random.default_rng(11)
     query, rows = KINDS[name](rng, 1.3, 1.0), _rows(rng, 700)
@@ -249,8 +249,8 @@ def test_answers_are_those_of_the_definition(name: str) -> None:
     assert answer.base is None
 
 
-def test_bounded_scores_are_not_biased_at_the_truth() -> None:
-    """METHODS 4c: given the design, the mean over labels is zero, where plain clipping leaves a bias."""
+def test_bounded_scores_are_unbiased_at_the_true_parameter() -> None:
+    """Given the design, the mean over labels is zero; plain clipping has a bias."""
     rng = np.random.default_rng(2)
     theta, transform = 2 * rng.standard_normal(WIDTH), np.eye(WIDTH)
     x = np.abs(_rows(rng, 4000)[:, -1:]) * _rows(rng, 4000) * np.array([2.0] * (WIDTH - 1) + [1], np.float32)
@@ -270,7 +270,7 @@ def test_bounded_scores_are_not_biased_at_the_truth() -> None:
     assert np.linalg.norm(answers["clipped"]) > 200 * 0.2 * 1e-2
 
 
-def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
+def test_an_information_matrix_is_symmetric_with_one_draw_per_pair() -> None:
     query = InformationSum(np.zeros(3), np.eye(3), 2.0)
     scales, answer = query.scales(1.5), query.answer(np.arange(1, 7) * GRID)
     np.testing.assert_allclose(scales, 1.5 * GRID / np.sqrt([1, 2, 2, 1, 2, 1]))
@@ -313,15 +313,15 @@ def test_an_information_matrix_is_symmetric_with_noise_drawn_once() -> None:
         LengthHistogram(1.0, WIDTH, intercept=True, largest=np.inf, squares=True),
     ],
 )
-def test_what_is_not_finite_or_of_another_shape_is_no_query(query: Query) -> None:
+def test_a_query_with_non_finite_or_misshapen_arrays_is_refused(query: Query) -> None:
     with pytest.raises(BadQuery):
         query.check(MODEL, DESIGN)
 
 
 @EVERY
 @pytest.mark.parametrize("clip", [1e-9, 1e155, 1e307])
-def test_w14_what_passes_for_a_query_has_a_sum_whatever_its_bound(name: str, clip: float) -> None:
-    """A fault after the check would freeze the account, as if a row had made it."""
+def test_w14_every_checked_query_has_a_sum_for_any_bound(name: str, clip: float) -> None:
+    """A fault after the check would freeze the account like a fault among rows."""
     rng = np.random.default_rng(0)
     query = KINDS[name](rng, clip, 1.0)
     query.check(MODEL, DESIGN)
@@ -330,10 +330,8 @@ def test_w14_what_passes_for_a_query_has_a_sum_whatever_its_bound(name: str, cli
 
 
 @pytest.mark.parametrize("antithetic", [True, False])
-def test_models_see_draws_that_lie_alike_however_a_query_came(
-    antithetic: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A query that was sent holds its draws row by row: the partitions' sums must be those of a single process."""
+def test_models_get_draws_in_one_memory_layout(antithetic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that was sent has its draws in C order; its sums must equal the sums of a single process."""
     seen: list[bool] = []
     name, place = ("paired_losses", 3) if antithetic else ("log_likelihood", 2)
     original = getattr(type(MODEL), name)

@@ -15,7 +15,7 @@ def test_subsampling_uses_a_keyed_stream_cipher() -> None:
 
 
 def test_the_key_of_subsampling_has_256_random_bits() -> None:
-    """W7: each of the key's eight words is random, so that nobody can try them all."""
+    """W7: each of the key's eight words is random, so an exhaustive search is impossible."""
     words = np.array([sampling_generator().bit_generator.state["state"]["keysetup"] for _ in range(64)])
     assert words.shape == (64, 8)
     assert np.bitwise_or.reduce(words).tolist() == [2**32 - 1] * 8, "a bit that is never set"

@@ -1,4 +1,4 @@
-"""One step ahead: the same finds in the same order, never two ahead, and nothing after the end."""
+"""Read-ahead: the same items in the same order, at most one ahead, and no read after the end."""
 
 import threading
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ from tests.inference.support import DESIGN, MODEL, WIDTH, table
 WAIT_SECONDS = 10
 
 
-class Finding:
-    """Doubles numbers, and keeps what it was asked for and by which thread."""
+class RecordingReader:
+    """Doubles numbers, and records the steps and the threads that asked."""
 
     def __init__(self, faulty: int | None = None) -> None:
         self.asked: list[int] = []
@@ -39,61 +39,61 @@ class Finding:
         return 2 * step
 
     def wait_for(self, count: int) -> bool:
-        """Whether so many are asked for, or soon will be."""
+        """Wait until ``count`` steps are asked for; False after a timeout."""
         with self.changed:
             return self.changed.wait_for(lambda: len(self.asked) >= count, WAIT_SECONDS)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9])
-def test_what_is_found_comes_in_order_and_from_one_thread(count: int) -> None:
-    find = Finding()
-    assert list(read_ahead(find, range(count))) == [2 * step for step in range(count)]
-    assert find.asked == list(range(count))
-    assert len(find.threads) == min(count, 1)
-    assert (threading.get_ident() in find.threads) == (count == 1)
+def test_items_come_in_order_and_from_one_thread(count: int) -> None:
+    read = RecordingReader()
+    assert list(read_ahead(read, range(count))) == [2 * step for step in range(count)]
+    assert read.asked == list(range(count))
+    assert len(read.threads) == min(count, 1)
+    assert (threading.get_ident() in read.threads) == (count == 1)
 
 
-def test_the_next_one_is_found_meanwhile_and_no_other() -> None:
-    """Memory is bounded by two, and the time of both passes at once."""
-    find = Finding()
-    for step, _ in enumerate(read_ahead(find, range(5))):
+def test_one_item_is_read_ahead_and_no_more() -> None:
+    """The next item is read while the caller works; at most two are held."""
+    read = RecordingReader()
+    for step, _ in enumerate(read_ahead(read, range(5))):
         due = min(step + 2, 5)
-        assert find.wait_for(due)
-        assert len(find.asked) == due
+        assert read.wait_for(due)
+        assert len(read.asked) == due
 
 
-def test_a_fault_is_met_in_its_turn_and_ends_the_finding() -> None:
-    find, taken = Finding(faulty=2), list[int]()
+def test_an_exception_is_raised_in_its_turn_and_ends_the_reading() -> None:
+    read, taken = RecordingReader(faulty=2), list[int]()
     with pytest.raises(LookupError):
-        taken.extend(read_ahead(find, range(9)))
+        taken.extend(read_ahead(read, range(9)))
     assert taken == [0, 2]
-    assert find.asked == [0, 1, 2]
+    assert read.asked == [0, 1, 2]
 
 
-def test_without_another_thread_the_caller_finds_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """W14: a system that is full of threads is no fault among the rows."""
+def test_without_another_thread_the_caller_reads_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W14: a system without free threads is not a fault among the rows."""
 
     def refused(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refused)
-    find = Finding()
-    assert list(read_ahead(find, range(4))) == [0, 2, 4, 6]
-    assert find.threads == {threading.get_ident()}
+    read = RecordingReader()
+    assert list(read_ahead(read, range(4))) == [0, 2, 4, 6]
+    assert read.threads == {threading.get_ident()}
 
 
-def test_nothing_is_found_after_the_close() -> None:
-    """Whoever closes the table knows that nobody reads it."""
-    find = Finding()
+def test_no_item_is_read_after_the_close() -> None:
+    """After the close, the table is not read any more."""
+    read = RecordingReader()
     before = threading.active_count()
-    with closing(read_ahead(find, range(9))) as finds:
+    with closing(read_ahead(read, range(9))) as finds:
         assert next(finds) == 0
     assert threading.active_count() == before
-    assert find.asked == [0, 1]
+    assert read.asked == [0, 1]
 
 
 class Slow(Table):
-    """Says whether it is being read."""
+    """A table that records whether it is being read."""
 
     reading = False
 
@@ -112,8 +112,8 @@ class Refusing(MeanSum):
         raise ArithmeticError
 
 
-def test_a_sum_that_fails_leaves_nobody_at_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even while the error, and with it all that the sum held, is kept."""
+def test_after_a_failed_sum_the_table_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds even while the error and its traceback are alive."""
     monkeypatch.setattr(partition, "CHUNK_ROWS", MOST_ROWS)
     source = Slow(table(5 * MOST_ROWS).columns, 1)
     with pytest.raises(ArithmeticError) as kept:

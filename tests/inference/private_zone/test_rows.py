@@ -32,7 +32,7 @@ RATES = (1.0, 0.4, 0.01, 1e-5)
 
 
 class Recording(NullNoise):
-    """Keeps the exact sums that it is asked to perturb."""
+    """Records the exact sums and adds no noise."""
 
     def __init__(self) -> None:
         self.sums: list[Integers] = []
@@ -43,14 +43,14 @@ class Recording(NullNoise):
 
 
 def _people(units: int, each: int) -> Table:
-    """Units of up to ``each`` rows, some with none."""
+    """Make units of up to ``each`` rows, some without rows."""
     columns = dict(table(units * each).columns)
     columns["_present"] = (np.random.default_rng(1).random(units * each) < 0.7).astype(np.uint8)
     return Table(columns, each)
 
 
 def _sums(source: Table, events: list[AtomicEvent]) -> list[Integers]:
-    """The integers of every query under every event, with the same subsamples each time."""
+    """Compute the integers of every query under every event, with the same subsamples."""
     queries = tuple(PlannedQuery(each.kind, each.length, event) for event in events for each in QUERIES)
     unit = {"kind": "column", "column": "person", "max_rows": source.rows_per_slot}
     declared = replace(facts(source.slots), unit=unit)
@@ -65,10 +65,10 @@ def _sums(source: Table, events: list[AtomicEvent]) -> list[Integers]:
 
 @pytest.mark.parametrize("each", [1, 3])
 @pytest.mark.parametrize("rates", [RATES, RATES[1:], RATES[2:]])
-def test_streamed_rows_give_the_same_integers(
+def test_streamed_rows_give_the_same_integers_as_held_ones(
     each: int, rates: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W5: bit for bit, for full and subsampled queries, over several chunks with a rest."""
+    """W5: bit by bit, for full and subsampled queries, over several chunks with a remainder."""
     monkeypatch.setattr(partition, "CHUNK_ROWS", MOST_ROWS)
     monkeypatch.setattr(rows, "_STREAMED_UNITS", MOST_ROWS)
     monkeypatch.setattr(sampling, "_PIECE", 3000)
@@ -85,7 +85,7 @@ def test_streamed_rows_give_the_same_integers(
 
 
 class Endless:
-    """More slots than fit anywhere; remembers how many were ever gathered together."""
+    """A table of more slots than fit into memory; it records the largest number gathered at once."""
 
     slots, rows_per_slot, most = 10**11, 1, 0
 
@@ -99,7 +99,7 @@ class Endless:
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 def test_a_table_beyond_the_bound_is_streamed_in_bounded_memory(rate: float) -> None:
-    """W14: slots, rates and widths decide, before any row is read; no list of all slots is ever made."""
+    """W14: slots, rates and widths decide before any row is read; all slots are never listed."""
     source = Endless()
     found = choose_rows(MODEL, DESIGN, source, sampling_generator(), [(rate, 5)], summation=None)
     assert isinstance(found, StreamedRows)
@@ -108,7 +108,7 @@ def test_a_table_beyond_the_bound_is_streamed_in_bounded_memory(rate: float) -> 
     assert 0 < source.most <= 65_536
 
 
-def test_what_fits_is_held() -> None:
+def test_a_table_that_fits_is_held() -> None:
     source = Endless()
     source.slots = 10
     assert isinstance(choose_rows(MODEL, DESIGN, source, sampling_generator(), [(1.0, 5)], summation=None), HeldRows)

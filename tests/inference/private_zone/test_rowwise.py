@@ -1,4 +1,4 @@
-"""Passes over whole arrays, however they lie in memory."""
+"""Row-wise operations, for both memory layouts."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from app.inference.private_zone.rowwise import add_to_rows, choose, zero_rows_un
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_every_column_gets_the_rows_amounts(order: str) -> None:
+def test_amounts_are_added_to_every_column(order: str) -> None:
     values = np.arange(12, dtype=np.float32).reshape(4, 3).copy(order="F" if order == "F" else "C")
     expected, amounts = values + np.array([[1], [20], [-3], [0.5]], np.float32), np.array([1, 20, -3, 0.5], np.float32)
     add_to_rows(values, amounts)
@@ -15,8 +15,8 @@ def test_every_column_gets_the_rows_amounts(order: str) -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_rows_that_are_not_kept_are_zero_whatever_they_hold(order: str) -> None:
-    """W14: NaN and infinity too; rows that are kept stay as they are, bit for bit."""
+def test_rows_with_a_false_flag_become_zero(order: str) -> None:
+    """W14: NaN and infinity become zero too; other rows do not change, bit by bit."""
     values = np.array([[1, -0.0], [np.nan, 2], [np.inf, -1], [np.nan, 1e-45]], np.float32).copy(
         order="F" if order == "F" else "C"
     )
@@ -29,7 +29,7 @@ def test_rows_that_are_not_kept_are_zero_whatever_they_hold(order: str) -> None:
     assert single[0] == 0
 
 
-def test_choosing_is_where_bit_for_bit() -> None:
+def test_choose_equals_where_bit_by_bit() -> None:
     condition = np.array([True, False, True, False])
     chosen, other = np.array([np.nan, np.inf, -0.0, 1e-320]), np.array([1.0, -0.0, np.nan, np.inf])
     assert choose(condition, chosen, other).tobytes() == np.where(condition, chosen, other).tobytes()

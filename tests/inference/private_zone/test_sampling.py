@@ -1,4 +1,4 @@
-"""Poisson subsampling: the sampler is the one that the accountant analyses (W4)."""
+"""Poisson subsampling: the sampler has the law that the accountant assumes (W4)."""
 
 from typing import Any
 
@@ -60,14 +60,14 @@ def test_few_expected_slots_have_binomial_sizes_too(rate: float) -> None:
 
 
 class _Zeros(np.random.Generator):
-    """Every other gap is what NumPy makes of 53 random bits that are all zero."""
+    """A generator whose every second gap is zero, as NumPy's from 53 zero bits."""
 
     def geometric(self, p: Any, size: Any = None) -> Any:
         return np.where(np.arange(size) % 2, 3, 0)
 
 
-def test_w4_no_slot_enters_twice_whatever_gap_is_drawn() -> None:
-    """Nor one before the first: a gap of zero has a chance of 2**-53, which no share of delta pays for."""
+def test_w4_a_gap_of_zero_does_not_repeat_a_slot() -> None:
+    """No share of delta covers a gap of zero, which has probability 2**-53."""
     found = poisson_subsample(_Zeros(np.random.PCG64(0)), 12, 0.1)
     np.testing.assert_array_equal(found, [0, 3, 4, 7, 8, 11])
 
@@ -82,10 +82,10 @@ def test_a_rate_of_one_takes_all_slots() -> None:
     slots=st.integers(1, 3000),
     rates=st.lists(st.tuples(st.sampled_from([1e-4, 0.01, 0.2, 0.9, 1.0]), st.integers(1, 5)), min_size=1, max_size=3),
 )
-def test_the_union_covers_every_subsample_and_the_second_pass_repeats_the_first(
+def test_the_union_covers_every_subsample_in_every_layout(
     slots: int, rates: list[tuple[float, int]], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W4: what is gathered up front is what was drawn, in every layout of the union, kept or drawn again."""
+    """W4: in every layout of the union, stored or drawn again, the gathered slots are the drawn ones."""
     monkeypatch.setattr(sampling, "_MOST_STORED", most)
     rng = sampling_generator()
     state = rng.bit_generator.state
@@ -107,21 +107,21 @@ def test_the_union_covers_every_subsample_and_the_second_pass_repeats_the_first(
         samples.next()
 
 
-def test_a_large_part_of_many_slots_comes_in_pieces() -> None:
-    """Memory for the piece, not for the slots: half of 10**12 would fit nowhere."""
+def test_a_dense_subsample_of_many_slots_comes_in_pieces() -> None:
+    """Memory is for the piece, not for the slots: half of 10**12 would not fit."""
     pieces = poisson_pieces(sampling_generator(), 10**12, 0.5)
     first, second = next(pieces), next(pieces)
     assert 0 <= first[0] < first[-1] < second[0] < second[-1] < 1 << 23
     assert len(first) > 1 << 20
 
 
-def test_many_slots_cost_no_more_than_the_subsample() -> None:
-    """A subsample of about 50 out of 10**9 slots would not fit into this test's time or memory otherwise."""
+def test_the_cost_follows_the_subsample_not_the_slots() -> None:
+    """A list of 10**9 slots would exceed the time and memory of this test."""
     samples = Subsamples(sampling_generator(), 10**9, [(5e-8, 20)])
     assert 0 < len(samples.union) < 3000
 
 
-def test_generators_are_fresh() -> None:
+def test_generators_have_different_keys() -> None:
     """W7: two generators never give the same subsample."""
     first, second = (poisson_subsample(sampling_generator(), 10_000, 0.1) for _ in range(2))
     assert not np.array_equal(first, second)

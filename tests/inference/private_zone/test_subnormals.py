@@ -1,4 +1,4 @@
-"""W14: time must not tell values; subnormal numbers take processors several times as long."""
+"""W14: no subnormal numbers, because processors take several times as long for them."""
 
 from types import ModuleType
 
@@ -7,7 +7,7 @@ import pytest
 
 from app.inference.models import logistic
 from app.inference.models.logistic import LogisticRegression
-from app.inference.models.poisson_law import clipped_mean
+from app.inference.models.poisson_law import compute_clipped_mean
 from app.inference.private_zone.queries import LengthHistogram, MomentSum, lengths, moments, tails
 from app.inference.private_zone.queries.tails import LEAST_DEVIATION, MOST_DEVIATION, TailSum
 
@@ -47,14 +47,14 @@ def test_no_row_reaches_a_subnormal_number(monkeypatch: pytest.MonkeyPatch, pair
 
 @pytest.mark.parametrize("cut", [0.3, 2.7, 40.0])
 def test_no_rate_of_counts_reaches_a_subnormal_number(cut: float) -> None:
-    """W14: rates as small as there are where rows are seen take the steps of all others."""
+    """W14: the smallest rates in the row zone take the same steps as all others."""
     rates = np.exp(np.linspace(-20, 20, 10_001))
     with np.errstate(under="raise"):
-        clipped_mean(rates, np.full_like(rates, cut))
+        compute_clipped_mean(rates, np.full_like(rates, cut))
 
 
 def _recorded(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[np.ndarray]:
-    """What the module's function of that name gives back from now on."""
+    """Record the results of the module's function ``name`` from now on."""
     made, original = list[np.ndarray](), getattr(module, name)
 
     def recorded(values: np.ndarray) -> np.ndarray:
@@ -79,8 +79,8 @@ def test_squares_of_small_coordinates_have_normal_squares(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("centre", [2.0**-20, -(2.0**-20), 0.25, 1.0])
-def test_what_a_centre_leaves_has_a_normal_square(centre: float) -> None:
-    """W14: of every coordinate, those next to the centre above all; scales are at most four."""
+def test_centred_coordinates_have_normal_squares(centre: float) -> None:
+    """W14: for every coordinate, in particular next to the centre; scales are at most four."""
     near = np.float32(centre)
     beside = [near, np.nextafter(near, np.float32(2)), np.nextafter(near, np.float32(-2)), 0.0, 2.0**-40, -(2.0**-40)]
     rows = np.ones((len(beside), 2), dtype=np.float32)
@@ -93,7 +93,7 @@ def test_what_a_centre_leaves_has_a_normal_square(centre: float) -> None:
 
 
 @pytest.mark.parametrize("deviation", [LEAST_DEVIATION, 0.3, MOST_DEVIATION])
-def test_what_is_asked_of_tails_has_normal_squares(deviation: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_coordinates_of_tails_have_normal_squares(deviation: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """W14: next to the centre, where coordinates are as small as the grid leaves them, and far from it."""
     made = _recorded(monkeypatch, tails, "_winsorise")
     rows = np.ones((6, 2), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""W14: the work on a table follows its slots: the same steps on the same shapes, whichever slots hold a row."""
+"""W14: the steps on a table and their shapes depend on its slots, not on the presence of rows."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -38,13 +38,13 @@ SLOTS = 2 * MOST_ROWS + 100
 SHARES = {"empty": 0.0, "half": 0.5, "full": 1.0}
 EVERY = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 MAKERS = ("concatenate", "column_stack", "einsum", "empty", "full", "hstack", "ones", "zeros")
-"""Functions whose results are plain arrays, whatever they are given."""
+"""Functions whose results are plain arrays for arguments of any type."""
 
 Step = tuple[str, tuple[tuple[int, ...], ...]]
 
 
 class Steps:
-    """Every call that is made meanwhile: its name, and the shapes of the arrays that it takes and gives."""
+    """Record each call: its name, and the shapes of its arguments and results."""
 
     def __init__(self) -> None:
         self.taken: list[Step] = []
@@ -64,7 +64,10 @@ class Steps:
 
 
 class Strict(np.ndarray):
-    """An array of the row zone: whoever picks values of it by a condition works the longer the more there are."""
+    """An array that refuses boolean indices.
+
+    Their duration depends on the number of selected values.
+    """
 
     def __getitem__(self, key: Any) -> Any:
         _refuse_conditions(key)
@@ -81,7 +84,7 @@ def _refuse_conditions(key: Any) -> None:
 
 
 def _table(share: float, each: int) -> Table:
-    """Rows in that share of the slots, at random."""
+    """Make a table with rows in a random ``share`` of the slots."""
     rng = np.random.default_rng(5)
     rows = SLOTS * each
     present = rng.random(rows) < share
@@ -122,8 +125,8 @@ def _queries(model: Model, design: Design) -> Iterator[Query]:
 @EVERY
 @pytest.mark.parametrize("each", [1, EACH])
 def test_steps_and_shapes_do_not_depend_on_presence(spec: ModelSpec, each: int) -> None:
-    """W14: no block is skipped, and absent rows are worked on like present ones, however few there are."""
-    _work(spec, each, 0.5)  # what is kept from one query to the next is there from now on
+    """W14: no block is skipped, and absent rows take the same steps as present ones."""
+    _work(spec, each, 0.5)  # fills caches that live from one query to the next
     taken = {name: _work(spec, each, share) for name, share in SHARES.items()}
     assert sum(name == "call sum" for name, _ in taken["full"]) > 20
     assert taken["empty"] == taken["half"] == taken["full"]
@@ -143,10 +146,10 @@ def _work(spec: ModelSpec, each: int, share: float) -> list[Step]:
 
 @EVERY
 @pytest.mark.parametrize("each", [1, EACH])
-def test_no_value_of_a_row_is_picked_by_a_condition(
+def test_no_row_value_is_selected_by_a_boolean_index(
     monkeypatch: pytest.MonkeyPatch, spec: ModelSpec, each: int
 ) -> None:
-    """W14: an index that is a condition takes a time that counts the rows which fulfil it."""
+    """W14: the duration of a boolean index reveals the number of selected rows."""
     model, design, _ = problem_for(spec, DECLARED)
     source = _table(0.5, each)
     expected, there = fold(model, design, source, range(SLOTS))

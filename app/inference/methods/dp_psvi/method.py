@@ -7,27 +7,28 @@ asks for the clipped sum ``v`` of centred potentials over a Poisson subsample, a
 - ``r = v / q - sum_m w_m g(u_m)``: the residual between data and pseudocoreset at the draws (centred over them);
 - ``grad_w = -(1/S) g r`` and ``grad_u_m = -(w_m / S) sum_s r_s grad_u f(u_m, theta_s)`` (Eq. 5).
 
-Only ``v`` touches private rows; everything else is post-processing. The clip C is three times the (upper) median norm
-of ``g(u_m)`` over the current pseudopoints, but at least five times ``sqrt(S D / slots)``, which is the root mean
-square norm of as many units as there are slots once the posterior is theirs: where declared bounds are far wider than
-the rows, points leave for places where likelihoods are flat, and a median would follow them to nothing. Points start
-from the model, at design rows that know the declarations only. Classes stay as they start; the intercept coordinate
-stays 1; the other coordinates move, and may leave the declared bounds unless the analyst asks that they do not. Weights
-move on the log scale, so they stay positive. A target of numbers moves, too, within its bounds. With the schedule
-``incremental`` points enter one by one (:mod:`app.inference.methods.dp_psvi.growth`); queries and price are the same.
+Only ``v`` depends on private rows; all else is post-processing. The clipping norm C is three times the (upper) median
+norm of ``g(u_m)`` over the current pseudopoints, but at least five times ``sqrt(S D / slots)``. The latter is the root
+mean square norm of as many units as slots, if the posterior is theirs. It is needed where declared bounds are far wider
+than the rows: points then move to places where likelihoods are flat, and the median norm would fall to zero.
+
+Points start at design rows drawn from the declared bounds. Classes stay fixed, and the intercept coordinate stays 1.
+The other coordinates move; they may leave the declared bounds unless the request forbids it. Weights move on the log
+scale, so they stay positive. A numeric target moves within its bounds. With the schedule ``incremental``, points are
+added one by one (:mod:`app.inference.methods.dp_psvi.incremental`); queries and price are the same.
 
 Defaults were chosen by measurement, once, at epsilon 0.1 to 2 on six designs of 6 to 51 coordinates and 20,000 to
 100,000 rows (bounded, heavy-tailed, with rare levels; health insurance, census income, synthetic), with 50 points. They
-bring the KL to the full posterior to 0.3 to 8 % of the prior's at epsilon 1 and 1 to 7 % at 0.3:
+reduce the KL to the full posterior to 0.3 to 8 % of the prior's at epsilon 1, and to 1 to 7 % at 0.3:
 
-- *Weights start at half a per cent of the slots.* A posterior that starts near the prior is drawn to the data's from
-  everywhere; one that starts confident at a random place is not (KL up to four times the prior's, even without noise).
-- *Three medians, not one.* Half of the rows lose their length at the median, and the bias of the score that this
-  leaves exceeds the noise by far: 15 % against 0.6 % of the prior's KL on the insurance table.
-- *1,000 iterations of about 2,500 slots*: fewer, larger batches are slower and leave up to four times the KL.
-- *Single precision for points*, as for rows: its rounding is far below the noise, and an iteration is shorter.
-- *Adam with cosine decay* on points (0.07) and log weights (0.07), longer steps where there are few of them. The
-  decay averages well enough that a mean over iterates gains nothing.
+- *Weights start at 0.5 % of the slots.* From a start near the prior, descent reaches the data's posterior. From a
+  precise posterior at a random place it does not (KL up to four times the prior's, even without noise).
+- *Three medians, not one.* At one median, half of the rows are clipped, and the resulting bias of the score is much
+  larger than the noise: 15 % against 0.6 % of the prior's KL on the insurance table.
+- *1,000 iterations of about 2,500 slots*: fewer, larger batches are slower and end with up to four times the KL.
+- *Single precision for points*, as for rows: its rounding is far below the noise, and an iteration is faster.
+- *Adam with cosine decay* on points (0.07) and log weights (0.07), with larger steps if there are few iterations. With
+  this decay, averaging iterates has no benefit.
 """
 
 import math
@@ -45,18 +46,18 @@ from app.inference.core.plan import MechanismPlan, PlannedQuery, PlanRequest
 from app.inference.core.problems import problem_for
 from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
-from app.inference.methods.dp_psvi.arrival import step_asked
-from app.inference.methods.dp_psvi.growth import INCREMENTAL, SCHEDULE
-from app.inference.methods.dp_psvi.moves import grow, moved_points, moved_targets, moved_weights
-from app.inference.methods.dp_psvi.release import MODE_TOLERANCE, at_the_end, diagnostics
-from app.inference.methods.dp_psvi.state import LEAST_CLIP, Setup, State, points
+from app.inference.methods.dp_psvi.convergence import estimate_newton_step
+from app.inference.methods.dp_psvi.incremental import INCREMENTAL, SCHEDULE
+from app.inference.methods.dp_psvi.release import MODE_TOLERANCE, diagnostics, is_in_tail
+from app.inference.methods.dp_psvi.state import LEAST_CLIP, Setup, State, count_present_points
+from app.inference.methods.dp_psvi.updates import grow, update_points, update_targets, update_weights
 from app.inference.methods.private import (
     check_parameters,
     event_of,
     iterations,
     mechanism_of,
     sampling_rate,
-    shortened,
+    shorten_plan,
     size_warnings,
     usual_rate,
 )
@@ -68,26 +69,28 @@ from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID_BITS
 from app.inference.private_zone.queries import PotentialSum
 
 _BATCH, _LEAST_RATE = 2_500, 0.02
-DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Posterior draws S per iteration.", default=100)
+DRAWS = Parameter("posterior_draws", "integer", 2, 1000, "Number of posterior draws in each iteration.", default=100)
 ITERATIONS = iterations(1000)
 RATE = sampling_rate(_BATCH, _LEAST_RATE)
 
 _CLIP_MEDIANS, _CLIP_LENGTHS = 3.0, 5.0
 _POPULATION = 256
 _STARTING_SHARE = 0.005
-_MODE_DRIFT = 0.9  # of the mode's last move, which it is expected to repeat
+_MODE_DRIFT = 0.9  # share of the mode's last move that is added to the next warm start
 
 
 class DpPsvi:
     """The registered method; stateless."""
 
     id = "dp-psvi"
-    description = "Private pseudocoreset variational inference (Bayesian Pseudocoresets, 2020, Algorithm 1 and Eq. 6)."
+    description = (
+        "Private pseudocoresets by noisy gradient descent on points and weights (PSVI; Bayesian Pseudocoresets, 2020)."
+    )
     private = True
     parameters: tuple[Knob, ...] = (DRAWS, ITERATIONS, RATE, SCHEDULE, WITHIN_BOUNDS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
-        """T identical queries of S values each on Poisson subsamples of rate q.
+        """Plan T identical queries of S values each, on Poisson subsamples of rate q.
 
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
@@ -101,7 +104,7 @@ class DpPsvi:
         if chosen.get(SCHEDULE.name) == INCREMENTAL and mechanism.iterations < request.size:
             raise InvalidRequest.at(
                 "/parameters/schedule",
-                "incremental needs at least one iteration a point: raise iterations or lower size",
+                "the incremental schedule needs at least one iteration for each point; raise iterations or lower size",
             )
         least = max(CLIP_FLOOR, _CLIP_LENGTHS * math.sqrt(draws * model.dimension / facts.slots))
         return MechanismPlan(
@@ -111,10 +114,10 @@ class DpPsvi:
             parameters={DRAWS.name: draws, LEAST_CLIP: least, **chosen},
             mechanism=mechanism,
             clipping=(
-                f"each unit's log-likelihoods at {draws} posterior draws, summed over its rows, are centred, clipped "
-                f"to L2 norm C, divided by C/2^{GRID_BITS} and rounded so that squares sum to at most "
-                f"2^{2 * GRID_BITS}; C is {_CLIP_MEDIANS:g} times the median norm over the current pseudopoints, "
-                f"at least {least:.4g}"
+                f"Each unit contributes a vector of {draws} log-likelihoods at posterior draws, summed over its rows "
+                f"and centred. The vector is clipped to L2 norm C, divided by C/2^{GRID_BITS} and rounded to integers "
+                f"whose squares sum to at most 2^{2 * GRID_BITS}. C is {_CLIP_MEDIANS:g} times the median norm over "
+                f"the current pseudopoints, and at least {least:.4g}."
             ),
             grid_bits=GRID_BITS,
             queries=(PlannedQuery(PotentialSum.kind, draws, event_of(mechanism), mechanism.iterations),),
@@ -123,19 +126,19 @@ class DpPsvi:
         )
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
-        """Two iterations, in which a second point enters where points enter one by one."""
-        short = shortened(plan, problem_for(plan.model, facts).model)
+        """Shorten to two iterations; with the incremental schedule, each has one more point."""
+        short = shorten_plan(plan, problem_for(plan.model, facts).model)
         if plan.parameters.get(SCHEDULE.name) != INCREMENTAL:
             return short
         return replace(short, size=min(short.size, short.steps))
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
-        """Design rows that know the declarations only, targets from the model, weights near nothing."""
+        """Start with design rows drawn from the declared bounds, and small weights."""
         if plan.mechanism is None:
             raise ValueError("a private method runs under a mechanism")
         model, design, prior = problem_for(plan.model, facts)
-        begun = points(plan, 0)
-        u = design.sample(rng, begun)
+        count = count_present_points(plan, 0)
+        u = design.sample(rng, count)
         y = model.starting_targets(rng, u)
         start = float(np.log(_STARTING_SHARE * facts.slots / plan.size))
         x = design.sample(rng, _POPULATION)
@@ -146,20 +149,20 @@ class DpPsvi:
             done=0,
             u=u,
             y=y,
-            log_weights=np.full(begun, start),
+            log_weights=np.full(count, start),
             mode=np.zeros(model.dimension),
             drift=np.zeros(model.dimension),
             point_moments=adam_init(u.shape),
-            target_moments=adam_init((begun,)),
-            weight_moments=adam_init((begun,)),
+            target_moments=adam_init((count,)),
+            weight_moments=adam_init((count,)),
             clip=CLIP_FLOOR,
             draws=np.zeros((1, model.dimension)),
             residual=np.zeros(1),
-            asked=np.zeros(model.dimension),
+            newton_steps=np.zeros(model.dimension),
         )
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
-        """One iteration of Algorithm 1."""
+        """Carry out one iteration of Algorithm 1."""
         state = grow(rng, state)
         setup, weights = state.setup, np.exp(state.log_weights)
         rows, start = setup.model.fold(state.u, state.y), state.mode + _MODE_DRIFT * state.drift
@@ -168,13 +171,16 @@ class DpPsvi:
         single = [each.astype(np.float32) for each in (state.u, state.y, draws)]
         potentials, pull_back = setup.model.point_potentials(*single)
         potentials = centre(potentials)
-        clip = _clip(potentials, setup.least_clip)
+        clip = _choose_clip(potentials, setup.least_clip)
         residual = oracle.ask(PotentialSum(draws, clip, antithetic=len(draws) % 2 == 0)) / setup.sampling_rate
         residual -= weights.astype(potentials.dtype) @ potentials
         by_weight, by_point, by_target = psvi_gradients(pull_back, weights, potentials, residual)
-        u, point_moments = moved_points(state, by_point)
-        log_weights, weight_moments = moved_weights(state, weights * by_weight)
-        y, target_moments = moved_targets(state, by_target)
+        u, point_moments = update_points(state, by_point)
+        log_weights, weight_moments = update_weights(state, weights * by_weight)
+        y, target_moments = update_targets(state, by_target)
+        newton_steps = state.newton_steps
+        if is_in_tail(state):
+            newton_steps = newton_steps + estimate_newton_step(draws, posterior.mean, residual)
         return State(
             setup=setup,
             done=state.done + 1,
@@ -189,17 +195,17 @@ class DpPsvi:
             clip=clip,
             draws=draws,
             residual=residual,
-            asked=state.asked + step_asked(draws, posterior.mean, residual) if at_the_end(state) else state.asked,
+            newton_steps=newton_steps,
         )
 
     def finish(self, state: State) -> Pseudocoreset:
-        """The last iterate."""
+        """Release the last iterate."""
         design, weights = state.setup.design, np.exp(state.log_weights)
         y = design.decode_targets(state.y)
         return Pseudocoreset(state.u, y, weights, design.columns, diagnostics(state, weights))
 
 
-def _clip(potentials: Array32, least: float) -> float:
+def _choose_clip(potentials: Array32, least: float) -> float:
     squares = np.vecdot(potentials, potentials)
     middle = len(squares) // 2
     squares.partition(middle)
@@ -207,7 +213,7 @@ def _clip(potentials: Array32, least: float) -> float:
 
 
 def _choose(request: PlanRequest) -> tuple[int, dict[str, Any]]:
-    """Posterior draws, and what is chosen otherwise than it is by default."""
+    """Read the number of posterior draws, and the parameters that differ from their defaults."""
     draws = request.parameters.get(DRAWS.name, DRAWS.default)
     choices = ((knob, request.parameters.get(knob.name, knob.default)) for knob in (SCHEDULE, WITHIN_BOUNDS))
     return int(draws), {knob.name: value for knob, value in choices if value != knob.default}

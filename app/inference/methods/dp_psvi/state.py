@@ -1,4 +1,4 @@
-"""A pseudocoreset on its way, as DP-PSVI moves it."""
+"""The state of DP-PSVI."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,17 +7,17 @@ from app.inference.core.design import Design
 from app.inference.core.model import Array64, Model
 from app.inference.core.plan import MechanismPlan
 from app.inference.core.priors import Prior
-from app.inference.methods.dp_psvi.growth import INCREMENTAL, JOINT, SCHEDULE, points_in_play
+from app.inference.methods.dp_psvi.incremental import INCREMENTAL, JOINT, SCHEDULE, count_points
 from app.inference.post.optimisers import Adam
 from app.inference.private_zone.mechanisms import CLIP_FLOOR
 
 LEAST_CLIP: Final = "least_clip"
-"""The plan's parameter of that name."""
+"""The name of a plan's parameter: the least clipping norm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What stays fixed through a run."""
+    """The constant part of a run."""
 
     model: Model
     design: Design
@@ -25,40 +25,43 @@ class Setup:
     plan: MechanismPlan
     sampling_rate: float
     starting_log_weight: float
-    population: Array64  # folded rows (n, row_width) that know the declarations only
+    population: Array64  # folded rows (n, row_width) drawn from the declared bounds
     rows_per_unit: int
 
     @property
     def least_clip(self) -> float:
-        """As the plan states it; plans of earlier versions know the public floor only."""
+        """The least clipping norm of the plan; plans of earlier versions have the public floor."""
         return float(self.plan.parameters.get(LEAST_CLIP, CLIP_FLOOR))
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A pseudocoreset on its way: points ``u`` (M, p), targets ``y`` (M,), log weights, and what optimises them."""
+    """The current pseudocoreset and the state of its optimiser.
+
+    Points ``u`` are ``(M, p)``, targets ``y`` and ``log_weights`` ``(M,)``.
+    """
 
     setup: Setup
     done: int
     u: Array64
     y: Array64
     log_weights: Array64
-    mode: Array64  # of the current posterior, and its last move: for the next warm start
-    drift: Array64
+    mode: Array64  # (D,), of the current posterior
+    drift: Array64  # (D,), the mode's last move; it improves the next warm start
     point_moments: Adam
     target_moments: Adam
     weight_moments: Adam
     clip: float
-    draws: Array64  # of the last iteration, (S, D), and what the data's potentials at them exceeded the points' by
-    residual: Array64
-    asked: Array64  # sum (D,) over the end of the run of the steps that residuals ask for
+    draws: Array64  # (S, D), of the last iteration
+    residual: Array64  # (S,), the data's potentials at the draws minus the points'
+    newton_steps: Array64  # (D,), sum of estimated Newton steps over the end of the run
 
 
-def points(plan: MechanismPlan, done: int) -> int:
-    """How many there are after ``done`` iterations."""
-    return points_in_play(plan.parameters.get(SCHEDULE.name, JOINT), plan.size, plan.steps, done)
+def count_present_points(plan: MechanismPlan, done: int) -> int:
+    """Count the points after ``done`` iterations."""
+    return count_points(plan.parameters.get(SCHEDULE.name, JOINT), plan.size, plan.steps, done)
 
 
-def select_settled(plan: MechanismPlan) -> slice:
-    """The points that keep their place while a newcomer moves."""
+def select_fixed(plan: MechanismPlan) -> slice:
+    """Select the points that stay fixed while the newest one moves."""
     return slice(0, -1 if plan.parameters.get(SCHEDULE.name, JOINT) == INCREMENTAL else 0)

@@ -84,7 +84,7 @@ def average_tail(belief: MeanField) -> tuple[Array64, Array64]:
     return mean, log_sd
 
 
-def unrest(belief: MeanField) -> tuple[Array64, Array64]:
+def compare_halves(belief: MeanField) -> tuple[Array64, Array64]:
     """How far the halves of the tail are apart in mean and gradient, ``(D,)``; zero without two halves.
 
     Independent noise moves it by twice as much as it moves the average of both.

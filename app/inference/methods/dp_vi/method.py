@@ -57,7 +57,7 @@ from app.inference.methods.private import (
     iterations,
     mechanism_of,
     sampling_rate,
-    shortened,
+    shorten_plan,
     size_warnings,
     usual_rate,
 )
@@ -119,7 +119,7 @@ class DpVi:
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
         """Each kind of query, at most twice."""
-        return shortened(plan, problem_for(plan.model, facts).model)
+        return shorten_plan(plan, problem_for(plan.model, facts).model)
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
         """Centred on zero, as wide as a table of the declared population would leave it."""

@@ -1,7 +1,7 @@
 """The end of a run: a last step, the posterior, the points that stand for it, and what may be said of both.
 
 ``trusted`` is false where the posterior should not be used: noise, or a search that has not arrived, is most of what
-was found, answers hardly exceed their noise (:mod:`app.inference.methods.dp_vi.evidence`), or the points do not
+was found, answers hardly exceed their noise (:mod:`app.inference.methods.dp_vi.significance`), or the points do not
 represent the posterior.
 """
 
@@ -15,9 +15,9 @@ from app.inference.core.bounds import WITHIN_BOUNDS
 from app.inference.core.model import Array64
 from app.inference.core.release import Posterior
 from app.inference.fitting.fit import Fitted, fit_points
-from app.inference.methods.dp_vi.evidence import LEAST_EVIDENCE, of_matrix
 from app.inference.methods.dp_vi.laplace_step import denoise
-from app.inference.methods.dp_vi.mean_field import average_tail, unrest
+from app.inference.methods.dp_vi.mean_field import average_tail, compare_halves
+from app.inference.methods.dp_vi.significance import LEAST_SIGNIFICANCE, measure_matrix_significance
 from app.inference.methods.dp_vi.state import State
 from app.inference.methods.dp_vi.step import bound_information
 from app.inference.post.diagnostics import MOST_FIT, bearable_noise, effective_size, round_stated, stated_by_parameter
@@ -88,7 +88,7 @@ def _evidence(state: State) -> float:
     """Standard deviations of noise by which answers exceed it."""
     if state.setup.plan.steps == state.setup.scores:
         return state.evidence.deviations
-    return of_matrix(*_measured(state))
+    return measure_matrix_significance(*_measured(state))
 
 
 def _noise_kl(state: State, precision: Array64, covariance: Array64, share: float) -> float:
@@ -116,7 +116,7 @@ def _measure_drift(state: State, covariance: Array64, share: float) -> Array64:
     Half of the way between its halves after the Newton step that the gradients of each ask for; and the Newton step
     that all its gradients ask for, less what was taken of it: of that a part is wrong, since the matrix is.
     """
-    apart, gradient_apart = unrest(state.belief)
+    apart, gradient_apart = compare_halves(state.belief)
     gradient = state.belief.sums[:, 2].sum(axis=0) / sum(state.belief.counts)
     left = math.sqrt(1 - share * (1 - WRONG))
     return np.array([0.5 * (apart + covariance @ gradient_apart), left * covariance @ gradient])
@@ -127,7 +127,7 @@ def diagnostics(state: State, points: Fitted) -> dict[str, Any]:
     finite = bool(np.isfinite([points.kl, state.noise_kl, state.learned]).all())
     little = state.noise_kl <= bearable_noise(state.learned) and points.kl <= MOST_FIT
     return {
-        "trusted": finite and bool(little) and _evidence(state) >= LEAST_EVIDENCE,
+        "trusted": finite and bool(little) and _evidence(state) >= LEAST_SIGNIFICANCE,
         "fit_kl": round_stated(points.kl),
         "noise_kl": round_stated(state.noise_kl),
         "noise_in_posterior_sds": stated_by_parameter(state.setup.model, state.setup.design, state.noise_in_sds),

@@ -10,8 +10,8 @@ from app.inference.core.plan import Mechanism, MechanismPlan
 from app.inference.core.priors import Prior
 from app.inference.core.release import Posterior
 from app.inference.fitting.fit import Fitted
-from app.inference.methods.dp_vi.evidence import Evidence
 from app.inference.methods.dp_vi.mean_field import Box, MeanField
+from app.inference.methods.dp_vi.significance import Significance
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class State:
     belief: MeanField
     clip: float
     information: Array64  # sum of answers (D, D), in the metric of the belief
-    evidence: Evidence = field(default_factory=Evidence)  # of the scores
+    evidence: Significance = field(default_factory=Significance)  # of the scores
     posterior: Posterior | None = None
     fitted: Fitted | None = None
     noise_kl: float = 0.0

@@ -18,7 +18,7 @@ from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
 from app.inference.methods.hilbert.vectors import Selection, VectorSum, vector_sum
-from app.inference.methods.hilbert.weighting import KINDS, weighting_draws
+from app.inference.methods.hilbert.weighting import KINDS, draw_weighting
 from app.inference.methods.public import open_table, plan_public, release_rows
 from app.inference.methods.public_table import PublicTable
 from app.inference.post.gradients import centred_potentials
@@ -64,7 +64,7 @@ class HilbertMethod:
     ) -> Pseudocoreset:
         """The rows chosen; fewer than asked for, and points without weight, where more would not help."""
         problem, table = open_table(plan, facts, rows)
-        draws = weighting_draws(
+        draws = draw_weighting(
             plan.parameters[WEIGHTING.name], problem, table, rng, count=plan.parameters[PROJECTIONS.name]
         )
         selection = self.solve(vector_sum(_vectors(problem.model, table, draws)), plan.size)

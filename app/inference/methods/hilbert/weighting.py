@@ -14,9 +14,7 @@ CORRUPTION: Final = 0.75
 SUBSAMPLE: Final = 1000
 
 
-def weighting_draws(
-    kind: str, problem: Problem, table: PublicTable, rng: np.random.Generator, *, count: int
-) -> Array64:
+def draw_weighting(kind: str, problem: Problem, table: PublicTable, rng: np.random.Generator, *, count: int) -> Array64:
     """``count`` draws, ``(count, D)``.
 
     - ``optimal``: the Laplace approximation of the full posterior (exact where that is normal);

@@ -21,7 +21,7 @@ _MOST_LOG = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Terrain:
+class StepGeometry:
     """Where points move: what a step of one is in design rows ``(p,)`` and in targets, and where they must stay.
 
     A column that never varies, as the intercept, stays as it is. Design rows stay within the declared bounds if
@@ -43,9 +43,9 @@ class Terrain:
         return y if bounds is None else np.clip(y, *bounds)
 
 
-def terrain_of(table: PublicTable, *, within_bounds: bool = False) -> Terrain:
+def make_step_geometry(table: PublicTable, *, within_bounds: bool = False) -> StepGeometry:
     """Steps in the table's own spreads."""
-    return Terrain(table.design, table.spread, table.target_spread, within_bounds)
+    return StepGeometry(table.design, table.spread, table.target_spread, within_bounds)
 
 
 class WeightScale(Protocol):
@@ -59,7 +59,7 @@ class WeightScale(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearScale:
     """In ``unit``; steps end at zero. A weight can come from nothing, and cannot run away: few rows invite it to."""
 
     unit: float
@@ -73,7 +73,7 @@ class Linear:
         return np.maximum(weights - self.unit * move, 0)
 
 
-class Logarithmic:
+class LogarithmicScale:
     """Weights stay positive, and finite."""
 
     def gradient(self, weights: Array64, by_weight: Array64) -> Array64:
@@ -89,7 +89,7 @@ class Logarithmic:
 def descend(
     residuals: Residuals,
     points: Points,
-    terrain: Terrain,
+    geometry: StepGeometry,
     scale: WeightScale,
     *,
     moving: slice,
@@ -109,9 +109,9 @@ def descend(
         if len(u[moving]):
             move_u, move_y = residual.moves(u[moving], y[moving])
             of_u, by_u = adam_step(of_u, finite(-weights[moving, None] * move_u))
-            u[moving] = terrain.rows(u[moving] - decayed * terrain.unit * by_u)
+            u[moving] = geometry.rows(u[moving] - decayed * geometry.unit * by_u)
             if move_y is not None:
                 of_y, by_y = adam_step(of_y, finite(-weights[moving] * move_y))
-                y[moving] = terrain.targets(y[moving] - decayed * terrain.target_unit * by_y)
+                y[moving] = geometry.targets(y[moving] - decayed * geometry.target_unit * by_y)
         weights = scale.step(weights, decayed * by_weight)
     return Points(u, y, weights)

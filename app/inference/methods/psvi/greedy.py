@@ -16,9 +16,9 @@ from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan
 from app.inference.core.problems import Problem
 from app.inference.core.row_source import RowSource
-from app.inference.methods.psvi.descent import Linear, descend, terrain_of
+from app.inference.methods.psvi.descent import LinearScale, descend, make_step_geometry
 from app.inference.methods.psvi.residuals import Points, Residuals
-from app.inference.methods.psvi.residuals.choice import residuals_of
+from app.inference.methods.psvi.residuals.choice import make_residuals
 from app.inference.methods.public import DRAWS, MINIBATCH, open_table
 from app.inference.methods.public_table import Minibatches, PublicTable
 
@@ -56,10 +56,10 @@ def grow(
     points, rows = Points(np.zeros((0, width)), np.zeros(0), np.zeros(0)), np.zeros(0, dtype=np.int64)
     if not table.count:
         return Built(problem, table, points, rows)
-    residuals = residuals_of(problem, table, rng, draws=parameters[DRAWS.name], minibatch=parameters[MINIBATCH.name])
+    residuals = make_residuals(problem, table, rng, draws=parameters[DRAWS.name], minibatch=parameters[MINIBATCH.name])
     candidates = Minibatches(table, parameters[CANDIDATES.name], rng)
-    terrain = terrain_of(table, within_bounds=parameters.get(WITHIN_BOUNDS.name, False))
-    scale = Linear(table.count / plan.size)
+    geometry = make_step_geometry(table, within_bounds=parameters.get(WITHIN_BOUNDS.name, False))
+    scale = LinearScale(table.count / plan.size)
     for _ in range(plan.size):
         indices, x, y = candidates.next()
         best = _best(residuals, points, x, y)
@@ -70,7 +70,7 @@ def grow(
         points = descend(
             residuals,
             points,
-            terrain,
+            geometry,
             scale,
             moving=newest,
             rate=parameters[RATE.name],

@@ -15,9 +15,9 @@ from app.inference.core.knobs import Knob, Parameter
 from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
-from app.inference.methods.psvi.descent import Logarithmic, descend, terrain_of
+from app.inference.methods.psvi.descent import LogarithmicScale, descend, make_step_geometry
 from app.inference.methods.psvi.residuals import Points
-from app.inference.methods.psvi.residuals.choice import residuals_of
+from app.inference.methods.psvi.residuals.choice import make_residuals
 from app.inference.methods.public import DRAWS, MINIBATCH, choose_rows, open_table, plan_public, release
 
 ITERATIONS = Parameter("iterations", "integer", 1, 100_000, "Gradient steps T.", 500)
@@ -54,15 +54,15 @@ class Psvi:
         if not table.count:
             return release(problem, Points(x, y, np.zeros(0)), plan.size, {})
         parameters = plan.parameters
-        residuals = residuals_of(
+        residuals = make_residuals(
             problem, table, rng, draws=parameters[DRAWS.name], minibatch=parameters[MINIBATCH.name]
         )
         start = np.full(plan.size, residuals.starting_share * table.count / plan.size)
         points = descend(
             residuals,
             Points(x, y, start),
-            terrain_of(table, within_bounds=parameters[WITHIN_BOUNDS.name]),
-            Logarithmic(),
+            make_step_geometry(table, within_bounds=parameters[WITHIN_BOUNDS.name]),
+            LogarithmicScale(),
             moving=slice(None),
             rate=parameters[RATE.name],
             iterations=parameters[ITERATIONS.name],

@@ -58,7 +58,7 @@ def unit_blocks(
     A block has at most :func:`block_units` units. It is extended by absent null rows to :func:`block_rows` rows, which
     are whole tiles. The contribution of a row then depends on its values and its place alone (W5); a neighbouring table
     does not change its place. Single precision may round a row differently in an incomplete tile. With whole tiles the
-    place has no effect either where matrix products treat all places alike (OpenBLAS does for AVX-512, not for AVX2).
+    place has no effect either if the matrix product treats all places equally (OpenBLAS with AVX-512, not with AVX2).
     """
     size = block_units(length, rows_per_unit) * rows_per_unit
     for start in range(0, len(rows), size):

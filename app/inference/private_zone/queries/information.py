@@ -1,4 +1,4 @@
-"""Clipped sums of Fisher information matrices at a parameter, in the metric of a transform.
+"""Clipped sums of Fisher information matrices, in the metric of a transform.
 
 Factors are rounded, not their products. A unit's factors ``f`` are scaled together and rounded to integer vectors ``k``
 with ``sum |k|**2 <= K``. Because ``|k k'|_F = |k|**2``, the triangle inequality bounds the Frobenius norm of its

@@ -21,10 +21,10 @@ LEAST_SQUARE = np.float32(2.0**-60)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates:
-    """Standardised coordinates ``z = (x - centre) / scale`` of design rows, without the intercept.
+    """Standardised coordinates ``z`` of design rows, without the intercept.
 
-    ``width`` is the number p of design coordinates x. ``centre`` is zero, or ``(p - 1,)`` on the grid; the latter needs
-    an intercept, because folded rows without one give coordinates up to their sign.
+    ``z = (x - centre) / scale``; ``width`` is the number p of design coordinates x. ``centre`` is zero, or ``(p - 1,)``
+    on the grid; the latter needs an intercept, because folded rows without one give coordinates up to their sign.
     """
 
     scale: float
@@ -33,7 +33,7 @@ class Coordinates:
     centre: Array64 | float = field(default=0.0, kw_only=True)
 
     def check(self, model: Model, design: Design) -> None:
-        """Raise BadQuery unless the shape is the design's, the scale positive and the centre within bounds."""
+        """Raise BadQuery for a shape, scale or centre that does not fit ``design``."""
         if (self.width, self.intercept) != (design.width, design.intercept):
             raise BadQuery("moments must be of all design coordinates")
         if not (math.isfinite(self.scale) and self.scale > 0):
@@ -89,7 +89,7 @@ class MomentSum(Coordinates):
         return sigma * GRID
 
     def answer(self, noised: Integers) -> Array64:
-        """Convert to ``(1 + 2 k,)`` numbers, in units of the scale and its square."""
+        """Convert to ``(1 + 2 k,)`` sums, in units of the scale."""
         return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
 
 
@@ -125,7 +125,7 @@ class InformationMomentSum(MomentSum):
     kind: ClassVar[str] = "information_moment_sum"
 
     def check(self, model: Model, design: Design) -> None:
-        """Check the moments, that ``theta`` is the whole parameter, and that there is an intercept."""
+        """Check the moments, the shape of ``theta``, and that there is an intercept."""
         MomentSum.check(self, model, design)
         check_array(self.theta, (self.width,), "theta")
         if not self.intercept or model.dimension != self.width:
@@ -140,6 +140,6 @@ class InformationMomentSum(MomentSum):
 
 
 def with_squares(values: Array32) -> Array32:
-    """Compute ``(1, z, z * z)`` ``(n, 1 + 2 k)`` of ``values`` z ``(n, k)``. Row zone."""
+    """Append squares to ``values`` z ``(n, k)``: ``(1, z, z * z)``, ``(n, 1 + 2 k)``. Row zone."""
     squares = np.maximum(np.square(values), LEAST_SQUARE)
     return np.concatenate([np.ones((len(values), 1), np.float32), values, squares], axis=1)

@@ -68,10 +68,11 @@ class PotentialSum:
 
 
 def _make_losses(model: Model, draws: Array64, *, antithetic: bool) -> Callable[[Array32, Array32], Array32]:
-    """Make a function that writes losses of rows into an array ``(n, S)`` of Fortran order.
+    """Make a function that writes losses of rows into an array.
 
-    Each row's losses are defined up to a constant. Draws are copied to one memory layout, because products may round
-    differently in another one, and a query that was sent between processes has another one.
+    The array is ``(n, S)``, in Fortran order. Each row's losses are defined up to a constant. Draws are copied to one
+    memory layout, because products may round differently in another one. A query that was sent between processes has
+    another one.
     """
     with np.errstate(all="ignore"):
         if antithetic:

@@ -24,11 +24,12 @@ MOST_DEVIATION: Final = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TailSum(Coordinates):
-    """The sum ``sum_b clip_C((n * n, f * f, n / 2))`` of winsorised standardised coordinates.
+    """A sum of winsorised squares and deviations.
 
-    ``t = z / deviation`` with ``deviation`` ``(k,)``. ``n`` is t clipped to +-:data:`NEAR` and divided by it; ``f`` is
-    t clipped to +-:data:`FAR` and divided by it. The answer is ``(3, k)``. An intercept is needed, because folded rows
-    without one give coordinates up to their sign.
+    It is ``sum_b clip_C((n * n, f * f, n / 2))`` of standardised coordinates ``t = z / deviation``, with ``deviation``
+    ``(k,)``. ``n`` is t clipped to +-:data:`NEAR` and divided by it; ``f`` is t clipped to +-:data:`FAR` and divided by
+    it. The answer is ``(3, k)``. An intercept is needed, because folded rows without one give coordinates up to their
+    sign.
     """
 
     deviation: Array64

@@ -13,7 +13,7 @@ from app.inference.models.gaussian import GaussianMean
 from app.inference.models.linear import LinearRegression, LinearRegressionOfUnknownNoise
 
 
-def residuals_of(
+def make_residuals(
     problem: Problem, table: PublicTable, rng: np.random.Generator, *, draws: int, minibatch: int
 ) -> Residuals:
     """``draws`` and ``minibatch`` serve Monte Carlo only."""

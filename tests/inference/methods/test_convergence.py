@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from app.inference.methods.dp_psvi.arrival import (
+from app.inference.methods.dp_psvi.convergence import (
     MOST_NATS,
-    has_arrived,
-    measure_kept_share,
-    noise_in_sds,
-    noise_nats,
-    step_asked,
+    bound_error_in_sds,
+    bound_error_nats,
+    estimate_newton_step,
+    has_converged,
+    measure_unclipped_share,
 )
 from tests.inference.support import DESIGN, MODEL, WIDTH
 
@@ -23,7 +23,9 @@ def test_the_step_is_newtons(count: int) -> None:
     draws = np.concatenate([mean + deviations, mean - deviations[: count // 2]])
     residual = (draws - mean) @ gradient + np.square(draws - mean).sum(axis=1)
     expected = np.linalg.solve(factor @ factor.T, gradient)
-    np.testing.assert_allclose(step_asked(draws, mean, residual), expected, atol=0.06 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        estimate_newton_step(draws, mean, residual), expected, atol=0.06 * np.abs(expected).max()
+    )
 
 
 def test_noise_alone_is_of_the_stated_size() -> None:
@@ -34,9 +36,9 @@ def test_noise_alone_is_of_the_stated_size() -> None:
         for _ in range(3):
             deviations = rng.standard_normal((20, 4))
             residual = 0.7 * rng.standard_normal(40)
-            steps.append(step_asked(np.concatenate([deviations, -deviations]), np.zeros(4), residual))
+            steps.append(estimate_newton_step(np.concatenate([deviations, -deviations]), np.zeros(4), residual))
         found.append(0.5 * float(np.square(np.mean(steps, axis=0)).sum()))
-    stated = noise_nats(np.zeros(4), np.eye(4), 0.7, 40, 3)
+    stated = bound_error_nats(np.zeros(4), np.eye(4), 0.7, 40, 3)
     assert abs(np.mean(found) - stated) < 5 * np.std(found) / np.sqrt(len(found))
 
 
@@ -46,11 +48,12 @@ def test_noise_alone_moves_every_parameter_by_what_is_stated() -> None:
     steps = list[np.ndarray]()
     for _ in range(2000):
         deviations = np.linalg.solve(factor.T, rng.standard_normal((2, 20))).T
-        steps.append(step_asked(np.concatenate([deviations, -deviations]), np.zeros(2), 0.7 * rng.standard_normal(40)))
+        draws, residual = np.concatenate([deviations, -deviations]), 0.7 * rng.standard_normal(40)
+        steps.append(estimate_newton_step(draws, np.zeros(2), residual))
     sds = np.sqrt(np.linalg.inv(factor @ factor.T).diagonal())
-    stated = noise_in_sds(np.zeros(2), factor, 0.7, 40, 1)
+    stated = bound_error_in_sds(np.zeros(2), factor, 0.7, 40, 1)
     np.testing.assert_allclose(np.std(steps, axis=0) / sds, stated, rtol=0.1)
-    np.testing.assert_allclose(noise_in_sds(np.array([0.0, -3.0]) * sds, factor, 0.7, 40, 1), [stated[0], 3.0])
+    np.testing.assert_allclose(bound_error_in_sds(np.array([0.0, -3.0]) * sds, factor, 0.7, 40, 1), [stated[0], 3.0])
 
 
 def test_what_clipping_keeps_is_a_share_of_lengths() -> None:
@@ -60,18 +63,18 @@ def test_what_clipping_keeps_is_a_share_of_lengths() -> None:
     potentials = MODEL.log_likelihood(rows, draws)
     lengths = np.linalg.norm(potentials - potentials.mean(axis=1, keepdims=True), axis=1)
     clip = float(np.median(lengths))
-    assert measure_kept_share(MODEL, rows, draws, clip, 1) == pytest.approx(
+    assert measure_unclipped_share(MODEL, rows, draws, clip, 1) == pytest.approx(
         np.minimum(lengths, clip).sum() / lengths.sum()
     )
-    assert measure_kept_share(MODEL, rows, draws, 2 * clip, 4) == pytest.approx(
-        measure_kept_share(MODEL, rows, draws, clip, 1)
+    assert measure_unclipped_share(MODEL, rows, draws, 2 * clip, 4) == pytest.approx(
+        measure_unclipped_share(MODEL, rows, draws, clip, 1)
     )
-    assert measure_kept_share(MODEL, rows, draws, 1.01 * lengths.max(), 1) == 1
-    assert measure_kept_share(MODEL, rows, draws, 1e-6 * clip, 1) < 1e-5
+    assert measure_unclipped_share(MODEL, rows, draws, 1.01 * lengths.max(), 1) == 1
+    assert measure_unclipped_share(MODEL, rows, draws, 1e-6 * clip, 1) < 1e-5
 
 
 def test_a_long_step_counts_in_full() -> None:
-    assert noise_nats(np.array([3.0]), np.array([[4.0]]), 0.1, 10, 100) == 18.0
+    assert bound_error_nats(np.array([3.0]), np.array([[4.0]]), 0.1, 10, 100) == 18.0
 
 
 @pytest.mark.parametrize(
@@ -79,4 +82,4 @@ def test_a_long_step_counts_in_full() -> None:
     [(0.4, 0.0, True), (0.6, 0.0, False), (9.0, 100.0, True), (1.01 * MOST_NATS, 1e9, False), (np.nan, 1e9, False)],
 )
 def test_arriving_is_to_be_near_for_what_was_learned(nats: float, learned: float, there: bool) -> None:
-    assert has_arrived(nats, learned) is there
+    assert has_converged(nats, learned) is there

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.errors import InvalidRequest
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
-from app.inference.methods.dp_psvi.growth import INCREMENTAL, JOINT, newcomer, points_in_play
+from app.inference.methods.dp_psvi.incremental import INCREMENTAL, JOINT, choose_point, count_points
 from app.inference.methods.dp_psvi.method import DpPsvi
 from app.inference.methods.dp_psvi.state import State
 from app.inference.post.gradients import centred_potentials
@@ -29,11 +29,11 @@ def _plan(schedule: str, size: int = 8, iterations: int = 40) -> MechanismPlan:
 def test_every_point_has_its_share_of_the_iterations(size: int, more: int) -> None:
     """One after the other, equal but for one iteration."""
     steps = size + more
-    points = [points_in_play(INCREMENTAL, size, steps, done) for done in range(steps)]
+    points = [count_points(INCREMENTAL, size, steps, done) for done in range(steps)]
     shares = [(point, len(list(share))) for point, share in groupby(points)]
     assert [point for point, _ in shares] == list(range(1, size + 1))
     assert all(abs(share - steps / size) < 1 for _, share in shares)
-    assert {points_in_play(JOINT, size, steps, done) for done in range(steps)} == {size}
+    assert {count_points(JOINT, size, steps, done) for done in range(steps)} == {size}
 
 
 def test_a_newcomer_is_the_most_correlated_of_its_candidates() -> None:
@@ -42,14 +42,14 @@ def test_a_newcomer_is_the_most_correlated_of_its_candidates() -> None:
     draws = rng.standard_normal((200, WIDTH))
     wanted, label = DESIGN.sample(rng, 1), np.ones(1)
     residual = centred_potentials(MODEL, MODEL.fold(wanted, label), draws)[0]
-    u, y = newcomer(rng, MODEL, DESIGN, draws, residual)
+    u, y = choose_point(rng, MODEL, DESIGN, draws, residual)
     found = centred_potentials(MODEL, MODEL.fold(u, y), draws)[0]
     assert u.shape == (1, WIDTH)
     assert np.corrcoef(found, residual)[0, 1] > 0.9
 
 
 def test_a_residual_of_zero_is_no_fault() -> None:
-    u, y = newcomer(np.random.default_rng(0), MODEL, DESIGN, np.zeros((1, WIDTH)), np.zeros(1))
+    u, y = choose_point(np.random.default_rng(0), MODEL, DESIGN, np.zeros((1, WIDTH)), np.zeros(1))
     assert np.all(np.isfinite(u))
     assert y.shape == (1,)
 

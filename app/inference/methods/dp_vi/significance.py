@@ -17,12 +17,12 @@ import numpy as np
 
 from app.inference.core.model import Array64
 
-LEAST_EVIDENCE: Final = 3.0
+LEAST_SIGNIFICANCE: Final = 3.0
 """Standard deviations: noise alone exceeds them once in several hundred releases."""
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Significance:
     """Sums over answered scores: ``slope`` along deviations, its ``variance`` by noise, ``excess`` of squared length.
 
     ``values`` counts the numbers in the answers.
@@ -33,9 +33,9 @@ class Evidence:
     excess: float = 0.0
     values: int = 0
 
-    def with_score(self, answer: Array64, deviation: Array64, noise: float) -> "Evidence":
+    def with_score(self, answer: Array64, deviation: Array64, noise: float) -> "Significance":
         """With one more noised score ``(D,)``, asked at that ``deviation`` from the mean."""
-        return Evidence(
+        return Significance(
             self.slope - float(answer @ deviation),
             self.variance + noise**2 * float(deviation @ deviation),
             self.excess + float(answer @ answer) / noise**2 - len(answer),
@@ -50,6 +50,6 @@ class Evidence:
         return max(self.slope / math.sqrt(self.variance), self.excess / math.sqrt(2 * self.values))
 
 
-def of_matrix(information: Array64, noise: float) -> float:
+def measure_matrix_significance(information: Array64, noise: float) -> float:
     """Deviations of ``noise``, that of each diagonal value, by which the mean diagonal exceeds zero."""
     return float(np.mean(information.diagonal())) * math.sqrt(len(information)) / noise
