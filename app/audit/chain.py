@@ -12,11 +12,7 @@ from sqlalchemy import func, select
 
 from app.audit.models import AuditEntry, AuditHead
 from app.db import ReadSession, WriteSession, now
-from app.errors import DependencyUnavailable
-from app.ledger.account.locked_account import serialise
-from app.ledger.context import REPLACED
-from app.ledger.integrity.chain import GENESIS
-from app.ledger.integrity.encoding import digest, instant
+from app.hashchain import End, check_key, instant, take_lock
 from app.vault.signing import KeyRing, Signer
 
 BATCH: Final = 1_000
@@ -34,18 +30,17 @@ def extend(tx: WriteSession, signer: Signer) -> int:
     Raises:
         DependencyUnavailable: the signer's key has retired.
     """
-    serialise(tx, NAME)
+    take_lock(tx, NAME)
     unchained = select(AuditEntry).where(AuditEntry.sequence.is_(None)).order_by(AuditEntry.id).limit(BATCH)
     entries: Sequence[AuditEntry] = tx.scalars(unchained.execution_options(populate_existing=True)).all()
     last = tx.scalars(select(AuditHead).order_by(AuditHead.sequence.desc()).limit(1)).one_or_none()
-    if last is not None and not signer.ring.knows(last.key_id):
-        raise DependencyUnavailable(REPLACED)
-    end, previous = (0, GENESIS) if last is None else (last.sequence, last.entry_hash)
-    for position, entry in enumerate(entries, end + 1):
-        entry.sequence, entry.previous_hash = position, previous
-        entry.entry_hash = previous = digest(_statement(entry))
+    check_key(signer, last.key_id if last else None)
+    end = End(last.sequence, last.entry_hash) if last else End()
+    for entry in entries:
+        entry.previous_hash, end = end.entry_hash, end.extend(_content(entry))
+        entry.sequence, entry.entry_hash = end.sequence, end.entry_hash
     if entries:
-        tx.add(_sign(signer, end + len(entries), previous))
+        tx.add(_sign(signer, end))
         tx.flush()
     return len(entries)
 
@@ -57,7 +52,7 @@ def newest(session: ReadSession) -> int:
 
 def lock_newest(tx: WriteSession) -> int:
     """As :func:`newest`, and it stays so until ``tx`` ends."""
-    serialise(tx, NAME)
+    take_lock(tx, NAME)
     return newest(tx)
 
 
@@ -65,21 +60,21 @@ def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:
     """One plain line for everything that does not hold; ``ring`` holds every ledger key that ever signed."""
     heads = {head.sequence: head for head in session.scalars(select(AuditHead).order_by(AuditHead.sequence))}
     yield from (f"audit head {head.sequence}: the signature does not hold" for head in _find_forged(heads, ring))
-    expected, previous = 1, GENESIS
+    end = End()
     chained = select(AuditEntry).where(AuditEntry.sequence.is_not(None)).order_by(AuditEntry.sequence)
     for entry in session.scalars(chained.execution_options(populate_existing=True, yield_per=1000)):
-        if entry.sequence != expected:
-            yield f"audit entry {expected}: missing"
-        elif entry.previous_hash != previous or entry.entry_hash != digest(_statement(entry)):
-            yield f"audit entry {expected}: altered"
         assert entry.sequence is not None
+        if entry.sequence != end.sequence + 1:
+            yield f"audit entry {end.sequence + 1}: missing"
+        elif not end.is_continued_by(entry.sequence, entry.previous_hash, entry.entry_hash, _content(entry)):
+            yield f"audit entry {entry.sequence}: altered"
         head = heads.pop(entry.sequence, None)
         if head is not None and head.entry_hash != entry.entry_hash:
             yield f"audit head {entry.sequence}: signs another entry"
-        expected, previous = entry.sequence + 1, entry.entry_hash or ""
+        end = End(entry.sequence, entry.entry_hash or "")
     yield from (f"audit head {sequence}: its entry is missing" for sequence in heads)
-    if expected - 1 > newest(session):
-        yield f"audit entry {expected - 1}: no head is signed behind it"
+    if end.sequence > newest(session):
+        yield f"audit entry {end.sequence}: no head is signed behind it"
 
 
 def _find_forged(heads: Mapping[int, AuditHead], ring: KeyRing) -> Iterator[AuditHead]:
@@ -89,8 +84,8 @@ def _find_forged(heads: Mapping[int, AuditHead], ring: KeyRing) -> Iterator[Audi
             yield head
 
 
-def _sign(signer: Signer, sequence: int, entry_hash: str) -> AuditHead:
-    head = AuditHead(sequence=sequence, at=now(), entry_hash=entry_hash)
+def _sign(signer: Signer, end: End) -> AuditHead:
+    head = AuditHead(sequence=end.sequence, at=now(), entry_hash=end.entry_hash)
     signed = signer.sign(_head(head))
     head.signature, head.key_id = signed["signature"], signed["key_id"]
     return head
@@ -100,7 +95,7 @@ def _head(head: AuditHead) -> dict[str, Any]:
     return {"log": "audit", "sequence": head.sequence, "at": instant(head.at), "entry_hash": head.entry_hash}
 
 
-def _statement(entry: AuditEntry) -> dict[str, Any]:
+def _content(entry: AuditEntry) -> dict[str, Any]:
     return {
         "id": entry.id,
         "at": instant(entry.at),
@@ -112,7 +107,5 @@ def _statement(entry: AuditEntry) -> dict[str, Any]:
         "code": entry.code,
         "count": entry.count,
         "request_id": entry.request_id,
-        "sequence": entry.sequence,
-        "previous_hash": entry.previous_hash,
         **({} if entry.reason is None else {"reason": entry.reason}),  # entries of earlier versions have none
     }

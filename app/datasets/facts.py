@@ -3,8 +3,8 @@
 from typing import Any, Literal, cast
 
 from app.datasets.models import Dataset
+from app.hashchain import digest
 from app.inference.core.facts import Column, DeclaredFacts
-from app.ledger.integrity.encoding import digest
 
 
 def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFacts:

@@ -7,9 +7,9 @@ from rfc8785 import CanonicalizationError
 
 from app.datasets.facts import digest_facts
 from app.datasets.models import Dataset
+from app.hashchain import digest
 from app.jobs.models import Job
 from app.ledger import Commitment, Terms
-from app.ledger.integrity.encoding import digest
 
 _NOTHING = Commitment("", "", {}, 0)
 """The commitment of rows that nobody can have reserved for."""

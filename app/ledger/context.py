@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 from sqlalchemy import select
 
 from app.db import ReadSession
-from app.errors import DependencyUnavailable
+from app.hashchain import check_key
 from app.ledger.integrity.high_water_mark import HighWaterMark
 from app.ledger.integrity.verified_heads import VerifiedHeads
 from app.ledger.models import Checkpoint
 from app.vault.signing import Signer
-
-REPLACED = "The ledger key was rotated, and this process does not have the new one: restart it with the new keys."
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +27,8 @@ class LedgerContext:
         Raises:
             DependencyUnavailable: it has.
         """
-        self.expect_known(session.scalar(select(Checkpoint.key_id).order_by(Checkpoint.sequence.desc()).limit(1)))
-
-    def expect_known(self, key_id: str | None) -> None:
-        """As :meth:`check_key`, of the key that signed the newest checkpoint; None where there is none yet."""
-        if key_id is not None and not self.signer.ring.knows(key_id):
-            raise DependencyUnavailable(REPLACED)
+        newest = select(Checkpoint.key_id).order_by(Checkpoint.sequence.desc()).limit(1)
+        check_key(self.signer, session.scalar(newest))
 
     def check_mark(self, session: ReadSession) -> None:
         """See :meth:`app.ledger.integrity.high_water_mark.HighWaterMark.check`; nothing where no mark is kept."""

@@ -7,6 +7,7 @@ from sqlalchemy import update
 
 from app.db import ReadSession, WriteSession
 from app.errors import NotFound, StateConflict
+from app.hashchain import take_lock
 from app.ledger import views
 from app.ledger.account import allocations as allocating
 from app.ledger.account import fingerprints, freezing, limits, locked_account, opening
@@ -182,7 +183,7 @@ class Ledger:
 
     def newest_checkpoint(self, tx: WriteSession) -> int:
         """Its sequence, which is the newest until the transaction ends; 0 if there is none."""
-        locked_account.serialise(tx, checkpoints.NAME)
+        take_lock(tx, checkpoints.NAME)
         return checkpoints.newest(tx)
 
     def sign_anew(self, tx: WriteSession) -> None:

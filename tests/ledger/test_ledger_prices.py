@@ -13,6 +13,7 @@ from app.ledger.account.opening import design_pot
 from app.ledger.entries.admission import compose, decide, largest_gaussian
 from app.ledger.entries.balance import RESERVED, Balance, LedgerEvent, Share, apply
 from app.ledger.entries.meter import total_pot
+from app.ledger.entries.numbers import pack, packed_once, unpack
 from app.privacy.accounting import ORDERS
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, flatten, to_json
@@ -113,3 +114,9 @@ def test_a_preview_reads_and_changes_nothing(bench: Bench) -> None:
     assert preview.cost_delta == DELTA
     assert preview.epsilon_after == preview.cost_epsilon
     assert bench.budget() == before
+
+
+@given(st.lists(st.integers(0, 2**80)).map(tuple))
+def test_packed_integers_of_any_size_are_read_back(numbers: tuple[int, ...]) -> None:
+    assert unpack(pack(numbers)) == numbers
+    assert packed_once(numbers) == pack(numbers)

@@ -25,7 +25,7 @@ from app.ledger.entries.balance import (
     apply,
 )
 from app.ledger.entries.meter import total_bounds, total_pot
-from app.ledger.integrity.encoding import pack
+from app.ledger.entries.numbers import pack
 from app.privacy.accounting import ORDERS
 from app.privacy.calibration import calibrate
 from app.privacy.events import GaussianEvent, to_json

@@ -14,7 +14,7 @@ from app.errors import CorevaultError, StateConflict
 from app.ledger import Cause, Ledger
 from app.ledger.account import locked_account
 from app.ledger.integrity import chain, snapshots
-from app.ledger.integrity.chain import GENESIS, Head
+from app.ledger.integrity.chain import Head
 from app.vault.signing import Signer
 from tests.ledger.support import SEED, Bench, costing
 
@@ -281,7 +281,7 @@ def test_a_history_rewritten_with_the_key_is_noticed_by_its_checkpoints(bench: B
         newest = tx.scalar(sa.text("SELECT max(sequence) FROM ledger_checkpoints"))
         assert account is not None
         assert newest is not None
-        *_, (_, head) = chain.replay(Head(0, GENESIS, None), chain.after(tx, victim, 0))
+        *_, (_, head) = chain.replay(Head(), chain.after(tx, victim, 0))
         assert head.balance is not None
         account.checkpoint = newest
         snapshots.take(bench.ledger.signer, account, head.balance)

@@ -3,6 +3,7 @@
 from sqlalchemy import select
 
 from app.db import WriteSession
+from app.hashchain import take_lock
 from app.ledger.account import locked_account
 from app.ledger.models import Fingerprint
 
@@ -14,7 +15,7 @@ def claim(tx: WriteSession, dataset_id: str, fingerprint: str) -> bool:
         NotFound: the dataset has no account.
     """
     account = locked_account.lock_account_of(tx, dataset_id)
-    locked_account.serialise(tx, f"{account.owner_id}|{fingerprint}")
+    take_lock(tx, f"{account.owner_id}|{fingerprint}")
     named = (Fingerprint.owner_id == account.owner_id, Fingerprint.fingerprint == fingerprint)
     holder = tx.scalar(select(Fingerprint.account_id).where(*named))
     if holder is None:

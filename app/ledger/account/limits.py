@@ -12,7 +12,7 @@ from app.ledger.context import LedgerContext
 from app.ledger.entries import admission
 from app.ledger.entries.balance import LIMIT_CHANGED
 from app.ledger.entries.meter import Pot, filter_pot, total_bounds
-from app.ledger.integrity.encoding import pack
+from app.ledger.entries.numbers import pack
 from app.privacy.filter import Filter
 
 

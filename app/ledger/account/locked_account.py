@@ -13,13 +13,13 @@ from sqlalchemy.orm.util import identity_key
 
 from app.db import Prepared, ReadSession, WriteSession, now
 from app.errors import NotFound, StateConflict
+from app.hashchain import digest
 from app.ledger.context import LedgerContext
 from app.ledger.entries import admission, writer
 from app.ledger.entries.balance import FROZEN, Balance, LedgerEvent, apply
 from app.ledger.entries.balance_columns import BalanceColumns
 from app.ledger.integrity import chain, snapshots
 from app.ledger.integrity.chain import Ends, Head, Mismatch
-from app.ledger.integrity.encoding import digest
 from app.ledger.integrity.verified_heads import VerifiedHead
 from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset
 
@@ -219,12 +219,6 @@ def read_balance(account: Account) -> Balance:
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
         raise StateConflict(FROZEN_DETAIL) from None
     return replace(balance, frozen=account.frozen_at is not None)
-
-
-def serialise(tx: WriteSession, name: str) -> None:
-    """Let one transaction at a time go on under ``name`` (on SQLite every writer is alone already)."""
-    if tx.get_bind().dialect.name == "postgresql":
-        tx.execute(select(func.pg_advisory_xact_lock(int(digest({"lock": name})[:15], 16))))
 
 
 def reserved_entry(locked: LockedAccount, job_id: str, state: str, dataset_id: str) -> Entry:

@@ -9,13 +9,14 @@ from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession, new_id, now
 from app.errors import InvalidRequest, StateConflict
+from app.hashchain import take_lock
 from app.ledger.account import locked_account
 from app.ledger.context import LedgerContext
 from app.ledger.entries import admission
 from app.ledger.entries.balance import ACCOUNT_OPENED, Balance, LedgerEvent, Share, apply
 from app.ledger.entries.meter import Pot, filter_pot, total_pot
 from app.ledger.integrity import chain, snapshots
-from app.ledger.integrity.chain import GENESIS, Head
+from app.ledger.integrity.chain import Head
 from app.ledger.models import Account, Entry, LedgerDataset
 from app.privacy.accounting import ORDERS
 from app.privacy.discretisation import LEAST_DELTA
@@ -48,7 +49,7 @@ def open_account(
     check_delta(delta, slots, "/budget/delta")
     pot = design_pot(epsilon, delta, max_epsilon, "/budget/epsilon")
     stated = {key: value for key, value in unit.items() if value is not None}
-    locked_account.serialise(tx, f"{owner_id}|{population}")
+    take_lock(tx, f"{owner_id}|{population}")
     named = (Account.owner_id == owner_id, Account.population == population)
     known = tx.scalar(select(Account.id).where(*named))
     if known is None:
@@ -105,7 +106,7 @@ def insert(tx: WriteSession, context: LedgerContext, account_id: str, dataset_id
     account = Account(id=account_id, owner_id=balance.owner_id, population=balance.population, frozen_at=None)
     event = LedgerEvent(1, ACCOUNT_OPENED, dataset_id, None, {"balance": balance.to_json()})
     balance = apply(None, event)
-    entry = chain.link(account_id, Head(0, GENESIS, None), event, now(), admission.compose(balance))
+    entry = chain.link(account_id, Head(), event, now(), admission.compose(balance))
     account.sequence, account.head_hash, account.checkpoint = 1, entry.entry_hash, 0
     stored = balance.to_stored()
     account.limits, account.balance = stored.limits, stored.amounts

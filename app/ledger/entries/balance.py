@@ -6,10 +6,11 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from app.hashchain.encoding import Written, digest_of, write
 from app.ledger.entries.balance_columns import BalanceColumns
 from app.ledger.entries.charge import Pinned
 from app.ledger.entries.meter import Meter, Pot
-from app.ledger.integrity.encoding import Written, digest_of, unpack, write
+from app.ledger.entries.numbers import unpack
 
 OPENED, RESERVED, SETTLED, VOIDED = "opened", "reserved", "settled", "voided"
 ACCOUNT_OPENED, LIMIT_CHANGED = "account_opened", "limit_changed"

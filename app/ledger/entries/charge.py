@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.errors import Internal, InvalidRequest, MethodNotAllowedOnPrivateData
-from app.ledger.integrity.encoding import pack, unpack
+from app.ledger.entries.numbers import pack, unpack
 from app.privacy.accounting import INFINITE, renyi
 from app.privacy.events import NonPrivateEvent, PrivacyEvent, UnknownEvent
 

@@ -13,11 +13,11 @@ from sqlalchemy import func, select
 
 from app.db import ReadSession
 from app.errors import StateConflict
+from app.hashchain import digest
 from app.ledger.account import locked_account
 from app.ledger.account.locked_account import LockedAccount
 from app.ledger.context import LedgerContext
 from app.ledger.entries.balance import RESERVED, Balance
-from app.ledger.integrity.encoding import digest
 from app.ledger.models import Checkpoint, Entry, Reservation
 
 ALTERED = (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from operator import add, sub
 from typing import Any
 
-from app.ledger.integrity.encoding import pack, packed_once, unpack, unpack_floats
+from app.ledger.entries.numbers import pack, packed_once, unpack, unpack_floats
 from app.privacy.accounting import INFINITE
 from app.privacy.filter import Filter
 

@@ -15,8 +15,8 @@ from app.ledger.entries.admission import Preview
 from app.ledger.entries.balance import OPENED, RESERVED, SETTLED, VOIDED, Balance
 from app.ledger.entries.charge import Charge
 from app.ledger.entries.commitments import Commitment, Terms
-from app.ledger.integrity.chain import entry_hash
-from app.ledger.models import Entry, Reservation
+from app.ledger.integrity import certificate_checks
+from app.ledger.models import Reservation
 from app.privacy.events import PrivacyEvent, flatten, from_json, merge, to_json
 
 
@@ -173,11 +173,7 @@ def lock_reserved(tx: WriteSession, job_id: str) -> None:
 
 def contains_settled(session: ReadSession, job_id: str) -> bool:
     """Whether the job's settled charge is in its account's chain, unaltered."""
-    row = session.get(Reservation, job_id)
-    entry = session.get(Entry, (row.account_id, row.sequence)) if row is not None else None
-    if entry is None or (entry.kind, entry.job_id) != (SETTLED, job_id):
-        return False
-    return entry.entry_hash == entry_hash(entry)
+    return certificate_checks.find_settled(session, job_id) is not None
 
 
 def _row(session: ReadSession, job_id: str) -> Reservation:

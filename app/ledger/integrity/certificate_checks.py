@@ -13,11 +13,17 @@ from app.privacy.events import PrivacyEvent, flatten, from_json, merge
 
 def covers(session: ReadSession, job_id: str, ran: Sequence[PrivacyEvent]) -> bool:
     """Whether the job's settled charge is in its account's chain, unaltered, and is for all that ``ran``."""
+    entry = find_settled(session, job_id)
+    return entry is not None and merge(flatten(_events(entry.body["executed"]))) == merge(flatten(ran))
+
+
+def find_settled(session: ReadSession, job_id: str) -> Entry | None:
+    """The entry of the job's settled charge; None if its account's chain has none, or an altered one."""
     row = session.get(Reservation, job_id)
     entry = session.get(Entry, (row.account_id, row.sequence)) if row is not None else None
     if entry is None or (entry.kind, entry.job_id) != ("settled", job_id) or entry.entry_hash != entry_hash(entry):
-        return False
-    return merge(flatten(_events(entry.body["executed"]))) == merge(flatten(ran))
+        return None
+    return entry
 
 
 def stands_on(session: ReadSession, job_id: str, stated: Mapping[str, Any]) -> bool:

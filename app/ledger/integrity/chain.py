@@ -1,6 +1,6 @@
 """An account's chain: each entry holds the hash of the one before, so that none can change or vanish unnoticed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,11 +9,10 @@ from rfc8785 import CanonicalizationError
 from sqlalchemy import Row, and_, bindparam, func, select
 
 from app.db import Prepared, ReadSession
+from app.hashchain import End, hash_entry, instant
 from app.ledger.entries.balance import Balance, LedgerEvent, apply
-from app.ledger.integrity.encoding import digest, instant
 from app.ledger.models import Checkpoint, Entry
 
-GENESIS = "0" * 64
 _PAGE = 256
 _ENTRIES = Entry.metadata.tables[Entry.__tablename__]
 _NEWEST = (
@@ -34,12 +33,10 @@ class Mismatch(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    """The end of a chain, and what it adds up to."""
+class Head(End):
+    """The end of an account's chain, and what its entries add up to: None before the first."""
 
-    sequence: int
-    entry_hash: str
-    balance: Balance | None
+    balance: Balance | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +73,7 @@ Link = Entry | Row[Any]
 
 def entry_hash(entry: Link) -> str:
     """SHA-256 over everything that the entry says, the previous hash included."""
-    return _hash(
-        entry.account_id, entry.at, _event_of(entry), epsilon_after=entry.epsilon_after, previous=entry.previous_hash
-    )
+    return hash_entry(entry.sequence, entry.previous_hash, _content_of(entry))
 
 
 def link(account_id: str, head: Head, event: LedgerEvent, at: datetime, epsilon_after: float) -> Draft:
@@ -92,7 +87,7 @@ def link(account_id: str, head: Head, event: LedgerEvent, at: datetime, epsilon_
         job_id=event.job_id,
         body=dict(event.body),
         epsilon_after=epsilon_after,
-        entry_hash=_hash(account_id, at, event, epsilon_after=epsilon_after, previous=head.entry_hash),
+        entry_hash=head.extend(_content(account_id, at, event, epsilon_after)).entry_hash,
         previous_hash=head.entry_hash,
     )
 
@@ -105,12 +100,8 @@ def replay(head: Head, entries: Iterable[Link]) -> Iterator[tuple[Link, Head]]:
     """
     for entry in entries:
         try:
-            sound = (
-                entry.sequence == head.sequence + 1
-                and entry.previous_hash == head.entry_hash
-                and entry.entry_hash == entry_hash(entry)
-            )
-            if not sound:
+            row = (entry.sequence, entry.previous_hash, entry.entry_hash)
+            if entry.sequence != head.sequence + 1 or not head.is_continued_by(*row, _content_of(entry)):
                 raise Mismatch
             head = Head(entry.sequence, entry.entry_hash, apply(head.balance, _event_of(entry)))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, CanonicalizationError) as error:
@@ -136,16 +127,17 @@ def _event_of(entry: Link) -> LedgerEvent:
     return LedgerEvent(entry.sequence, entry.kind, entry.dataset_id, entry.job_id, entry.body)
 
 
-def _hash(account_id: str, at: datetime, event: LedgerEvent, *, epsilon_after: float, previous: str) -> str:
-    statement: Mapping[str, Any] = {
+def _content_of(entry: Link) -> dict[str, Any]:
+    return _content(entry.account_id, entry.at, _event_of(entry), entry.epsilon_after)
+
+
+def _content(account_id: str, at: datetime, event: LedgerEvent, epsilon_after: float) -> dict[str, Any]:
+    return {
         "account_id": account_id,
-        "sequence": event.sequence,
         "at": instant(at),
         "kind": event.kind,
         "dataset_id": event.dataset_id,
         "job_id": event.job_id,
         "body": event.text,
         "epsilon_after": epsilon_after,
-        "previous_hash": previous,
     }
-    return digest(statement)

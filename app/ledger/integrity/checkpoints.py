@@ -8,11 +8,10 @@ from typing import Any
 from sqlalchemy import func, select
 
 from app.db import ReadSession, WriteSession, now
-from app.ledger.account.locked_account import LockedAccount, serialise
+from app.hashchain import End, check_key, digest, instant, take_lock
+from app.ledger.account.locked_account import LockedAccount
 from app.ledger.context import LedgerContext
 from app.ledger.integrity import snapshots
-from app.ledger.integrity.chain import GENESIS
-from app.ledger.integrity.encoding import digest, instant
 from app.ledger.integrity.high_water_mark import describe_balance
 from app.ledger.models import Account, Checkpoint
 from app.vault.signing import Signer
@@ -61,21 +60,21 @@ def note(
         DependencyUnavailable: this process's key has retired, so that nobody would believe it.
     """
     known = {"limits": account.limits, "balance": account.balance} if balance is None else balance
-    serialise(tx, NAME)
+    take_lock(tx, NAME)
     last = tx.scalars(select(Checkpoint).order_by(Checkpoint.sequence.desc()).limit(1)).one_or_none()
-    context.expect_known(None if last is None else last.key_id)
+    check_key(context.signer, last.key_id if last else None)
     if last is None and context.mark is not None:
         context.mark.begin(account.id)
     row = Checkpoint(
-        sequence=max(last.sequence if last else 0, above) + 1,
         at=now(),
         account_id=account.id,
         account_sequence=account.sequence,
         account_head=account.head_hash,
         balance_hash=digest(known),
-        previous_hash=last.checkpoint_hash if last else GENESIS,
     )
-    row.checkpoint_hash = digest(_statement(row))
+    before = End(last.sequence, last.checkpoint_hash) if last else End()
+    end = before.extend(_content(row), above=above)
+    row.sequence, row.previous_hash, row.checkpoint_hash = end.sequence, before.entry_hash, end.entry_hash
     signed = context.signer.sign(_sign(row))
     row.signature, row.key_id = signed["signature"], signed["key_id"]
     tx.add(row)
@@ -92,27 +91,25 @@ def newest(session: ReadSession) -> int:
 
 def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bool]]:
     """Every checkpoint, oldest first, and whether it holds and follows the one before."""
-    sequence, previous = 0, GENESIS
+    end = End()
     query = select(Checkpoint).order_by(Checkpoint.sequence)
     for row in session.scalars(query.execution_options(populate_existing=True, yield_per=256)):
-        follows = row.sequence > sequence and row.previous_hash == previous  # a reconciliation leaves a gap
+        follows = end.is_continued_by(row.sequence, row.previous_hash, row.checkpoint_hash, _content(row))
         signed = {"statement": _sign(row), "signature": row.signature, "key_id": row.key_id}
         believed = signer.ring.verify(signed, ("checkpoint", row.sequence))
-        yield row, follows and row.checkpoint_hash == digest(_statement(row)) and believed
-        sequence, previous = row.sequence, row.checkpoint_hash
+        yield row, follows and believed
+        end = End(row.sequence, row.checkpoint_hash)
 
 
 def _sign(row: Checkpoint) -> dict[str, Any]:
     return {"checkpoint_hash": row.checkpoint_hash, "sequence": row.sequence}
 
 
-def _statement(row: Checkpoint) -> Mapping[str, Any]:
+def _content(row: Checkpoint) -> Mapping[str, Any]:
     return {
-        "sequence": row.sequence,
         "at": instant(row.at),
         "account_id": row.account_id,
         "account_sequence": row.account_sequence,
         "account_head": row.account_head,
         "balance_hash": row.balance_hash,
-        "previous_hash": row.previous_hash,
     }

@@ -14,8 +14,8 @@ from sqlalchemy import exists, select
 
 from app.db import Database, ReadSession
 from app.errors import DependencyUnavailable
+from app.hashchain import GENESIS
 from app.ledger.entries.balance import Balance
-from app.ledger.integrity.chain import GENESIS
 from app.ledger.models import Account, Checkpoint
 from app.vault.errors import ObjectMissing
 from app.vault.marks import MarkName, Marks, newest, newest_each

@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from app.db import WriteSession
 from app.errors import StateConflict
+from app.hashchain import take_lock
 from app.ledger.account import freezing, locked_account, opening
 from app.ledger.account.locked_account import Cause, LockedAccount
 from app.ledger.context import LedgerContext
@@ -45,7 +46,7 @@ def reconcile(tx: WriteSession, context: LedgerContext, mark: HighWaterMark, *, 
         StateConflict: there is no mark and ``adopt`` does not say that there never was one, or a mark that is needed
             cannot be read.
     """
-    locked_account.serialise(tx, checkpoints.NAME)
+    take_lock(tx, checkpoints.NAME)
     names = mark.names()
     if not names:
         if not adopt:

@@ -6,11 +6,11 @@ from typing import Any
 from rfc8785 import CanonicalizationError
 
 from app.db import ReadSession
+from app.hashchain import digest
 from app.ledger.context import LedgerContext
 from app.ledger.entries.balance import Balance
 from app.ledger.integrity import chain
 from app.ledger.integrity.chain import Ends, Head, Mismatch
-from app.ledger.integrity.encoding import digest
 from app.ledger.integrity.verified_heads import VerifiedHead, VerifiedHeads
 from app.ledger.models import Account
 from app.vault.signing import Signer

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession
+from app.hashchain import digest
 from app.ledger.account import locked_account, opening
 from app.ledger.entries.balance import FROZEN, RESERVED, UNFROZEN, Balance
 from app.ledger.integrity import chain, checkpoints, snapshots
-from app.ledger.integrity.chain import GENESIS, Head, Link, Mismatch
-from app.ledger.integrity.encoding import digest
+from app.ledger.integrity.chain import Head, Link, Mismatch
 from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset, Reservation
 from app.vault.signing import Signer
 
@@ -89,7 +89,7 @@ def holds(session: ReadSession, signer: Signer, account: Account) -> bool:
 
 
 def _replay(session: ReadSession, account: Account, trail: _Trail) -> Balance:
-    head = Head(0, GENESIS, None)
+    head = Head()
     for entry, reached in chain.replay(head, chain.after(session, account.id, 0)):
         head = reached
         assert head.balance is not None

@@ -1,9 +1,8 @@
-"""One way to write things down, so that a hash means the same everywhere: RFC 8785 canonical JSON and SHA-256."""
+"""Canonical JSON (RFC 8785) and SHA-256 of it."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -11,20 +10,20 @@ import rfc8785
 
 _EXACT = 2**53 - 1
 _PLAIN = 1e-4
-"""From here on, Python writes fractions as ECMAScript does: without an exponent, in the fewest digits."""
+"""From this value on, Python and ECMAScript write fractions alike: without exponent, in the fewest digits."""
 
 
 class Written(str):
-    """A canonical form, to be part of a larger one as it is."""
+    """A canonical form that becomes part of a larger one unchanged."""
 
     __slots__ = ()
 
 
 def write(document: Any) -> Written:
-    """The canonical form, made once for all that contain it.
+    """The canonical form, for use in several larger documents.
 
     Raises:
-        rfc8785.CanonicalizationError: for what JSON cannot say.
+        rfc8785.CanonicalizationError: JSON cannot express the document.
     """
     return Written(canonical(document).decode())
 
@@ -33,7 +32,7 @@ def digest(document: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical form, in hexadecimal.
 
     Raises:
-        rfc8785.CanonicalizationError: for what JSON cannot say, such as NaN.
+        rfc8785.CanonicalizationError: JSON cannot express the document, for example NaN.
     """
     return digest_of(canonical(dict(document)))
 
@@ -44,12 +43,12 @@ def digest_of(form: bytes) -> str:
 
 
 def canonical(document: Any) -> bytes:
-    """RFC 8785's form of ``document``, as :func:`rfc8785.dumps` has it, in a fraction of the time.
+    """Make the RFC 8785 form; equal to :func:`rfc8785.dumps`, and much faster.
 
-    Most of what the ledger writes down is long strings, which need a scan only; what is rare is left to the library.
+    The ledger's documents are mostly long strings, which only need a scan. The library handles the rare types.
 
     Raises:
-        rfc8785.CanonicalizationError: for what JSON cannot say.
+        rfc8785.CanonicalizationError: JSON cannot express the document.
     """
     try:
         return _text(document).encode()
@@ -71,23 +70,6 @@ def _text(value: Any) -> str:
     return rfc8785.dumps(value).decode()
 
 
-def pack(numbers: Sequence[float]) -> str:
-    """Numbers in decimal, separated by spaces: JSON's integers end at 2**53, and one string hashes quickly."""
-    return " ".join(map(repr, numbers))
-
-
-packed_once = lru_cache(maxsize=1024)(pack)
-"""For tuples that stay as they are: orders, weights, bounds."""
-
-
-def unpack(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split()))
-
-
-def unpack_floats(text: str) -> tuple[float, ...]:
-    return tuple(map(float, text.split()))
-
-
 def instant(moment: datetime) -> str:
-    """UTC to the microsecond, as every database gives it back."""
+    """ISO 8601 in UTC to the microsecond, which every database stores exactly."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")

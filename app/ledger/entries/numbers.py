@@ -1,0 +1,21 @@
+"""Lists of numbers as entries store them: in decimal, separated by spaces."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+
+def pack(numbers: Sequence[float]) -> str:
+    """Numbers in decimal, separated by spaces: JSON's integers end at 2**53, and one string hashes quickly."""
+    return " ".join(map(repr, numbers))
+
+
+packed_once = lru_cache(maxsize=1024)(pack)
+"""For tuples that stay as they are: orders, weights, bounds."""
+
+
+def unpack(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split()))
+
+
+def unpack_floats(text: str) -> tuple[float, ...]:
+    return tuple(map(float, text.split()))
