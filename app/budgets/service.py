@@ -65,7 +65,7 @@ def unfreeze(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, 
     Raises:
         NotFound: there is no such dataset.
         InvalidRequest: the reason is blank or not printable.
-        StateConflict: the dataset is public, or as :func:`app.ledger.account.freezing.end`.
+        StateConflict: the dataset is public, or as :func:`app.ledger.account.freezing.unfreeze`.
     """
     faults = tuple(plain_text_faults("/reason", reason))
     if faults:

@@ -10,7 +10,7 @@ import rfc8785
 
 _EXACT = 2**53 - 1
 _PLAIN = 1e-4
-"""From this value on, Python and ECMAScript write fractions alike: without exponent, in the fewest digits."""
+"""From this value on, Python writes fractions as ECMAScript does: without exponent, in the fewest digits."""
 
 
 class Written(str):

@@ -1,4 +1,4 @@
-"""What the ledger works with in one process: its key, its mark, and what it has verified before."""
+"""The state of the ledger in one process: key, high-water mark, verified heads."""
 
 from dataclasses import dataclass, field
 
@@ -12,25 +12,31 @@ from app.ledger.models import Checkpoint
 from app.vault.signing import Signer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class LedgerContext:
-    """Handed to everything that locks an account or signs."""
+    """The first argument of every function that locks an account or signs.
+
+    Args:
+        signer: the ledger key; signs checkpoints, snapshots and reservations.
+        max_epsilon: the highest limit of any account.
+        mark: the high-water mark; None in tools that only read.
+    """
 
     signer: Signer
+    max_epsilon: float
     mark: HighWaterMark | None = None
-    """None where nobody keeps one, as in tools that only read."""
-    verified_heads: VerifiedHeads = field(default_factory=VerifiedHeads)
+    verified_heads: VerifiedHeads = field(default_factory=VerifiedHeads, init=False, repr=False)
 
     def check_key(self, session: ReadSession) -> None:
-        """See to it that this process's key has not retired; whoever holds a newer one has signed with it at once.
+        """Check that this process's key has not retired: see :func:`app.hashchain.check_key`.
 
         Raises:
-            DependencyUnavailable: it has.
+            DependencyUnavailable: the key has retired.
         """
         newest = select(Checkpoint.key_id).order_by(Checkpoint.sequence.desc()).limit(1)
         check_key(self.signer, session.scalar(newest))
 
     def check_mark(self, session: ReadSession) -> None:
-        """See :meth:`app.ledger.integrity.high_water_mark.HighWaterMark.check`; nothing where no mark is kept."""
+        """See :meth:`app.ledger.integrity.high_water_mark.HighWaterMark.check`; does nothing without a mark."""
         if self.mark is not None:
             self.mark.check(session)

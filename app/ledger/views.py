@@ -9,7 +9,9 @@ from sqlalchemy import func, select
 from app.db import ReadSession
 from app.ledger.account import locked_account
 from app.ledger.entries import admission
+from app.ledger.entries.admission import Preview
 from app.ledger.entries.balance import RESERVED, SETTLED, Balance
+from app.ledger.entries.charge import Charge
 from app.ledger.entries.meter import Pot
 from app.ledger.models import Entry, LedgerDataset
 from app.privacy.accounting import ACCOUNTANT, UNIT_BITS
@@ -94,8 +96,25 @@ class Guarantee:
     sequence: int
 
 
+def preview(session: ReadSession, dataset_id: str, charge: Charge, *, caller_id: str | None = None) -> Preview:
+    """Price a charge against the cached balance.
+
+    Raises:
+        NotFound: the dataset has no account.
+        MethodNotAllowedOnPrivateData, InvalidRequest, Internal: the charge has no price.
+    """
+    balance = locked_account.read_balance(locked_account.read_account(session, dataset_id))
+    return admission.decide(balance, dataset_id, charge, caller_id).preview
+
+
+def admits(session: ReadSession, dataset_id: str, charge: Charge, *, caller_id: str | None = None) -> bool:
+    """Whether a reservation of the charge would succeed now; faster than a preview of a refused charge."""
+    balance = locked_account.read_balance(locked_account.read_account(session, dataset_id))
+    return admission.admits(balance, dataset_id, charge, caller_id)
+
+
 def budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) -> Budget:
-    """What remains is within the allocation of ``caller_id``, if there is one."""
+    """The budget of the dataset's account; ``remaining`` respects the allocation of ``caller_id``, if there is one."""
     account = locked_account.read_account(session, dataset_id)
     balance = locked_account.read_balance(account)
     delta = balance.total.delta
@@ -153,6 +172,7 @@ def entries(session: ReadSession, dataset_id: str, *, limit: int, before: int | 
 
 
 def guarantee(session: ReadSession, dataset_id: str) -> Guarantee:
+    """The bound on all releases of the dataset's account together."""
     account = locked_account.read_account(session, dataset_id)
     balance = locked_account.read_balance(account)
     tranches = tuple(map(_tranche, balance.tranches))

@@ -37,7 +37,7 @@ class Backup:
         for suffix in ("", "-wal", "-shm"):
             self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
         shutil.move(self._saved, self._file)
-        context = self._house.ledger._context
+        context = self._house.ledger
         assert context.mark is not None
         context.mark.confirmed = False
         context.verified_heads._known.clear()

@@ -17,9 +17,7 @@ from app.privacy.filter import Filter
 IN_USE = "An allocation that jobs were charged to can be changed, not taken away or lowered below what they use."
 
 
-def allocate(
-    tx: WriteSession, context: LedgerContext, max_epsilon: float, dataset_id: str, allocations: Mapping[str, float]
-) -> None:
+def allocate(context: LedgerContext, tx: WriteSession, dataset_id: str, allocations: Mapping[str, float]) -> None:
     """Let the callers named spend at most so much epsilon each on the dataset; whoever is not named spends freely.
 
     What a caller spent before it was named does not count.
@@ -28,13 +26,13 @@ def allocate(
         InvalidRequest: at ``/allocations/{index}/epsilon``.
         StateConflict: an allocation that is in use would go, or fall below what is used; or the account is frozen.
     """
-    locked = locked_account.lock_active(tx, context, dataset_id)
+    locked = locked_account.lock_active(context, tx, dataset_id)
     known = locked.balance.datasets[dataset_id].allocations
     if any(not pot.untouched for caller_id, pot in known.items() if caller_id not in allocations):
         raise StateConflict(IN_USE)
     delta = locked.balance.total.delta
     after = {
-        caller_id: _pot(known.get(caller_id), epsilon, delta, max_epsilon, f"/allocations/{index}/epsilon")
+        caller_id: _pot(known.get(caller_id), epsilon, delta, context.max_epsilon, f"/allocations/{index}/epsilon")
         for index, (caller_id, epsilon) in enumerate(allocations.items())
     }
     before = {caller_id: pot.epsilon for caller_id, pot in known.items()}

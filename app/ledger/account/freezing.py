@@ -19,7 +19,7 @@ from app.ledger.account.locked_account import Cause, LockedAccount
 from app.ledger.context import LedgerContext
 from app.ledger.entries.balance import FROZEN, UNFROZEN
 from app.ledger.integrity import checkpoints, verification
-from app.ledger.integrity.high_water_mark import HighWaterMark, describe_balance
+from app.ledger.integrity.high_water_mark import describe_balance
 from app.ledger.models import Account, Checkpoint, Entry
 
 NOT_FROZEN: Final = "The account is not frozen."
@@ -29,37 +29,46 @@ TAMPERED: Final = (
 )
 
 
-def find_unmarked(session: ReadSession, mark: HighWaterMark) -> list[str]:
-    """The ids of frozen accounts whose mark does not say so.
+def freeze(tx: WriteSession, dataset_id: str, cause: Cause) -> None:
+    """Stop all spending of the dataset's account. Charges stay."""
+    locked_account.freeze(tx, locked_account.lock_account_of(tx, dataset_id), dataset_id, cause)
+
+
+def unmarked_freezes(context: LedgerContext, session: ReadSession) -> list[str]:
+    """The ids of frozen accounts whose mark does not record the freeze; empty without a mark.
 
     Raises:
         DependencyUnavailable: the mark cannot be reached.
     """
+    if context.mark is None:
+        return []
     frozen = session.scalars(select(Account.id).where(Account.frozen_at.is_not(None)).order_by(Account.id))
-    return mark.without_freeze(frozen.all())
+    return context.mark.without_freeze(frozen.all())
 
 
-def carry(tx: WriteSession, context: LedgerContext, mark: HighWaterMark, account_id: str) -> None:
-    """HighWaterMark a frozen account once ``tx`` is durable; harmless to repeat.
+def mark_freeze(context: LedgerContext, tx: WriteSession, account_id: str) -> None:
+    """Write the mark of a frozen account once ``tx`` is durable. May be repeated; does nothing without a mark.
 
     Raises:
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
+    if context.mark is None:
+        return
     account = locked_account.lock_account(tx, account_id)
     if account is None or account.frozen_at is None:
         return
     context.check_mark(tx)
     dataset_id = opening.any_dataset(tx, account_id)
-    locked = locked_account.lock_verified(tx, context, dataset_id) if dataset_id is not None else None
+    locked = locked_account.lock_verified(context, tx, dataset_id) if dataset_id is not None else None
     if locked is None:
-        checkpoints.note(tx, context, account, 0)
+        checkpoints.note(context, tx, account, 0)
     elif (row := _covering(tx, account)) is not None:  # it is durable, and its mark was lost on the way
-        tx.after_commit(partial(mark.advance, row, describe_balance(account)), vital=True)
+        tx.after_commit(partial(context.mark.advance, row, describe_balance(account)), vital=True)
     else:
         checkpoints.append(locked)
 
 
-def end(tx: WriteSession, context: LedgerContext, dataset_id: str, reason: str) -> None:
+def unfreeze(context: LedgerContext, tx: WriteSession, dataset_id: str, reason: str) -> None:
     """End a freeze that a run caused, for ``reason``: the account goes on, and its mark says so.
 
     Raises:
@@ -70,7 +79,7 @@ def end(tx: WriteSession, context: LedgerContext, dataset_id: str, reason: str) 
     account = locked_account.lock_account_of(tx, dataset_id)
     if account.frozen_at is None:
         raise StateConflict(NOT_FROZEN)
-    locked = locked_account.lock_verified(tx, context, dataset_id)
+    locked = locked_account.lock_verified(context, tx, dataset_id)
     if locked is None or cause(tx, account) != Cause.RUN or not verification.holds(tx, context.signer, account):
         raise StateConflict(TAMPERED)
     context.check_mark(tx)

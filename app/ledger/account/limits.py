@@ -17,11 +17,9 @@ from app.privacy.filter import Filter
 
 
 def change_limit(
-    tx: WriteSession,
     context: LedgerContext,
-    max_epsilon: float,
+    tx: WriteSession,
     dataset_id: str,
-    *,
     epsilon: float,
     delta: float | None,
 ) -> None:
@@ -34,13 +32,13 @@ def change_limit(
         InvalidRequest: at ``/epsilon`` or ``/delta``.
         StateConflict: less than what is spent and reserved, or the account is frozen.
     """
-    locked = locked_account.lock_active(tx, context, dataset_id)
-    check_epsilon(epsilon, max_epsilon, "/epsilon")
+    locked = locked_account.lock_active(context, tx, dataset_id)
+    check_epsilon(epsilon, context.max_epsilon, "/epsilon")
     cap = locked.balance.datasets[dataset_id].cap
     if cap is not None:
         _change_cap(locked, dataset_id, cap, epsilon, delta)
     elif epsilon > locked.balance.total.epsilon:
-        _raise(locked, max_epsilon, dataset_id, epsilon, delta)
+        _raise(locked, dataset_id, epsilon, delta)
     else:
         _lower(locked, dataset_id, epsilon, delta)
 
@@ -55,8 +53,8 @@ def _lower(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float 
     locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total.delta, None))
 
 
-def _raise(locked: LockedAccount, max_epsilon: float, dataset_id: str, epsilon: float, delta: float | None) -> None:
-    balance = locked.balance
+def _raise(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float | None) -> None:
+    balance, max_epsilon = locked.balance, locked.context.max_epsilon
     if delta is None:
         raise InvalidRequest.at("/delta", "a higher limit needs a delta for the epsilon that is added")
     check_delta(delta, 1, "/delta")

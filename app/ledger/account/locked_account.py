@@ -97,25 +97,30 @@ class _Locked:
     ends: Ends
 
 
-def lock_active(tx: WriteSession, context: LedgerContext, dataset_id: str) -> LockedAccount:
+def lock_active(context: LedgerContext, tx: WriteSession, dataset_id: str) -> LockedAccount:
     """Lock the dataset's account and recompute its balance.
 
     Raises:
         NotFound: the dataset has no account.
         StateConflict: the account is frozen, or is now, because something does not hold.
     """
-    locked = lock_verified(tx, context, dataset_id)
+    locked = lock_verified(context, tx, dataset_id)
     if locked is None or locked.balance.frozen:
         raise StateConflict(FROZEN_DETAIL)
     return locked
 
 
-def lock_verified(tx: WriteSession, context: LedgerContext, dataset_id: str) -> LockedAccount | None:
+def lock_verified(context: LedgerContext, tx: WriteSession, dataset_id: str) -> LockedAccount | None:
     """Like :func:`lock_active` for what must go on: None (and frozen) if the account does not hold."""
     found = _locking(tx, _OF_DATASET, dataset_id)
     if found is None:
         raise NotFound
-    return _check(tx, context, found, dataset_id)
+    return _check(context, tx, found, dataset_id)
+
+
+def lock(tx: WriteSession, dataset_id: str) -> None:
+    """Lock the dataset's account until the transaction ends."""
+    lock_account_of(tx, dataset_id)
 
 
 def lock_account_of(tx: WriteSession, dataset_id: str) -> Account:
@@ -265,10 +270,10 @@ def freeze(tx: WriteSession, account: Account, dataset_id: str, cause: Cause = C
         return
 
 
-def _check(tx: WriteSession, context: LedgerContext, found: _Locked, dataset_id: str) -> LockedAccount | None:
+def _check(context: LedgerContext, tx: WriteSession, found: _Locked, dataset_id: str) -> LockedAccount | None:
     account = found.account
     try:
-        seen = snapshots.recompute(tx, context, account, found.ends)
+        seen = snapshots.recompute(context, tx, account, found.ends)
         balance = seen.head.balance
         if balance is None or dataset_id not in balance.datasets:
             raise Mismatch

@@ -25,9 +25,8 @@ from app.privacy.relation import Relation
 
 
 def open_account(
-    tx: WriteSession,
     context: LedgerContext,
-    max_epsilon: float,
+    tx: WriteSession,
     *,
     owner_id: str,
     population: str,
@@ -47,7 +46,7 @@ def open_account(
         StateConflict: the population has an account with another delta or unit, or a frozen one.
     """
     check_delta(delta, slots, "/budget/delta")
-    pot = design_pot(epsilon, delta, max_epsilon, "/budget/epsilon")
+    pot = design_pot(epsilon, delta, context.max_epsilon, "/budget/epsilon")
     stated = {key: value for key, value in unit.items() if value is not None}
     take_lock(tx, f"{owner_id}|{population}")
     named = (Account.owner_id == owner_id, Account.population == population)
@@ -56,10 +55,10 @@ def open_account(
         account_id = new_id("acc")
         share = Share(slots, None, facts=facts)
         balance = _fresh_balance(owner_id, population, stated, pot, {dataset_id: share})
-        insert(tx, context, account_id, dataset_id, balance)
+        insert(context, tx, account_id, dataset_id, balance)
     else:
         account_id = known
-        _join(tx, context, account_id, dataset_id, unit=stated, share=Share(slots, pot, facts=facts))
+        _join(context, tx, account_id, dataset_id, unit=stated, share=Share(slots, pot, facts=facts))
     tx.add(LedgerDataset(dataset_id=dataset_id, account_id=account_id, refused=0))
     tx.flush()
 
@@ -101,7 +100,7 @@ def _fresh_balance(
     )
 
 
-def insert(tx: WriteSession, context: LedgerContext, account_id: str, dataset_id: str, balance: Balance) -> Account:
+def insert(context: LedgerContext, tx: WriteSession, account_id: str, dataset_id: str, balance: Balance) -> Account:
     """A new account with nothing spent."""
     account = Account(id=account_id, owner_id=balance.owner_id, population=balance.population, frozen_at=None)
     event = LedgerEvent(1, ACCOUNT_OPENED, dataset_id, None, {"balance": balance.to_json()})
@@ -123,9 +122,9 @@ def any_dataset(session: ReadSession, account_id: str) -> str | None:
 
 
 def _join(
-    tx: WriteSession, context: LedgerContext, account_id: str, dataset_id: str, *, unit: Mapping[str, Any], share: Share
+    context: LedgerContext, tx: WriteSession, account_id: str, dataset_id: str, *, unit: Mapping[str, Any], share: Share
 ) -> None:
-    locked = locked_account.lock_active(tx, context, any_dataset(tx, account_id) or dataset_id)
+    locked = locked_account.lock_active(context, tx, any_dataset(tx, account_id) or dataset_id)
     cap = share.cap
     assert cap is not None
     same = (cap.delta, unit, Relation.ZERO_OUT) == (

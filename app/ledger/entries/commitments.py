@@ -85,24 +85,24 @@ def check(locked: LockedAccount, row: Reservation, terms: Terms | None) -> Mappi
     entry = locked_account.reserved_entry(locked, row.job_id, row.state, row.dataset_id)
     if "signature" not in entry.body:
         raise StateConflict(UNSIGNED)
-    if terms is None or not terms.agree_with(entry.body) or not _is_signed(locked.tx, locked.context, entry):
+    if terms is None or not terms.agree_with(entry.body) or not _is_signed(locked.context, locked.tx, entry):
         locked.context.check_key(locked.tx)
         locked_account.freeze_durably(locked.tx, locked.account, row.dataset_id)
         raise StateConflict(ALTERED)
     return entry.body
 
 
-def has_terms(session: ReadSession, context: LedgerContext, job_id: str, terms: Terms) -> bool:
+def has_terms(context: LedgerContext, session: ReadSession, job_id: str, terms: Terms) -> bool:
     """Whether the job's reservation is signed and has these terms; reads, changes nothing."""
     query = select(Entry).where(Entry.job_id == job_id, Entry.kind == RESERVED)
     row = session.get(Reservation, job_id)
     entry = None if row is None else session.scalars(query.where(Entry.account_id == row.account_id)).one_or_none()
     if entry is None or "signature" not in entry.body:
         return False
-    return terms.agree_with(entry.body) and _is_signed(session, context, entry)
+    return terms.agree_with(entry.body) and _is_signed(context, session, entry)
 
 
-def _is_signed(session: ReadSession, context: LedgerContext, entry: Entry) -> bool:
+def _is_signed(context: LedgerContext, session: ReadSession, entry: Entry) -> bool:
     """By a key that is believed at the newest checkpoint before the entry."""
     body = {name: value for name, value in entry.body.items() if name not in _SIGNATURE}
     statement = _statement(entry.account_id, entry.sequence, entry.dataset_id, str(entry.job_id), body)

@@ -21,8 +21,8 @@ from app.privacy.events import PrivacyEvent, flatten, from_json, merge, to_json
 
 
 def reserve(
-    tx: WriteSession,
     context: LedgerContext,
+    tx: WriteSession,
     dataset_id: str,
     job_id: str,
     charge: Charge,
@@ -39,7 +39,7 @@ def reserve(
         StateConflict: the account is frozen, or is now, because the dataset's declaration was altered; or the job has
             a reservation already.
     """
-    locked = locked_account.lock_active(tx, context, dataset_id)
+    locked = locked_account.lock_active(context, tx, dataset_id)
     if not commitments.matches_declaration(locked.balance, dataset_id, commitment):
         locked_account.freeze_durably(tx, locked.account, dataset_id)
         raise StateConflict(commitments.ALTERED)
@@ -63,7 +63,7 @@ def reserve(
     return preview
 
 
-def check_terms(tx: WriteSession, context: LedgerContext, job_id: str, terms: Terms) -> None:
+def check_terms(context: LedgerContext, tx: WriteSession, job_id: str, terms: Terms) -> None:
     """Compare a job with its reservation; nothing for one that has ended.
 
     Raises:
@@ -71,11 +71,11 @@ def check_terms(tx: WriteSession, context: LedgerContext, job_id: str, terms: Te
     """
     row = _row(tx, job_id)
     if row.state in {RESERVED, OPENED}:
-        _checked(tx, context, row, terms)
+        _checked(context, tx, row, terms)
 
 
 def open_reservation(
-    tx: WriteSession, context: LedgerContext, job_id: str, planned: Sequence[PrivacyEvent], terms: Terms
+    context: LedgerContext, tx: WriteSession, job_id: str, planned: Sequence[PrivacyEvent], terms: Terms
 ) -> None:
     """The point of no return; nothing changes if it was passed before.
 
@@ -88,7 +88,7 @@ def open_reservation(
         StateConflict: the account is frozen, the job has ended, or it is not the one that was reserved.
     """
     row = _row(tx, job_id)
-    locked, body = _checked(tx, context, row, terms)
+    locked, body = _checked(context, tx, row, terms)
     if tuple(planned) != _events(body):
         locked_account.freeze_durably(tx, locked.account, row.dataset_id)
         raise StateConflict("The run's plan is not the one that was reserved.")
@@ -98,8 +98,8 @@ def open_reservation(
 
 
 def settle(
-    tx: WriteSession,
     context: LedgerContext,
+    tx: WriteSession,
     job_id: str,
     executed: tuple[PrivacyEvent, ...],
     terms: Terms | None = None,
@@ -114,7 +114,7 @@ def settle(
             release would leave a frozen account.
     """
     row = _row(tx, job_id)
-    locked = locked_account.lock_verified(tx, context, row.dataset_id)
+    locked = locked_account.lock_verified(context, tx, row.dataset_id)
     tx.refresh(row)
     if executed and (locked is None or locked.balance.frozen):
         raise StateConflict(locked_account.FROZEN_DETAIL)
@@ -129,14 +129,14 @@ def settle(
     _advance(locked, row, SETTLED, {"executed": [to_json(event) for event in executed]})
 
 
-def void(tx: WriteSession, context: LedgerContext, job_id: str) -> None:
+def void(context: LedgerContext, tx: WriteSession, job_id: str) -> None:
     """Give back a reservation that was never opened; nothing changes if it was voided before.
 
     Raises:
         StateConflict: it was opened.
     """
     row = _row(tx, job_id)
-    locked = locked_account.lock_verified(tx, context, row.dataset_id)
+    locked = locked_account.lock_verified(context, tx, row.dataset_id)
     tx.refresh(row)
     if row.state not in {RESERVED, VOIDED}:
         raise StateConflict("The data was opened for this job, so its charge stays.")
@@ -153,10 +153,10 @@ def state(session: ReadSession, job_id: str) -> str:
     return _row(session, job_id).state
 
 
-def is_opened(session: ReadSession, context: LedgerContext, job_id: str, terms: Terms) -> bool:
+def is_opened(context: LedgerContext, session: ReadSession, job_id: str, terms: Terms) -> bool:
     """Whether the job is opened under the terms that it has now; reads, changes nothing."""
     row = session.get(Reservation, job_id, populate_existing=True)
-    return row is not None and row.state == OPENED and commitments.has_terms(session, context, job_id, terms)
+    return row is not None and row.state == OPENED and commitments.has_terms(context, session, job_id, terms)
 
 
 def is_reserved(session: ReadSession, job_id: str) -> bool:
@@ -190,10 +190,10 @@ def _advance(locked: LockedAccount, row: Reservation, kind: str, body: Mapping[s
 
 
 def _checked(
-    tx: WriteSession, context: LedgerContext, row: Reservation, terms: Terms
+    context: LedgerContext, tx: WriteSession, row: Reservation, terms: Terms
 ) -> tuple[LockedAccount, Mapping[str, Any]]:
     """The account of a live reservation and its body, if the job is unaltered."""
-    locked = locked_account.lock_active(tx, context, row.dataset_id)
+    locked = locked_account.lock_active(context, tx, row.dataset_id)
     tx.refresh(row)
     if row.state not in {RESERVED, OPENED}:
         raise StateConflict("The job's reservation has ended.")

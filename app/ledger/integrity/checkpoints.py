@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 
 from app.db import ReadSession, WriteSession, now
 from app.hashchain import End, check_key, digest, instant, take_lock
+from app.ledger.account import locked_account
 from app.ledger.account.locked_account import LockedAccount
 from app.ledger.context import LedgerContext
 from app.ledger.integrity import snapshots
@@ -30,6 +31,16 @@ class CheckpointRef:
 NAME = "ledger_checkpoints"
 
 
+def checkpoint(context: LedgerContext, tx: WriteSession, dataset_id: str) -> CheckpointRef:
+    """Sign the head of the dataset's account into the global chain: before each unseal and each publication.
+
+    Raises:
+        NotFound, StateConflict: as :func:`app.ledger.account.locked_account.lock_active`.
+        DependencyUnavailable: as :func:`append`.
+    """
+    return append(locked_account.lock_active(context, tx, dataset_id))
+
+
 def append(locked: LockedAccount, above: int | None = None) -> CheckpointRef:
     """Sign the account's head into the global chain, and snapshot the balance that it stands for.
 
@@ -41,7 +52,7 @@ def append(locked: LockedAccount, above: int | None = None) -> CheckpointRef:
     tx, account = locked.tx, locked.account
     if above is None:
         locked.context.check_mark(tx)
-    row = note(tx, locked.context, account, above or 0, locked.balance.to_json())
+    row = note(locked.context, tx, account, above or 0, locked.balance.to_json())
     account.checkpoint = row.sequence
     snapshots.take(locked.context.signer, account, locked.balance)
     tx.flush()
@@ -50,7 +61,7 @@ def append(locked: LockedAccount, above: int | None = None) -> CheckpointRef:
 
 
 def note(
-    tx: WriteSession, context: LedgerContext, account: Account, above: int, balance: Mapping[str, Any] | None = None
+    context: LedgerContext, tx: WriteSession, account: Account, above: int, balance: Mapping[str, Any] | None = None
 ) -> Checkpoint:
     """The next checkpoint, of the account as it stands; the mark follows once it is durable.
 
@@ -84,9 +95,10 @@ def note(
     return row
 
 
-def newest(session: ReadSession) -> int:
-    """The sequence of the newest checkpoint; 0 if there is none."""
-    return session.scalar(select(func.max(Checkpoint.sequence))) or 0
+def newest_checkpoint(tx: WriteSession) -> int:
+    """The sequence of the newest checkpoint; 0 if there is none. No other is appended until ``tx`` ends."""
+    take_lock(tx, NAME)
+    return tx.scalar(select(func.max(Checkpoint.sequence))) or 0
 
 
 def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bool]]:

@@ -23,7 +23,7 @@ from app.ledger.entries.balance import OPENED, RESERVED, SETTLED, Balance, Ledge
 from app.ledger.entries.charge import Pinned
 from app.ledger.entries.meter import Meter, Pot
 from app.ledger.integrity import checkpoints
-from app.ledger.integrity.high_water_mark import HighWaterMark, State, contains
+from app.ledger.integrity.high_water_mark import State, contains
 from app.ledger.models import Account, Entry, LedgerDataset
 from app.vault.marks import MarkName
 
@@ -39,52 +39,55 @@ class Reconciled:
     outcome: str
 
 
-def reconcile(tx: WriteSession, context: LedgerContext, mark: HighWaterMark, *, adopt: bool) -> list[Reconciled]:
+def reconcile(context: LedgerContext, tx: WriteSession, *, adopt: bool) -> list[Reconciled]:
     """Charge, or freeze, every account whose mark is not in the database; then the mark is moved on.
 
     Raises:
         StateConflict: there is no mark and ``adopt`` does not say that there never was one, or a mark that is needed
-            cannot be read.
+            cannot be read; or this process keeps no mark.
     """
+    mark = context.mark
+    if mark is None:
+        raise StateConflict("No mark is kept here.")
     take_lock(tx, checkpoints.NAME)
     names = mark.names()
     if not names:
         if not adopt:
             raise StateConflict(NO_MARK)
-        return [Reconciled(account_id, "adopted") for account_id in sign_anew(tx, context)]
+        return [Reconciled(account_id, "adopted") for account_id in sign_anew(context, tx)]
     above = max(name.sequence for name in names)
     missing = [name for name in names if not contains(tx, name)]
-    return [_reconcile(tx, context, name, mark.read(name), above) for name in missing]
+    return [_reconcile(context, tx, name, mark.read(name), above) for name in missing]
 
 
-def sign_anew(tx: WriteSession, context: LedgerContext) -> list[str]:
+def sign_anew(context: LedgerContext, tx: WriteSession) -> list[str]:
     """Sign every account that holds as it stands, whatever the mark says; the ids of these accounts."""
     signed = []
     for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
         account, dataset_id = locked_account.lock_account(tx, account_id), opening.any_dataset(tx, account_id)
-        locked = locked_account.lock_verified(tx, context, dataset_id) if account is not None and dataset_id else None
+        locked = locked_account.lock_verified(context, tx, dataset_id) if account is not None and dataset_id else None
         if locked is not None:
             checkpoints.append(locked, above=0)
             signed.append(account_id)
     return signed
 
 
-def _reconcile(tx: WriteSession, context: LedgerContext, name: MarkName, state: State | None, above: int) -> Reconciled:
+def _reconcile(context: LedgerContext, tx: WriteSession, name: MarkName, state: State | None, above: int) -> Reconciled:
     account = locked_account.lock_account(tx, name.account)
     if account is None:
-        account = _again(tx, context, name, state)
+        account = _again(context, tx, name, state)
     dataset_id = opening.any_dataset(tx, account.id) or ""
-    locked = locked_account.lock_verified(tx, context, dataset_id)
+    locked = locked_account.lock_verified(context, tx, dataset_id)
     if locked is not None and state is not None and _was_ended(locked, state):
         freezing.lift(locked, dataset_id, {"mark": str(name)})
     charged = locked is not None and state is not None and not locked.balance.frozen and _charge(locked, state)
     if not charged:
         locked_account.freeze(tx, account, dataset_id)
-        locked = locked_account.lock_verified(tx, context, dataset_id)
+        locked = locked_account.lock_verified(context, tx, dataset_id)
     if locked is not None:
         checkpoints.append(locked, above)
     else:
-        checkpoints.note(tx, context, account, above)
+        checkpoints.note(context, tx, account, above)
     return Reconciled(account.id, "charged" if charged else "frozen")
 
 
@@ -165,7 +168,7 @@ def _deficit(here: Meter, there: Meter) -> tuple[int, ...]:
     return tuple(max(0, marked - spent) for marked, spent in zip(there.spent, here.spent, strict=True))
 
 
-def _again(tx: WriteSession, context: LedgerContext, name: MarkName, state: State | None) -> Account:
+def _again(context: LedgerContext, tx: WriteSession, name: MarkName, state: State | None) -> Account:
     """An account that the database has lost, as it was opened: so that nobody opens it afresh."""
     if state is None:
         raise StateConflict(UNREADABLE)
@@ -185,7 +188,7 @@ def _again(tx: WriteSession, context: LedgerContext, name: MarkName, state: Stat
         frozen=False,
     )
     opener = next(dataset_id for dataset_id, share in shares.items() if share.cap is None)
-    account = opening.insert(tx, context, name.account, opener, fresh)
+    account = opening.insert(context, tx, name.account, opener, fresh)
     tx.add_all(LedgerDataset(dataset_id=dataset_id, account_id=name.account, refused=0) for dataset_id in shares)
     tx.flush()
     return account

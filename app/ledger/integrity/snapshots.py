@@ -34,7 +34,7 @@ def take(signer: Signer, account: Account, balance: Balance) -> None:
     }
 
 
-def recompute(session: ReadSession, context: LedgerContext, account: Account, ends: Ends) -> VerifiedHead:
+def recompute(context: LedgerContext, session: ReadSession, account: Account, ends: Ends) -> VerifiedHead:
     """Head and balance, from what this process verified before or else the last snapshot, and the entries since.
 
     ``ends``: read with the account, so that nothing needs to be read where nothing has happened.

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from app.db import ReadSession, WriteSession
 from app.hashchain import digest
 from app.ledger.account import locked_account, opening
+from app.ledger.context import LedgerContext
 from app.ledger.entries.balance import FROZEN, RESERVED, UNFROZEN, Balance
 from app.ledger.integrity import chain, checkpoints, snapshots
 from app.ledger.integrity.chain import Head, Link, Mismatch
@@ -15,22 +16,22 @@ from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset, Reserva
 from app.vault.signing import Signer
 
 
-def verify(session: ReadSession, signer: Signer) -> tuple[str, ...]:
+def verify(context: LedgerContext, session: ReadSession) -> tuple[str, ...]:
     """The ids of all accounts whose chain, checkpoints, balance or index rows do not hold; empty if all is well."""
-    suspects = set(_broken_checkpoints(session, signer)) | set(_orphans(session))
+    suspects = set(_broken_checkpoints(session, context.signer)) | set(_orphans(session))
     for account_id in session.scalars(select(Account.id).order_by(Account.id)).all():
         query = select(Account).where(Account.id == account_id).with_for_update(read=True)
         account = session.scalars(query.execution_options(populate_existing=True)).one()
-        if not holds(session, signer, account):
+        if not holds(session, context.signer, account):
             suspects.add(account_id)
     return tuple(sorted(suspects))
 
 
-def verify_and_freeze(tx: WriteSession, signer: Signer) -> tuple[str, ...]:
+def verify_and_freeze(context: LedgerContext, tx: WriteSession) -> tuple[str, ...]:
     """Like :func:`verify`, and freeze what does not hold. Accounts are locked in the order of their ids."""
     for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
         locked_account.lock_account(tx, account_id)
-    suspects = verify(tx, signer)
+    suspects = verify(context, tx)
     for account_id in suspects:
         account = tx.get(Account, account_id)
         if account is not None:
