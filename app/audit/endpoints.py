@@ -36,7 +36,7 @@ def _read_filters(
 def read_audit_log(
     request: Request, services: Shared, _: Overseer, wanted: Annotated[Wanted, Depends(_read_filters)], paging: Paging
 ) -> Page[AuditView]:
-    """Every change and every refusal, newest first; ``action`` is method and template, as in ``POST /v1/jobs``."""
+    """List every change and every refusal, newest first."""
     keeper = request.app.state.keeper
     assert isinstance(keeper, Keeper)
     keeper.keep()  # what this process has gathered belongs on the page

@@ -1,15 +1,20 @@
-"""What administrators and auditors read of the audit log."""
+"""Response bodies of the audit log."""
 
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from app.http.requests.bodies import ResponseBody
 
 OutcomeName = Literal["succeeded", "refused", "failed"]
 
 
-class AuditView(BaseModel):
-    """One call, or ``count`` calls of one key that were refused alike within a minute."""
+class AuditView(ResponseBody):
+    """One entry of the audit log.
+
+    An entry records one call, or `count` equal refusals of one key within a minute.
+    """
 
     model_config = ConfigDict(
         from_attributes=True,
@@ -36,16 +41,30 @@ class AuditView(BaseModel):
     )
 
     id: str
+    """Id of the entry."""
     sequence: int | None
+    """Position in the hash chain; null until the entry is chained."""
     at: datetime
+    """Time of the call, or of the first of several."""
     actor: str | None
+    """Id of the key that made the call; null if there was no valid key."""
     action: str
+    """Method and path template, as in `POST /v1/jobs`, or a command of the operator."""
     target: str | None
+    """Id of the object of the call, if the actor may see it."""
     outcome: OutcomeName
+    """`refused`: a status from 400 to 499. `failed`: 500 or more. Else `succeeded`."""
     status: int
+    """HTTP status of the answer."""
     code: str | None
+    """Error code of the answer; null if the call succeeded."""
     count: int
+    """Number of calls that the entry records."""
     request_id: str | None
+    """Id of the call, or of the first of several."""
     reason: str | None
+    """Reason that the actor gave, for calls that require one."""
     entry_hash: str | None
+    """Hash of the entry, in hexadecimal; null until the entry is chained."""
     previous_hash: str | None
+    """Hash of the entry before it in the chain, in hexadecimal; null until the entry is chained."""

@@ -14,28 +14,28 @@ from app.http.requests.pagination import Page, Paging, page
 from app.http.requests.routing import api_router
 from app.services import Shared
 
-SECRET = frozenset({"key"})
+_SECRET = frozenset({"key"})
 router = api_router("/v1", "keys", "unauthenticated", "dependency_unavailable")
 _IDEMPOTENT = problem_responses("forbidden", "state_conflict", "idempotency_conflict", "idempotency_in_progress")
 
 
 @router.post("/api-keys", status_code=201, response_model=CreatedKey, responses=_IDEMPOTENT)
-def create_key(services: Shared, caller: Admin, request: Idempotent, body: NewKey) -> JSONResponse:
-    """Create a key; its secret is shown this once."""
+def create_api_key(services: Shared, caller: Admin, request: Idempotent, body: NewKey) -> JSONResponse:
+    """Create an API key. This response is the only one that contains its secret."""
     with services.database.write() as tx:
 
         def create() -> Answer:
             service.check_room(tx, caller.id, services.limits.keys)
             key, secret = Keys(services.identity_key).create(tx, body.name, body.role, body.expires_at)
             record(tx, key.id)
-            return _shown_once(201, key, secret)
+            return _answer_with_secret(201, key, secret)
 
-        return idempotent(tx, caller.id, request, create, omit=SECRET)
+        return idempotent(tx, caller.id, request, create, omit=_SECRET)
 
 
 @router.get("/api-keys", responses=problem_responses("forbidden"))
-def list_keys(services: Shared, _: Admin, paging: Paging) -> Page[ListedKey]:
-    """Keys that were not revoked, newest first."""
+def list_api_keys(services: Shared, _: Admin, paging: Paging) -> Page[ListedKey]:
+    """List the keys that were not revoked, newest first."""
     with services.database.read() as session:
         rows = repository.newest(session, paging.limit + 1, paging.after_id("key"))
         return page(rows, paging, lambda key: key.id, ListedKey.of)
@@ -48,23 +48,23 @@ def list_keys(services: Shared, _: Admin, paging: Paging) -> Page[ListedKey]:
         "forbidden", "not_found", "state_conflict", "idempotency_conflict", "idempotency_in_progress"
     ),
 )
-def rotate_key(services: Shared, caller: Admin, request: Idempotent, key_id: str) -> JSONResponse:
-    """Give a key a new secret; the old one ends at once."""
+def rotate_api_key(services: Shared, caller: Admin, request: Idempotent, key_id: str) -> JSONResponse:
+    """Give a key a new secret. The old secret is refused from now on."""
     with services.database.write() as tx:
 
         def rotate() -> Answer:
             key, secret = Keys(services.identity_key).rotate(tx, key_id)
             record(tx, key.id)
-            return _shown_once(200, key, secret)
+            return _answer_with_secret(200, key, secret)
 
-        return idempotent(tx, caller.id, request, rotate, omit=SECRET)
+        return idempotent(tx, caller.id, request, rotate, omit=_SECRET)
 
 
 @router.delete(
     "/api-keys/{key_id}", status_code=204, responses=problem_responses("forbidden", "not_found", "state_conflict")
 )
-def revoke_key(services: Shared, _: Admin, key_id: str) -> Response:
-    """Revoke a key; what it owns stays."""
+def revoke_api_key(services: Shared, _: Admin, key_id: str) -> Response:
+    """Revoke a key permanently. Its datasets, jobs and releases stay."""
     with services.database.write() as tx:
         Keys(services.identity_key).revoke(tx, key_id)
         record(tx)
@@ -72,12 +72,12 @@ def revoke_key(services: Shared, _: Admin, key_id: str) -> Response:
 
 
 @router.get("/me")
-def me(caller: AnyCaller) -> Me:
-    """The caller's own key."""
+def read_own_key(caller: AnyCaller) -> Me:
+    """Show the id, role and name of the key that makes this call."""
     return Me(id=caller.id, role=caller.role, name=caller.name)
 
 
-def _shown_once(status: int, key: ApiKey, secret: str) -> Answer:
+def _answer_with_secret(status: int, key: ApiKey, secret: str) -> Answer:
     return Answer.of(
         status, CreatedKey(id=key.id, name=key.name, role=key.role, key=secret), {"Cache-Control": "no-store"}
     )

@@ -16,14 +16,20 @@ router = api_router(
 
 @router.get("/budget", response_model_exclude_none=True)
 def read_budget(services: Shared, caller: AnyCaller, dataset_id: str) -> BudgetView:
-    """What is spent, reserved and left of the population's account; allocations: all, or one's own."""
+    """Show the limit, the spent and reserved cost, and the largest remaining job.
+
+    The owner, administrators and auditors see all allocations. Other callers see their allocation only.
+    """
     with services.database.read() as session:
         return BudgetView.model_validate(service.budget(session, services.ledger, caller, dataset_id))
 
 
 @router.put("/budget", response_model_exclude_none=True, responses=problem_responses("forbidden"))
 def change_budget(services: Shared, caller: Owner, dataset_id: str, body: LimitBody) -> BudgetView:
-    """Set the new total: lower at once, never below what is spent; higher opens a tranche."""
+    """Set a new total limit.
+
+    A lower limit takes effect at once; it cannot be below the cost that is spent. A higher limit opens a tranche.
+    """
     with services.database.write() as tx:
         changed = service.change_limit(tx, services.ledger, caller, dataset_id, body)
         record(tx)
@@ -31,8 +37,8 @@ def change_budget(services: Shared, caller: Owner, dataset_id: str, body: LimitB
 
 
 @router.post("/unfreeze", response_model_exclude_none=True, responses=problem_responses("forbidden", "invalid_request"))
-def unfreeze(services: Shared, caller: Admin, dataset_id: str, body: UnfreezeBody) -> BudgetView:
-    """End the freeze of the dataset's account, unless tampering caused it."""
+def unfreeze_account(services: Shared, caller: Admin, dataset_id: str, body: UnfreezeBody) -> BudgetView:
+    """End the freeze of the dataset's account, unless tampering was its cause."""
     with services.database.write() as tx:
         unfrozen = service.unfreeze(tx, services.ledger, caller, dataset_id, body.reason)
         record(tx, reason=body.reason)
@@ -41,7 +47,7 @@ def unfreeze(services: Shared, caller: Admin, dataset_id: str, body: UnfreezeBod
 
 @router.get("/ledger", responses=problem_responses("forbidden"))
 def read_ledger(services: Shared, caller: AnyCaller, dataset_id: str, paging: Paging) -> Page[EntryView]:
-    """The account's append-only chain, newest first."""
+    """List the entries of the account's hash chain, newest first."""
     with services.database.read() as session:
         before = paging.after_sequence()
         rows = service.entries(session, services.ledger, caller, dataset_id, limit=paging.limit + 1, before=before)

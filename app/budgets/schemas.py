@@ -1,64 +1,79 @@
-"""Budgets and ledgers as callers see them."""
+"""Request and response bodies of budgets and ledgers."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from app.http.requests.bodies import Body
+from app.http.requests.bodies import Body, ResponseBody
 
 _HASH = "5f" * 32
 
 
 class LimitBody(Body):
-    """The new total. A raise opens a tranche with the difference in epsilon and this delta."""
+    """The new total limit. A higher limit opens a tranche with the difference in epsilon."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"epsilon": 3.0, "delta": 1e-6}]})
 
     epsilon: Annotated[float, Field(gt=0)]
+    """New limit on epsilon, never below what is spent."""
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Delta that a new tranche adds. Required for a higher limit of the account, otherwise left out."""
 
 
 class UnfreezeBody(Body):
-    """Why the freeze is ended; the ledger and the audit log keep it."""
+    """Request to end the freeze of an account."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "A fault of the service, since mended."}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "A fault of the service, now repaired."}]})
 
     reason: Annotated[str, Field(min_length=1, max_length=500)]
+    """Why the freeze ends. The ledger and the audit log keep this text."""
 
 
-class CostView(BaseModel):
-    """An (epsilon, delta) pair, priced by the account's accountant."""
+class CostView(ResponseBody):
+    """A privacy cost or limit (epsilon, delta)."""
 
     model_config = ConfigDict(from_attributes=True)
 
     epsilon: float
+    """Epsilon of differential privacy, at the delta below."""
     delta: float
+    """Delta of differential privacy."""
 
 
-class JobCounts(BaseModel):
-    """Of the whole account; ``reserved`` are those that have not ended."""
+class JobCounts(ResponseBody):
+    """Numbers of jobs of the whole account."""
 
     model_config = ConfigDict(from_attributes=True)
 
     settled: int
+    """Jobs that were charged."""
     reserved: int
+    """Jobs that hold a reservation, because they have not ended."""
     refused: int
+    """Jobs that were refused because the budget did not cover them."""
 
 
-class AllocationView(BaseModel):
-    """What one key may spend of the dataset's limit, and has spent."""
+class AllocationView(ResponseBody):
+    """The part of the dataset's limit that one caller may spend."""
 
     model_config = ConfigDict(from_attributes=True)
 
     key_id: str
+    """Id of the caller's key."""
     limit: CostView
+    """The most that the caller's jobs may cost together."""
     spent: CostView
+    """Composed cost of the caller's jobs that opened the data."""
     reserved: CostView
+    """Cost that the caller's open reservations add to `spent`."""
 
 
-class BudgetView(BaseModel):
-    """Costs compose sublinearly, so spent, reserved and remaining do not sum to the limit."""
+class BudgetView(ResponseBody):
+    """The budget of a dataset and the balance of its population's account.
+
+    Costs compose sublinearly, so `spent`, `reserved` and `remaining` do not sum to `limit`.
+    """
 
     model_config = ConfigDict(
         from_attributes=True,
@@ -84,23 +99,37 @@ class BudgetView(BaseModel):
     )
 
     dataset_id: str
+    """Id of the dataset."""
     population: str
+    """Name of the population. Datasets about the same people share its account."""
     accountant: str
+    """Accountant that composes the costs; `rdp`: Rényi differential privacy."""
     relation: str
+    """Neighbouring relation; `zero_out`: one unit is replaced by null rows."""
     unit: str
+    """Privacy unit: `row`, or `column` for all rows with one value of a column."""
     slots: int
+    """Public number of units to which the table is padded."""
     limit: CostView
+    """The most that all jobs on the dataset may cost together."""
     spent: CostView
+    """Composed cost of all jobs that opened the data."""
     reserved: CostView
+    """Cost that open reservations add to `spent`; `spent + reserved` is the composed total."""
     remaining: CostView
+    """Cost of the largest single full-batch job that would still be admitted."""
     used_share: float
+    """Share of the account's limit that is used or reserved, at the accountant's main order; from 0 to 1."""
     jobs: JobCounts
+    """Numbers of charged, reserved and refused jobs."""
     version: int
+    """Sequence number of the account's newest entry; each change of the account raises it."""
     allocations: list[AllocationView] | None = None
+    """Allocations that the caller may see: all, or only the caller's; absent if there is none."""
 
 
-class EntryView(BaseModel):
-    """One link of the account's chain."""
+class EntryView(ResponseBody):
+    """One entry of the account's hash chain."""
 
     model_config = ConfigDict(
         from_attributes=True,
@@ -121,7 +150,9 @@ class EntryView(BaseModel):
     )
 
     sequence: int
+    """Position in the account's chain, starting at 1."""
     at: datetime
+    """Time of the entry."""
     kind: Literal[
         "account_opened",
         "reserved",
@@ -134,8 +165,14 @@ class EntryView(BaseModel):
         "frozen",
         "unfrozen",
     ]
+    """Kind of the entry."""
     job_id: str | None
+    """Id of the job that the entry is about; null for entries about the account."""
     event: dict[str, Any] | None
+    """Details of the entry: for a job, the privacy events that were reserved or ran; else the details of the change."""
     epsilon_after: float
+    """Composed cost of the account after this entry, at the account's delta."""
     entry_hash: str
+    """Hash of this entry, in hexadecimal."""
     previous_hash: str
+    """Hash of the entry before it in the account's chain, in hexadecimal."""

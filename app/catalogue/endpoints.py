@@ -10,5 +10,5 @@ router = api_router("/v1/methods", "methods", "unauthenticated", "dependency_una
 
 @router.get("")
 def list_methods(_: AnyCaller) -> Catalogue:
-    """Methods and models, and which of them may run on private data."""
+    """List methods and model families. Each method states whether it may run on private data."""
     return service.catalogue()

@@ -1,37 +1,48 @@
-"""What the server can run."""
+"""Response bodies of the catalogue of methods and models."""
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from app.http.requests.bodies import ResponseBody
 
 
-class MethodView(BaseModel):
-    """A method. ``parameters`` is the JSON Schema of a job's ``parameters``; ``default``: where a job names none."""
+class MethodView(ResponseBody):
+    """A method that jobs can use."""
 
     id: str
+    """Id of the method, for `method` of a job."""
     description: str
+    """Description of the method."""
     may_run_on_private_data: bool
+    """Whether the method may run on datasets whose sensitivity is `private`."""
     default: bool
+    """Whether a job that names no method uses this one."""
     parameters: dict[str, Any]
+    """JSON Schema of `parameters` of a job."""
 
 
-class ModelView(BaseModel):
-    """A model family, for ``model.family`` of a job.
-
-    ``target_types`` is empty for a model without a target; ``least_target`` bounds its declared lower bound.
-    """
+class ModelView(ResponseBody):
+    """A family of models that jobs can use."""
 
     family: str
+    """Name of the family, for `model.family` of a job."""
     description: str
+    """Description of the family."""
     target_types: list[str]
+    """Types that the target column may have; empty for a family without a target."""
     least_target: float | None
+    """Smallest lower bound that the target column may declare; null: no minimum."""
     feature_types: list[str]
+    """Types that feature columns may have."""
     intercept: bool
+    """Whether the design has an intercept column."""
     noise_scale: Literal["none", "optional"]
+    """`optional`: a job may state `model.noise_scale`; `none`: it may not."""
 
 
-class Catalogue(BaseModel):
-    """All methods and models; every method takes every model."""
+class Catalogue(ResponseBody):
+    """All methods and model families. Every method accepts every family."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -69,4 +80,6 @@ class Catalogue(BaseModel):
     )
 
     methods: list[MethodView]
+    """All methods."""
     models: list[ModelView]
+    """All model families."""

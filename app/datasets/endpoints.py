@@ -25,7 +25,7 @@ _OWN = ("forbidden", "not_found", "state_conflict")
     responses=problem_responses("forbidden", "state_conflict", "idempotency_conflict", "idempotency_in_progress"),
 )
 def declare_dataset(services: Shared, caller: Owner, request: Idempotent, body: DatasetBody) -> JSONResponse:
-    """Declare a dataset and open its budget."""
+    """Declare a dataset and open its account."""
     with services.database.write() as tx:
 
         def declare() -> Answer:
@@ -39,7 +39,10 @@ def declare_dataset(services: Shared, caller: Owner, request: Idempotent, body: 
 
 @router.get("")
 def list_datasets(services: Shared, caller: AnyCaller, paging: Paging) -> Page[Shown]:
-    """Datasets that the caller owns, oversees or has shared, newest first."""
+    """List the datasets that the caller owns or may use, newest first.
+
+    Administrators and auditors see every dataset.
+    """
     with services.database.read() as session:
         rows = repository.page(session, access.visible_to(caller), paging.after_id("ds"), paging.limit + 1)
         shown = dict(zip(rows, views(session, services.ledger, caller, rows), strict=True))
@@ -48,14 +51,17 @@ def list_datasets(services: Shared, caller: AnyCaller, paging: Paging) -> Page[S
 
 @router.get("/{dataset_id}", responses=problem_responses("not_found"))
 def read_dataset(services: Shared, caller: AnyCaller, dataset_id: str) -> Shown:
-    """Declared facts; owner and auditors also see how the last content fared."""
+    """Show the declared facts of a dataset.
+
+    The owner, administrators and auditors also see the state of the newest upload.
+    """
     with services.database.read() as session:
         return view(session, services.ledger, caller, access.visible(session, caller, dataset_id))
 
 
 @router.patch("/{dataset_id}", responses=problem_responses(*_OWN))
 def change_dataset(services: Shared, caller: Owner, dataset_id: str, body: DatasetPatch) -> DatasetDetail:
-    """Change description, sharing, what each key may spend, or whether later releases are public."""
+    """Change the description, sharing, allocations, or the visibility of later releases."""
     with services.database.write() as tx:
         dataset = service.change(tx, services.ledger, caller, dataset_id, body)
         record(tx)
@@ -64,5 +70,5 @@ def change_dataset(services: Shared, caller: Owner, dataset_id: str, body: Datas
 
 @router.delete("/{dataset_id}", responses=problem_responses("forbidden", "not_found"))
 def delete_dataset(services: Shared, caller: Owner, dataset_id: str) -> DeletionReceipt:
-    """Destroy the data key for good; the answer is a signed receipt, and the ledger stays."""
+    """Delete a dataset by destroying its data key. The response is a signed receipt; the ledger stays."""
     return DeletionReceipt.model_validate(deletion.delete(services, caller, dataset_id))

@@ -1,13 +1,13 @@
-"""Bodies of the datasets' endpoints."""
+"""Request and response bodies of datasets."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from app.datasets.columns import MAX_COLUMNS, ColumnBody, ColumnName
 from app.http.errors.validation_errors import KEY_ID
-from app.http.requests.bodies import Body
+from app.http.requests.bodies import Body, ResponseBody
 
 MAX_SHARES = 1000
 KeyId = Annotated[str, Field(pattern=KEY_ID)]
@@ -41,82 +41,114 @@ _PATCH: dict[str, Any] = {
 
 
 class RowUnit(Body):
-    """One row is one unit."""
+    """Each row is one privacy unit."""
 
     kind: Literal["row"]
+    """Kind of the privacy unit."""
 
 
 class ColumnUnit(Body):
-    """All rows with the same value of ``column`` are one unit, of which ``max_rows`` rows, drawn by lot, are kept.
+    """All rows with the same value of a column are one privacy unit.
 
-    A row whose value is missing, or outside its declaration, is null. The column itself is not stored.
+    Of a unit with more than ``max_rows`` rows, a random choice of ``max_rows`` is kept. A row is made null if its
+    value is missing or outside the declared bounds or categories. The column itself is not stored.
     """
 
     kind: Literal["column"]
+    """Kind of the privacy unit."""
     column: ColumnName
+    """Name of the declared column that identifies the unit."""
     max_rows: Annotated[int, Field(ge=1)]
+    """Most rows of one unit that are kept."""
 
 
 class BudgetBody(Body):
-    """A limit. Without ``delta``: 1e-6, or 1/(10·slots) where that is smaller."""
+    """The limit on the privacy cost of all jobs together."""
 
     epsilon: float
+    """Limit on epsilon."""
     delta: float | None = None
+    """Limit on delta; null: 1e-6, or 1/(10·slots) if that is smaller."""
 
 
 class DatasetBody(Body):
-    """A declaration: all that planning may ever know of the table."""
+    """The public declaration of a dataset. Jobs are planned from it alone, never from rows."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_DECLARATION]})
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
+    """Name of the dataset."""
     description: Description = ""
+    """Description for the people who use the dataset."""
     sensitivity: Literal["private", "public"]
+    """`private`: differential privacy applies. `public`: the data is public already, so nothing is charged."""
     population: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Name of the people in the table; null: a separate population.
+
+    Datasets about the same people name the same population. They share one account.
+    """
     columns: Annotated[list[ColumnBody], Field(min_length=1, max_length=MAX_COLUMNS)]
+    """Declared columns with their types, bounds and categories. Nothing is inferred from rows."""
     privacy_unit: Annotated[RowUnit | ColumnUnit, Field(discriminator="kind")]
+    """The privacy unit that differential privacy protects: a row, or all rows of one person."""
     slots: Annotated[int, Field(ge=1)]
+    """Public number of units to which the table is padded."""
     budget: BudgetBody | None = None
+    """Limit on the privacy cost; null for public data."""
     shared_with: Shares = []
+    """Ids of the keys that may use the dataset."""
     releases_public: bool = True
+    """Whether releases can be read without an API key."""
 
 
 class AllocationBody(Body):
-    """What one key may spend of the dataset's limit."""
+    """The part of the dataset's limit that one key may spend."""
 
     key_id: KeyId
+    """Id of the key."""
     epsilon: Annotated[float, Field(gt=0)]
+    """The most that the key's jobs may cost together."""
 
 
 class DatasetPatch(Body):
-    """What an owner may change; absent members stay as they are."""
+    """Changes to a dataset. Absent members stay as they are."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_PATCH]})
 
     description: Description = ""
+    """New description."""
     shared_with: Shares = []
+    """New list of the keys that may use the dataset; it replaces the old one."""
     allocations: Annotated[list[AllocationBody], Field(max_length=MAX_SHARES)] = []
+    """New list of allocations; it replaces the old one."""
     releases_public: bool = True
+    """Whether later releases can be read without an API key. Earlier releases keep their setting."""
 
 
-class Limit(BaseModel):
-    """What all releases together may cost."""
+class Limit(ResponseBody):
+    """The limit on the privacy cost of all releases together."""
 
     epsilon: float
+    """Limit on epsilon."""
     delta: float
+    """Limit on delta."""
 
 
-class ContentView(BaseModel):
-    """A content version; analysts see the last ready one only.
-
-    ``rejection_columns`` is there where the rejection is about columns: the declared ones that are missing or of a type
-    that cannot be the declared one, or those of the header that are not declared. At most 20 names, of 64 characters.
-    """
+class ContentView(ResponseBody):
+    """One uploaded version of the table. Analysts see the last ready version only."""
 
     version: int
+    """Number of the version, starting at 1."""
     status: Literal["received", "ready", "rejected"]
+    """`received`: being read. `ready`: in use. `rejected`: not usable."""
     rejection: str | None
+    """Code of the reason for a rejection; null otherwise."""
     rejection_columns: list[str] | None = Field(default=None, exclude_if=lambda names: names is None)
+    """Columns that caused the rejection; absent if columns were not the cause.
+
+    They are declared columns that are missing or have another type, or columns of the header that are not declared.
+    At most 20 names, each cut to 64 characters.
+    """
 
 
 _SHOWN: dict[str, Any] = {
@@ -128,30 +160,47 @@ _SHOWN: dict[str, Any] = {
 }
 
 
-class DatasetView(BaseModel):
-    """Declared facts and whether there is a content; never anything that was read from rows."""
+class DatasetView(ResponseBody):
+    """Declared facts of a dataset and the state of its content; nothing comes from rows."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{name: value for name, value in _SHOWN.items() if name != "shared_with"}]}
     )
 
     id: str
+    """Id of the dataset."""
     name: str
+    """Name of the dataset."""
     description: str
+    """Description by the owner."""
     sensitivity: Literal["private", "public"]
+    """`private`: differential privacy applies. `public`: the data is public, and nothing is charged."""
     population: str
+    """Name of the population. Datasets about the same people share its account."""
     columns: list[dict[str, Any]]
+    """Declared columns with their types, bounds and categories."""
     privacy_unit: dict[str, Any]
+    """The privacy unit that differential privacy protects: a row, or all rows of one person."""
     slots: int
+    """Public number of units to which the table is padded."""
     budget: Limit | None
+    """Limit on the privacy cost of the dataset's jobs; null for public data."""
     releases_public: bool
+    """Whether new releases can be read without an API key."""
     status: Literal["created", "received", "ready", "rejected", "deleted"]
+    """State of the dataset.
+
+    `created`: nothing was uploaded. `received`: the first upload is being read. `ready`: jobs can run. `rejected`: no
+    upload is usable. `deleted`: the data key is destroyed.
+    """
     content: ContentView | None
+    """The newest version that the caller may see; null if there is none."""
     created_at: datetime
+    """Time of the declaration."""
 
 
 class DatasetDetail(DatasetView):
-    """What owner, auditor and administrator see on top of the declared facts."""
+    """A dataset as its owner, auditors and administrators see it."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -167,13 +216,17 @@ class DatasetDetail(DatasetView):
     )
 
     shared_with: list[str]
+    """Ids of the keys that may use the dataset."""
     content_received_at: datetime | None
+    """Time at which the newest version was uploaded."""
     content_ended_at: datetime | None
+    """Time at which the newest version became ready or was rejected."""
     deleted_at: datetime | None
+    """Time of the deletion; null if the dataset is not deleted."""
 
 
-class DeletionReceipt(BaseModel):
-    """Signed with the ledger key, which ``GET /v1/keys`` publishes."""
+class DeletionReceipt(ResponseBody):
+    """A signed confirmation that the data key of a dataset was destroyed."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -198,5 +251,8 @@ class DeletionReceipt(BaseModel):
     )
 
     statement: dict[str, Any]
+    """The signed statement: the keys that were destroyed, the data that is kept, and the expiry of backups."""
     signature: str
+    """Ed25519 signature over the RFC 8785 form of `statement`, in base64."""
     key_id: str
+    """Id of the ledger key that signed; `GET /v1/keys` publishes it."""

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from fastapi import Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from app.auth.caller import MaybeCaller
 from app.datasets.access import OVERSEERS
@@ -13,13 +13,14 @@ from app.errors import Forbidden, NotFound, Unauthenticated
 from app.health.metrics import Metrics
 from app.health.readiness import Readiness
 from app.http.errors.openapi import problem_responses
+from app.http.requests.bodies import ResponseBody
 from app.http.requests.routing import api_router
 
 EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 _EXAMPLE: Final = 'corevault_http_requests_total{method="GET",route="/v1/me",status="200"} 3.0'
 _ABOUT: Final = (
     "A privacy wall as a service: analysts get differentially private summaries (Bayesian pseudocoresets) of tables "
-    "that nobody can read back. Send an API key as 'Authorization: Bearer cv_…'; the links here need none."
+    "that no caller can read. Send an API key as 'Authorization: Bearer cv_…'; the links here need none."
 )
 _LINKS: Final = {
     "documentation": "/openapi.json",
@@ -31,44 +32,53 @@ _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 router = api_router("", "operations")
 
 
-class Health(BaseModel):
-    """Nothing stands in the way; ``without`` names what is away and can be done without for a while."""
+class Health(ResponseBody):
+    """The state of this process and of its dependencies."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"status": "ok"}, {"status": "degraded", "without": ["broker"]}]}
     )
 
     status: Literal["ok", "degraded"] = "ok"
+    """`ok`: everything works. `degraded`: calls work, but the dependencies in `without` do not answer."""
     without: tuple[str, ...] | None = None
+    """Dependencies that do not answer, and without which calls still work; absent if there are none."""
 
 
-class Welcome(BaseModel):
-    """What answers here, and where to read on."""
+class Welcome(ResponseBody):
+    """A short description of the service, and links."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "Corevault", "about": _ABOUT, "links": {**_LINKS}}]}
     )
 
     name: str = "Corevault"
+    """Name of the service."""
     about: str = _ABOUT
+    """Purpose of the service, and how to authenticate."""
     links: dict[str, str] = _LINKS
+    """Addresses that need no API key."""
 
 
 @router.get("/")
-def welcome() -> Welcome:
-    """What this server is, and the addresses that need no API key."""
+def describe_service() -> Welcome:
+    """Describe the service and list the addresses that need no API key."""
     return Welcome()
 
 
 @router.get("/health/live", response_model_exclude_none=True)
-def live() -> Health:
-    """The process answers."""
+def check_liveness() -> Health:
+    """Confirm that the process answers requests."""
     return Health()
 
 
 @router.get("/health/ready", response_model_exclude_none=True, responses=problem_responses("dependency_unavailable"))
-def ready(request: Request) -> Health:
-    """Database, migrations, ledger, its mark and the store are as they should be; so is the broker, or it is named."""
+def check_readiness(request: Request) -> Health:
+    """Check everything that calls depend on.
+
+    The checks cover the database, its migrations, the ledger, its high-water mark, the object store and the broker.
+    A broker that does not answer is named in `without`. Any other failure is answered with 503.
+    """
     readiness = request.app.state.readiness
     assert isinstance(readiness, Readiness)
     without = readiness.check()
@@ -83,13 +93,14 @@ def ready(request: Request) -> Health:
         **problem_responses("unauthenticated", "forbidden", "not_found"),
     },
 )
-def metrics(request: Request, caller: MaybeCaller) -> Response:
-    """Prometheus metrics. An internal address reads them too: all of them with a key of an admin or auditor.
+def read_metrics(request: Request, caller: MaybeCaller) -> Response:
+    """Show metrics in Prometheus's text format, to administrators and to scrapers at internal addresses.
 
-    Without such a key it sees only whether the service works, and calls of addresses that answer everybody alike.
+    With the key of an administrator or auditor, the response contains every series. Without such a key, an internal
+    address gets only two kinds of series: whether the service works, and requests to public routes.
     """
-    found = request.app.state.metrics
-    if not isinstance(found, Metrics):
+    metrics = request.app.state.metrics
+    if not isinstance(metrics, Metrics):
         raise NotFound
     if not is_internal(request):
         if caller is None:
@@ -98,14 +109,16 @@ def metrics(request: Request, caller: MaybeCaller) -> Response:
             raise Forbidden.to(caller.role, ("admin",))
     shows_all = caller is not None and caller.role in OVERSEERS
     return Response(
-        found.text() if shows_all else found.public_text(), media_type=EXPOSITION, headers={"Cache-Control": "no-store"}
+        metrics.text() if shows_all else metrics.public_text(),
+        media_type=EXPOSITION,
+        headers={"Cache-Control": "no-store"},
     )
 
 
 def is_internal(request: Request) -> bool:
-    """Whether the request comes straight from a loopback or private address.
+    """Return whether the request comes directly from a loopback or private address.
 
-    What a proxy passed on counts as external: then the peer's address says nothing about the caller.
+    A request that a proxy forwarded counts as external, because the peer's address is then the proxy's.
     """
     if request.client is None or any(name in request.headers for name in _FORWARDED):
         return False

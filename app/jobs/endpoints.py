@@ -36,9 +36,12 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.post("/quotes", response_model=QuoteView, responses=problem_responses(*_REFUSALS))
+@router.post("/quotes", response_model=QuoteView, operation_id="quote_job", responses=problem_responses(*_REFUSALS))
 def quote(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
-    """Price a job. Reads no private row and changes nothing; under an Idempotency-Key the first price is repeated."""
+    """Compute the privacy cost of a job. Nothing is changed, and no private row is read.
+
+    A repeated request with the same Idempotency-Key gets the first answer again.
+    """
     if request.key is None:
         with services.database.read() as session:
             return Answer.of(200, service.quote(session, services.ledger, caller, body)).response()
@@ -50,10 +53,17 @@ def quote(services: Shared, caller: Runner, request: Idempotent, body: JobBody) 
 
 
 @router.post(
-    "/jobs", status_code=202, response_model=JobView, responses=problem_responses(*_REFUSALS, "budget_exceeded")
+    "/jobs",
+    status_code=202,
+    response_model=JobView,
+    operation_id="submit_job",
+    responses=problem_responses(*_REFUSALS, "budget_exceeded"),
 )
 def submit(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
-    """Reserve a job's price and queue it; a repetition under the same Idempotency-Key never reserves twice."""
+    """Reserve the privacy cost of a job and queue the job.
+
+    A repeated request with the same Idempotency-Key gets the first answer again and reserves nothing.
+    """
     seen = _calibrate(services, caller, body)
     try:
         return _submit(services, caller, request, body, seen=seen)
@@ -96,7 +106,10 @@ def list_jobs(
     dataset_id: Annotated[str | None, Query(max_length=200)] = None,
     status: Annotated[Status | None, Query()] = None,
 ) -> Page[JobView]:
-    """Own jobs, and all jobs on own datasets; every job for auditors and administrators."""
+    """List the caller's jobs and all jobs on the caller's datasets, newest first.
+
+    Administrators and auditors see every job.
+    """
     with services.database.read() as session:
         rows = service.page(
             session,
@@ -109,9 +122,9 @@ def list_jobs(
         return page(rows, paging, lambda job: job.id, job_view)
 
 
-@router.get("/jobs/{job_id}", responses=problem_responses("not_found"))
+@router.get("/jobs/{job_id}", operation_id="read_job", responses=problem_responses("not_found"))
 def get_job(services: Shared, caller: AnyCaller, job_id: str) -> JobView:
-    """One job."""
+    """Show a job."""
     with services.database.read() as session:
         return job_view(service.visible(session, caller, job_id))
 
@@ -119,10 +132,14 @@ def get_job(services: Shared, caller: AnyCaller, job_id: str) -> JobView:
 @router.post(
     "/jobs/{job_id}/cancel",
     response_model=JobView,
+    operation_id="cancel_job",
     responses=problem_responses("forbidden", "not_found", "idempotency_conflict", "idempotency_in_progress"),
 )
 def cancel(services: Shared, caller: AnyCaller, request: Idempotent, job_id: str) -> JSONResponse:
-    """Cancel a job: what was opened is charged; an ended job is returned unchanged."""
+    """Cancel a job.
+
+    It is charged in full if it has opened the data. A job that has ended is returned unchanged.
+    """
     with services.database.write() as tx:
 
         def produce() -> Answer:
@@ -141,6 +158,7 @@ def _read_visible(services: Shared, caller: AnyCaller, job_id: str) -> Job:
 @router.get(
     "/jobs/{job_id}/events",
     response_class=Response,
+    operation_id="follow_job_events",
     responses={**problem_responses("not_found", "rate_limited"), **_EVENTS},
 )
 async def events(
@@ -150,9 +168,10 @@ async def events(
     job: Annotated[Job, Depends(_read_visible)],
     last_event_id: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
-    """``progress`` events until ``end``, or until the key is revoked or expires.
+    """Send `progress` events until the job ends, and then an `end` event.
 
-    Reconnecting with the id of ``end`` answers 204: there is no more.
+    The stream also stops when the key is revoked or expires. A request with the id of the `end` event is answered
+    with 204.
     """
     if job.status in repository.ENDED and event_id(job) == last_event_id:
         return Response(status_code=204)

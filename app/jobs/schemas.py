@@ -1,13 +1,13 @@
-"""Bodies of quotes and jobs."""
+"""Request and response bodies of quotes and jobs."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from app.http.errors.validation_errors import CUSTOM
-from app.http.requests.bodies import Body
+from app.http.requests.bodies import Body, ResponseBody
 from app.inference import registry
 from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest, PriorSpec
 from app.jobs.planning import Wish
@@ -61,46 +61,54 @@ EXAMPLE_JOB: dict[str, Any] = {
 
 
 class PriorBody(Body):
-    """``N(0, scale**2)`` on each coefficient, independently.
-
-    ``scales`` override ``scale`` by the name of a design column, a feature or a parameter. With
-    ``degrees_of_freedom`` all scales share one unknown factor: a multivariate t prior.
-    """
+    """The prior: an independent ``N(0, scale**2)`` distribution on each coefficient."""
 
     scale: Positive = 1.0
+    """Standard deviation of each coefficient."""
     scales: Annotated[dict[Name, Positive], Field(max_length=MAX_FEATURES)] | None = None
+    """Standard deviations that replace `scale`, by name of a design column, a feature or a parameter."""
     degrees_of_freedom: Positive | None = None
+    """Degrees of freedom of a multivariate t prior: all scales share one unknown factor. Null: a normal prior."""
 
     def spec(self) -> PriorSpec:
-        """The same in the core's words."""
+        """Convert to the type of the inference package."""
         return PriorSpec(self.scale, self.scales or {}, self.degrees_of_freedom)
 
 
 class ModelBody(Body):
-    """A model over declared columns. ``noise_scale`` is for models with known noise, in the target's own units."""
+    """A model of declared columns."""
 
     family: Name
+    """Name of the model family; `GET /v1/methods` lists them."""
     features: Annotated[list[Name], Field(min_length=1, max_length=MAX_FEATURES)]
+    """Names of the feature columns."""
     target: Name | None = None
+    """Name of the target column; null for families without a target."""
     prior: PriorBody = PriorBody()
+    """Prior of the coefficients."""
     noise_scale: Positive | None = None
+    """Known standard deviation of the noise, in the units of the target; only for families that accept it."""
 
     def spec(self) -> ModelSpec:
-        """The same in the core's words."""
+        """Convert to the type of the inference package."""
         return ModelSpec(self.family, tuple(self.features), self.target, self.prior.spec(), self.noise_scale)
 
 
 class PrivacyBody(Body):
-    """A target (``epsilon``, at the dataset's delta) or a mechanism (the other three).
-
-    ``iterations`` is the number of queries. Where a method asks them at several noises, as ``dp-psvi-surrogate``
-    does, ``noise_multiplier`` is that of one Gaussian over all slots that would cost what they cost together.
-    """
+    """The privacy of a job: either a target (``epsilon``), or a mechanism (the other three members)."""
 
     epsilon: Annotated[float, Field(gt=0)] | None = None
+    """Target cost of the job alone, at the dataset's delta. The noise is calibrated to it."""
     noise_multiplier: Annotated[float, Field(gt=0)] | None = None
+    """Standard deviation of the noise, divided by the clipping norm.
+
+    For a method whose queries have different noise, it is the noise multiplier of one full-batch Gaussian query with
+    the same total cost.
+    """
     sampling_rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Probability with which each slot enters a subsample."""
     iterations: Annotated[int, Field(ge=1)] | None = None
+    """Number of queries."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "PrivacyBody":
@@ -119,105 +127,145 @@ class PrivacyBody(Body):
 
 
 class JobBody(Body):
-    """What to build, from which dataset, at which price. Quotes and jobs take the same body; none has a seed.
-
-    ``GET /v1/methods`` says what each ``method`` takes, and which one this is by default.
-    """
+    """A request for a quote or a job. No request contains a seed."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_REQUEST]})
 
     dataset_id: Name
+    """Id of the dataset."""
     method: Name = registry.DEFAULT
+    """Id of the method; `GET /v1/methods` lists them."""
     size: Annotated[int, Field(ge=1)]
+    """Number of pseudopoints."""
     model: ModelBody
+    """The model."""
     privacy: PrivacyBody | None = None
+    """Target or mechanism; null only for methods that are not private."""
     parameters: dict[str, Any] = Field(default_factory=dict)
+    """Parameters of the method; `GET /v1/methods` publishes their JSON Schema."""
 
     def wish(self) -> Wish:
-        """The same in the core's words."""
+        """Convert to the type of the planning module."""
         mechanism = None if self.privacy is None else self.privacy.mechanism
         request = PlanRequest(self.method, self.size, self.model.spec(), self.parameters, mechanism)
         return Wish(request, None if self.privacy is None else self.privacy.epsilon)
 
 
-class Cost(BaseModel):
-    """Composed cost, by the moments accountant."""
+class Cost(ResponseBody):
+    """A composed privacy cost."""
 
     epsilon: float
+    """Epsilon of differential privacy, at the delta below."""
     delta: float
+    """Delta of differential privacy."""
 
 
-class MechanismView(BaseModel):
-    """A subsampled Gaussian mechanism.
-
-    ``iterations`` is the number of queries; of several noises, ``noise_multiplier`` states the one that a single
-    query with the price of all would have.
-    """
+class MechanismView(ResponseBody):
+    """A subsampled Gaussian mechanism."""
 
     noise_multiplier: float
+    """Standard deviation of the noise, divided by the clipping norm.
+
+    For a method whose queries have different noise, it is the noise multiplier of one full-batch Gaussian query with
+    the same total cost.
+    """
     sampling_rate: float
+    """Probability with which each slot enters a subsample."""
     iterations: int
+    """Number of queries."""
 
 
-class QuoteSize(BaseModel):
-    """``smallest_exact``: the least size that can represent the model's posterior."""
+class QuoteSize(ResponseBody):
+    """The requested number of pseudopoints, and the number that the model needs."""
 
     requested: int
+    """Requested number of pseudopoints."""
     smallest_exact: int
+    """Smallest number of pseudopoints that can represent a posterior of the model."""
 
 
-class QuoteView(BaseModel):
-    """A price; ``cost`` and what follows from it are null for public data."""
+class QuoteView(ResponseBody):
+    """The cost of a job, without running it. Members about cost are null on public data."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_QUOTE]})
 
     cost: Cost | None
+    """Privacy cost of the job alone."""
     mechanism: MechanismView | None
+    """Mechanism that the job would use; null for methods without noise."""
     affordable: bool
+    """Whether the account would admit the job now."""
     epsilon_after: float | None
+    """Composed cost of the account after the job."""
     more_like_this: int | None
+    """Number of further identical jobs that the account would admit after this one."""
     size: QuoteSize
+    """Requested and needed number of pseudopoints."""
     warnings: list[str]
+    """Warnings about the request, in plain words."""
 
 
-class Progress(BaseModel):
-    """``fraction`` counts planned steps only."""
+class Progress(ResponseBody):
+    """Progress of a job."""
 
     fraction: float
+    """Share of the planned steps that are done, from 0 to 1."""
     stage: str
+    """`queued`, `preparing`, `running`, `publishing` or `ended`."""
 
 
-class ErrorView(BaseModel):
+class ErrorView(ResponseBody):
+    """Why a job failed."""
+
     code: Literal["run_failed", "interrupted", "dataset_deleted"]
+    """`run_failed`: an error in the run. `interrupted`: its workers were lost. `dataset_deleted`: no data is left."""
 
 
-class Settlement(BaseModel):
-    """What an ended job has cost, and why: the whole price or nothing."""
+class Settlement(ResponseBody):
+    """The final charge of a job that has ended: the whole cost or nothing."""
 
     charged: Cost
+    """Cost that was charged."""
     reason: str
+    """Reason for the charge, in plain words."""
 
 
-class JobView(BaseModel):
+class JobView(ResponseBody):
     """A job as its caller, the dataset's owner and auditors see it."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_JOB]})
 
     id: str
+    """Id of the job."""
     dataset_id: str
+    """Id of the dataset."""
     status: Status
+    """State of the job."""
     progress: Progress
+    """Progress of the job."""
     cost: Cost | None
+    """Privacy cost that is reserved or charged; null on public data."""
     release_id: str | None
+    """Id of the release; null unless the job has succeeded."""
     error: ErrorView | None
+    """Reason of the failure; null unless the job has failed."""
     method: str
+    """Id of the method."""
     size: int
+    """Number of pseudopoints."""
     model: dict[str, Any]
+    """The model: family, features, target and prior."""
     parameters: dict[str, Any]
+    """Parameters of the method, with their defaults."""
     mechanism: MechanismView | None
+    """Mechanism of the run; null for methods without noise."""
     cancel_requested: bool
+    """Whether someone asked to cancel the job."""
     settlement: Settlement | None
-    """Null until the job has ended, and on public data."""
+    """Final charge; null until the job has ended, and on public data."""
     created_at: datetime
+    """Time of submission."""
     started_at: datetime | None
+    """Time of the first claim by a worker; null if not started."""
     ended_at: datetime | None
+    """Time at which the job ended; null if it has not."""

@@ -1,4 +1,4 @@
-"""``/v1/releases`` and ``/v1/keys``: public, immutable, cacheable."""
+"""``/v1/releases`` and ``/v1/keys``. Releases are public, immutable and cacheable."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -38,8 +38,8 @@ _POINTS: dict[int | str, dict[str, Any]] = {
             "application/json": _JSON_POINTS,
         },
     },
-    206: {"description": "One range of the points."},
-    304: {"description": "Not modified."},
+    206: {"description": "One range of the bytes."},
+    304: {"description": "The caller already has this representation."},
     **problem_responses(
         "not_found", "not_acceptable", "precondition_failed", "range_not_satisfiable", "invalid_request"
     ),
@@ -53,45 +53,48 @@ def list_releases(
     paging: Paging,
     dataset_id: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Page[ReleaseView]:
-    """Public releases, and with a key also those on datasets that it sees."""
+    """List public releases, newest first.
+
+    With an API key, the list also contains the releases of datasets that the key may see.
+    """
     with services.database.read() as session:
         before, limit = paging.after_id("rel"), paging.limit + 1
         rows = service.page(session, caller, dataset_id=dataset_id, before=before, limit=limit)
         return page(rows, paging, lambda release: release.id, _view)
 
 
-def _readable(services: Shared, caller: MaybeCaller, release_id: str) -> Release:
+def _find_readable(services: Shared, caller: MaybeCaller, release_id: str) -> Release:
     with services.database.read() as session:
         return service.readable(session, caller, release_id)
 
 
-Readable = Annotated[Release, Depends(_readable)]
+Readable = Annotated[Release, Depends(_find_readable)]
 
 
 @router.get("/releases/{release_id}", response_model=ReleaseView, responses=problem_responses("not_found"))
-def get_release(release: Readable) -> JSONResponse:
-    """Metadata, design, diagnostics and certificate."""
+def read_release(release: Readable) -> JSONResponse:
+    """Show the metadata, model, design, diagnostics and certificate of a release."""
     return JSONResponse(_view(release).model_dump(mode="json"), headers={"Cache-Control": caching(release)})
 
 
 @router.get(
     "/releases/{release_id}/certificate", response_model=CertificateView, responses=problem_responses("not_found")
 )
-def get_certificate(release: Readable) -> JSONResponse:
-    """The signed statement of what was promised."""
+def read_certificate(release: Readable) -> JSONResponse:
+    """Show the signed statement of how the release was made and of its cost."""
     return JSONResponse(release.certificate, headers={"Cache-Control": caching(release)})
 
 
 @router.get("/keys")
-def list_keys(services: Shared) -> Page[KeyView]:
-    """The keys that verify certificates and receipts."""
+def list_verification_keys(services: Shared) -> Page[KeyView]:
+    """List the public keys that verify certificates, checkpoints and deletion receipts."""
     return Page[KeyView](items=[_key_view(key) for key in services.verification_keys], next_cursor=None)
 
 
 Condition = Annotated[str | None, Header()]
 
 
-def _wish(
+def _read_wish(
     format: Annotated[Format | None, Query()] = None,  # noqa: A002  (the API's own word)
     accept: Condition = None,
     if_match: Condition = None,
@@ -110,20 +113,23 @@ def _wish(
     )
 
 
-Wished = Annotated[Wish, Depends(_wish)]
+ReadersWish = Annotated[Wish, Depends(_read_wish)]
 
 
 @router.get(ROUTE.removeprefix("/v1"), response_class=Response, responses=_POINTS)
-def get_points(request: Request, services: Shared, release: Readable, wish: Wished) -> Response:
-    """The points in the representation that ``Accept`` or ``format`` asks for; conditional and range requests."""
+def read_points(request: Request, services: Shared, release: Readable, wish: ReadersWish) -> Response:
+    """Download the points in the format that `format` or `Accept` names.
+
+    Conditional requests and requests for one range of bytes are supported.
+    """
     reply = _find_cache(request).remember(release).reply(wish)
     content = b"" if reply.status == 304 else _read(services.areas.released, reply)
     return Response(content, reply.status, dict(reply.headers))
 
 
 @router.head(ROUTE.removeprefix("/v1"), response_class=Response, responses=_POINTS)
-def head_points(request: Request, release: Readable, wish: Wished) -> Response:
-    """The headers of the whole representation."""
+def read_points_headers(request: Request, release: Readable, wish: ReadersWish) -> Response:
+    """Show the headers of the points without their bytes."""
     reply = _find_cache(request).remember(release).reply(replace(wish, range=None))
     return Response(None, reply.status, dict(reply.headers))
 

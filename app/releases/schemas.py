@@ -1,9 +1,11 @@
-"""Bodies of the releases' endpoints."""
+"""Response bodies of releases, certificates and verification keys."""
 
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from app.http.requests.bodies import ResponseBody
 
 Format = Literal["json", "csv", "parquet", "npz"]
 
@@ -32,42 +34,58 @@ EXAMPLE_RELEASE: dict[str, Any] = {
 }
 
 
-class CertificateView(BaseModel):
-    """Ed25519 (base64) over the RFC 8785 form of ``statement``."""
+class CertificateView(ResponseBody):
+    """A signed statement of how a release was made and of its cost."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_CERTIFICATE]})
 
     statement: dict[str, Any]
+    """The signed statement: method, model, mechanism, privacy events, cost, account and digests."""
     signature: str
+    """Ed25519 signature over the RFC 8785 form of `statement`, in base64."""
     key_id: str
+    """Id of the signing key; `GET /v1/keys` publishes it."""
 
 
-class ReleaseView(BaseModel):
-    """A release without its points. It never changes.
-
-    ``posterior`` is there where the method finds one beside the points: ``parameters`` by name, ``mean``, and
-    ``covariance`` (a list of rows) or, without correlations, ``variance``. The certificate holds its digest.
-    """
+class ReleaseView(ResponseBody):
+    """A release without its points. A release never changes."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RELEASE]})
 
     id: str
+    """Id of the release."""
     dataset_id: str
+    """Id of the dataset that the release was made from."""
     job_id: str
+    """Id of the job that made the release."""
     method: str
+    """Id of the method that made it."""
     model: dict[str, Any]
+    """The model: family, features, target and prior. `target_transform` describes how the model scales the target."""
     size: int
+    """Number of pseudopoints."""
     design: list[dict[str, Any]]
+    """How each design column follows from the declared columns."""
     diagnostics: dict[str, Any]
+    """Measures of quality that the method computed; their names depend on the method."""
     posterior: dict[str, Any] | None = None
+    """Normal posterior of the parameters, if the method computes one: `parameters` (names), `mean`, and a spread.
+
+    The spread is `covariance`, a list of rows, or `variance` if there are no correlations. The certificate contains
+    the digest of this member.
+    """
     cost: dict[str, float] | None
+    """Privacy cost of the job alone, as `epsilon` and `delta`; null on public data."""
     created_at: datetime
+    """Time of publication."""
     certificate: CertificateView
+    """The signed certificate of the release."""
     links: dict[str, str]
+    """Addresses of the release, its points and its certificate."""
 
 
-class KeyView(BaseModel):
-    """A verification key."""
+class KeyView(ResponseBody):
+    """A public key that verifies signatures of the service."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -83,6 +101,10 @@ class KeyView(BaseModel):
     )
 
     key_id: str
+    """Id of the key, as in `key_id` of signed documents."""
     algorithm: Literal["ed25519"]
+    """Signature algorithm."""
     use: Literal["release", "ledger"]
+    """`release`: signs certificates. `ledger`: signs checkpoints and deletion receipts."""
     public_key: str
+    """The public key: 32 bytes in base64."""

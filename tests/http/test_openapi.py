@@ -1,5 +1,7 @@
-"""The document that describes the contract."""
+"""The OpenAPI document."""
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -34,6 +36,49 @@ def _has_example(media: dict[str, Any], document: dict[str, Any]) -> bool:
     return exemplified or bool(media.get("example") or media.get("examples"))
 
 
+def _properties(node: object, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every property below ``node`` with its place; examples are data, not schemas."""
+    if isinstance(node, dict):
+        for name, schema in node.get("properties", {}).items():
+            yield f"{place}.{name}", schema
+        for name, child in node.items():
+            if name not in {"example", "examples"}:
+                yield from _properties(child, f"{place}.{name}")
+    elif isinstance(node, list):
+        for child in node:
+            yield from _properties(child, place)
+
+
+def test_every_property_has_a_description(document: dict[str, Any]) -> None:
+    properties = dict(_properties(document, ""))
+    assert len(properties) > 200
+    assert [place for place, schema in properties.items() if not schema.get("description")] == []
+
+
+def test_every_schema_has_a_description(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    assert [name for name, schema in schemas.items() if not schema.get("description")] == []
+
+
+def test_every_parameter_has_a_description(document: dict[str, Any]) -> None:
+    assert [
+        f"{name}: {parameter['name']}"
+        for name, operation in _operations(document)
+        for parameter in operation.get("parameters", [])
+        if not parameter.get("description")
+    ] == []
+
+
+def test_every_operation_has_a_plain_id_and_a_description(document: dict[str, Any]) -> None:
+    """An id is a verb and its object, as in ``submit_job``; it is unique, and the summary is made from it."""
+    operations = _operations(document)
+    ids = [operation["operationId"] for _, operation in operations]
+    assert len(set(ids)) == len(ids)
+    assert [each for each in ids if re.fullmatch(r"[a-z]+(_[a-z]+)+", each) is None] == []
+    assert [name for name, operation in operations if not operation.get("summary")] == []
+    assert [name for name, operation in operations if not operation.get("description")] == []
+
+
 def test_it_is_openapi_3_1(document: dict[str, Any]) -> None:
     assert document["openapi"].startswith("3.1.")
 
@@ -60,7 +105,7 @@ def test_every_error_has_an_example(document: dict[str, Any]) -> None:
     }
 
 
-def test_every_json_body_may_be_refused_unread(document: dict[str, Any]) -> None:
+def test_every_json_body_documents_413_415_and_422(document: dict[str, Any]) -> None:
     for name, operation in _operations(document):
         if "application/json" in operation.get("requestBody", {}).get("content", {}):
             assert {"413", "415", "422"} <= operation["responses"].keys(), name
@@ -68,7 +113,7 @@ def test_every_json_body_may_be_refused_unread(document: dict[str, Any]) -> None
             assert "invalid_request" in media["examples"], name
 
 
-def test_whatever_takes_a_credential_may_refuse_it(document: dict[str, Any]) -> None:
+def test_every_operation_with_a_credential_documents_its_refusals(document: dict[str, Any]) -> None:
     named = [(name, operation) for name, operation in _operations(document) if operation.get("security")]
     assert {"get /v1/releases", "get /metrics", "post /v1/jobs"} <= {name for name, _ in named}
     assert {
@@ -85,7 +130,7 @@ def test_every_problem_has_an_example_with_its_status_and_code(document: dict[st
                 assert (str(example["value"]["status"]), example["value"]["code"]) == (status, name)
 
 
-def test_problems_name_the_closed_list(document: dict[str, Any]) -> None:
+def test_the_problem_schema_lists_every_code(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     assert schemas["Problem"]["properties"]["code"]["enum"] == sorted(PROBLEMS)
     assert not {"HTTPValidationError", "ValidationError"} & set(schemas)
@@ -95,15 +140,15 @@ def test_every_reference_is_declared(document: dict[str, Any]) -> None:
     def references(node: object) -> list[str]:
         if isinstance(node, dict):
             own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
-            return own + [found for value in node.values() for found in references(value)]
-        return [found for value in node for found in references(value)] if isinstance(node, list) else []
+            return own + [each for value in node.values() for each in references(value)]
+        return [each for value in node for each in references(value)] if isinstance(node, list) else []
 
     declared = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
     assert set(references(document)) <= declared
 
 
-def test_nothing_in_it_takes_or_tells_a_seed(document: dict[str, Any]) -> None:
-    """W7: no caller can set or learn a seed."""
+def test_no_parameter_or_property_is_a_seed(document: dict[str, Any]) -> None:
+    """W7: no caller can set or read a seed."""
     members = {name for schema in document["components"]["schemas"].values() for name in schema.get("properties", {})}
     parameters = {each["name"] for _, operation in _operations(document) for each in operation.get("parameters", [])}
     assert not [name for name in members | parameters if "seed" in name.lower()]

@@ -85,7 +85,10 @@ _OFFSET: dict[str, Any] = {
 
 @router.put("/content", status_code=202, openapi_extra=_RAW_BODY, responses=problem_responses(*_OWN, *_BODY))
 async def put_content(request: Request, services: Shared, caller: Owner, dataset_id: str) -> DatasetDetail:
-    """Upload a content as a raw body stream; an older one stays in force until this one is ready."""
+    """Upload a new version of the table as the request body.
+
+    The version before stays in use until the new one is ready.
+    """
     part = await run_in_threadpool(_claim_whole, services, caller, dataset_id, request.headers)
     return await arrive(part, request.stream(), partial(_keep_whole, services, caller, dataset_id, part))
 
@@ -118,7 +121,10 @@ def _keep_whole(services: Services, caller: Caller, dataset_id: str, part: Part,
 def begin_upload(
     services: Shared, caller: Owner, request: Idempotent, dataset_id: str, body: UploadBody
 ) -> JSONResponse:
-    """Begin an upload that can be resumed: send its bytes in parts, and complete it within 24 hours."""
+    """Begin a resumable upload.
+
+    Send its bytes in parts, and complete it within 24 hours.
+    """
     with services.database.write() as tx:
 
         def begin() -> Answer:
@@ -136,7 +142,7 @@ def begin_upload(
 
 @router.get("/uploads", responses=problem_responses("forbidden", "not_found"))
 def list_uploads(services: Shared, caller: Owner, dataset_id: str, paging: Paging) -> Page[UploadView]:
-    """Uploads that are open, newest first: neither complete nor given up nor expired."""
+    """List the open uploads of a dataset, newest first."""
     with services.database.read() as session:
         rows = service.open_uploads(session, caller, dataset_id, paging.after_id("up"), paging.limit + 1)
         return page(rows, paging, lambda upload: upload.id, partial(_view, services))
@@ -148,7 +154,7 @@ def list_uploads(services: Shared, caller: Owner, dataset_id: str, paging: Pagin
     responses=problem_responses("forbidden", "not_found") | {200: _OFFSET},
 )
 def read_upload(services: Shared, caller: Owner, response: Response, dataset_id: str, upload_id: str) -> UploadView:
-    """Where an upload continues; HEAD answers with the headers alone."""
+    """Show an upload and the offset at which it continues. HEAD returns the headers only."""
     with services.database.read() as session:
         upload = service.find(session, caller, dataset_id, upload_id)
     response.headers["Upload-Offset"] = str(upload.received)
@@ -165,7 +171,10 @@ def read_upload(services: Shared, caller: Owner, response: Response, dataset_id:
     responses=problem_responses(*_OWN, "offset_mismatch", *_BODY) | {204: _OFFSET},
 )
 async def send_part(request: Request, services: Shared, caller: Owner, dataset_id: str, upload_id: str) -> Response:
-    """Send the next bytes; a body that breaks off, or has another digest, is not kept."""
+    """Send the next bytes of an upload.
+
+    A body that is incomplete, or has another digest, is discarded.
+    """
     part = await run_in_threadpool(_claim_part, services, caller, dataset_id, upload_id, request.headers)
     offset = await arrive(part, request.stream(), partial(_keep_part, services, caller, dataset_id, part))
     return Response(status_code=204, headers={"Upload-Offset": str(offset)})
@@ -192,7 +201,7 @@ def _keep_part(services: Services, caller: Caller, dataset_id: str, part: Part, 
 
 @router.delete("/uploads/{upload_id}", status_code=204, responses=problem_responses(*_OWN))
 def end_upload(services: Shared, caller: Owner, dataset_id: str, upload_id: str) -> Response:
-    """Give an upload up, and with it all that was sent."""
+    """End an upload and discard all its bytes."""
     with services.database.write() as tx:
         service.end(tx, caller, dataset_id, upload_id)
         record(tx)
@@ -208,7 +217,10 @@ def end_upload(services: Shared, caller: Owner, dataset_id: str, upload_id: str)
 def complete_upload(
     services: Shared, caller: Owner, request: Idempotent, dataset_id: str, upload_id: str
 ) -> JSONResponse:
-    """Make what was sent the dataset's next content; an older one stays in force until this one is ready."""
+    """Make the uploaded bytes the next version of the table.
+
+    The version before stays in use until the new one is ready.
+    """
     with services.database.write() as tx:
 
         def complete() -> Answer:

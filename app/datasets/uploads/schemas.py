@@ -1,11 +1,11 @@
-"""Bodies of the uploads' endpoints."""
+"""Request and response bodies of resumable uploads."""
 
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from app.http.requests.bodies import Body
+from app.http.requests.bodies import Body, ResponseBody
 
 _ANNOUNCED: dict[str, Any] = {
     "media_type": "text/csv",
@@ -15,17 +15,20 @@ _ANNOUNCED: dict[str, Any] = {
 
 
 class UploadBody(Body):
-    """What will be uploaded. ``digest`` has the form of Content-Digest; the worker checks it against the whole."""
+    """The content that will be uploaded in parts."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_ANNOUNCED]})
 
     media_type: Annotated[str, Field(max_length=200)]
+    """Media type of the content: CSV, Parquet or an Arrow stream."""
     length: Annotated[int, Field(ge=0)] | None = None
+    """Length of the whole content in bytes, if it is known."""
     digest: Annotated[str, Field(max_length=1000)] | None = None
+    """SHA-256 of the whole content in the form of Content-Digest; a content with another digest is rejected."""
 
 
-class UploadView(BaseModel):
-    """An upload under way. ``offset`` is how many bytes are kept, which is where the next part begins."""
+class UploadView(ResponseBody):
+    """An open upload."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -45,10 +48,18 @@ class UploadView(BaseModel):
     )
 
     id: str
+    """Id of the upload."""
     dataset_id: str
+    """Id of the dataset."""
     media_type: str
+    """Media type of the content."""
     length: int | None
+    """Length of the whole content in bytes; null: not stated."""
     offset: int
+    """Number of bytes that the server keeps; the next part starts here."""
     max_part_bytes: int
+    """Largest part that the server accepts, in bytes."""
     created_at: datetime
+    """Time of creation."""
     expires_at: datetime
+    """Time from which the upload can no longer be continued."""

@@ -1,6 +1,10 @@
-"""How problems appear in the OpenAPI document: one schema, one example a code, grouped by status."""
+"""The service's additions to the OpenAPI document that FastAPI generates.
 
-from typing import Any
+All problems share one schema, with one example for each error code. Operations get a summary, parameters a description.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
 
 from fastapi import FastAPI
 
@@ -8,28 +12,85 @@ from app.errors import CorevaultError
 from app.http.errors.codes import MEDIA_TYPE, PROBLEMS
 from app.http.errors.problems import document
 
-PROBLEM_SCHEMA: dict[str, Any] = {
+_COST: Final[dict[str, Any]] = {
     "type": "object",
+    "properties": {
+        "epsilon": {"type": "number", "description": "Epsilon of differential privacy, at the delta below."},
+        "delta": {"type": "number", "description": "Delta of differential privacy."},
+    },
+}
+PROBLEM_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "An error as problem details (RFC 9457). It contains no text of the caller and no data.",
     "required": ["type", "title", "status", "detail", "code", "request_id"],
     "properties": {
-        "type": {"type": "string", "format": "uri"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "code": {"type": "string", "enum": sorted(PROBLEMS)},
-        "request_id": {"type": "string"},
+        "type": {"type": "string", "format": "uri", "description": "URI of the kind of problem."},
+        "title": {"type": "string", "description": "Name of the kind of problem."},
+        "status": {"type": "integer", "description": "HTTP status of the response."},
+        "detail": {"type": "string", "description": "The cause of the problem, and a remedy."},
+        "code": {"type": "string", "enum": sorted(PROBLEMS), "description": "Stable code, for programs."},
+        "request_id": {"type": "string", "description": "Id of the request, as in the header X-Request-Id."},
         "errors": {
             "type": "array",
+            "description": "Every fault of an invalid request (`invalid_request`).",
             "items": {
                 "type": "object",
                 "required": ["pointer", "message"],
-                "properties": {"pointer": {"type": "string"}, "message": {"type": "string"}},
+                "properties": {
+                    "pointer": {
+                        "type": "string",
+                        "description": (
+                            "JSON pointer (RFC 6901) to the wrong member of the body, or the place and name of a "
+                            "parameter, as in `/query/limit`."
+                        ),
+                    },
+                    "message": {"type": "string", "description": "How to repair the fault."},
+                },
             },
+        },
+        "requested": _COST | {"description": "Cost of the refused job alone (`budget_exceeded`)."},
+        "epsilon_after": {
+            "type": "number",
+            "description": "Composed cost of the account after the refused job (`budget_exceeded`).",
+        },
+        "limit": _COST | {"description": "Limit that the job would exceed (`budget_exceeded`)."},
+        "remaining": _COST | {"description": "Largest single job that would be admitted (`budget_exceeded`)."},
+        "offset": {
+            "type": "integer",
+            "description": "Number of bytes that the server keeps; the next part starts here (`offset_mismatch`).",
         },
     },
 }
-_UNREAD = ("content_too_large", "unsupported_media_type")
-_UNWELCOME = ("unauthenticated", "forbidden", "rate_limited", "dependency_unavailable")
+_PARAMETERS: Final = {
+    "accept": "Media types that the caller accepts, as in RFC 9110.",
+    "action": "Only entries of this action, as in `POST /v1/jobs`.",
+    "actor": "Only entries of this key.",
+    "content-digest": "SHA-256 digest of the body, as in RFC 9530.",
+    "cursor": "Value of `next_cursor` of the page before; absent: the first page.",
+    "dataset_id": "Id of the dataset.",
+    "format": "Format of the points. It takes precedence over `Accept`.",
+    "idempotency-key": (
+        "Name of this request, chosen by the caller. A repeated request with the same name has no second effect."
+    ),
+    "if-match": "Answer only if the representation has one of these entity tags.",
+    "if-none-match": "Answer with 304 if the representation has one of these entity tags.",
+    "if-range": "Use `Range` only if the representation has this entity tag.",
+    "job_id": "Id of the job.",
+    "key_id": "Id of the API key.",
+    "last-event-id": "Id of the last event that the caller received; the stream continues after it.",
+    "limit": "Most items on the page.",
+    "outcome": "Only entries with this outcome.",
+    "range": "The range of bytes to return, as in RFC 9110.",
+    "release_id": "Id of the release.",
+    "since": "Only entries at this time or later.",
+    "status": "Only jobs in this state.",
+    "target": "Only entries about the object with this id.",
+    "until": "Only entries before this time.",
+    "upload_id": "Id of the upload.",
+}
+"""Descriptions of parameters by name. A name means the same in every operation."""
+_BODY_REFUSALS = ("content_too_large", "unsupported_media_type")
+_CALLER_REFUSALS = ("unauthenticated", "forbidden", "rate_limited", "dependency_unavailable")
 _EXTRA: dict[str, dict[str, Any]] = {
     "invalid_request": {"errors": [{"pointer": "/privacy/epsilon", "message": "Use a number greater than 0."}]},
     "budget_exceeded": {
@@ -42,7 +103,7 @@ _EXTRA: dict[str, dict[str, Any]] = {
 
 
 def problem_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
-    """The ``responses`` argument of a route or router that may answer with these codes."""
+    """Make the ``responses`` argument of a route or router from error codes."""
     by_status: dict[int | str, dict[str, Any]] = {}
     for code in dict.fromkeys(codes):
         status, title = PROBLEMS[code]
@@ -58,20 +119,20 @@ def problem_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
 
 
 def example(code: str) -> dict[str, Any]:
-    """A problem of this code, as a caller would see it."""
+    """Make an example of a problem with this code."""
     declared = next(each for each in _classes(CorevaultError) if vars(each).get("code") == code)
     return document(declared(), "req_01jd0000000000000000000000") | _EXTRA.get(code, {})
 
 
 def _classes(root: type[CorevaultError]) -> list[type[CorevaultError]]:
-    return [root, *(found for child in root.__subclasses__() for found in _classes(child))]
+    return [root, *(each for child in root.__subclasses__() for each in _classes(child))]
 
 
 def describe(app: FastAPI) -> None:
-    """Serve an OpenAPI 3.1 document whose problems share one schema, in place of the framework's own errors."""
+    """Complete the application's OpenAPI 3.1 document, and replace the framework's error schemas."""
     generate = app.openapi
 
-    def described() -> dict[str, Any]:
+    def generate_described() -> dict[str, Any]:
         if app.openapi_schema is None:
             schema = generate()
             schemas = schema.setdefault("components", {}).setdefault("schemas", {})
@@ -79,13 +140,15 @@ def describe(app: FastAPI) -> None:
                 schemas.pop(unused, None)
             schemas["Problem"] = PROBLEM_SCHEMA
             schema["components"]["responses"] = {code: _response(code) for code in PROBLEMS}
-            _exemplify(schemas)
-            _refuse_bodies(schema["paths"])
-            _refuse_callers(schema["paths"])
+            _describe_lists(schemas)
+            for operation in _operations(schema):
+                _add_body_refusals(operation)
+                _add_caller_refusals(operation)
+                _describe_operation(operation)
             app.openapi_schema = schema
         return app.openapi_schema
 
-    app.openapi = described  # type: ignore[method-assign]  # how FastAPI lets one replace it
+    app.openapi = generate_described  # type: ignore[method-assign]  # how FastAPI lets one replace it
 
 
 def _response(code: str) -> dict[str, Any]:
@@ -93,35 +156,51 @@ def _response(code: str) -> dict[str, Any]:
     return response
 
 
-def _refuse_bodies(paths: dict[str, dict[str, Any]]) -> None:
-    """Say of every JSON body that it may be too large, or no JSON: the routes themselves never see those."""
-    for operations in paths.values():
-        for operation in operations.values():
-            if "application/json" in operation.get("requestBody", {}).get("content", {}):
-                for status, response in problem_responses(*_UNREAD).items():
-                    operation["responses"].setdefault(str(status), response)
+def _operations(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for operations in schema["paths"].values():
+        yield from operations.values()
 
 
-def _refuse_callers(paths: dict[str, dict[str, Any]]) -> None:
-    """Say of whatever takes a credential that it may be none, carry no role of ours, or come too often."""
-    for operations in paths.values():
-        for operation in operations.values():
-            if operation.get("security"):
-                for status, response in problem_responses(*_UNWELCOME).items():
-                    operation["responses"].setdefault(str(status), response)
+def _add_body_refusals(operation: dict[str, Any]) -> None:
+    """Add the refusals of JSON bodies. No route declares them, because bodies are read before the route."""
+    if "application/json" in operation.get("requestBody", {}).get("content", {}):
+        _add_responses(operation, _BODY_REFUSALS)
 
 
-def _exemplify(schemas: dict[str, dict[str, Any]]) -> None:
-    """Give lists the example that their items have."""
+def _add_caller_refusals(operation: dict[str, Any]) -> None:
+    """Add the refusals of credentials: not valid, without a role, or used too often."""
+    if operation.get("security"):
+        _add_responses(operation, _CALLER_REFUSALS)
+
+
+def _add_responses(operation: dict[str, Any], codes: tuple[str, ...]) -> None:
+    for status, response in problem_responses(*codes).items():
+        operation["responses"].setdefault(str(status), response)
+
+
+def _describe_operation(operation: dict[str, Any]) -> None:
+    """Make the summary from the operation's id, and describe the parameters."""
+    operation["summary"] = str(operation["operationId"]).replace("_", " ").capitalize().replace(" api ", " API ")
+    for parameter in operation.get("parameters", []):
+        if (description := _PARAMETERS.get(parameter["name"].lower())) is not None:
+            parameter.setdefault("description", description)
+
+
+def _describe_lists(schemas: dict[str, dict[str, Any]]) -> None:
+    """Give each list a description, and the example of its items."""
     for schema in schemas.values():
         properties = schema.get("properties", {})
         if set(properties) == {"items", "next_cursor"}:
+            schema.setdefault("description", "One page of a list, newest first.")
             item = _example_of(properties["items"]["items"], schemas)
             schema.setdefault("examples", [{"items": [item], "next_cursor": None}])
 
 
 def _example_of(schema: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> object:
-    """The first example of a schema, of what it refers to, or of its first alternative."""
+    """Return an example of a schema.
+
+    It is the first one of the schema, of the schema that it refers to, or of its first alternative.
+    """
     first = schema.get("anyOf", [schema])[0]
     named = schemas[first["$ref"].rpartition("/")[2]] if "$ref" in first else first
     return named.get("examples", [None])[0]

@@ -1,4 +1,8 @@
-"""JSON bodies: bounded, strictly parsed, validated in JSON mode (so that strict types still read times)."""
+"""JSON bodies of requests and responses.
+
+A request body has a size limit and is parsed strictly. It is validated in pydantic's JSON mode, in which strict types
+still accept times written as text.
+"""
 
 from email.message import Message
 from functools import cache
@@ -13,17 +17,32 @@ from app.http.middleware.slow_body_guard import TooSlow
 from app.http.requests.strict_json import parse, residual_faults
 
 BODY_BYTES: Final = 4 * 2**20
-_REFUSED: Final = 0  # no model accepts it, so the framework reports a body that we could not read
+_REFUSED: Final = 0
+"""Given to the framework in place of a body that was refused. No model accepts it, so the framework reports it."""
 
 
 class Body(BaseModel):
-    """Base of request bodies: strictly typed, finite, no unknown members."""
+    """Base of request bodies: strict types, finite numbers, no unknown members.
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    The docstring below a member is its description in the OpenAPI document.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False, frozen=True, use_attribute_docstrings=True
+    )
+
+
+class ResponseBody(BaseModel):
+    """Base of response bodies; a member's docstring is its description in OpenAPI."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class JsonRequest(Request):
-    """Reads its JSON body into ``model``; a refusal is kept until authentication has had its turn."""
+    """A request that reads its JSON body into ``model``.
+
+    If the body is refused, the refusal is kept in ``state.unreadable_body``, because authentication is checked first.
+    """
 
     def __init__(self, request: Request, model: type[BaseModel]) -> None:
         super().__init__(request.scope, request.receive)
@@ -31,7 +50,7 @@ class JsonRequest(Request):
         self._raw: bytes | None = None
 
     async def body(self) -> bytes:
-        """The raw bytes; cut short once they exceed the limit."""
+        """Return the raw bytes; reading stops once they exceed the limit."""
         if self._raw is None:
             self._raw = await self._read_bounded()
         return self._raw
@@ -61,7 +80,7 @@ class JsonRequest(Request):
 
 
 def unreadable_body(request: Request) -> CorevaultError | None:
-    """Why the body of this request was refused, if it was."""
+    """Return why the body of this request was refused, if it was."""
     error = getattr(request.state, "unreadable_body", None)
     return error if isinstance(error, CorevaultError) else None
 
@@ -75,23 +94,23 @@ def is_json(content_type: str) -> bool:
 
 
 def validate(model: type[BaseModel], raw: bytes) -> BaseModel:
-    """The model that the bytes describe.
+    """Parse and validate a JSON document.
 
     Raises:
-        InvalidRequest: with a fault for every member that is wrong.
+        InvalidRequest: with one fault for each wrong member.
     """
     parsed = parse(raw)
-    known = _known(model)
-    residual = residual_faults(parsed, known)
+    names = _member_names(model)
+    residual = residual_faults(parsed, names)
     try:
         body = model.model_validate_json(raw)
     except ValidationError as error:
-        found = [dict(each) for each in error.errors(include_url=False, include_input=False)]
-        unparsed = residual if found[0]["type"] == "json_invalid" else ()
-        raise InvalidRequest(faults=unparsed or body_faults(found, parsed.value, known)) from None
+        errors = [dict(each) for each in error.errors(include_url=False, include_input=False)]
+        unparsed = residual if errors[0]["type"] == "json_invalid" else ()
+        raise InvalidRequest(faults=unparsed or body_faults(errors, parsed.value, names)) from None
     if residual:
         raise InvalidRequest(faults=residual)
     return body
 
 
-_known = cache(member_names)
+_member_names = cache(member_names)

@@ -1,4 +1,7 @@
-"""Lists, newest first: opaque cursors over time-sortable ids or sequence numbers."""
+"""Pagination of lists, newest first, with opaque cursors.
+
+A cursor encodes the position of the last row of a page: a time-sortable id or a sequence number.
+"""
 
 import base64
 import binascii
@@ -8,11 +11,12 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Generic, TypeVar
 
 from fastapi import Depends, Query
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from app.errors import InvalidRequest
 from app.http.errors.validation_errors import CUSTOM
+from app.http.requests.bodies import ResponseBody
 
 DEFAULT_LIMIT: Final = 50
 LARGEST_LIMIT: Final = 200
@@ -22,60 +26,75 @@ Row = TypeVar("Row")
 View = TypeVar("View")
 
 
-class Page(BaseModel, Generic[View]):
-    """One page of a list; ``next_cursor`` is null on the last one."""
+class Page(ResponseBody, Generic[View]):
+    """One page of a list."""
 
     items: list[View]
+    """Items of this page, newest first."""
     next_cursor: str | None
+    """Value of the query parameter `cursor` for the next page; null on the last page."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Where the page starts: ``limit`` rows strictly older than ``after`` (an id or a sequence number)."""
+    """A request for a page: ``limit`` rows below ``after`` (an id or a sequence number)."""
 
     limit: int
     after: str | None
 
     def after_id(self, prefix: str) -> str | None:
-        """The id to continue below; a cursor of another list is as bad as a broken one."""
+        """Return the id below which the page starts.
+
+        Raises:
+            InvalidRequest: for a cursor of another list.
+        """
         if self.after is not None and not self.after.startswith(f"{prefix}_"):
             raise bad_cursor()
         return self.after
 
     def after_sequence(self) -> int | None:
+        """Return the sequence number below which the page starts.
+
+        Raises:
+            InvalidRequest: for a cursor of another list.
+        """
         if self.after is not None and not self.after.isdecimal():
             raise bad_cursor()
         return None if self.after is None else int(self.after)
 
 
-def _in_digits(value: object) -> object:
-    """Signs, spaces and underscores, which Python reads over, are no part of a number here."""
+def _check_digits(value: object) -> object:
+    """Refuse signs, spaces and underscores, which Python's ``int`` accepts."""
     if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
         raise PydanticCustomError(CUSTOM, "Use a whole number.")
     return value
 
 
-def page_request(
-    limit: Annotated[int, BeforeValidator(_in_digits), Query(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT,
+def read_page_request(
+    limit: Annotated[int, BeforeValidator(_check_digits), Query(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT,
     cursor: Annotated[str | None, Query(max_length=200)] = None,
 ) -> PageRequest:
+    """Read the page that the query parameters ask for."""
     return PageRequest(limit, None if cursor is None else _decode(cursor))
 
 
-Paging = Annotated[PageRequest, Depends(page_request)]
+Paging = Annotated[PageRequest, Depends(read_page_request)]
 
 
 def page(
     rows: Sequence[Row], request: PageRequest, position: Callable[[Row], str | int], view: Callable[[Row], View]
 ) -> Page[View]:
-    """The page made of ``rows``, of which the caller fetched up to ``request.limit + 1``, newest first."""
+    """Make a page from rows, newest first.
+
+    The caller fetches up to ``request.limit + 1`` rows: one more than the page shows if there is a next page.
+    """
     shown = rows[: request.limit]
     more = len(rows) > request.limit
     return Page(items=[view(row) for row in shown], next_cursor=_encode(position(shown[-1])) if more else None)
 
 
 def bad_cursor() -> InvalidRequest:
-    return InvalidRequest.at("/query/cursor", "The query parameter 'cursor' is not one that this list gave out.")
+    return InvalidRequest.at("/query/cursor", "Use the next_cursor of an earlier page of this list.")
 
 
 def _encode(position: str | int) -> str:

@@ -1,4 +1,4 @@
-"""Routes of the house: strict bodies, no unknown query parameters, documented problems."""
+"""Routes with strict bodies, no unknown query parameters, and documented problems."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -23,7 +23,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Route(APIRoute):
-    """A route whose caller may send what is declared, and nothing else."""
+    """A route that refuses every input that it does not declare."""
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
@@ -31,19 +31,35 @@ class Route(APIRoute):
         declared = frozenset(_query_parameters(self.dependant))
         template, status = self.path_format, self.status_code or 200
 
-        async def strictly(request: Request) -> Response:
+        async def handle_strictly(request: Request) -> Response:
             if (context := current()) is not None:
                 context.route, context.status = template, status
             check_query(request, declared)
             return await handle(request if model is None else JsonRequest(request, model))
 
-        return strictly
+        return handle_strictly
 
 
 def api_router(prefix: str, tag: str, *problems: str) -> APIRouter:
-    """A feature's router: the whole path prefix, a tag, and the codes that any of its routes may give."""
-    always = ("invalid_request", "internal")
-    return APIRouter(prefix=prefix, tags=[tag], route_class=Route, responses=problem_responses(*problems, *always))
+    """Make the router of a feature.
+
+    Args:
+        prefix: the path prefix of all its routes.
+        tag: groups its operations in the OpenAPI document.
+        problems: error codes that any of its routes may answer with.
+    """
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=Route,
+        responses=problem_responses(*problems, "invalid_request", "internal"),
+        generate_unique_id_function=_operation_id,
+    )
+
+
+def _operation_id(route: APIRoute) -> str:
+    """Return the name of the endpoint's function, which is a verb and its object."""
+    return route.name
 
 
 def _body_model(route: APIRoute) -> type[BaseModel] | None:
@@ -62,28 +78,28 @@ def _query_parameters(dependant: Dependant) -> Iterator[str]:
 
 
 def check_query(request: Request, declared: frozenset[str]) -> None:
-    """Refuse query parameters that the route does not know, or that come twice.
+    """Refuse query parameters that the route does not declare, or that occur twice.
 
     Raises:
-        InvalidRequest: naming the parameters that exist, never those that were sent.
+        InvalidRequest: it names the declared parameters, and none that was sent.
     """
     sent = request.query_params.multi_items()
     counts = Counter(name for name, _ in sent)
     for name, value in sent:
         if counts[name] > 1 or "\0" in value:
             where = parameter("query", name) if name in declared else "/query"
-            raise InvalidRequest(faults=(Fault(where, "Give each query parameter once, without null characters."),))
+            raise InvalidRequest(faults=(Fault(where, "Send each query parameter once, without null characters."),))
     if not declared.issuperset(name for name, _ in sent):
-        known = ", ".join(sorted(declared)) or "none"
-        raise InvalidRequest(faults=(Fault("/query", f"Unknown query parameter; this address takes: {known}."),))
+        names = ", ".join(sorted(declared)) or "none"
+        raise InvalidRequest(faults=(Fault("/query", f"Unknown query parameter. This address accepts: {names}."),))
 
 
 def matching(routes: Iterable[BaseRoute], path: str) -> Iterator[StarletteRoute]:
-    """The routes whose address is ``path``, whatever their methods."""
+    """Return the routes whose address is ``path``, with any method."""
     return (route for route in routes if isinstance(route, StarletteRoute) and route.path_regex.match(path))
 
 
 def methods_at(routes: Iterable[BaseRoute], path: str) -> frozenset[str]:
-    """The HTTP methods that ``path`` answers, with HEAD wherever there is GET."""
+    """Return the HTTP methods of ``path``; GET implies HEAD."""
     methods = {method for route in matching(routes, path) for method in route.methods or ()}
     return frozenset(methods | {"HEAD"} if "GET" in methods else methods)
