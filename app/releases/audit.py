@@ -1,4 +1,7 @@
-"""Every published release of private data must have its settled charge in the chain (W8, W11)."""
+"""Check of the charges of releases (W8, W11).
+
+Every release of private data must have a settled charge in the ledger.
+"""
 
 from sqlalchemy import select
 
@@ -9,7 +12,7 @@ from app.releases.models import Release
 
 
 def freeze_unaccounted(tx: WriteSession, ledger: Ledger) -> tuple[str, ...]:
-    """Freeze the account of each release whose charge is missing or altered; the ids of those releases."""
+    """Freeze the account of each release without a valid charge; return the releases' ids."""
     query = select(Release).join(Dataset, Dataset.id == Release.dataset_id)
     private = tx.scalars(query.where(Dataset.sensitivity == "private").order_by(Release.id)).all()
     missing = [release for release in private if not ledger.contains_settled(tx, release.job_id)]

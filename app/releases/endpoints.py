@@ -13,7 +13,7 @@ from app.http.requests.routing import api_router
 from app.releases import service
 from app.releases.http.cache import PublicReleases
 from app.releases.http.reads import ROUTE
-from app.releases.http.representation import Reply, Wish, caching
+from app.releases.http.representation import Reply, Wish, cache_control
 from app.releases.models import Release
 from app.releases.schemas import CertificateView, Format, KeyView, ReleaseView
 from app.services import Shared, VerificationKey
@@ -65,7 +65,7 @@ def list_releases(
 
 def _find_readable(services: Shared, caller: MaybeCaller, release_id: str) -> Release:
     with services.database.read() as session:
-        return service.readable(session, caller, release_id)
+        return service.find_readable(session, caller, release_id)
 
 
 Readable = Annotated[Release, Depends(_find_readable)]
@@ -74,7 +74,7 @@ Readable = Annotated[Release, Depends(_find_readable)]
 @router.get("/releases/{release_id}", response_model=ReleaseView, responses=problem_responses("not_found"))
 def read_release(release: Readable) -> JSONResponse:
     """Show the metadata, model, design, diagnostics and certificate of a release."""
-    return JSONResponse(_view(release).model_dump(mode="json"), headers={"Cache-Control": caching(release)})
+    return JSONResponse(_view(release).model_dump(mode="json"), headers={"Cache-Control": cache_control(release)})
 
 
 @router.get(
@@ -82,7 +82,7 @@ def read_release(release: Readable) -> JSONResponse:
 )
 def read_certificate(release: Readable) -> JSONResponse:
     """Show the signed statement of how the release was made and of its cost."""
-    return JSONResponse(release.certificate, headers={"Cache-Control": caching(release)})
+    return JSONResponse(release.certificate, headers={"Cache-Control": cache_control(release)})
 
 
 @router.get("/keys")

@@ -1,4 +1,4 @@
-"""Releases: written once in the settling transaction, never changed."""
+"""The table of releases. A row is written once, in the settling transaction, and never changed."""
 
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,6 @@ class Release(Base):
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), unique=True)
     public: Mapped[bool]
     created_at: Mapped[datetime]
-    body: Mapped[dict[str, Any]]  # method, model, size, design, diagnostics, cost, and posterior where there is one
+    body: Mapped[dict[str, Any]]  # method, model, size, design, diagnostics, cost, and posterior if there is one
     certificate: Mapped[dict[str, Any]]  # statement, signature, key_id
     representations: Mapped[dict[str, Any]]  # format -> {object, length, sha256, media_type}

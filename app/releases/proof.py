@@ -1,4 +1,7 @@
-"""Everything that a published release must agree with: its certificate, the ledger's chain, the bytes in the store."""
+"""Verification of published releases.
+
+A release must agree with its certificate, with the ledger's chain, and with the bytes in the store.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -19,28 +22,28 @@ from app.vault.signing import KeyRing
 from app.vault.store import ObjectStore
 
 Finding = tuple[str, str]
-"""The id of a release, and what is wrong with it."""
+"""The id of a release, and a fault of it in plain words."""
 
 Check = Callable[[ReadSession, Release, bool], str | None]
-"""What does not hold of one release, on private data or not; None if all is well."""
+"""Return a fault of a release, or None. The flag states whether the release is of private data."""
 
 _CHUNK = 2**20
 
 
 def findings(session: ReadSession, ring: KeyRing, store: ObjectStore | None) -> Iterator[Finding]:
-    """What does not hold, in plain words; without ``store`` the bytes are not looked at."""
+    """Yield the faults of all releases. Without ``store``, the stored bytes are not checked."""
     query = select(Release, Dataset.sensitivity).join(Dataset, Dataset.id == Release.dataset_id).order_by(Release.id)
-    checks: tuple[Check, ...] = (partial(_check_signature, ring), _about_itself, _check_charge)
+    checks: tuple[Check, ...] = (partial(_check_signature, ring), _check_statement, _check_charge)
     for release, sensitivity in session.execute(query.execution_options(yield_per=64)):
         for check in checks:
-            if (fault := _tolerant(check, session, release, sensitivity == "private")) is not None:
+            if (fault := _apply(check, session, release, sensitivity == "private")) is not None:
                 yield release.id, fault
         for fault in () if store is None else _check_objects(store, release):
             yield release.id, fault
 
 
-def _tolerant(check: Check, session: ReadSession, release: Release, private: bool) -> str | None:
-    """Rows that were tampered with may have any shape."""
+def _apply(check: Check, session: ReadSession, release: Release, private: bool) -> str | None:
+    """Apply a check. A row that was tampered with may have any shape."""
     try:
         return check(session, release, private)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
@@ -48,10 +51,10 @@ def _tolerant(check: Check, session: ReadSession, release: Release, private: boo
 
 
 def _check_signature(ring: KeyRing, _: ReadSession, release: Release, __: bool) -> str | None:
-    return None if ring.verify(release.certificate) else "the certificate's signature does not hold"
+    return None if ring.verify(release.certificate) else "the certificate's signature is not valid"
 
 
-def _about_itself(_: ReadSession, release: Release, __: bool) -> str | None:
+def _check_statement(_: ReadSession, release: Release, __: bool) -> str | None:
     stated: dict[str, Any] = release.certificate["statement"]
     digests = {name: digest_header(bytes.fromhex(each["sha256"])) for name, each in release.representations.items()}
     same = (
@@ -60,7 +63,7 @@ def _about_itself(_: ReadSession, release: Release, __: bool) -> str | None:
         and all(stated[name] == release.body[name] for name in ("method", "model", "size", "design"))
         and stated["privacy"] == release.body["cost"]
     )
-    return None if same else "the certificate is about something else"
+    return None if same else "the certificate does not match the release"
 
 
 def _check_charge(session: ReadSession, release: Release, private: bool) -> str | None:
@@ -68,22 +71,22 @@ def _check_charge(session: ReadSession, release: Release, private: bool) -> str 
         return None
     stated: dict[str, Any] = release.certificate["statement"]
     if not certificate_checks.covers(session, release.job_id, tuple(from_json(event) for event in stated["events"])):
-        return "no settled charge of what ran is in the ledger"
+        return "the ledger has no settled charge with the certificate's events"
     if not certificate_checks.stands_on(session, release.job_id, stated["account"]):
-        return "the ledger's entry or checkpoint that the certificate names is not in the chain, behind the charge"
+        return "the ledger entry or checkpoint that the certificate names is not in the chain after the charge"
     return None
 
 
 def _check_objects(store: ObjectStore, release: Release) -> Iterator[str]:
     for name, each in release.representations.items():
         try:
-            found = _digest(store, each["object"])
+            digest_and_length = _digest(store, each["object"])
         except VaultError:
             yield f"the representation {name} is missing"
         except CorevaultError:
             yield f"the representation {name} cannot be read"
         else:
-            if found != (each["sha256"], each["length"]):
+            if digest_and_length != (each["sha256"], each["length"]):
                 yield f"the representation {name} has other bytes"
 
 

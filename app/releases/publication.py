@@ -1,7 +1,9 @@
-"""Publishing: the representations first, then release and certificate in the transaction that settles the job.
+"""Publication of releases.
 
-Objects are named after the attempt that wrote them, so that whatever an abandoned attempt stored can be found and
-destroyed, and none can overwrite what another has published.
+The representations are stored first. Release and certificate follow in the transaction that settles the job.
+
+The name of an object contains the attempt that wrote it. The objects of an abandoned attempt can therefore be found and
+destroyed, and no attempt can overwrite an object that another has published.
 """
 
 import hashlib
@@ -25,7 +27,7 @@ Representations = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A finished run whose representations are durable, and not published yet."""
+    """A finished run with durable representations that are not published yet."""
 
     run: Run
     points: Pseudocoreset
@@ -33,13 +35,13 @@ class Draft:
 
 
 def discard(store: ObjectStore, job_id: str, token: int) -> None:
-    """Destroy what attempt ``token`` of the job stored; harmless if it stored nothing."""
+    """Destroy the objects that attempt ``token`` of the job stored, if there are any."""
     for name in MEDIA_TYPES:
         store.delete(_object_name(job_id, token, name))
 
 
 class Publisher:
-    """Holds the release key; lives in the worker."""
+    """Stores and signs releases with the release key. Only the worker has one."""
 
     def __init__(self, store: ObjectStore, signer: Signer) -> None:
         self._store = store
@@ -56,14 +58,14 @@ class Publisher:
         discard(self._store, job_id, token)
 
     def owns(self, release: Release, token: int) -> bool:
-        """Whether attempt ``token`` is the one that ``release`` came from."""
+        """Return whether attempt ``token`` made ``release``."""
         return any(
             stored["object"] == _object_name(release.job_id, token, name)
             for name, stored in release.representations.items()
         )
 
     def publish(self, tx: WriteSession, draft: Draft, standing: Standing | None, *, public: bool) -> Release:
-        """The release with its signed certificate, added to ``tx``; ``standing`` None on public data."""
+        """Add the release and its signed certificate to ``tx``; ``standing`` is None on public data."""
         run, points, representations = draft.run, draft.points, draft.representations
         release_id = new_id("rel")
         digests = {name: digest_header(bytes.fromhex(each["sha256"])) for name, each in representations.items()}

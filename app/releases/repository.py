@@ -1,4 +1,4 @@
-"""Queries over releases."""
+"""Queries of releases."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,10 @@ def page(
     before: str | None,
     limit: int,
 ) -> Sequence[Release]:
-    """Newest first, below ``before``: public ones, and those on data that ``key_id`` owns or has shared with it."""
+    """List releases below the id ``before``, newest first.
+
+    Without ``sees_all``, the list has public releases, and releases of datasets that ``key_id`` owns or may use.
+    """
     query = select(Release).order_by(Release.id.desc()).limit(limit)
     if not sees_all:
         owned = select(Dataset.id).where(Dataset.owner_id == key_id)

@@ -1,4 +1,4 @@
-"""Who may read a release."""
+"""Rules of access to releases."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from app.releases import repository
 from app.releases.models import Release
 
 
-def readable(session: ReadSession, caller: Caller | None, release_id: str) -> Release:
-    """A public release, or one on a dataset that the caller sees.
+def find_readable(session: ReadSession, caller: Caller | None, release_id: str) -> Release:
+    """Find a release that is public, or whose dataset the caller may see.
 
     Raises:
-        NotFound: otherwise, also for a release that exists.
+        NotFound: there is no such release, or the caller may not see it.
     """
     release = repository.get(session, release_id)
     if release is None or (caller is None and not release.public):
@@ -29,7 +29,7 @@ def readable(session: ReadSession, caller: Caller | None, release_id: str) -> Re
 def page(
     session: ReadSession, caller: Caller | None, *, dataset_id: str | None, before: str | None, limit: int
 ) -> Sequence[Release]:
-    """Readable releases, newest first."""
+    """List the releases that the caller may read, newest first."""
     return repository.page(
         session,
         None if caller is None else caller.id,

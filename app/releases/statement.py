@@ -1,4 +1,7 @@
-"""What a certificate states: plain JSON that RFC 8785 can canonicalise, without durations and without dates."""
+"""The statement of a certificate, and the stored part of a release.
+
+A statement is plain JSON with an RFC 8785 form. It contains no durations and no dates.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -19,8 +22,12 @@ from app.ledger import CheckpointRef, Guarantee
 from app.privacy.events import to_json
 from app.privacy.relation import IN_WORDS, Relation
 
-CONDITIONS: Final = "conditional on schema facts that were not read off the rows"
+CONDITIONS: Final = (
+    "The guarantee is conditional on schema facts that were not read off the rows. "
+    "These facts are the declared columns, types, bounds, categories, slots and privacy unit."
+)
 NOISE_IN_WORDS: Final = (
+    "Contributions are integers on the grid of the answers, so their sum is exact. "
     "Noise is drawn on a finer grid, at a scale between 0.75 * 2^57 and 2^57 of its steps. "
     "An odd number of these steps makes one step of the answers' grid. "
     "Noise is rounded to the nearest step of the answers' grid and added to the integer sum."
@@ -36,26 +43,27 @@ _DISTRIBUTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that is about to be released."""
+    """A finished run whose release is not published yet."""
 
     job_id: str
     dataset_id: str
     content_version: int
     facts: DeclaredFacts
     plan: MechanismPlan
-    cost: Mapping[str, float] | None  # {"epsilon", "delta"} of the job alone; None on public data
+    cost: Mapping[str, float] | None
+    """``{"epsilon", "delta"}`` of the job alone; None on public data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The account at the moment of the settlement."""
+    """The account at the time of the settlement."""
 
     guarantee: Guarantee
     checkpoint: CheckpointRef
 
 
 def release_body(run: Run, points: Pseudocoreset) -> dict[str, Any]:
-    """The stored part of the public release."""
+    """Make the stored part of the public release."""
     return {
         "method": run.plan.method,
         "model": released_model(run),
@@ -69,10 +77,10 @@ def release_body(run: Run, points: Pseudocoreset) -> dict[str, Any]:
 def statement(
     release_id: str, run: Run, points: Pseudocoreset, digests: Mapping[str, str], standing: Standing | None
 ) -> dict[str, Any]:
-    """The statement to sign.
+    """Make the statement that the certificate signs.
 
     Raises:
-        Internal: for a value that JSON cannot hold.
+        Internal: for a value that JSON cannot represent.
     """
     mechanism = run.plan.mechanism
     stated = {
@@ -106,12 +114,12 @@ def statement(
 
 
 def _noise_grid(plan: MechanismPlan) -> dict[str, Any]:
-    """``bits`` is the grid that answers lie on; ``drawn`` says how the noise comes to it."""
+    """State the grid of the answers (``bits``) and how noise is drawn (``drawn``)."""
     return {"noise": "discrete_gaussian", "bits": plan.grid_bits, "drawn": NOISE_IN_WORDS}
 
 
 def model_json(model: ModelSpec) -> dict[str, Any]:
-    """A model in the words of the API, without what is absent of a prior and of the noise."""
+    """Make the API's form of a model. Members of the prior and the noise that have no value are left out."""
     prior: dict[str, Any] = {"scale": model.prior.scale}
     if model.prior.scales:
         prior["scales"] = dict(model.prior.scales)
@@ -122,7 +130,10 @@ def model_json(model: ModelSpec) -> dict[str, Any]:
 
 
 def released_model(run: Run) -> dict[str, Any]:
-    """The model, and how it sees its target where not as the points do."""
+    """Make the model of a release.
+
+    ``target_transform`` is added if the model sees the target in other units than the points state it.
+    """
     model = run.plan.model
     target = next((column for column in run.facts.columns if column.name == model.target), None)
     transform = None if target is None else family(model.family).target_transform(target)
@@ -130,13 +141,16 @@ def released_model(run: Run) -> dict[str, Any]:
 
 
 def design_json(points: Pseudocoreset) -> list[dict[str, Any]]:
-    """How each design column comes from the declared table; a constant has no source."""
+    """State how each design column follows from the declared table; a constant has no source."""
     entries = (asdict(column) for column in points.design)
     return [{name: plain(value) for name, value in entry.items() if value is not None} for entry in entries]
 
 
 def posterior_json(points: Pseudocoreset) -> dict[str, Any]:
-    """``{"posterior": ...}`` with a ``covariance``, or a ``variance`` for each parameter; nothing without one."""
+    """Make ``{"posterior": ...}``, or an empty object if there is no posterior.
+
+    The spread is a ``covariance`` (a list of rows), or a ``variance`` for each parameter.
+    """
     posterior = points.posterior
     if posterior is None:
         return {}
@@ -146,7 +160,7 @@ def posterior_json(points: Pseudocoreset) -> dict[str, Any]:
 
 
 def _posterior_digest(points: Pseudocoreset) -> dict[str, str]:
-    """SHA-256 of the RFC 8785 form of the posterior: what a certificate says of it."""
+    """Make the member with the SHA-256 digest of the posterior's RFC 8785 form."""
     if points.posterior is None:
         return {}
     canonical = rfc8785.dumps(posterior_json(points)["posterior"])
@@ -154,10 +168,10 @@ def _posterior_digest(points: Pseudocoreset) -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """``value`` in JSON's own types; integers that a double cannot hold become text.
+    """Convert ``value`` to JSON's types; integers that a double cannot represent become text.
 
     Raises:
-        Internal: for anything else, NaN and infinities included.
+        Internal: for any other value, including NaN and infinities.
     """
     match value:
         case None | bool() | str():

@@ -104,14 +104,17 @@ def test_a_check_changes_nothing(verify: Verify, database: Database) -> None:
         ("UPDATE ledger_entries SET epsilon_after = 0.0 WHERE sequence = 2", "account "),
         ("UPDATE ledger_accounts SET sequence = sequence - 1", "account "),
         ("UPDATE ledger_checkpoints SET account_head = 'x' WHERE sequence = 1", "account "),
-        ("DELETE FROM ledger_reservations", "no settled charge of what ran is in the ledger"),
-        ("DELETE FROM ledger_entries WHERE kind = 'settled'", "no settled charge of what ran is in the ledger"),
+        ("DELETE FROM ledger_reservations", "the ledger has no settled charge with the certificate's events"),
+        (
+            "DELETE FROM ledger_entries WHERE kind = 'settled'",
+            "the ledger has no settled charge with the certificate's events",
+        ),
         ("DELETE FROM ledger_checkpoints WHERE sequence = 2", "checkpoint that the certificate names is not in the"),
         ("UPDATE audit_entries SET actor = 'key_x'", "audit log: audit entry 1: altered"),
         ("DELETE FROM audit_entries", "audit log: audit head 1: its entry is missing"),
-        ("UPDATE releases SET id = 'rel_x'", "release rel_x: the certificate is about something else"),
+        ("UPDATE releases SET id = 'rel_x'", "release rel_x: the certificate does not match the release"),
         ("UPDATE releases SET certificate = '[]'", "malformed"),
-        ("UPDATE releases SET certificate = '{}'", "the certificate's signature does not hold"),
+        ("UPDATE releases SET certificate = '{}'", "the certificate's signature is not valid"),
     ],
 )
 def test_a_row_that_was_tampered_with_is_found(verify: Verify, database: Database, statement: str, found: str) -> None:
@@ -124,7 +127,7 @@ def test_a_row_that_was_tampered_with_is_found(verify: Verify, database: Databas
 
 def test_a_statement_that_was_changed_is_not_signed(verify: Verify, database: Database) -> None:
     _replace(database, lambda certificate: certificate["statement"].update(slots=1), "certificate")
-    assert "the certificate's signature does not hold" in verify().output
+    assert "the certificate's signature is not valid" in verify().output
 
 
 def test_a_certificate_that_names_an_entry_before_its_own_charge_is_found(
@@ -148,7 +151,7 @@ def test_a_certificate_that_names_an_entry_before_its_own_charge_is_found(
 
 def test_a_body_that_says_otherwise_is_found(verify: Verify, database: Database) -> None:
     _replace(database, lambda body: body.update(cost={"epsilon": 0.0, "delta": 0.0}), "body")
-    assert "the certificate is about something else" in verify().output
+    assert "the certificate does not match the release" in verify().output
 
 
 @pytest.mark.parametrize("name", ["json", "csv", "parquet", "npz"])
@@ -180,7 +183,7 @@ def test_findings_are_machine_readable(verify: Verify, database: Database) -> No
     assert ended.exit_code == 1
     document = json.loads(ended.stdout)
     assert document["holds"] is False
-    assert {"kind": "release", "id": "rel_x", "finding": "the certificate is about something else"} in document[
+    assert {"kind": "release", "id": "rel_x", "finding": "the certificate does not match the release"} in document[
         "findings"
     ]
 
@@ -193,7 +196,7 @@ def test_what_retired_keys_signed_still_holds(verify: Verify, tmp_path: Path) ->
 
 def test_a_release_of_another_key_is_found(verify: Verify, tmp_path: Path) -> None:
     (tmp_path / "keys" / "release.pub").write_text((tmp_path / "keys" / "ledger.pub").read_text())
-    assert "the certificate's signature does not hold" in verify().output
+    assert "the certificate's signature is not valid" in verify().output
 
 
 def test_a_database_that_is_not_migrated_does_not_hold(

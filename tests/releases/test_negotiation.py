@@ -1,4 +1,4 @@
-"""Content negotiation, conditions and ranges against RFC 9110, on a naive second reading where there is one."""
+"""Content negotiation, preconditions and ranges, against RFC 9110 and naive implementations."""
 
 import pytest
 from hypothesis import given
@@ -37,14 +37,14 @@ ETAG = '"abc"'
         ("application/json;q=0.5;level=1, text/csv; q = 0.4", "json"),
     ],
 )
-def test_the_best_liked_representation_is_chosen(accept: str | None, expected: str) -> None:
+def test_the_offer_with_the_highest_quality_is_chosen(accept: str | None, expected: str) -> None:
     assert choose(accept, MEDIA_TYPES) == expected
 
 
 @pytest.mark.parametrize(
     "accept", ["text/html", "*/*;q=0", "image/*", "application/json;q=0, application/*;q=0.0, text/csv;q=0"]
 )
-def test_what_nobody_likes_is_refused(accept: str) -> None:
+def test_accept_without_any_offer_is_refused(accept: str) -> None:
     with pytest.raises(NotAcceptable):
         choose(accept, MEDIA_TYPES)
 
@@ -115,7 +115,7 @@ def test_a_range_for_another_representation_is_ignored() -> None:
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 30))
-def test_a_range_is_what_slicing_gives(first: int, last: int, length: int) -> None:
+def test_a_range_equals_python_slicing(first: int, last: int, length: int) -> None:
     content = bytes(range(length))
     try:
         part = requested_range(f"bytes={first}-{last}", None, ETAG, length)

@@ -1,4 +1,4 @@
-"""The quick way to public points: the same answers as the usual way, without the database, and never for others."""
+"""Cached reads of public points give the answers of the route, without the database."""
 
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from app.errors import DependencyUnavailable
 from app.main import create_app
-from app.releases.http.cache import Recent
+from app.releases.http.cache import LeastRecentlyUsed
 from tests.factories import rows
 from tests.factories.datasets import problem
 from tests.factories.transport import AppTransport
@@ -52,7 +52,7 @@ def _shown(answer: httpx.Response) -> tuple[int, dict[str, str], bytes]:
     return answer.status_code, headers if answer.status_code < 400 else {}, content
 
 
-def test_both_ways_answer_alike(house: House, released: Released, reader: httpx.Client) -> None:
+def test_cache_and_route_give_the_same_answers(house: House, released: Released, reader: httpx.Client) -> None:
     path = released()
     etag = reader.get(path).headers["etag"]
     queries = ("", "?format=csv", "?format=xml", "?other=1", "?format=json&format=csv")
@@ -77,7 +77,7 @@ def test_both_ways_answer_alike(house: House, released: Released, reader: httpx.
             assert _shown(reader.request(method, path + query, headers=sent)) == expected, (method, query, sent)
 
 
-def test_what_is_remembered_needs_no_database(
+def test_a_cached_release_needs_no_database(
     house: House, released: Released, reader: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = released()
@@ -93,7 +93,7 @@ def test_what_is_remembered_needs_no_database(
     assert reader.get(path, headers={"Range": "bytes=1-3"}).content == whole.content[1:4]
 
 
-def test_a_private_release_is_never_remembered(
+def test_a_private_release_is_never_cached(
     quick: FastAPI, released: Released, reader: httpx.Client, owner: rows.Key
 ) -> None:
     path = released(releases_public=False)
@@ -108,11 +108,11 @@ def test_a_key_that_is_not_valid_is_refused_on_public_releases_too(released: Rel
     problem(reader.get(path, headers={"Authorization": "Bearer cv_" + "0" * 43}), 401, "unauthenticated")
 
 
-def test_a_fault_of_the_store_is_answered_the_usual_way(
+def test_a_fault_of_the_store_is_answered_by_the_route(
     house: House, released: Released, reader: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = released()
-    assert reader.head(path).status_code == 200  # remembered, without its bytes
+    assert reader.head(path).status_code == 200  # cached, without its bytes
 
     def away(_: object, __: str) -> None:
         raise DependencyUnavailable
@@ -121,7 +121,9 @@ def test_a_fault_of_the_store_is_answered_the_usual_way(
     problem(reader.get(path), 503, "dependency_unavailable")
 
 
-def test_it_is_counted_and_logged_under_its_route(released: Released, reader: httpx.Client, admin: rows.Key) -> None:
+def test_a_cached_read_is_counted_and_logged_under_its_route(
+    released: Released, reader: httpx.Client, admin: rows.Key
+) -> None:
     path = released()
     for _ in range(3):
         reader.get(path)
@@ -129,8 +131,8 @@ def test_it_is_counted_and_logged_under_its_route(released: Released, reader: ht
     assert line in reader.get("/metrics", headers=admin.headers).text
 
 
-def test_the_least_recent_is_forgotten_first() -> None:
-    recent: Recent[int] = Recent(10)
+def test_the_least_recently_used_value_is_dropped_first() -> None:
+    recent: LeastRecentlyUsed[int] = LeastRecentlyUsed(10)
     recent.put("a", 1, 4)
     recent.put("b", 2, 4)
     assert recent.get("a") == 1

@@ -1,4 +1,4 @@
-"""A release without its charge is noticed before anything is served."""
+"""A release without its charge is detected before the API serves requests."""
 
 import pytest
 import sqlalchemy as sa
@@ -10,7 +10,7 @@ from tests.factories.worker import House
 
 
 def test_a_release_without_a_settled_charge_freezes_its_account(house: House, owner: rows.Key) -> None:
-    """W8, W11: every published release has its charge in the chain; a row that moved to another job has not."""
+    """W8, W11: a release whose row was moved to another job has no charge in the chain."""
     dataset_id = house.ready_dataset(owner)
     first, second = house.job(dataset_id, owner), house.job(dataset_id, owner)
     house.run(first)

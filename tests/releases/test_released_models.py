@@ -102,7 +102,7 @@ def test_targets_are_rendered_in_their_own_units(
         ({"prior": {"degrees_of_freedom": -1.0}}, "/model/prior/degrees_of_freedom"),
     ],
 )
-def test_a_faulty_model_is_pointed_at(
+def test_a_fault_of_the_model_has_a_pointer(
     api: httpx.Client, owner: rows.Key, dataset_id: str, changes: dict[str, Any], pointer: str
 ) -> None:
     body = job_body(dataset_id)
@@ -113,7 +113,7 @@ def test_a_faulty_model_is_pointed_at(
     assert "secret_name" not in response.text
 
 
-def test_a_catalogue_says_what_each_model_asks_for(client: httpx.Client, analyst: rows.Key) -> None:
+def test_the_catalogue_states_the_requirements_of_each_model(client: httpx.Client, analyst: rows.Key) -> None:
     listed = client.get("/v1/methods", headers=analyst.headers).json()["models"]
     families = {model["family"]: model for model in listed}
     assert set(families) == {model["family"] for model in MODELS} | {"logistic-regression"}

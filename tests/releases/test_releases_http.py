@@ -1,4 +1,4 @@
-"""Releases over HTTP: public, immutable, cacheable; or only for those who see the dataset."""
+"""Releases over HTTP: public, immutable and cacheable, or visible with the dataset only."""
 
 import base64
 import hashlib
@@ -58,10 +58,10 @@ def test_anyone_reads_a_public_release(api: httpx.Client, release_id: str) -> No
     assert api.get(release["links"]["certificate"]).json() == release["certificate"]
 
 
-def test_what_is_said_of_a_release_that_is_not_there_is_said_of_a_hidden_one_and_asks_nobody_for_a_key(
+def test_a_hidden_release_is_answered_like_a_missing_one(
     house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key
 ) -> None:
-    """W3: and neither tells which of them exists."""
+    """W3: the answer does not reveal which of them exists, and no key is requested."""
     hidden, absent = released(house, owner, releases_public=False), "rel_01jd0000000000000000000000"
     told = set()
     for headers in ({}, analyst.headers):
@@ -73,7 +73,7 @@ def test_what_is_said_of_a_release_that_is_not_there_is_said_of_a_hidden_one_and
 
 
 @pytest.mark.parametrize(("covariance", "member"), [("fisher", "covariance"), ("mean-field", "variance")])
-def test_a_method_that_finds_a_posterior_states_it_under_the_certificate(
+def test_the_certificate_covers_the_posterior_of_a_method(
     house: House, api: httpx.Client, owner: rows.Key, covariance: str, member: str
 ) -> None:
     dataset_id = house.ready_dataset(owner)
@@ -91,10 +91,10 @@ def test_a_method_that_finds_a_posterior_states_it_under_the_certificate(
     assert len(api.get(release["links"]["points"], params={"format": "json"}).json()["rows"]) == release["size"]
 
 
-def test_every_query_of_the_usual_method_is_certified_and_settled(
+def test_every_query_of_the_default_method_is_certified_and_settled(
     house: House, api: httpx.Client, owner: rows.Key
 ) -> None:
-    """W4: the events that were priced, asked, settled and certified are the same, in order and run-length encoded."""
+    """W4: the reserved, settled and certified events are the same, in order and run-length encoded."""
     dataset_id = house.ready_dataset(owner)
     body = job_body(dataset_id, method="dp-psvi-surrogate", parameters={}, privacy={"epsilon": 0.5})
     job = api.post("/v1/jobs", json=body, headers=owner.headers).json()
@@ -157,14 +157,14 @@ def test_points_have_the_certified_digest_in_every_representation(
     assert "content-encoding" not in by_format.headers
 
 
-def test_representations_have_etags_of_their_own(api: httpx.Client, release_id: str) -> None:
+def test_each_representation_has_a_different_etag(api: httpx.Client, release_id: str) -> None:
     path = f"/v1/releases/{release_id}/points"
     etags = [api.get(path, params={"format": name}).headers["etag"] for name in MEDIA_TYPES]
     assert len(set(etags)) == 4
     assert all(etag[0] == etag[-1] == '"' for etag in etags)
 
 
-def test_points_are_one_row_a_pseudopoint(api: httpx.Client, release_id: str) -> None:
+def test_points_have_one_row_for_each_pseudopoint(api: httpx.Client, release_id: str) -> None:
     document = api.get(f"/v1/releases/{release_id}/points").json()
     assert document["columns"] == ["age", "hours", "sex=Male", "intercept", "y", "weight"]
     table = np.array(document["rows"])
@@ -175,7 +175,7 @@ def test_points_are_one_row_a_pseudopoint(api: httpx.Client, release_id: str) ->
         np.testing.assert_array_equal(np.column_stack([arrays["u"], arrays["y"], arrays["weight"]]), table)
 
 
-def test_head_tells_what_get_would_send(api: httpx.Client, release_id: str) -> None:
+def test_head_has_the_headers_of_get(api: httpx.Client, release_id: str) -> None:
     path = f"/v1/releases/{release_id}/points"
     head, whole = api.head(path, headers={"Range": "bytes=0-3"}), api.get(path)
     assert (head.status_code, head.content) == (200, b"")
@@ -185,7 +185,7 @@ def test_head_tells_what_get_would_send(api: httpx.Client, release_id: str) -> N
     }
 
 
-def test_what_the_reader_holds_is_not_sent_again(api: httpx.Client, release_id: str) -> None:
+def test_if_none_match_of_the_representation_gets_304(api: httpx.Client, release_id: str) -> None:
     path = f"/v1/releases/{release_id}/points"
     etag = api.get(path).headers["etag"]
     for method in ("GET", "HEAD"):
@@ -195,7 +195,7 @@ def test_what_the_reader_holds_is_not_sent_again(api: httpx.Client, release_id: 
     assert api.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
 
 
-def test_who_insists_on_another_representation_gets_none(api: httpx.Client, release_id: str) -> None:
+def test_if_match_of_another_representation_gets_412(api: httpx.Client, release_id: str) -> None:
     path = f"/v1/releases/{release_id}/points"
     etag = api.get(path).headers["etag"]
     for header in (etag, f'"other", {etag}', "*"):
@@ -222,14 +222,14 @@ def test_ranges_are_parts_of_the_whole(api: httpx.Client, release_id: str) -> No
     assert beyond.headers["content-range"] == f"bytes */{length}"
 
 
-def test_what_is_not_offered_is_refused(api: httpx.Client, release_id: str) -> None:
+def test_a_format_that_is_not_offered_is_refused(api: httpx.Client, release_id: str) -> None:
     path = f"/v1/releases/{release_id}/points"
     problem(api.get(path, headers={"Accept": "image/png"}), 406, "not_acceptable")
     problem(api.get(path, params={"format": "xml"}), 422, "invalid_request")
     assert api.get(path, params={"format": "csv"}, headers={"Accept": "image/png"}).status_code == 200
 
 
-def test_a_release_that_is_not_public_is_for_those_who_see_the_dataset(
+def test_a_private_release_is_visible_only_with_its_dataset(
     house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, auditor: rows.Key
 ) -> None:
     release_id = released(house, owner, releases_public=False, shared_with=(analyst.id,))
@@ -246,7 +246,7 @@ def test_a_release_that_is_not_public_is_for_those_who_see_the_dataset(
     assert api.get(paths[1], headers=owner.headers).headers["vary"] == "Accept, Authorization"
 
 
-def test_what_was_public_stays_public(house: House, api: httpx.Client, owner: rows.Key, release_id: str) -> None:
+def test_a_public_release_stays_public(house: House, api: httpx.Client, owner: rows.Key, release_id: str) -> None:
     dataset_id = api.get(f"/v1/releases/{release_id}").json()["dataset_id"]
     changed = api.patch(f"/v1/datasets/{dataset_id}", json={"releases_public": False}, headers=owner.headers)
     assert changed.status_code == 200
@@ -256,7 +256,7 @@ def test_what_was_public_stays_public(house: House, api: httpx.Client, owner: ro
     problem(api.get(f"/v1/releases/{house.read(hidden).release_id}"), 404, "not_found")
 
 
-def test_lists_hold_what_the_reader_may_see(
+def test_a_list_has_the_releases_that_the_reader_may_see(
     house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, auditor: rows.Key, release_id: str
 ) -> None:
     hidden = released(house, owner, releases_public=False, shared_with=(analyst.id,))
@@ -282,13 +282,13 @@ def test_a_release_outlives_its_dataset(api: httpx.Client, owner: rows.Key, rele
     assert api.get(f"/v1/releases/{release_id}/points").status_code == 200
 
 
-def test_there_is_no_release_of_another_name(api: httpx.Client) -> None:
+def test_an_unknown_release_is_not_found(api: httpx.Client) -> None:
     for rest in ("", "/points", "/certificate"):
         problem(api.get(f"/v1/releases/rel_none{rest}"), 404, "not_found")
 
 
-def test_nothing_of_time_is_certified(api: httpx.Client, release_id: str) -> None:
-    """W3: how long a run took, and when, stays here."""
+def test_the_certificate_states_no_times(api: httpx.Client, release_id: str) -> None:
+    """W3: time and duration of a run are not published."""
     statement = api.get(f"/v1/releases/{release_id}/certificate").json()["statement"]
     text = json.dumps(statement)
     assert "created_at" not in text

@@ -1,4 +1,4 @@
-"""The four representations tell the same points, and equal points give equal bytes."""
+"""The four formats contain the same points, and equal points give equal bytes."""
 
 import csv
 import io
@@ -73,7 +73,7 @@ def test_a_model_without_a_target_has_no_y() -> None:
 
 
 def test_rendering_is_deterministic() -> None:
-    """W3: no clock, host or path gets into the bytes."""
+    """W3: the bytes depend on no clock, host or path."""
     first = render(points(), discrete_target=True)
     fortran = points(u=np.asfortranarray(points().u))
     assert render(fortran, discrete_target=True) == first
@@ -94,6 +94,6 @@ def test_rendering_is_deterministic() -> None:
         {"posterior": Posterior(("a", "b"), np.zeros(2), np.eye(3))},
     ],
 )
-def test_what_is_not_a_pseudocoreset_is_never_rendered(changes: dict[str, Any]) -> None:
+def test_points_that_break_a_rule_are_not_rendered(changes: dict[str, Any]) -> None:
     with pytest.raises(Internal):
         render(points(**changes), discrete_target=False)

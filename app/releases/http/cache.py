@@ -1,4 +1,7 @@
-"""What was read of public releases lately. They never change, and what was public stays so: nothing ever goes stale."""
+"""In-memory caches of public releases.
+
+A release never changes, and a public release stays public. So no cached value becomes stale.
+"""
 
 from collections import OrderedDict
 from threading import Lock
@@ -14,8 +17,8 @@ LARGEST: Final = 4 * 2**20
 Value = TypeVar("Value")
 
 
-class Recent(Generic[Value]):
-    """The values that were used last, up to a total weight. For several threads."""
+class LeastRecentlyUsed(Generic[Value]):
+    """A thread-safe cache that drops the least recently used values above a total weight."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity, self._weight = capacity, 0
@@ -24,11 +27,11 @@ class Recent(Generic[Value]):
 
     def get(self, name: str) -> Value | None:
         with self._lock:
-            found = self._values.get(name)
-            if found is None:
+            entry = self._values.get(name)
+            if entry is None:
                 return None
             self._values.move_to_end(name)
-            return found[0]
+            return entry[0]
 
     def put(self, name: str, value: Value, weight: int = 1) -> None:
         with self._lock:
@@ -42,17 +45,17 @@ class Recent(Generic[Value]):
 
 
 class PublicReleases:
-    """Points of public releases by release id, and the bytes of small representations by object name."""
+    """Points of public releases by id, and bytes of small representations by object name."""
 
     def __init__(self) -> None:
-        self._points: Recent[Points] = Recent(RELEASES)
-        self._bodies: Recent[bytes] = Recent(BYTES)
+        self._points: LeastRecentlyUsed[Points] = LeastRecentlyUsed(RELEASES)
+        self._bodies: LeastRecentlyUsed[bytes] = LeastRecentlyUsed(BYTES)
 
     def points(self, release_id: str) -> Points | None:
         return self._points.get(release_id)
 
     def remember(self, release: Release) -> Points:
-        """The points of a release that its caller was just allowed to read; kept if everyone is."""
+        """Return the points of a release, and cache them if the release is public."""
         points = Points.of(release)
         if release.public:
             self._points.put(release.id, points)

@@ -1,4 +1,4 @@
-"""The representations of a release."""
+"""The formats of a release's points."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,4 +9,4 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "parquet": "application/vnd.apache.parquet",
     "npz": "application/x-npz",
 }
-"""Format -> media type, in our order of preference."""
+"""Format -> media type, in the server's order of preference."""

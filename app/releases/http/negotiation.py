@@ -1,4 +1,4 @@
-"""Which representation a reader gets, and how much of it: RFC 9110 sections 12 to 14 on bytes that never change."""
+"""Content negotiation, preconditions and ranges (RFC 9110, sections 12 to 14) for immutable bytes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,14 @@ class Slice:
 
 
 def choose(accept: str | None, offers: Mapping[str, str]) -> str:
-    """The name of the offer that ``accept`` likes best; the first of equals.
+    """Choose the offer with the highest quality in ``accept``, and the first of equals.
 
     Args:
-        accept: the header, None where it was not sent.
-        offers: name -> media type, in our order of preference.
+        accept: the header; None if it was not sent.
+        offers: name -> media type, in the server's order of preference.
 
     Raises:
-        NotAcceptable: if it likes none.
+        NotAcceptable: the header accepts no offer.
     """
     ranges = _ranges(accept or "*/*")
     scored = [(_quality(media_type, ranges), name) for name, media_type in offers.items()]
@@ -42,27 +42,27 @@ def choose(accept: str | None, offers: Mapping[str, str]) -> str:
 
 
 def precondition_holds(if_match: str | None, etag: str) -> bool:
-    """Whether the representation is the one that the reader insists on (strong comparison: weak tags never match)."""
+    """Return whether ``If-Match`` admits the representation (strong comparison: weak tags never match)."""
     if if_match is None or if_match.strip() == "*":
         return True
     return etag in _TAG.findall(if_match)
 
 
 def is_not_modified(if_none_match: str | None, etag: str) -> bool:
-    """Whether the reader already holds the representation (weak comparison)."""
+    """Return whether the reader already has the representation (weak comparison)."""
     if if_none_match is None:
         return False
     return if_none_match.strip() == "*" or etag in [tag.removeprefix("W/") for tag in _TAG.findall(if_none_match)]
 
 
 def requested_range(header: str | None, if_range: str | None, etag: str, length: int) -> Slice | None:
-    """The single range to answer with 206, or None for the whole representation.
+    """Return the single range to answer with 206, or None for the whole representation.
 
-    Several ranges, another unit and malformed headers are ignored, as is a range that is meant for another
-    representation (strong comparison; we send no dates, so a date never matches).
+    Several ranges, another unit and malformed headers are ignored. So is a range whose ``If-Range`` names another
+    representation. The comparison is strong. The service sends no dates, so a date never matches.
 
     Raises:
-        Unsatisfiable: for a well-formed range with no byte inside.
+        Unsatisfiable: the range is well-formed and contains no byte.
     """
     match = _RANGE.fullmatch(header or "")
     if match is None or not any(match.groups()) or (if_range is not None and if_range.strip() != etag):
@@ -80,19 +80,19 @@ def requested_range(header: str | None, if_range: str | None, etag: str, length:
 
 
 def _ranges(accept: str) -> Sequence[tuple[str, float]]:
-    """(media range, quality) in order; members that are not well-formed are left out."""
-    found = []
+    """Parse ``Accept`` to (media range, quality) in order. Malformed members are ignored."""
+    ranges = []
     for member in accept.split(","):
         media_range, *parameters = (part.strip().lower() for part in member.split(";"))
         weights = [value.strip() for name, _, value in (p.partition("=") for p in parameters) if name.strip() == "q"]
         quality = weights[0] if weights else "1"
         if media_range and _QUALITY.fullmatch(quality):
-            found.append((media_range, float(quality)))
-    return found
+            ranges.append((media_range, float(quality)))
+    return ranges
 
 
 def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """The weight of the most specific range that covers ``media_type``; 0 if none does."""
+    """Return the quality of the most specific range that covers ``media_type``, or 0."""
     family = media_type.partition("/")[0]
     for candidate in (media_type, f"{family}/*", "*/*"):
         weights = [quality for media_range, quality in ranges if media_range == candidate]

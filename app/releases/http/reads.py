@@ -1,7 +1,8 @@
-"""The quick way to the points of public releases: no thread, no database, no framework. Pure ASGI.
+"""ASGI middleware that serves the points of cached public releases.
 
-It answers what it remembers and is sure of; everything else (other releases, keys, refusals, faults of the store) goes
-the usual way, which is also how a release comes to be remembered.
+It needs neither the database nor a route. It answers plain reads of releases that are in the cache. It passes everything
+else to the application: requests with a credential, refusals, faults of the store, and releases that are not cached.
+The application's route puts releases into the cache.
 """
 
 import re
@@ -20,7 +21,7 @@ from app.vault.errors import ObjectMissing
 ROUTE: Final = "/v1/releases/{release_id}/points"
 _PATH = re.compile(r"/v1/releases/(rel_[0-9a-z]{26})/points", re.ASCII)
 _FORMAT = re.compile(rb"(?:format=(json|csv|parquet|npz))?")
-_WISHES: Final = {
+_WISH_HEADERS: Final = {
     b"accept": "accept",
     b"if-match": "if_match",
     b"if-none-match": "if_none_match",
@@ -33,7 +34,7 @@ ReadObject = Callable[[str], bytes]
 
 
 class PublicReads:
-    """Serves remembered points; ``read`` fetches a representation that is not in memory, in a thread."""
+    """Serves cached points; ``read`` fetches a representation that is not in memory, in a thread."""
 
     def __init__(self, app: ASGIApp, releases: PublicReleases, read: ReadObject) -> None:
         self._app = app
@@ -56,7 +57,7 @@ class PublicReads:
         await send({"type": "http.response.body", "body": body})
 
     def _reply(self, scope: Scope) -> Reply | None:
-        """None for whatever is not ours to answer."""
+        """Return the reply, or None for a request that the application must answer."""
         if scope["method"] not in {"GET", "HEAD"}:
             return None
         path, query = _PATH.fullmatch(scope["path"]), _FORMAT.fullmatch(scope["query_string"])
@@ -81,15 +82,15 @@ class PublicReads:
 
 
 def _wish(scope: Scope, chosen: bytes | None) -> Wish | None:
-    """What the headers ask for; None where a key came along, or a header twice."""
-    found: dict[str, str] = {}
+    """Read the request's wish; None if it has a credential, or a header twice."""
+    values: dict[str, str] = {}
     for name, value in scope["headers"]:
         if name == b"authorization":
             return None
-        member = _WISHES.get(name)
+        member = _WISH_HEADERS.get(name)
         if member is None or (member == "range" and scope["method"] == "HEAD"):
             continue
-        if member in found:
+        if member in values:
             return None
-        found[member] = value.decode("latin-1")
-    return Wish(format=None if chosen is None else chosen.decode(), **found)
+        values[member] = value.decode("latin-1")
+    return Wish(format=None if chosen is None else chosen.decode(), **values)

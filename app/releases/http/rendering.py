@@ -1,6 +1,6 @@
-"""The four representations of a release, rendered once: equal pseudocoresets give equal bytes.
+"""Rendering of a release's points in four formats. Equal pseudocoresets give equal bytes.
 
-One row a pseudopoint: the design columns by name, the target as ``y`` where there is one, and ``weight``.
+Each row is one pseudopoint: the design columns by name, the target as ``y`` if the model has one, and ``weight``.
 """
 
 import csv
@@ -18,22 +18,22 @@ from numpy.typing import NDArray
 from app.errors import Internal
 from app.inference.core.release import Posterior, Pseudocoreset
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest date that a zip archive can hold: no clock in the bytes
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest date of a zip archive; the time of rendering would change the bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The points as named columns, each ``(M,)``; ``y`` is of integers where the target is discrete."""
+    """The points as named columns of shape ``(M,)``; a discrete target ``y`` has integers."""
 
     names: tuple[str, ...]
     columns: tuple[NDArray[Any], ...]
 
 
 def render(points: Pseudocoreset, *, discrete_target: bool) -> dict[str, bytes]:
-    """Format -> bytes, for every format of :data:`app.releases.http.formats.MEDIA_TYPES`.
+    """Render the points in every format of :data:`app.releases.http.formats.MEDIA_TYPES`.
 
     Raises:
-        Internal: if shapes do not fit together, a value is not finite (in the posterior, too), or a weight is negative.
+        Internal: shapes do not match, a value of points or posterior is not finite, or a weight is negative.
     """
     _check(points)
     target = None if points.y is None else points.y.astype(np.int64) if discrete_target else points.y
@@ -49,13 +49,15 @@ def render(points: Pseudocoreset, *, discrete_target: bool) -> dict[str, bytes]:
 def _check(points: Pseudocoreset) -> None:
     size, width = points.u.shape
     arrays = [points.u, points.weight] + ([] if points.y is None else [points.y])
-    fits = len(points.design) == width and all(len(array) == size for array in arrays) and _coheres(points.posterior)
+    fits = (
+        len(points.design) == width and all(len(array) == size for array in arrays) and _is_consistent(points.posterior)
+    )
     if not fits or not all(np.isfinite(array).all() for array in arrays) or (points.weight < 0).any():
         raise Internal
 
 
-def _coheres(posterior: Posterior | None) -> bool:
-    """Whether it is finite and of one dimension."""
+def _is_consistent(posterior: Posterior | None) -> bool:
+    """Return whether the posterior is finite and its shapes match."""
     if posterior is None:
         return True
     dimension, shape = len(posterior.names), posterior.covariance.shape
@@ -81,7 +83,7 @@ def _json(table: Table) -> bytes:
 
 
 def _csv(table: Table) -> bytes:
-    """RFC 4180; numbers in the shortest form that reads back to the same value."""
+    """Render CSV (RFC 4180). Numbers have the shortest form that is read as the same value."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(table.names)
@@ -97,7 +99,10 @@ def _parquet(table: Table) -> bytes:
 
 
 def _npz(points: Pseudocoreset, target: NDArray[Any] | None) -> bytes:
-    """Arrays ``u`` (M, p), ``y`` (M,) where there is a target, ``weight`` (M,), ``columns`` (p,) of text."""
+    """Render NumPy arrays.
+
+    They are ``u`` (M, p), ``y`` (M,) if there is a target, ``weight`` (M,), and ``columns`` (p,) of text.
+    """
     arrays: dict[str, NDArray[Any]] = {"u": points.u}
     if target is not None:
         arrays["y"] = target

@@ -1,4 +1,4 @@
-"""What a reader of a release's points gets: status, headers and the part of the bytes, before any byte is read."""
+"""Replies to reads of a release's points: status, headers and range, without the bytes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Status = Literal[200, 206, 304]
 
 
 class OutOfRange(RangeNotSatisfiable):
-    """Says how long the representation is."""
+    """States the length of the representation in ``Content-Range``."""
 
     def __init__(self, length: int) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class OutOfRange(RangeNotSatisfiable):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the reader asks for; None where nothing was sent."""
+    """The parts of a request that choose the reply; None for a header that was not sent."""
 
     format: str | None = None
     accept: str | None = None
@@ -44,7 +44,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """One stored form of the points."""
+    """One stored format of the points."""
 
     name: str
     object: str
@@ -55,7 +55,10 @@ class Representation:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How to answer; ``part`` None is the whole representation (or nothing, for 304)."""
+    """A reply without its bytes.
+
+    Without ``part``, the body is the whole representation, or empty for status 304.
+    """
 
     status: Status
     headers: Mapping[str, str]
@@ -76,7 +79,7 @@ class Points:
         return cls(release.id, {name: _representation(release, name) for name in MEDIA_TYPES if name in stored})
 
     def reply(self, wish: Wish) -> Reply:
-        """The answer to a GET; that to a HEAD is the same without ``range``.
+        """Choose the reply to a GET. The reply to a HEAD is the same without ``range``.
 
         Raises:
             NotAcceptable, PreconditionFailed, OutOfRange.
@@ -100,7 +103,8 @@ class Points:
         return Reply(206, {**chosen.headers, **shown}, chosen, part)
 
 
-def caching(release: Release) -> str:
+def cache_control(release: Release) -> str:
+    """Return the Cache-Control header of the release."""
     return FOREVER if release.public else KEYED
 
 
@@ -112,7 +116,7 @@ def _representation(release: Release, name: str) -> Representation:
         "ETag": etag,
         "Repr-Digest": digest_header(bytes.fromhex(stored["sha256"])),
         "Vary": "Accept" if release.public else "Accept, Authorization",
-        "Cache-Control": caching(release),
+        "Cache-Control": cache_control(release),
         "Accept-Ranges": "bytes",
         "Content-Disposition": f'attachment; filename="{release.id}.{name}"',
     }
