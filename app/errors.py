@@ -1,6 +1,7 @@
-"""Domain errors: a stable code, a plain sentence, and nothing that was read from rows or typed by a caller.
+"""Domain errors, each with a stable code and a message in plain words.
 
-The classes know no HTTP; ``app.http.errors.codes`` holds the one table that maps codes to statuses.
+A message contains nothing that was read from rows or sent by a caller. The classes do not depend on HTTP: the table in
+``app.http.errors.codes`` maps codes to statuses.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,17 +11,20 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of a request body: a JSON pointer to a *known* member, and what to do about it."""
+    """One fault of a request: a JSON pointer to a *declared* member, and the remedy."""
 
     pointer: str
     message: str
 
 
 class CorevaultError(Exception):
-    """Base of all domain errors. ``detail`` says what to do; ``members`` are extra public fields."""
+    """Base of all domain errors.
+
+    ``detail`` states the cause and the remedy; ``members`` are further public members of the problem.
+    """
 
     code: ClassVar[str] = "internal"
-    default: ClassVar[str] = "Something failed on our side. Nothing was charged by this call; try it again."
+    default: ClassVar[str] = "The service failed. This call charged nothing; try again."
 
     def __init__(self, detail: str | None = None, **members: object) -> None:
         super().__init__(detail or self.default)
@@ -43,28 +47,28 @@ class Forbidden(CorevaultError):
 
     @classmethod
     def to(cls, role: str, needed: Iterable[str]) -> "Forbidden":
-        """To a caller of that ``role``, where one of the ``needed`` ones is asked for."""
+        """Make the error for a caller of ``role`` without a ``needed`` role."""
         return cls(f"This call needs a key of the role {' or '.join(sorted(needed))}; yours is of the role {role}.")
 
 
 class NotFound(CorevaultError):
     code = "not_found"
-    default = "There is nothing here that you may see. Public releases need no API key; all else needs one that may."
+    default = "Not found, or your key has no access to it. Public releases need no API key."
 
 
 class MethodNotAllowed(CorevaultError):
     code = "method_not_allowed"
-    default = "This address does not answer that HTTP method; see the Allow header."
+    default = "This address does not support that HTTP method; use one from the Allow header."
 
 
 class NotAcceptable(CorevaultError):
     code = "not_acceptable"
-    default = "None of the media types in Accept is offered here."
+    default = "No media type in the Accept header is available here; see the documentation of this call."
 
 
 class IdempotencyConflict(CorevaultError):
     code = "idempotency_conflict"
-    default = "This Idempotency-Key was used with another body; take a new key."
+    default = "This Idempotency-Key was used with another body; use a new key."
 
 
 class IdempotencyInProgress(CorevaultError):
@@ -74,14 +78,14 @@ class IdempotencyInProgress(CorevaultError):
 
 class StateConflict(CorevaultError):
     code = "state_conflict"
-    default = "The resource is not in a state that allows this call."
+    default = "The state of the resource does not allow this call."
 
 
 class OffsetMismatch(CorevaultError):
-    """``offset`` is where the upload continues."""
+    """A part of an upload at a wrong offset. ``offset`` is the right one."""
 
     code = "offset_mismatch"
-    default = "The upload continues at another offset; see the Upload-Offset header."
+    default = "The upload continues at another offset; send the part that starts at Upload-Offset."
 
     def __init__(self, detail: str | None = None, offset: int = 0) -> None:
         super().__init__(detail, offset=offset)
@@ -91,14 +95,15 @@ class OffsetMismatch(CorevaultError):
 class BudgetExceeded(CorevaultError):
     code = "budget_exceeded"
     default = (
-        "The budget does not cover this job; ask for what remains at most, or ask the owner for more budget. What "
-        "remains is the largest single job that fits: together jobs cost less than their sum, so it is no difference."
+        "The budget does not cover this job. Request a cost of at most 'remaining', or ask the owner for more budget. "
+        "'remaining' is the cost of the largest single job that is admitted. It is not limit minus spent, because "
+        "several jobs together cost less than the sum of their costs."
     )
 
 
 class PreconditionFailed(CorevaultError):
     code = "precondition_failed"
-    default = "The resource has changed since you read it; read it again."
+    default = "The resource is not the one in the If-Match header; read it again."
 
 
 class ContentTooLarge(CorevaultError):
@@ -108,19 +113,19 @@ class ContentTooLarge(CorevaultError):
 
 class UnsupportedMediaType(CorevaultError):
     code = "unsupported_media_type"
-    default = "Send one of the media types that the documentation names, without Content-Encoding."
+    default = "Send a media type that the documentation of this call names, without Content-Encoding."
 
 
 class RangeNotSatisfiable(CorevaultError):
     code = "range_not_satisfiable"
-    default = "The requested range lies outside of the representation."
+    default = "The requested range is outside the representation; Content-Range states its length."
 
 
 class InvalidRequest(CorevaultError):
-    """The request is malformed; ``faults`` point at the members concerned."""
+    """A malformed request; ``faults`` point at its wrong members."""
 
     code = "invalid_request"
-    default = "The request is not valid; see 'errors'."
+    default = "The request is not valid; 'errors' lists every fault."
 
     def __init__(self, detail: str | None = None, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(detail)
@@ -128,25 +133,25 @@ class InvalidRequest(CorevaultError):
 
     @classmethod
     def at(cls, pointer: str, message: str) -> "InvalidRequest":
-        """A single fault, whose message is also the detail."""
+        """Make the error for a single fault, whose message is also the detail."""
         return cls(message, (Fault(pointer, message),))
 
 
 class MethodNotAllowedOnPrivateData(CorevaultError):
     code = "method_not_allowed_on_private_data"
-    default = "This method is not private; it runs only on datasets whose sensitivity is 'public'."
+    default = "This method is not private. It runs only on datasets whose sensitivity is 'public'."
 
 
 class DigestMismatch(CorevaultError):
     code = "digest_mismatch"
-    default = "The body does not have the digest that Content-Digest names; nothing was kept."
+    default = "The body does not match the digest in Content-Digest. Nothing was stored; send it again."
 
 
 class RateLimited(CorevaultError):
     code = "rate_limited"
-    default = "Too many requests; wait as long as Retry-After says."
+    default = "Too many requests; wait for the seconds in Retry-After."
 
 
 class DependencyUnavailable(CorevaultError):
     code = "dependency_unavailable"
-    default = "A service that this call needs does not answer; try again after Retry-After."
+    default = "A service that this call needs does not answer; try again after the seconds in Retry-After."

@@ -32,10 +32,10 @@ from app.health.readiness import Readiness
 from app.http.errors.openapi import describe
 from app.http.errors.problems import on_domain_error, on_invalid_input, on_router_error
 from app.http.middleware.addresses import AllowedHosts, TrustedProxies
-from app.http.middleware.head_options_cors import Verbs, on_method_not_allowed
+from app.http.middleware.head_options_cors import HeadOptionsCors, on_method_not_allowed
 from app.http.middleware.logs import log_exchange
-from app.http.middleware.outer_middleware import Edge, Exchange
-from app.http.middleware.slow_body_guard import BodyPace, LeastRate
+from app.http.middleware.outer_middleware import Exchange, OuterMiddleware
+from app.http.middleware.slow_body_guard import LeastRate, SlowBodyGuard
 from app.http.rate_limits.rate_windows import Rate, open_windows
 from app.http.rate_limits.rates import RateLimits
 from app.jobs.endpoints import router as jobs_router
@@ -101,9 +101,9 @@ def create_app(
     remembered = PublicReleases()
     app.user_middleware.extend(
         [
-            Middleware(Edge, observers=observers, hosts=hosts),
-            Middleware(BodyPace, least=least_rate),
-            Middleware(Verbs, routes=app.routes),
+            Middleware(OuterMiddleware, observers=observers, hosts=hosts),
+            Middleware(SlowBodyGuard, least=least_rate),
+            Middleware(HeadOptionsCors, routes=app.routes),
             Middleware(PublicReads, releases=remembered, read=partial(_whole, services.areas.released)),
         ]
     )

@@ -1,6 +1,7 @@
-"""Names of the tasks and the one way to send them: by name, with ids only, after the commit.
+"""Names of the Celery tasks, and the protocol that sends them.
 
-A message is a hint; the row is the truth. Losing one costs time (the sweeper sends it again), never a job.
+A task is sent by name, with ids only, after the commit. The row in the database decides, not the message. A lost
+message delays a job until the sweeper sends it again.
 """
 
 from collections.abc import Sequence
@@ -13,13 +14,13 @@ TASKS_QUEUE = "corevault"
 
 
 class TaskQueue(Protocol):
-    """What services need of a broker."""
+    """The functions of a broker that services use."""
 
     def send(self, task: str, identifier: str) -> None:
-        """Send ``task`` for the row ``identifier``; never raises for a broker that is away."""
+        """Send ``task`` for the row ``identifier``; a broker that does not answer raises nothing."""
 
     def answers(self) -> bool:
-        """Whether the broker takes messages at the moment."""
+        """Return whether the broker accepts messages now."""
 
     def send_group(self, task: str, identifiers: Sequence[str]) -> None:
-        """Send ``task`` for each identifier, as a Celery group; never raises for a broker that is away."""
+        """Send ``task`` for each identifier, as a Celery group; a broker that does not answer raises nothing."""

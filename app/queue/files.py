@@ -1,7 +1,7 @@
-"""The broker of the one-folder installation: Celery's filesystem transport, with files that appear whole.
+"""The filesystem broker of the one-folder installation, with atomic writes.
 
-The transport as it ships writes messages and bindings in place, where a reader could meet half of one, and takes
-messages by way of the system's temporary folder, outside of the data directory.
+It extends Celery's filesystem transport. That transport writes messages and bindings in place, so that a reader could
+read half of one. It also moves messages through the system's temporary folder, which is outside the data directory.
 """
 
 import json
@@ -17,7 +17,7 @@ POLLING_SECONDS: Final = 0.05
 
 
 def folder_options(data_dir: Path) -> dict[str, Any]:
-    """Makes the broker's folders (0700) and names them in the transport's options."""
+    """Create the broker's folders (mode 0700) and return the transport's options with them."""
     root = data_dir / "broker"
     messages, control = root / "messages", root / "control"
     for folder in (root, messages, control):
@@ -31,7 +31,10 @@ def folder_options(data_dir: Path) -> dict[str, Any]:
 
 
 class Channel(filesystem.Channel):
-    """Writes aside and renames; takes a message by renaming it. (What is ignored here: kombu is untyped.)"""
+    """Writes to a temporary file and renames it; takes a message by renaming it.
+
+    The ``type: ignore`` comments are for kombu, which has no types.
+    """
 
     def _put(self, queue: str, payload: Mapping[str, Any], **_: Any) -> None:  # type: ignore[override]
         _write_whole(Path(self.data_folder_out) / f"{uuid4()}.{queue}.msg", payload)
@@ -46,7 +49,7 @@ class Channel(filesystem.Channel):
             try:
                 return json.loads(taken.read_text())
             except ValueError:
-                continue  # not of our writing: it is gone, and that is all
+                continue  # not written by this class: drop it
             finally:
                 taken.unlink()
         raise Empty

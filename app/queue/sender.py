@@ -1,4 +1,7 @@
-"""Celery as API and worker share it: one queue, JSON, no results, no remote control; and the sender of messages."""
+"""The Celery configuration that API and worker share, and the sender of messages.
+
+There is one queue, with JSON messages, and without results and remote control.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,9 +19,11 @@ _CONNECT_SECONDS: Final = 2.0
 
 
 def celery_settings(broker_url: str, data_dir: Path) -> dict[str, Any]:
-    """The configuration of every Celery application of the service.
+    """Return the configuration of every Celery application of the service.
 
-    ``data_dir`` is where the filesystem broker keeps its messages; other brokers do not look at it.
+    Args:
+        broker_url: URL of the broker.
+        data_dir: the folder in which the filesystem broker keeps its messages.
     """
     local = broker_url.startswith(FILESYSTEM)
     return {
@@ -43,7 +48,7 @@ def celery_settings(broker_url: str, data_dir: Path) -> dict[str, Any]:
 
 
 class CeleryQueue:
-    """Sends task names and ids; a broker that is away costs time only, since the sweeper sends again."""
+    """Sends task names and ids. If the broker is away, the sweeper sends them again later."""
 
     def __init__(self, broker_url: str, data_dir: Path) -> None:
         self._celery = Celery("corevault", set_as_current=False, fixups=[])
@@ -54,20 +59,20 @@ class CeleryQueue:
             self._celery.conf.broker_transport_options = timeouts
 
     def send(self, task: str, identifier: str) -> None:
-        """Send ``task`` for the row ``identifier``; never raises for a broker that is away."""
+        """Send ``task`` for the row ``identifier``; a broker that does not answer raises nothing."""
         self._send(task, lambda: self._celery.send_task(task, args=[identifier], retry=False, ignore_result=True))
 
     def answers(self) -> bool:
-        """Whether the broker takes messages at the moment."""
+        """Return whether the broker accepts messages now."""
         try:
             with self._celery.connection_for_write() as connection:
                 connection.ensure_connection(max_retries=1, timeout=_CONNECT_SECONDS)
-        except Exception:  # noqa: BLE001  (every broker library fails in its own classes)
+        except Exception:  # noqa: BLE001  (every broker library has separate exceptions)
             return False
         return True
 
     def send_group(self, task: str, identifiers: Sequence[str]) -> None:
-        """Send ``task`` for each identifier, as a Celery group; never raises for a broker that is away."""
+        """Send ``task`` for each identifier, as a Celery group; a broker that does not answer raises nothing."""
         each = (self._celery.signature(task, args=[identifier], ignore_result=True) for identifier in identifiers)
         self._send(task, lambda: group(each, app=self._celery).apply_async(retry=False))
 
@@ -75,7 +80,7 @@ class CeleryQueue:
         try:
             with span("queue.send", task=task):
                 attempt()
-        except Exception as error:  # noqa: BLE001  (every broker library fails in its own classes)
+        except Exception as error:  # noqa: BLE001  (every broker library has separate exceptions)
             structlog.get_logger().warning("message not sent", task=task, kind=type(error).__name__)
 
     def close(self) -> None:

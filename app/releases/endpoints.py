@@ -13,7 +13,7 @@ from app.http.requests.routing import api_router
 from app.releases import service
 from app.releases.http.cache import PublicReleases
 from app.releases.http.reads import ROUTE
-from app.releases.http.representation import Reply, Wish, cache_control
+from app.releases.http.representation import ReadRequest, Reply, cache_control
 from app.releases.models import Release
 from app.releases.schemas import CertificateView, Format, KeyView, ReleaseView
 from app.services import Shared, VerificationKey
@@ -94,7 +94,7 @@ def list_verification_keys(services: Shared) -> Page[KeyView]:
 Condition = Annotated[str | None, Header()]
 
 
-def _read_wish(
+def _parse_read(
     format: Annotated[Format | None, Query()] = None,  # noqa: A002  (the API's own word)
     accept: Condition = None,
     if_match: Condition = None,
@@ -102,8 +102,8 @@ def _read_wish(
     *,
     if_range: Condition = None,
     range: Condition = None,  # noqa: A002  (the header's name)
-) -> Wish:
-    return Wish(
+) -> ReadRequest:
+    return ReadRequest(
         format=format,
         accept=accept,
         if_match=if_match,
@@ -113,31 +113,31 @@ def _read_wish(
     )
 
 
-ReadersWish = Annotated[Wish, Depends(_read_wish)]
+RequestedRead = Annotated[ReadRequest, Depends(_parse_read)]
 
 
 @router.get(ROUTE.removeprefix("/v1"), response_class=Response, responses=_POINTS)
-def read_points(request: Request, services: Shared, release: Readable, wish: ReadersWish) -> Response:
+def read_points(request: Request, services: Shared, release: Readable, read: RequestedRead) -> Response:
     """Download the points in the format that `format` or `Accept` names.
 
     Conditional requests and requests for one range of bytes are supported.
     """
-    reply = _find_cache(request).remember(release).reply(wish)
+    reply = _find_cache(request).remember(release).reply(read)
     content = b"" if reply.status == 304 else _read(services.areas.released, reply)
     return Response(content, reply.status, dict(reply.headers))
 
 
 @router.head(ROUTE.removeprefix("/v1"), response_class=Response, responses=_POINTS)
-def read_points_headers(request: Request, release: Readable, wish: ReadersWish) -> Response:
+def read_points_headers(request: Request, release: Readable, read: RequestedRead) -> Response:
     """Show the headers of the points without their bytes."""
-    reply = _find_cache(request).remember(release).reply(replace(wish, range=None))
+    reply = _find_cache(request).remember(release).reply(replace(read, range=None))
     return Response(None, reply.status, dict(reply.headers))
 
 
 def _find_cache(request: Request) -> PublicReleases:
-    found = request.app.state.public_releases
-    assert isinstance(found, PublicReleases)
-    return found
+    cache = request.app.state.public_releases
+    assert isinstance(cache, PublicReleases)
+    return cache
 
 
 def _read(store: ObjectStore, reply: Reply) -> bytes:

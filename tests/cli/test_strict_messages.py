@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.cli.strict_messages import HEAD_BYTES, HEADERS, PIPELINED
 from app.config import Settings
-from app.http.middleware.outer_middleware import Edge
+from app.http.middleware.outer_middleware import OuterMiddleware
 from tests.cli.test_tls import _api, _live
 from tests.factories.served import Address, served
 
@@ -40,7 +40,7 @@ async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[Address]:
-    with served(Edge(_echo)) as found:
+    with served(OuterMiddleware(_echo)) as found:
         yield found
 
 

@@ -1,4 +1,4 @@
-"""An application with a few routes of its own, to show what every route has in common."""
+"""Fixtures: the application with a few test routes, for the rules of every route."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal

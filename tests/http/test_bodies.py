@@ -1,4 +1,4 @@
-"""What a body must be, and what a refusal says of it: known members and our own words."""
+"""Rules of JSON bodies. A refusal names declared members and quotes no input."""
 
 import json
 from typing import Any
@@ -47,10 +47,10 @@ def _pointers(answer: httpx.Response) -> list[str]:
         (None, [""]),
     ],
 )
-def test_faults_point_to_known_members_and_quote_nobody(
+def test_faults_point_to_declared_members_and_quote_no_input(
     drawings: httpx.Client, owner: rows.Key, body: object, pointers: list[str]
 ) -> None:
-    """W3: what a caller typed does not come back."""
+    """W3: a caller's input is not repeated in the answer."""
     answer = _send(drawings, owner, json.dumps(body))
     assert _pointers(answer) == pointers
     assert CANARY not in answer.text
@@ -64,7 +64,7 @@ def test_faults_point_to_known_members_and_quote_nobody(
         ({"shapes": [{"kind": "square", "side": 1}] * 4}, "Use at most 3 items."),
     ],
 )
-def test_one_is_singular(drawings: httpx.Client, owner: rows.Key, body: object, message: str) -> None:
+def test_a_bound_of_one_is_singular(drawings: httpx.Client, owner: rows.Key, body: object, message: str) -> None:
     assert [fault["message"] for fault in _send(drawings, owner, json.dumps(body)).json()["errors"]] == [message]
 
 
@@ -94,16 +94,14 @@ def test_one_is_singular(drawings: httpx.Client, owner: rows.Key, body: object, 
         ('\ufeff{"name": "a"}', ""),
     ],
 )
-def test_json_that_says_nothing_certain_is_refused(
-    drawings: httpx.Client, owner: rows.Key, content: str, pointer: str
-) -> None:
+def test_ambiguous_json_is_refused(drawings: httpx.Client, owner: rows.Key, content: str, pointer: str) -> None:
     answer = _send(drawings, owner, content.encode())
     assert set(_pointers(answer)) == {pointer}
     assert CANARY not in answer.text
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-32"])
-def test_json_is_utf_8(drawings: httpx.Client, owner: rows.Key, encoding: str) -> None:
+def test_json_in_another_encoding_is_refused(drawings: httpx.Client, owner: rows.Key, encoding: str) -> None:
     assert _pointers(_send(drawings, owner, '{"name": "é"}'.encode(encoding))) == [""]
 
 
@@ -128,7 +126,7 @@ def test_other_media_types_and_codings_are_unsupported(
 @pytest.mark.parametrize(
     "headers", [{"Content-Type": "application/json; charset=UTF-8"}, {"Content-Encoding": "identity"}]
 )
-def test_the_plain_spellings_are_taken(drawings: httpx.Client, owner: rows.Key, headers: dict[str, str]) -> None:
+def test_plain_content_types_are_accepted(drawings: httpx.Client, owner: rows.Key, headers: dict[str, str]) -> None:
     assert _send(drawings, owner, b"{}", **headers).status_code == 201
 
 
@@ -138,11 +136,11 @@ def test_a_body_beyond_the_limit_is_too_large(drawings: httpx.Client, owner: row
 
 
 @pytest.mark.parametrize("content", [b"{", b'{"name": 5}', b"a" * (BODY_BYTES + 1)])
-def test_strangers_learn_nothing_about_their_body(drawings: httpx.Client, content: bytes) -> None:
+def test_a_body_without_a_key_is_answered_with_401(drawings: httpx.Client, content: bytes) -> None:
     answer = drawings.post(PATH, content=content, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
 
 
-def test_times_and_integers_in_place_of_reals_are_understood(drawings: httpx.Client, owner: rows.Key) -> None:
+def test_times_and_integers_for_reals_are_accepted(drawings: httpx.Client, owner: rows.Key) -> None:
     body: dict[str, Any] = {"at": "2030-01-01T00:00:00Z", "shapes": [{"kind": "circle", "radius": 1}]}
     assert _send(drawings, owner, json.dumps(body)).status_code == 201

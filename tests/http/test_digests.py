@@ -1,4 +1,4 @@
-"""Digest fields."""
+"""Digest fields of RFC 9530."""
 
 import base64
 import hashlib
@@ -15,13 +15,13 @@ TEXT = base64.b64encode(DIGEST).decode()
 @pytest.mark.parametrize(
     "header", [f"sha-256=:{TEXT}:", f" sha-256=:{TEXT}: ", f"sha-512=:AAAA:, sha-256=:{TEXT}:", digest_header(DIGEST)]
 )
-def test_the_sha_256_digest_is_found(header: str) -> None:
+def test_the_sha_256_digest_is_parsed(header: str) -> None:
     assert sha256_of_header(header) == DIGEST
 
 
 @pytest.mark.parametrize(
     "header", ["", TEXT, f"sha-256={TEXT}", "sha-256=:AAAA:", f"sha-512=:{TEXT}:", f"sha-256=:{TEXT}:,", "sha-256=:*:"]
 )
-def test_another_form_is_invalid(header: str) -> None:
+def test_a_malformed_digest_is_invalid(header: str) -> None:
     with pytest.raises(InvalidRequest):
         sha256_of_header(header)

@@ -13,7 +13,7 @@ def test_head_is_get_without_its_body(drawings: httpx.Client) -> None:
     assert head.headers["Content-Length"] == got.headers["Content-Length"]
 
 
-def test_options_name_the_methods(drawings: httpx.Client) -> None:
+def test_options_lists_the_methods(drawings: httpx.Client) -> None:
     answer = drawings.options("/v1/drawings")
     assert (answer.status_code, answer.headers["Allow"]) == (204, "GET, HEAD, OPTIONS, POST")
     assert "Access-Control-Allow-Origin" not in answer.headers
@@ -21,17 +21,17 @@ def test_options_name_the_methods(drawings: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/me", "/v1/drawings", "/health/live", "/v1/keys", "/v1/releasesx"])
-def test_no_other_site_reads_what_is_not_a_release(drawings: httpx.Client, path: str) -> None:
+def test_only_release_reads_have_cors_headers(drawings: httpx.Client, path: str) -> None:
     answer = drawings.get(path, headers={"Origin": "http://elsewhere.test"})
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_public_release_reads_are_open_to_every_site_without_credentials(drawings: httpx.Client) -> None:
+def test_every_site_may_read_public_releases_without_credentials(drawings: httpx.Client) -> None:
     answer = drawings.get("/v1/releases/rel_0", headers={"Origin": "http://elsewhere.test"})
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
     assert "Access-Control-Allow-Credentials" not in answer.headers
 
 
-def test_what_needed_a_key_is_not_open_to_other_sites(drawings: httpx.Client, owner: rows.Key) -> None:
+def test_a_read_with_a_key_has_no_cors_headers(drawings: httpx.Client, owner: rows.Key) -> None:
     answer = drawings.get("/v1/releases/rel_0", headers=owner.headers)
     assert "Access-Control-Allow-Origin" not in answer.headers

@@ -1,4 +1,4 @@
-"""The Host header: a page that was lured here by another name gets nothing."""
+"""The Host header, which protects against DNS rebinding."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ def called(services: Services) -> Iterator[httpx.Client]:
         "[2001:DB8::7]",
     ],
 )
-def test_its_own_names_are_answered(called: httpx.Client, owner: rows.Key, host: str) -> None:
+def test_an_allowed_name_is_answered(called: httpx.Client, owner: rows.Key, host: str) -> None:
     assert called.get("/v1/me", headers=owner.headers | {"Host": host}).status_code == 200
 
 
@@ -51,16 +51,14 @@ def test_its_own_names_are_answered(called: httpx.Client, owner: rows.Key, host:
     ],
 )
 @pytest.mark.parametrize("path", ["/v1/me", "/v1/releases", "/metrics", "/openapi.json", "/v1/nowhere"])
-def test_another_name_is_refused_whatever_is_asked_for(
-    called: httpx.Client, owner: rows.Key, path: str, host: str
-) -> None:
+def test_another_name_is_refused_on_every_route(called: httpx.Client, owner: rows.Key, path: str, host: str) -> None:
     refused = called.get(path, headers=owner.headers | {"Host": host})
     body = problem(refused, 422, "invalid_request")
     assert "COREVAULT_ALLOWED_HOSTS" in body["detail"]
     assert "evil" not in refused.text
 
 
-def test_probes_come_by_any_name(called: httpx.Client) -> None:
+def test_health_probes_may_use_any_name(called: httpx.Client) -> None:
     for path in ("/health/live", "/health/ready"):
         assert called.get(path, headers={"Host": "10.1.2.3:8000"}).status_code == 200
 
@@ -70,11 +68,11 @@ def _scope(*hosts: str) -> dict[str, object]:
     return {"type": "http", "path": "/v1/me", "headers": headers, "server": ("10.1.2.3", 8000)}
 
 
-def test_the_address_that_the_connection_came_in_at_is_right() -> None:
+def test_the_address_of_the_connection_is_allowed() -> None:
     assert HOSTS.admits(_scope("10.1.2.3:8000"))
     assert not HOSTS.admits(_scope("10.1.2.4:8000"))
 
 
-def test_no_name_and_two_names_are_wrong() -> None:
+def test_a_missing_and_a_repeated_host_are_refused() -> None:
     assert not HOSTS.admits(_scope())
     assert not HOSTS.admits(_scope("localhost", "localhost"))

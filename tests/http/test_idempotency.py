@@ -1,4 +1,4 @@
-"""One key, one effect, one answer."""
+"""Idempotency keys: one key has one effect and one answer."""
 
 import threading
 from datetime import timedelta
@@ -21,7 +21,7 @@ def _draw(client: httpx.Client, key: rows.Key, name: str = "a", idempotency_key:
     return client.post(PATH, json={"name": name}, headers=key.headers | {"Idempotency-Key": idempotency_key})
 
 
-def test_a_repetition_has_the_first_answer_and_no_effect(drawings: httpx.Client, owner: rows.Key) -> None:
+def test_a_repetition_gets_the_first_answer_without_effect(drawings: httpx.Client, owner: rows.Key) -> None:
     first, second = _draw(drawings, owner), _draw(drawings, owner)
     assert (second.status_code, second.headers["Location"]) == (201, "/v1/drawings/1")
     assert second.json() == {"name": "a", "count": 1}
@@ -34,13 +34,13 @@ def test_quotes_around_the_key_do_not_matter(drawings: httpx.Client, owner: rows
     assert _draw(drawings, owner, idempotency_key='"k"').json()["count"] == 1
 
 
-def test_two_keys_are_none(drawings: httpx.Client, owner: rows.Key) -> None:
+def test_two_keys_are_refused(drawings: httpx.Client, owner: rows.Key) -> None:
     headers = [*owner.headers.items(), ("Idempotency-Key", "k"), ("Idempotency-Key", "l")]
     answer = drawings.post(PATH, json={"name": "a"}, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
-def test_the_same_value_spelled_otherwise_is_the_same_body(drawings: httpx.Client, owner: rows.Key) -> None:
+def test_the_same_value_in_other_spelling_is_the_same_body(drawings: httpx.Client, owner: rows.Key) -> None:
     headers = owner.headers | {"Idempotency-Key": "k", "Content-Type": "application/json"}
     first = drawings.post(PATH, content=b'{"name": "b", "weights": {}}', headers=headers)
     second = drawings.post(PATH, content=b'{ "weights":{},"name":"\\u0062" }', headers=headers)
@@ -53,7 +53,7 @@ def test_another_body_under_the_key_is_a_conflict(drawings: httpx.Client, owner:
     assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_conflict")
 
 
-def test_keys_are_their_callers_own(drawings: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
+def test_two_callers_may_use_the_same_key(drawings: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
     assert _draw(drawings, owner).json()["count"] == 1
     assert _draw(drawings, analyst, name="b").json()["count"] == 2
 
@@ -66,17 +66,19 @@ def test_a_refusal_is_not_recorded(drawings: httpx.Client, owner: rows.Key, data
 
 
 @pytest.mark.parametrize("key", ["", '""', "a b", "é", "a" * 129, "a\tb"])
-def test_other_keys_are_invalid(drawings: httpx.Client, owner: rows.Key, key: str) -> None:
+def test_a_malformed_key_is_invalid(drawings: httpx.Client, owner: rows.Key, key: str) -> None:
     headers = [(name.encode(), value.encode()) for name, value in (owner.headers | {"Idempotency-Key": key}).items()]
     answer = drawings.post(PATH, json={}, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
 
 
-def test_the_longest_key_is_taken(drawings: httpx.Client, owner: rows.Key) -> None:
+def test_the_longest_key_is_accepted(drawings: httpx.Client, owner: rows.Key) -> None:
     assert _draw(drawings, owner, idempotency_key='"' + "~" * 128 + '"').status_code == 201
 
 
-def test_records_expire_unless_they_are_for_ever(drawings: httpx.Client, owner: rows.Key, database: Database) -> None:
+def test_records_expire_unless_they_have_no_lifetime(
+    drawings: httpx.Client, owner: rows.Key, database: Database
+) -> None:
     _draw(drawings, owner)
     _draw(drawings, owner, idempotency_key="lasting")
     with database.write() as tx:
@@ -86,8 +88,8 @@ def test_records_expire_unless_they_are_for_ever(drawings: httpx.Client, owner: 
     assert _draw(drawings, owner, idempotency_key="lasting").json()["count"] == 2
 
 
-def test_racing_repetitions_have_one_effect(drawings: httpx.Client, owner: rows.Key, database: Database) -> None:
-    """W10: a retry that overtakes its first attempt changes nothing either."""
+def test_concurrent_repetitions_have_one_effect(drawings: httpx.Client, owner: rows.Key, database: Database) -> None:
+    """W10: a retry that overtakes its first attempt has no second effect."""
     answers: list[httpx.Response] = []
     racers = [threading.Thread(target=lambda: answers.append(_draw(drawings, owner))) for _ in range(8)]
     for racer in racers:
@@ -100,13 +102,13 @@ def test_racing_repetitions_have_one_effect(drawings: httpx.Client, owner: rows.
         assert session.scalar(text("SELECT count(*) FROM drawn")) == 1
 
 
-def test_a_key_that_another_transaction_took_meanwhile_is_in_progress(
+def test_a_key_that_another_transaction_holds_is_in_progress(
     database: Database, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = IdempotentRequest("k", "POST /v1/drawings", "hash")
     with database.write() as tx:
         idempotent(tx, owner.id, request, lambda: Answer(201, {}))
-    # as on a snapshot from before the rival's commit
+    # as in a snapshot from before the other transaction's commit
     monkeypatch.setattr("app.http.requests.repository.find", lambda *_: None)
     with pytest.raises(IdempotencyInProgress), database.write() as tx:
         idempotent(tx, owner.id, request, lambda: Answer(201, {}))

@@ -1,4 +1,7 @@
-"""Headers that two readers could take differently: a request has each of them once."""
+"""Headers that a request may contain only once.
+
+Two servers could read a repeated header differently.
+"""
 
 import httpx
 import pytest
@@ -10,8 +13,8 @@ from tests.factories.datasets import problem
 
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.parametrize("same", [True, False])
-def test_a_header_that_comes_twice_is_refused(client: httpx.Client, owner: rows.Key, name: str, *, same: bool) -> None:
-    """Neither of two keys counts, not even where both are the same valid one."""
+def test_a_repeated_header_is_refused(client: httpx.Client, owner: rows.Key, name: str, *, same: bool) -> None:
+    """Two keys are refused, even if both are the same valid key."""
     value = owner.headers["Authorization"] if name == "authorization" else "1"
     sent = [(name, value), (name, value if same else "2")]
     others = [] if name == "authorization" else [*owner.headers.items()]
@@ -19,6 +22,6 @@ def test_a_header_that_comes_twice_is_refused(client: httpx.Client, owner: rows.
     assert problem(answer, 422, "invalid_request")["detail"] == f"Send the header {name.title()} once."
 
 
-def test_headers_that_are_lists_may_come_twice(client: httpx.Client, owner: rows.Key) -> None:
+def test_a_list_header_may_be_repeated(client: httpx.Client, owner: rows.Key) -> None:
     sent = [*owner.headers.items(), ("Accept", "application/json"), ("Accept", "text/plain")]
     assert client.get("/v1/me", headers=sent).status_code == 200

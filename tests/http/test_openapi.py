@@ -70,7 +70,7 @@ def test_every_parameter_has_a_description(document: dict[str, Any]) -> None:
 
 
 def test_every_operation_has_a_plain_id_and_a_description(document: dict[str, Any]) -> None:
-    """An id is a verb and its object, as in ``submit_job``; it is unique, and the summary is made from it."""
+    """An id is unique: a verb and its object, as in ``submit_job``."""
     operations = _operations(document)
     ids = [operation["operationId"] for _, operation in operations]
     assert len(set(ids)) == len(ids)

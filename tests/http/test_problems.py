@@ -1,4 +1,4 @@
-"""Every error is a problem document with a code of the closed list and a request id."""
+"""Errors are problem details with a listed code and a request id."""
 
 import logging
 import traceback
@@ -47,7 +47,7 @@ def test_every_code_has_an_example(code: str) -> None:
         ("GET", "/v1/drawings/poor", 409, "budget_exceeded"),
     ],
 )
-def test_errors_are_problem_documents(drawings: httpx.Client, method: str, path: str, status: int, code: str) -> None:
+def test_errors_are_problem_details(drawings: httpx.Client, method: str, path: str, status: int, code: str) -> None:
     answer = drawings.request(method, path)
     assert answer.status_code == status
     assert answer.headers["Content-Type"] == "application/problem+json"
@@ -67,10 +67,10 @@ def test_405_names_every_method_of_the_address(drawings: httpx.Client) -> None:
     assert answer.headers["Allow"] == "DELETE, GET, HEAD, OPTIONS"
 
 
-def test_an_unexpected_error_says_nothing_of_its_cause(
+def test_an_unexpected_error_does_not_reveal_its_cause(
     drawings: httpx.Client, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """W3: neither the response nor the log carries an exception's message."""
+    """W3: neither the response nor the log contains an exception's message."""
     with caplog.at_level(logging.DEBUG):
         answer = drawings.get("/v1/drawings/broken")
     captured = capfd.readouterr()
@@ -78,10 +78,10 @@ def test_an_unexpected_error_says_nothing_of_its_cause(
     assert CANARY not in answer.text + captured.out + captured.err + caplog.text
 
 
-def test_a_response_that_breaks_off_says_nothing_of_its_cause(
+def test_a_response_that_is_cut_off_does_not_reveal_its_cause(
     drawings: httpx.Client, application: FastAPI, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """W3: what reaches the server's own log is an exception without a cause."""
+    """W3: the exception in the server's log has no cause."""
     assert drawings.get("/v1/drawings/half").content == b"first"
     raising = httpx.Client(transport=AppTransport(application, raises=True), base_url="http://corevault.test")
     with raising as client, pytest.raises(ResponseAborted) as raised:
@@ -92,6 +92,6 @@ def test_a_response_that_breaks_off_says_nothing_of_its_cause(
 
 
 @pytest.mark.parametrize("path", ["/v1/me", "/health/live", "/v1/nothing", "/openapi.json"])
-def test_every_response_has_an_id_of_its_own(drawings: httpx.Client, owner: rows.Key, path: str) -> None:
+def test_every_response_has_a_different_request_id(drawings: httpx.Client, owner: rows.Key, path: str) -> None:
     ids = {drawings.get(path, headers=owner.headers).headers["X-Request-Id"] for _ in range(3)}
     assert len(ids) == 3

@@ -40,14 +40,14 @@ PATH = "/v1/drawings"
         "cursor=\u00e9",
     ],
 )
-def test_other_queries_are_refused_without_being_quoted(drawings: httpx.Client, query: str) -> None:
+def test_unknown_query_parameters_are_refused_and_not_quoted(drawings: httpx.Client, query: str) -> None:
     answer = drawings.get(f"{PATH}?{query}")
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert CANARY not in answer.text
     assert answer.json()["errors"]
 
 
-def test_routes_without_parameters_take_none(drawings: httpx.Client) -> None:
+def test_a_route_without_parameters_refuses_any(drawings: httpx.Client) -> None:
     assert drawings.get("/health/live?verbose=1").json()["code"] == "invalid_request"
 
 
@@ -82,7 +82,7 @@ def test_a_page_that_ends_with_the_last_row_is_the_last(drawings: httpx.Client) 
     ],
 )
 def test_a_fault_points_to_its_parameter(drawings: httpx.Client, query: str, pointer: str) -> None:
-    """One that does not exist is not named: its pointer is that of the query."""
+    """An unknown parameter is not named: the pointer is that of the query."""
     assert [fault["pointer"] for fault in drawings.get(f"{PATH}?{query}").json()["errors"]] == [pointer]
 
 
@@ -100,8 +100,8 @@ def test_a_fault_points_to_its_header(
     assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
 
 
-def test_every_pattern_of_a_request_has_words(application: FastAPI) -> None:
-    """A regular expression tells few callers what to do."""
+def test_every_pattern_of_a_request_has_a_message(application: FastAPI) -> None:
+    """A regular expression is no remedy for most callers."""
     patterns = set(re.findall(r"'pattern': (?:'([^']+)'|\"([^\"]+)\")", repr(application.openapi())))
     assert patterns
     assert {first or second for first, second in patterns} <= {repr(known)[1:-1] for known in PATTERNS}
@@ -109,13 +109,13 @@ def test_every_pattern_of_a_request_has_words(application: FastAPI) -> None:
         assert "[" not in words
 
 
-def test_a_name_of_another_form_is_refused_in_words(client: httpx.Client, admin: rows.Key) -> None:
+def test_a_malformed_name_is_refused_in_words(client: httpx.Client, admin: rows.Key) -> None:
     body = {"name": "a\nb", "role": "owner"}
     fault = client.post("/v1/api-keys", headers=admin.headers, json=body).json()["errors"][0]
     assert fault == {"pointer": "/name", "message": "Use one line of text, without control characters."}
 
 
-def test_the_root_says_what_answers_here(client: httpx.Client) -> None:
+def test_the_root_describes_the_service(client: httpx.Client) -> None:
     answer = client.get("/")
     assert answer.status_code == 200
     assert answer.json()["name"] == "Corevault"

@@ -1,4 +1,7 @@
-"""Moving windows of hits: the same laws in this process and through Redis, and what happens while Redis is away."""
+"""Sliding windows of hits follow the same rules in this process and through Redis.
+
+While Redis is away, each process counts alone.
+"""
 
 import time
 from collections.abc import Iterator
@@ -8,12 +11,12 @@ from limits.errors import StorageError
 
 from app.http.rate_limits import rate_windows
 from app.http.rate_limits.rate_windows import (
+    FallbackWindows,
     MemoryWindows,
     Rate,
     RedisWindows,
-    Standing,
-    SteadyWindows,
     Windows,
+    WindowState,
     open_windows,
 )
 from support.servers import Redis
@@ -34,7 +37,7 @@ def counted(request: pytest.FixtureRequest) -> Windows:
     return RedisWindows(request.getfixturevalue("redis").url())
 
 
-def test_a_full_window_admits_no_more_until_its_oldest_hit_is_forgotten(counted: Windows) -> None:
+def test_a_full_window_admits_nothing_until_its_oldest_hit_expires(counted: Windows) -> None:
     standings = [counted.hit("a", RATE) for _ in range(6)]
     assert [each.allowed for each in standings] == [True] * 5 + [False]
     assert [each.remaining for each in standings] == [4, 3, 2, 1, 0, 0]
@@ -56,11 +59,11 @@ def test_names_do_not_share_a_window(counted: Windows) -> None:
     assert counted.hit("d", RATE).allowed
 
 
-def test_names_that_were_not_heard_of_for_a_window_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_without_a_hit_in_their_window_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     at = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: at)
     counted = MemoryWindows()
-    for name in range(rate_windows._TIDIED_EVERY - 1):
+    for name in range(rate_windows._HITS_BETWEEN_CLEANUPS - 1):
         counted.hit(str(name), RATE)
     at = 10.0
     counted.hit("last", RATE)
@@ -75,9 +78,9 @@ def test_processes_on_one_redis_share_their_windows(redis: Redis) -> None:
 
 
 @pytest.mark.services
-def test_while_redis_is_away_each_process_counts_alone_and_no_request_waits(redis: Redis) -> None:
+def test_without_redis_each_process_counts_alone_at_once(redis: Redis) -> None:
     steady = open_windows(redis.url())
-    assert isinstance(steady, SteadyWindows)
+    assert isinstance(steady, FallbackWindows)
     assert steady.hit("e", RATE).allowed
     redis.stop(immediate=True)
     try:
@@ -86,24 +89,24 @@ def test_while_redis_is_away_each_process_counts_alone_and_no_request_waits(redi
         redis.start()
 
 
-def test_a_storage_that_fails_is_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_storage_that_fails_is_not_asked_for_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     at, asked = 0.0, []
 
     class Failing:
-        def hit(self, name: str, rate: Rate) -> Standing:
+        def hit(self, name: str, rate: Rate) -> WindowState:
             asked.append(name)
             raise StorageError(OSError("canary-7461"))
 
     monkeypatch.setattr(time, "monotonic", lambda: at)
-    steady = SteadyWindows(Failing())
+    steady = FallbackWindows(Failing())
     assert [steady.hit("f", RATE).allowed for _ in range(6)] == [True] * 5 + [False]
     assert asked == ["f"]
-    at = rate_windows._AWAY_SECONDS
+    at = rate_windows._PAUSE_SECONDS
     steady.hit("f", RATE)
     assert asked == ["f", "f"]
 
 
-def test_a_broker_that_is_no_redis_means_windows_of_this_process() -> None:
+def test_a_broker_other_than_redis_means_local_windows() -> None:
     assert isinstance(open_windows("filesystem://"), MemoryWindows)
     assert isinstance(open_windows("amqp://guest@127.0.0.1//"), MemoryWindows)
 

@@ -1,4 +1,4 @@
-"""Rate limits as a caller meets them: what is published, what is refused, and who is not held up."""
+"""Rate limits over HTTP: headers, refusals, and callers who are not limited."""
 
 import re
 from collections.abc import Iterator
@@ -34,20 +34,20 @@ def calls(limited: Services) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_every_answer_tells_a_key_how_it_stands(calls: httpx.Client, owner: rows.Key) -> None:
+def test_every_answer_states_the_limit_of_the_key(calls: httpx.Client, owner: rows.Key) -> None:
     answers = [calls.get("/v1/me", headers=owner.headers) for _ in range(2)]
     assert [answer.headers["RateLimit-Policy"] for answer in answers] == ['"key";q=100;w=60'] * 2
     standings = [re.fullmatch(r'"key";r=(\d+);t=(\d+)', answer.headers["RateLimit"]) for answer in answers]
     assert [match and match[1] for match in standings] == ["99", "98"]
 
 
-def test_a_refusal_tells_it_too(calls: httpx.Client, owner: rows.Key) -> None:
+def test_a_refusal_states_the_limit_too(calls: httpx.Client, owner: rows.Key) -> None:
     refused = calls.get("/v1/datasets/ds_none", headers=owner.headers)
     assert refused.status_code == 404
     assert "RateLimit" in refused.headers
 
 
-def test_a_burst_of_a_hundred_passes_and_what_comes_on_top_is_told_when_to_come_back(
+def test_a_burst_of_100_passes_and_the_next_gets_retry_after(
     calls: httpx.Client, owner: rows.Key, analyst: rows.Key
 ) -> None:
     with ThreadPoolExecutor(8) as pool:
@@ -60,7 +60,7 @@ def test_a_burst_of_a_hundred_passes_and_what_comes_on_top_is_told_when_to_come_
     assert calls.get("/v1/me", headers=analyst.headers).status_code == 200
 
 
-def test_a_call_that_is_refused_for_its_rate_changes_nothing(
+def test_a_rate_limited_call_changes_nothing(
     calls: httpx.Client, limited: Services, owner: rows.Key, admin: rows.Key
 ) -> None:
     for _ in range(100):
@@ -71,9 +71,7 @@ def test_a_call_that_is_refused_for_its_rate_changes_nothing(
     assert everything(limited.database, limited.areas) == before
 
 
-def test_sign_ins_that_fail_are_limited_by_address_and_valid_keys_are_not_held_up(
-    calls: httpx.Client, owner: rows.Key
-) -> None:
+def test_failed_sign_ins_are_limited_by_address_not_valid_keys(calls: httpx.Client, owner: rows.Key) -> None:
     answers = [calls.get("/v1/me", headers=WRONG) for _ in range(22)]
     assert [answer.status_code for answer in answers] == [401] * 20 + [429] * 2
     problem(answers[-1], 429, "rate_limited")
@@ -82,7 +80,7 @@ def test_sign_ins_that_fail_are_limited_by_address_and_valid_keys_are_not_held_u
     assert calls.get("/v1/me").status_code == 401, "no credential is none that failed"
 
 
-def test_addresses_behind_a_trusted_proxy_are_told_apart(calls: httpx.Client) -> None:
+def test_clients_behind_a_trusted_proxy_count_separately(calls: httpx.Client) -> None:
     for _ in range(20):
         calls.get("/v1/me", headers=WRONG | {"X-Forwarded-For": "11.0.0.1"})
     assert calls.get("/v1/me", headers=WRONG | {"X-Forwarded-For": "9.9.9.9, 11.0.0.1"}).status_code == 429
@@ -103,9 +101,7 @@ def test_addresses_behind_a_trusted_proxy_are_told_apart(calls: httpx.Client) ->
         ("::ffff:11.0.0.1", None, "11.0.0.1"),
     ],
 )
-def test_the_address_that_counts_is_the_nearest_that_is_no_trusted_proxys(
-    peer: str, forwarded: str | None, expected: str
-) -> None:
+def test_the_client_is_the_nearest_address_that_is_no_proxy(peer: str, forwarded: str | None, expected: str) -> None:
     headers = [] if forwarded is None else [(b"x-forwarded-for", forwarded.encode())]
     scope = {"type": "http", "client": (peer, 1), "headers": headers}
     assert TrustedProxies.of(["10.0.0.0/8"]).client(scope) == expected
@@ -118,7 +114,7 @@ def test_public_reads_and_probes_are_not_counted(calls: httpx.Client) -> None:
         assert (answer.status_code, "RateLimit" in answer.headers) == (200, False)
 
 
-def test_a_key_that_ended_fails_like_any_other(calls: httpx.Client, database: Database) -> None:
+def test_a_revoked_key_counts_as_a_failed_sign_in(calls: httpx.Client, database: Database) -> None:
     with database.write() as tx:
         ended = rows.api_key(tx, revoked_at=now())
     codes = [calls.get("/v1/me", headers=ended.headers).status_code for _ in range(21)]

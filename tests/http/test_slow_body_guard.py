@@ -1,4 +1,4 @@
-"""Bodies that trickle are ended; those that merely wait for us are not."""
+"""Slow bodies are ended, unless the service itself is slow."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from app.http.middleware.slow_body_guard import BodyPace, LeastRate, TooSlow
+from app.http.middleware.slow_body_guard import LeastRate, SlowBodyGuard, TooSlow
 from app.main import create_app
 from app.services import Services
 from tests.factories import rows
@@ -21,7 +21,7 @@ PIECE = b"x" * 100
 
 
 def _client(pieces: Iterable[bytes], pause_seconds: float) -> Receive:
-    """A body whose pieces come after a pause each, and then a connection that stays open."""
+    """A body with a pause before each piece; then the connection stays open."""
     left = [*pieces]
 
     async def receive() -> Message:
@@ -39,7 +39,10 @@ async def _nowhere(_: Message) -> None:
 
 
 def _read(receive: Receive, work: Callable[[], Any] = lambda: None) -> int:
-    """How many bytes an application got that works ``work`` after every piece."""
+    """Return the number of bytes that an application receives.
+
+    It works for ``work`` seconds after each piece.
+    """
     got = 0
 
     async def application(_: Scope, receive: Receive, __: Send) -> None:
@@ -52,13 +55,13 @@ def _read(receive: Receive, work: Callable[[], Any] = lambda: None) -> int:
                 return
 
     async def run() -> None:
-        await BodyPace(application, LEAST)({"type": "http"}, receive, _nowhere)
+        await SlowBodyGuard(application, LEAST)({"type": "http"}, receive, _nowhere)
 
     anyio.run(run)
     return got
 
 
-def test_a_body_that_trickles_is_ended() -> None:
+def test_a_slow_body_is_ended() -> None:
     with pytest.raises(TooSlow):
         _read(_client([PIECE] * 1000, 0.02))
 
@@ -68,19 +71,19 @@ def test_a_body_that_stops_is_ended() -> None:
         _read(_client([PIECE, PIECE], 3600))
 
 
-def test_what_came_fast_at_first_does_not_count_for_ever() -> None:
-    """Half a minute's worth at once, and then a trickle: the second window is too slow."""
+def test_a_fast_start_does_not_count_in_later_windows() -> None:
+    """The bytes of a whole window at once, and then a slow rest: the second window is too slow."""
     with pytest.raises(TooSlow):
         _read(_client([b"x" * 1_000_000] + [PIECE] * 1000, 0.02))
 
 
-def test_a_body_that_waits_for_us_is_not_slow() -> None:
-    """Only time spent waiting for the client counts: here the application takes twice the window."""
+def test_a_body_that_waits_for_the_application_is_not_slow() -> None:
+    """Only time spent waiting for the client counts; here the application takes twice the window."""
     assert _read(_client([PIECE] * 6, 0), lambda: 0.1) == 600
 
 
 def test_after_the_body_the_connection_may_stay_silent() -> None:
-    """As while events are streamed: whoever listens for its end waits as long as it takes."""
+    """As in a stream of events, where the server waits for the client's disconnection."""
 
     async def application(_: Scope, receive: Receive, __: Send) -> None:
         assert not (await receive())["more_body"]
@@ -89,7 +92,7 @@ def test_after_the_body_the_connection_may_stay_silent() -> None:
         assert waiting.cancelled_caught
 
     async def run() -> None:
-        await BodyPace(application, LEAST)({"type": "http"}, _client([PIECE], 0), _nowhere)
+        await SlowBodyGuard(application, LEAST)({"type": "http"}, _client([PIECE], 0), _nowhere)
 
     anyio.run(run)
 
@@ -109,7 +112,7 @@ def _answer(app: FastAPI, method: str, path: str, headers: dict[str, str], recei
 
 
 @pytest.mark.parametrize("kind", ["upload", "json"])
-def test_the_answer_says_so_closes_the_connection_and_nothing_is_kept(
+def test_a_slow_upload_gets_an_answer_and_is_discarded(
     services: Services, client: httpx.Client, owner: rows.Key, kind: str
 ) -> None:
     dataset = declared(client, owner)["id"]

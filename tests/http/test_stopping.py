@@ -1,4 +1,4 @@
-"""What a caller hears whose request a stopping server cannot wait for."""
+"""Answers to requests that a stopping server interrupts."""
 
 import asyncio
 import json
@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.http.middleware.outer_middleware import Edge, Exchange
+from app.http.middleware.outer_middleware import Exchange, OuterMiddleware
 
 SCOPE = {"type": "http", "method": "PUT", "path": "/v1/datasets/ds_1/content", "headers": []}
 
 
 async def _cancelled(app: ASGIApp, seen: list[Exchange], method: str = "PUT") -> list[Any]:
-    """The messages that a request to ``app`` has sent when it is cancelled in its midst."""
+    """Return the messages of a request to ``app`` that is cancelled before its end."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -22,7 +22,7 @@ async def _cancelled(app: ASGIApp, seen: list[Exchange], method: str = "PUT") ->
     async def receive() -> Any:
         return await asyncio.Event().wait()
 
-    task = asyncio.create_task(Edge(app, (seen.append,))(SCOPE | {"method": method}, receive, send))
+    task = asyncio.create_task(OuterMiddleware(app, (seen.append,))(SCOPE | {"method": method}, receive, send))
     await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.wait([task])
@@ -40,7 +40,7 @@ async def _answers(scope: Scope, receive: Receive, send: Send) -> None:
     await receive()
 
 
-def test_a_request_that_is_cut_short_is_told_to_come_again() -> None:
+def test_an_interrupted_request_gets_503_with_retry_after() -> None:
     seen: list[Exchange] = []
     start, body = asyncio.run(_cancelled(_reads, seen))
     problem = json.loads(body["body"])
@@ -50,12 +50,12 @@ def test_a_request_that_is_cut_short_is_told_to_come_again() -> None:
 
 
 @pytest.mark.parametrize(("method", "open_question"), [("POST", True), ("DELETE", True), ("GET", False)])
-def test_a_change_that_may_have_happened_is_not_called_undone(method: str, open_question: bool) -> None:
-    """W10: threads outlive the request that they work for; a job that is just asked for again may be charged twice."""
+def test_the_answer_to_an_interrupted_write_denies_no_effect(method: str, open_question: bool) -> None:
+    """W10: the thread of a request may still commit, so a blind repetition may be charged twice."""
     body = asyncio.run(_cancelled(_reads, [], method))[1]
-    assert ("under the same Idempotency-Key" in json.loads(body["body"])["detail"]) is open_question
+    assert ("with the same Idempotency-Key" in json.loads(body["body"])["detail"]) is open_question
 
 
-def test_an_answer_that_has_begun_breaks_off() -> None:
+def test_an_answer_that_has_begun_is_cut_off() -> None:
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(_cancelled(_answers, []))

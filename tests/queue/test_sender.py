@@ -1,4 +1,4 @@
-"""Messages carry a task's name and an id, arrive whole, and are allowed to get lost."""
+"""Messages contain a task's name and an id, arrive complete, and may be lost."""
 
 import threading
 from pathlib import Path
@@ -24,7 +24,7 @@ def _receive(data_dir: Path, count: int) -> list[tuple[str, object]]:
     return received
 
 
-def test_what_is_sent_arrives_in_order_and_is_gone(tmp_path: Path) -> None:
+def test_messages_arrive_once_and_in_order(tmp_path: Path) -> None:
     queue = CeleryQueue("filesystem://", tmp_path)
     queue.send(RUN_JOB, "job_1")
     queue.send(INGEST_CONTENT, "ct_1")
@@ -33,7 +33,7 @@ def test_what_is_sent_arrives_in_order_and_is_gone(tmp_path: Path) -> None:
     assert list((tmp_path / "broker" / "messages").iterdir()) == []
 
 
-def test_a_group_is_a_message_an_identifier(tmp_path: Path) -> None:
+def test_a_group_is_one_message_for_each_identifier(tmp_path: Path) -> None:
     queue = CeleryQueue("filesystem://", tmp_path)
     identifiers = [f"job_1:1:0:{partition}" for partition in range(3)]
     queue.send_group(SUM_PARTITION, identifiers)
@@ -44,7 +44,7 @@ def test_a_group_is_a_message_an_identifier(tmp_path: Path) -> None:
     assert list((tmp_path / "broker" / "messages").iterdir()) == []
 
 
-def test_what_is_no_message_is_passed_over(tmp_path: Path) -> None:
+def test_a_file_that_is_no_message_is_skipped(tmp_path: Path) -> None:
     queue = CeleryQueue("filesystem://", tmp_path)
     queue.send(RUN_JOB, "job_1")
     queue.close()
@@ -55,14 +55,14 @@ def test_what_is_no_message_is_passed_over(tmp_path: Path) -> None:
     assert list(messages.glob("*.taken")) == []
 
 
-def test_the_brokers_folders_are_the_users_own(tmp_path: Path) -> None:
+def test_only_the_user_may_open_the_brokers_folders(tmp_path: Path) -> None:
     celery_settings("filesystem://", tmp_path)
     folders = [tmp_path / "broker", *(tmp_path / "broker").iterdir()]
     assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
 
 
-def test_racing_receivers_get_each_message_once(tmp_path: Path) -> None:
-    """Every message is taken by one receiver, and none is met half-written."""
+def test_concurrent_receivers_get_each_message_once(tmp_path: Path) -> None:
+    """One receiver takes each message, after it is complete."""
     sent = [f"job_{number}" for number in range(40)]
     received: list[tuple[str, object]] = []
     receivers = [threading.Thread(target=lambda: received.extend(_receive(tmp_path, 10))) for _ in range(4)]
@@ -77,10 +77,10 @@ def test_racing_receivers_get_each_message_once(tmp_path: Path) -> None:
     assert sorted(str(identifier) for _, identifier in received) == sorted(str([identifier]) for identifier in sent)
 
 
-def test_a_broker_that_is_away_costs_a_warning_only(
+def test_a_broker_that_does_not_answer_costs_only_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """W10: the row is the truth; the sweeper sends again what was not sent."""
+    """W10: the database decides; the sweeper sends a lost message again."""
 
     def refuse(*_: object, **__: object) -> None:
         raise OperationalError("redis://user:canary-7461@away")
@@ -93,7 +93,7 @@ def test_a_broker_that_is_away_costs_a_warning_only(
     assert "canary-7461" not in captured.out + captured.err
 
 
-def test_nothing_but_json_is_accepted_and_no_result_is_kept(tmp_path: Path) -> None:
+def test_only_json_is_accepted_and_no_result_is_kept(tmp_path: Path) -> None:
     """W3: no result backend, no pickles, no remote control."""
     settings = celery_settings("redis://127.0.0.1/0", tmp_path)
     assert settings["accept_content"] == ["json"]
@@ -103,7 +103,7 @@ def test_nothing_but_json_is_accepted_and_no_result_is_kept(tmp_path: Path) -> N
     assert not (tmp_path / "broker").exists()
 
 
-def test_a_broker_says_whether_it_takes_messages(tmp_path: Path) -> None:
+def test_the_broker_states_whether_it_accepts_messages(tmp_path: Path) -> None:
     for url, there in (("filesystem://", True), ("redis://127.0.0.1:1", False), ("amqp://127.0.0.1:1", False)):
         queue = CeleryQueue(url, tmp_path)
         assert queue.answers() is there

@@ -63,13 +63,13 @@ def test_a_hidden_release_is_answered_like_a_missing_one(
 ) -> None:
     """W3: the answer does not reveal which of them exists, and no key is requested."""
     hidden, absent = released(house, owner, releases_public=False), "rel_01jd0000000000000000000000"
-    told = set()
+    details = set()
     for headers in ({}, analyst.headers):
         for release_id in (hidden, absent):
             answer = problem(api.get(f"/v1/releases/{release_id}", headers=headers), 404, "not_found")
-            told.add(answer["detail"])
-    assert len(told) == 1
-    assert "Public releases need no API key" in told.pop()
+            details.add(answer["detail"])
+    assert len(details) == 1
+    assert "Public releases need no API key" in details.pop()
 
 
 @pytest.mark.parametrize(("covariance", "member"), [("fisher", "covariance"), ("mean-field", "variance")])

@@ -1,4 +1,4 @@
-"""The closed list of error codes, with the status and the title of each."""
+"""The closed list of error codes, with their status and title."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,7 @@
-"""Refusals of whole HTTP messages, before any route is known: malformed, ambiguous, or with too large a head.
+"""Refusals of whole HTTP messages, before routing.
 
-Two parties that read an ambiguous message differently may disagree about who is calling and where a request ends
-(request smuggling, RFC 9112 section 11.2). So nothing ambiguous is interpreted.
+A message is refused if it is malformed or ambiguous, or if its head is too large. Two servers that interpret an
+ambiguous message differently may disagree about its caller and its end (request smuggling, RFC 9112 section 11.2).
 """
 
 from typing import Final
@@ -15,12 +15,12 @@ SINGLE: Final = (
     *("authorization", "content-digest", "content-length", "content-type", "expect", "host", "idempotency-key"),
     *("if-range", "last-event-id", "range", "transfer-encoding", "upload-offset"),
 )
-"""Headers of which a request has at most one line."""
+"""Headers that a request may contain at most once."""
 _STATE: Final = "refused_message"
 
 
 class MessageRefused(InvalidRequest):
-    """The message is not interpreted, so its connection ends with this answer."""
+    """A refusal of the whole message. The connection ends with this answer."""
 
     http_status = 400
 
@@ -30,16 +30,18 @@ class MessageRefused(InvalidRequest):
 
 
 class HeadTooLarge(MessageRefused):
+    """A request line and headers that are larger than the server accepts."""
+
     http_status = 431
 
 
 def refuse_message(scope: Scope, refusal: MessageRefused) -> None:
-    """Let the application answer ``scope`` with ``refusal``, whatever it asks for."""
+    """Make the application answer ``scope`` with ``refusal``."""
     scope["state"][_STATE] = refusal
 
 
 def message_refusal(scope: Scope) -> CorevaultError | None:
-    """Why the message of ``scope`` is refused, if it is."""
+    """Return why the message of ``scope`` is refused, or None."""
     refusal = scope["state"].get(_STATE)
     if isinstance(refusal, MessageRefused):
         return refusal

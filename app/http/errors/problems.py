@@ -1,6 +1,6 @@
-"""Errors as ``application/problem+json`` (RFC 9457): from domain classes to responses.
+"""Conversion of errors to ``application/problem+json`` (RFC 9457).
 
-No problem carries a value that a caller typed, a library's message or anything that was read from rows.
+A problem contains no value that a caller sent, no message of a library, and nothing that was read from rows.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _OF_STATUS: Final[Mapping[int, type[CorevaultError]]] = {
 
 
 def document(error: CorevaultError, request_id: str) -> dict[str, Any]:
-    """The problem's members; an unknown code is ours to blame."""
+    """Make the members of the problem."""
     title = PROBLEMS[error.code][1]
     body: dict[str, Any] = {
         "type": f"urn:corevault:problem:{error.code}",
@@ -52,12 +52,15 @@ def document(error: CorevaultError, request_id: str) -> dict[str, Any]:
 
 
 def status_of(error: CorevaultError) -> int:
-    """The status of the error's code, unless the class states one (a refusal of the whole HTTP message)."""
+    """Return the status of the error's code.
+
+    A refusal of a whole HTTP message states its status itself, as ``http_status``.
+    """
     return int(getattr(error, "http_status", PROBLEMS[error.code][0]))
 
 
 def problem(error: CorevaultError, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The response for a domain error, with the headers that its status demands."""
+    """Make the response for a domain error, with the headers that its status requires."""
     status = status_of(error)
     note_refusal(error.code)
     extra = dict(headers or {})
@@ -73,18 +76,19 @@ def request_id(request: Request) -> str:
 
 
 async def on_domain_error(request: Request, error: Exception) -> JSONResponse:
+    """Answer a domain error."""
     assert isinstance(error, CorevaultError)
     return problem(error, request_id(request), getattr(error, "headers", None))
 
 
 async def on_router_error(request: Request, error: Exception) -> JSONResponse:
-    """What the framework itself refuses: unknown addresses and methods."""
+    """Answer a refusal of the framework: an unknown address or method."""
     assert isinstance(error, HTTPException)
     return problem(_OF_STATUS.get(error.status_code, Internal)(), request_id(request), error.headers)
 
 
 async def on_invalid_input(request: Request, error: Exception) -> JSONResponse:
-    """A body that could not be read or does not validate, or a parameter that does not."""
+    """Answer a body that cannot be read, or input that is not valid."""
     assert isinstance(error, RequestValidationError)
     refusal = unreadable_body(request) or InvalidRequest(faults=parameter_faults(error.errors()))
     return problem(refusal, request_id(request), getattr(refusal, "headers", None))

@@ -1,6 +1,7 @@
-"""From validation errors to faults: pointers to known members, messages from our own table.
+"""Conversion of validation errors to faults.
 
-A caller's own text never enters a fault: an unknown member, or a key of a free-form object, points to its parent.
+A fault has a pointer to a declared member and a message from a table. It never contains text of the caller. For an
+unknown member, or a key of a free-form object, it points to the parent.
 """
 
 import re
@@ -12,12 +13,12 @@ from pydantic import BaseModel
 from app.errors import Fault
 
 CUSTOM: Final = "corevault"
-"""Type of a ``PydanticCustomError`` whose message is ours (a constant of the code) and may be shown."""
+"""Type of a ``PydanticCustomError`` whose message is a constant of this code and may be shown."""
 FALLBACK: Final = "This value is not valid here."
 MESSAGES: Final[Mapping[str, str]] = {
     "missing": "This member is required.",
-    "extra_forbidden": "This object has an unknown member; remove it.",
-    "json_invalid": "The body is not valid JSON.",
+    "extra_forbidden": "Remove the unknown member of this object.",
+    "json_invalid": "Send valid JSON.",
     "string_type": "Use a string.",
     "string_too_short": "Use at least {min_length} characters.",
     "string_too_long": "Use at most {max_length} characters.",
@@ -43,7 +44,7 @@ MESSAGES: Final[Mapping[str, str]] = {
     "literal_error": "Use one of: {expected}.",
     "enum": "Use one of: {expected}.",
     "union_tag_invalid": "Use one of: {expected_tags}.",
-    "union_tag_not_found": "The member that says which kind this is, is required.",
+    "union_tag_not_found": "The member that states the kind of this object is required.",
     "none_required": "Use null.",
     "datetime_type": "Use an RFC 3339 time, as in 2030-01-31T12:00:00Z.",
     "datetime_parsing": "Use an RFC 3339 time, as in 2030-01-31T12:00:00Z.",
@@ -56,35 +57,38 @@ PATTERNS: Final[Mapping[str, str]] = {
     COLUMN_NAME: "Use a letter, and then at most 62 letters, digits and underscores (A to Z without accents).",
     KEY_ID: "Use the id of an API key, as in key_01jd0000000000000000000000.",
 }
-"""Every pattern of a request, in words."""
+"""A message for each regular expression in the request schemas."""
 _ONE: Final = re.compile(r"\b1 (character|item)s\b")
 
 
-def body_faults(errors: Sequence[Mapping[str, Any]], document: object, known: frozenset[str]) -> tuple[Fault, ...]:
-    """Faults of a body; ``known`` are all member names of its schema."""
-    faults = (Fault(pointer(error["loc"], document, known), message(error)) for error in errors)
+def body_faults(errors: Sequence[Mapping[str, Any]], document: object, names: frozenset[str]) -> tuple[Fault, ...]:
+    """Convert the errors of a body; ``names`` are all member names of its schema."""
+    faults = (Fault(pointer(error["loc"], document, names), message(error)) for error in errors)
     return tuple(dict.fromkeys(faults))
 
 
 def parameter_faults(errors: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
-    """Faults of path, query and header parameters, whose names are ours."""
+    """Convert the errors of path, query and header parameters."""
     return tuple(_parameter_fault(error) for error in errors)
 
 
 def _parameter_fault(error: Mapping[str, Any]) -> Fault:
-    place, *names = error["loc"]
+    place, *rest = error["loc"]
     if place == "body":
-        return Fault("", "A JSON body is required.")
-    return Fault(parameter(place, names[0]), f"The {place} parameter '{names[0]}': {message(error)}")
+        return Fault("", "Send a JSON body.")
+    return Fault(parameter(place, rest[0]), f"The {place} parameter '{rest[0]}': {message(error)}")
 
 
 def parameter(place: str, name: str) -> str:
-    """The pointer of a parameter, as of a member of the request: ``/query/limit``, ``/header/idempotency-key``."""
+    """Make the pointer of a parameter, as in ``/query/limit`` or ``/header/idempotency-key``."""
     return f"/{place}/{name}"
 
 
 def message(error: Mapping[str, Any]) -> str:
-    """Our sentence for the error's type. What it quotes (bounds, patterns, choices) comes from our own schemas."""
+    """Return the message for the error's type.
+
+    The values that it quotes (bounds, lengths, choices) come from the service's schemas.
+    """
     if error["type"] == CUSTOM:
         return str(error["msg"])
     if error["type"] == "string_pattern_mismatch":
@@ -93,29 +97,29 @@ def message(error: Mapping[str, Any]) -> str:
     return _ONE.sub(r"1 \1", template.format_map(error.get("ctx", {})))
 
 
-def pointer(location: Sequence[str | int], document: object, known: frozenset[str]) -> str:
-    """The JSON pointer (RFC 6901) of the deepest known member on the way to ``location``.
+def pointer(location: Sequence[str | int], document: object, names: frozenset[str]) -> str:
+    """Return the JSON pointer (RFC 6901) of the deepest declared member along ``location``.
 
-    Locations also name union branches, which are no members of the document: those are passed over.
+    Pydantic's locations also contain union branches. They are not members of the document, so they are left out.
     """
-    return "".join(f"/{part}" for part in _members(location, document, known))
+    return "".join(f"/{part}" for part in _members(location, document, names))
 
 
-def _members(location: Sequence[str | int], node: object, known: frozenset[str]) -> Iterator[str | int]:
+def _members(location: Sequence[str | int], node: object, names: frozenset[str]) -> Iterator[str | int]:
     for position, part in enumerate(location):
         if isinstance(node, dict) and part in node:
-            if part not in known:
+            if part not in names:
                 return
             node = node[part]
         elif isinstance(node, list) and isinstance(part, int) and 0 <= part < len(node):
             node = node[part]
-        elif not (isinstance(node, dict) and position == len(location) - 1 and part in known):
+        elif not (isinstance(node, dict) and position == len(location) - 1 and part in names):
             continue
         yield part
 
 
 def member_names(model: type[BaseModel]) -> frozenset[str]:
-    """Every member name that the model's JSON schema declares, at any depth."""
+    """Return every member name that the model's JSON schema declares, at any depth."""
     return frozenset(_names(model.model_json_schema()))
 
 

@@ -1,4 +1,4 @@
-"""Where a request comes from, and which names it may call this server by."""
+"""Checks of the Host header, and the address of the client behind trusted proxies."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ _PROBES: Final = frozenset({"/health/live", "/health/ready"})
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """The Host header of every request names this server, or a page in a browser has been lured here by another name.
+    """The allowed values of the Host header. The check protects against DNS rebinding.
 
-    Besides ``names``, loopback and the very address that the connection came in at are right. Probes of health may
-    use any name.
+    Besides ``names``, loopback names are allowed, and the local address of the connection. Health probes may use any
+    name.
     """
 
     names: frozenset[str]
@@ -39,20 +39,24 @@ class AllowedHosts:
 
 @dataclass(frozen=True, slots=True)
 class TrustedProxies:
-    """Proxies whose word on the client's address counts."""
+    """Proxies whose ``X-Forwarded-For`` header is trusted."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
 
     @classmethod
     def of(cls, networks: Iterable[str]) -> "TrustedProxies":
-        """
+        """Parse networks such as ``10.0.0.0/8``.
+
         Raises:
-            ValueError: for text that is no network.
+            ValueError: for text that is not a network.
         """
         return cls(tuple(ip_network(network) for network in networks))
 
     def client(self, scope: Scope) -> str:
-        """The nearest address that no trusted proxy has; of IPv6 the network that one client commands."""
+        """Return the nearest address that is not a trusted proxy's.
+
+        Of an IPv6 address it is the /64 network, because one client usually controls all of it.
+        """
         client = scope.get("client")
         nearest = client[0] if client else ""
         forwarded = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
@@ -69,7 +73,7 @@ class TrustedProxies:
 
 
 def _bare(host: str) -> str:
-    """The name without port, brackets and the dot at its end, in lower case."""
+    """Normalise a host name: lower case, without port, brackets and the dot at the end."""
     name = host.strip().lower()
     name = name[1:].partition("]")[0] if name.startswith("[") else _without_port(name)
     return name.removesuffix(".")

@@ -1,4 +1,4 @@
-"""HEAD and OPTIONS for every address, and CORS on public release reads. Pure ASGI."""
+"""ASGI middleware for HEAD, OPTIONS, and CORS on public reads of releases."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -23,8 +23,11 @@ _PREFLIGHT: Final = {
 }
 
 
-class Verbs:
-    """Answers OPTIONS, serves HEAD from GET where no route of its own exists, and marks public reads."""
+class HeadOptionsCors:
+    """Answers OPTIONS, serves HEAD from GET, and adds CORS headers to public reads.
+
+    A HEAD request is passed to the application unchanged if a route declares HEAD.
+    """
 
     def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
         self._app = app
@@ -40,8 +43,8 @@ class Verbs:
             return
         readable = is_public_read(path) and method in {"GET", "HEAD"}
         send = _add_cors(send, "authorization" in Headers(scope=scope)) if readable else send
-        if method == "HEAD" and not _has_own_head(self._routes, path):
-            inner = dict(scope, method="GET")  # a copy: the server itself goes by the method that was sent
+        if method == "HEAD" and not _declares_head(self._routes, path):
+            inner = dict(scope, method="GET")  # a copy: the server still needs the method that was sent
             await self._app(inner, receive, _without_body(send))
             scope["route"] = inner.get("route")
         else:
@@ -53,7 +56,7 @@ def is_public_read(path: str) -> bool:
 
 
 async def on_method_not_allowed(request: Request, _: Exception) -> JSONResponse:
-    """405 with every method that the address answers, though several routes may share it."""
+    """Answer 405, with every method of the address. Several routes may share one address."""
     allowed = ", ".join(sorted(methods_at(request.app.routes, request.url.path) | {"OPTIONS"}))
     return problem(MethodNotAllowed(), request_id(request), {"Allow": allowed})
 
@@ -64,7 +67,7 @@ def _options(methods: frozenset[str], path: str) -> Response:
 
 
 def _add_cors(send: Send, keyed: bool) -> Send:
-    """Let any site read the response, unless a key was needed for it."""
+    """Let any site read the response, unless it needed a key."""
 
     async def mark(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -77,8 +80,8 @@ def _add_cors(send: Send, keyed: bool) -> Send:
     return mark
 
 
-def _has_own_head(routes: Sequence[BaseRoute], path: str) -> bool:
-    """Whether some route was declared with HEAD (the API's own GET routes are not)."""
+def _declares_head(routes: Sequence[BaseRoute], path: str) -> bool:
+    """Return whether a route declares HEAD. FastAPI's GET routes do not."""
     return any("HEAD" in (route.methods or ()) for route in matching(routes, path))
 
 

@@ -1,4 +1,7 @@
-"""JSON logs on stderr: what was asked for in words of our own, never a body, a header or a query string."""
+"""JSON logs on stderr.
+
+A log line contains ids, path templates and codes. It never contains a body, a header or a query string.
+"""
 
 import logging
 import sys
@@ -12,7 +15,7 @@ from app.http.middleware.outer_middleware import Exchange
 
 
 class _LevelAndKindOnly(logging.Formatter):
-    """For records of libraries: their messages may quote what they worked on, so only origin and kind are kept."""
+    """Formats log records of libraries without their messages, which may quote data."""
 
     def format(self, record: logging.LogRecord) -> str:
         kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
@@ -23,13 +26,16 @@ class _LevelAndKindOnly(logging.Formatter):
 
 
 def _add_request_id(_: Any, __: str, event: EventDict) -> EventDict:
-    """Name the request that is being answered in every line that is written meanwhile."""
+    """Add the id of the current request to a log line."""
     request = current()
     return event if request is None else {"request_id": request.request_id, **event}
 
 
 def configure_logs(level: str) -> None:
-    """Make structlog write one JSON object a line to stderr, and reduce libraries' records to origin and kind."""
+    """Make structlog write one JSON object a line to stderr.
+
+    Of log records of libraries, only the logger and the class of the exception are kept.
+    """
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
@@ -48,6 +54,7 @@ def configure_logs(level: str) -> None:
 
 
 def log_exchange(exchange: Exchange) -> None:
+    """Log one line for a request."""
     request = exchange.request
     structlog.get_logger().info(
         "request",

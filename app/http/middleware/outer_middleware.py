@@ -1,6 +1,7 @@
-"""The outermost layer: a request id on every response, no exception that escapes, one observation an exchange.
+"""The outermost ASGI middleware.
 
-Pure ASGI, so that streams pass through it unbuffered.
+It adds a request id to every response, converts every exception to a problem, and reports every exchange to observers.
+Streams pass through it without buffering.
 """
 
 import asyncio
@@ -27,19 +28,23 @@ from app.http.middleware.addresses import AllowedHosts
 from app.tracing import span
 
 _WRONG_HOST: Final = (
-    "This server does not go by the name in the Host header; its operator sets COREVAULT_ALLOWED_HOSTS."
+    "The Host header does not name this server. Its operator can allow the name with COREVAULT_ALLOWED_HOSTS."
 )
-_STOPPING: Final = "This server is stopping; ask again."
+_STOPPING: Final = "This server is stopping; send the request again."
 _STOPPING_MIDWAY: Final = (
-    "This server is stopping, and did not wait to see whether it did this. Ask again under the same Idempotency-Key, "
-    "or look first whether it happened; an upload in parts goes on where it is."
+    "This server is stopping, and the outcome of the request is unknown. Send the request again with the same "
+    "Idempotency-Key. Without such a key, check first whether it had an effect. A resumable upload continues at its "
+    "offset."
 )
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """All that logs, metrics and the audit log may know of a request: no body, no header, no query, no raw path."""
+    """The data of a request for logs, metrics and the audit log.
+
+    It contains no body, header, query string or raw path.
+    """
 
     request: RequestContext
     status: int
@@ -47,11 +52,11 @@ class Exchange:
 
 
 class ResponseAborted(Exception):
-    """The response broke off; its cause was logged without its message, which may quote data."""
+    """The response was cut off. Its cause was logged without its message, which may quote data."""
 
 
-class Edge:
-    """Wraps the whole application."""
+class OuterMiddleware:
+    """The outermost middleware of the application."""
 
     def __init__(
         self,
@@ -59,7 +64,7 @@ class Edge:
         observers: tuple[Callable[[Exchange], None], ...] = (),
         hosts: AllowedHosts | None = None,
     ) -> None:
-        """``hosts`` None: whatever name this server is called by (in front of no browser, as in tests)."""
+        """``hosts`` None allows every Host header, as in tests."""
         self._app = app
         self._observers = observers
         self._hosts = hosts
@@ -74,7 +79,7 @@ class Edge:
         token = context.enter(request)
         started, status = time.perf_counter(), 0
 
-        async def stamped(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -86,18 +91,18 @@ class Edge:
         try:
             with span("request") as traced:
                 try:
-                    await self._answer(scope, receive, stamped)
-                except asyncio.CancelledError:  # only a server that stops cancels, once its patience has ended
+                    await self._answer(scope, receive, send_with_id)
+                except asyncio.CancelledError:  # only a server that stops cancels, after its grace period
                     if status:
                         raise
-                    await problem(_stopping(request.method), request_id)(scope, receive, stamped)
-                except Exception as error:  # noqa: BLE001  (the edge is where every failure ends)
+                    await problem(_stopping(request.method), request_id)(scope, receive, send_with_id)
+                except Exception as error:  # noqa: BLE001  (every failure must be answered here)
                     log_failure(error, request_id)
                     if status:
                         raise ResponseAborted from None
-                    await problem(_blame(error), request_id)(scope, receive, stamped)
+                    await problem(_convert(error), request_id)(scope, receive, send_with_id)
                 finally:
-                    _name(scope, request)
+                    _note_route(scope, request)
                     traced.name = request.action
                     traced.tell(request_id=request_id, status=status, code=request.code)
         finally:
@@ -114,7 +119,7 @@ class Edge:
             await problem(refusal, scope["state"]["request_id"], headers)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> CorevaultError | None:
-        """What no route of ours ever accepts."""
+        """Return why no route accepts the request, or None."""
         if (refusal := message_refusal(scope)) is not None:
             return refusal
         if self._hosts is not None and not self._hosts.admits(scope):
@@ -127,25 +132,28 @@ class Edge:
         return None
 
 
-def _name(scope: Scope, request: RequestContext) -> None:
-    """Give a request that was refused before its route was reached the template of it all the same."""
+def _note_route(scope: Scope, request: RequestContext) -> None:
+    """Note the route's path template if the request was refused before the route ran."""
     route = scope.get("route")
     if request.route == context.UNMATCHED and isinstance(route, APIRoute):
         request.route = route.path_format
 
 
 def _stopping(method: str) -> CorevaultError:
-    """A thread that works for the request goes on for now, and may yet commit: nobody is told that nothing happened."""
+    """Make the answer to a request that a stop interrupted.
+
+    Its thread continues for some time and may still commit. So the answer to a write must not deny an effect.
+    """
     return DependencyUnavailable(_STOPPING if method in _READS else _STOPPING_MIDWAY)
 
 
-def _blame(error: Exception) -> CorevaultError:
-    """A database that is away, full or locked for too long is not a bug, and may be back soon."""
+def _convert(error: Exception) -> CorevaultError:
+    """Convert an unexpected error. A database that is away, full or locked is not a bug, and may recover."""
     return DependencyUnavailable() if isinstance(error, OperationalError | NoConnection) else Internal()
 
 
 def log_failure(error: BaseException, request_id: str) -> None:
-    """The kind of an unexpected error and where it arose; never its message."""
+    """Log the class of an unexpected error and its traceback, without its message."""
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-12:]]
     structlog.get_logger().error("unexpected error", kind=type(error).__name__, where=where, request_id=request_id)

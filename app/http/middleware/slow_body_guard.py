@@ -1,4 +1,7 @@
-"""A body that arrives too slowly is ended: it would hold a connection and a part of the vault for ever. Pure ASGI."""
+"""ASGI middleware that ends request bodies that arrive too slowly (slowloris).
+
+A slow body would hold a connection, and an open part of an upload, without end.
+"""
 
 import time
 from dataclasses import dataclass
@@ -8,11 +11,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import Fault, InvalidRequest
 
-_TOO_SLOW = "The body arrived too slowly; nothing of it was kept. Send it again over a faster connection."
+_TOO_SLOW = "The body arrived too slowly, so it was discarded. Send it again over a faster connection."
 
 
 class TooSlow(InvalidRequest):
-    """The connection ends with this answer: what is left of the body is not waited for."""
+    """A body that is too slow. The connection ends with this answer, without the rest of the body."""
 
     def __init__(self) -> None:
         super().__init__(_TOO_SLOW, (Fault("", _TOO_SLOW),))
@@ -21,14 +24,17 @@ class TooSlow(InvalidRequest):
 
 @dataclass(frozen=True, slots=True)
 class LeastRate:
-    """At least ``bytes_per_second``, on average over ``seconds`` of waiting for the client."""
+    """The lowest accepted rate: an average over ``seconds`` of waiting for the client."""
 
     bytes_per_second: int
     seconds: float
 
 
-class BodyPace:
-    """Counts the time spent waiting for a body, and what came in it; time that we take ourselves does not count."""
+class SlowBodyGuard:
+    """Ends bodies that are slower than ``least``.
+
+    Only time spent waiting for the client counts, not the time that the service takes.
+    """
 
     def __init__(self, app: ASGIApp, least: LeastRate | None) -> None:
         self._app = app
@@ -36,12 +42,12 @@ class BodyPace:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._least is not None:
-            receive = _Paced(receive, self._least)
+            receive = _GuardedReceive(receive, self._least)
         await self._app(scope, receive, send)
 
 
-class _Paced:
-    """One body on its way in. What comes after it (the end of the connection) may take its time."""
+class _GuardedReceive:
+    """Receives one body. Messages after it, as the end of the connection, have no time limit."""
 
     def __init__(self, receive: Receive, least: LeastRate) -> None:
         self._receive = receive

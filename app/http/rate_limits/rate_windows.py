@@ -1,4 +1,4 @@
-"""Moving windows of hits: in this process, or shared by all API processes through Redis."""
+"""Sliding windows of hits, in this process or in Redis for all API processes."""
 
 import threading
 import time
@@ -12,9 +12,9 @@ from limits.errors import StorageError
 from limits.storage import RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 
-_TIDIED_EVERY: Final = 10_000
-_REDIS_PATIENCE_SECONDS: Final = 0.25
-_AWAY_SECONDS: Final = 5.0
+_HITS_BETWEEN_CLEANUPS: Final = 10_000
+_REDIS_TIMEOUT_SECONDS: Final = 0.25
+_PAUSE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a name stands after a hit; ``reset_seconds`` until the oldest hit of its window is forgotten."""
+class WindowState:
+    """The state of a window after a hit; its oldest hit expires in ``reset_seconds``."""
 
     allowed: bool
     remaining: int
@@ -37,35 +37,35 @@ class Standing:
 class Windows(Protocol):
     """Counts hits by name."""
 
-    def hit(self, name: str, rate: Rate) -> Standing:
-        """Count one, unless the window is full."""
+    def hit(self, name: str, rate: Rate) -> WindowState:
+        """Count one hit, unless the window is full."""
 
 
 class MemoryWindows:
-    """Windows of this process. (The library's own start a thread for every few hits.)"""
+    """Windows of this process. (The windows of the ``limits`` library start a thread every few hits.)"""
 
     def __init__(self) -> None:
         self._hits: dict[str, tuple[deque[float], int]] = {}
         self._lock = threading.Lock()
-        self._until_tidied = _TIDIED_EVERY
+        self._hits_until_cleanup = _HITS_BETWEEN_CLEANUPS
 
-    def hit(self, name: str, rate: Rate) -> Standing:
+    def hit(self, name: str, rate: Rate) -> WindowState:
         at = time.monotonic()
         with self._lock:
-            self._tidy(at)
+            self._drop_idle(at)
             hits, _ = self._hits.setdefault(name, (deque(), rate.seconds))
             while hits and hits[0] <= at - rate.seconds:
                 hits.popleft()
             allowed = len(hits) < rate.amount
             if allowed:
                 hits.append(at)
-            return Standing(allowed, rate.amount - len(hits), hits[0] + rate.seconds - at)
+            return WindowState(allowed, rate.amount - len(hits), hits[0] + rate.seconds - at)
 
-    def _tidy(self, at: float) -> None:
-        """Forget names that have not been heard of for a window: addresses come and go."""
-        self._until_tidied -= 1
-        if self._until_tidied <= 0:
-            self._until_tidied = _TIDIED_EVERY
+    def _drop_idle(self, at: float) -> None:
+        """Drop names without a hit in their window, so that memory stays bounded."""
+        self._hits_until_cleanup -= 1
+        if self._hits_until_cleanup <= 0:
+            self._hits_until_cleanup = _HITS_BETWEEN_CLEANUPS
             for name in [name for name, (hits, seconds) in self._hits.items() if hits[-1] <= at - seconds]:
                 del self._hits[name]
 
@@ -78,13 +78,13 @@ class RedisWindows:
             url,
             key_prefix="corevault-rates",
             wrap_exceptions=True,
-            socket_timeout=_REDIS_PATIENCE_SECONDS,
-            socket_connect_timeout=_REDIS_PATIENCE_SECONDS,
+            socket_timeout=_REDIS_TIMEOUT_SECONDS,
+            socket_connect_timeout=_REDIS_TIMEOUT_SECONDS,
         )
         self._limiter = MovingWindowRateLimiter(storage)
 
-    def hit(self, name: str, rate: Rate) -> Standing:
-        """As the protocol.
+    def hit(self, name: str, rate: Rate) -> WindowState:
+        """See :class:`Windows`.
 
         Raises:
             StorageError: Redis does not answer.
@@ -92,28 +92,31 @@ class RedisWindows:
         item = RateLimitItemPerSecond(rate.amount, rate.seconds)
         allowed = self._limiter.hit(item, name)
         reset, remaining = self._limiter.get_window_stats(item, name)
-        return Standing(allowed, max(0, remaining), max(0.0, reset - time.time()))
+        return WindowState(allowed, max(0, remaining), max(0.0, reset - time.time()))
 
 
-class SteadyWindows:
-    """Shared windows while they answer, this process's own while they do not: no request waits, none is refused."""
+class FallbackWindows:
+    """Shared windows, and windows of this process while the shared ones do not answer.
+
+    A Redis that is away neither delays nor refuses a request.
+    """
 
     def __init__(self, shared: Windows) -> None:
-        self._shared, self._own = shared, MemoryWindows()
-        self._away_until = 0.0
+        self._shared, self._local = shared, MemoryWindows()
+        self._paused_until = 0.0
 
-    def hit(self, name: str, rate: Rate) -> Standing:
-        if time.monotonic() >= self._away_until:
+    def hit(self, name: str, rate: Rate) -> WindowState:
+        if time.monotonic() >= self._paused_until:
             try:
                 return self._shared.hit(name, rate)
             except StorageError:
-                self._away_until = time.monotonic() + _AWAY_SECONDS
-                structlog.get_logger().warning("rate limits count in this process alone", seconds=_AWAY_SECONDS)
-        return self._own.hit(name, rate)
+                self._paused_until = time.monotonic() + _PAUSE_SECONDS
+                structlog.get_logger().warning("rate limits count in this process alone", seconds=_PAUSE_SECONDS)
+        return self._local.hit(name, rate)
 
 
 def open_windows(broker_url: str) -> Windows:
-    """Windows for all processes where the broker is a Redis, else for this process."""
+    """Open windows for all processes if the broker is Redis, else for this process."""
     if broker_url.startswith(("redis://", "rediss://")):
-        return SteadyWindows(RedisWindows(broker_url))
+        return FallbackWindows(RedisWindows(broker_url))
     return MemoryWindows()

@@ -1,6 +1,7 @@
-"""Published rate limits: requests by key, and failed sign-ins by address.
+"""Rate limits: requests by key, and failed sign-ins by IP address.
 
-What a key is told goes by draft-ietf-httpapi-ratelimit-headers (``RateLimit-Policy``, ``RateLimit``).
+Responses state the limit of a key in the headers ``RateLimit-Policy`` and ``RateLimit`` of
+draft-ietf-httpapi-ratelimit-headers.
 """
 
 import math
@@ -11,20 +12,20 @@ from starlette.types import Scope
 
 from app.errors import RateLimited
 from app.http.middleware.addresses import TrustedProxies
-from app.http.rate_limits.rate_windows import Rate, Standing, Windows
+from app.http.rate_limits.rate_windows import Rate, Windows, WindowState
 
 
 class TooMany(RateLimited):
-    """Says how long to wait."""
+    """A full window. ``Retry-After`` states how long to wait."""
 
-    def __init__(self, standing: Standing, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, state: WindowState, headers: Mapping[str, str] | None = None) -> None:
         super().__init__()
-        self.headers = {**(headers or {}), "Retry-After": str(max(1, math.ceil(standing.reset_seconds)))}
+        self.headers = {**(headers or {}), "Retry-After": str(max(1, math.ceil(state.reset_seconds)))}
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """What a key may ask for, and how often an address may come with something that is no key."""
+    """The rates of requests by key and of failed sign-ins by IP address."""
 
     windows: Windows
     requests: Rate
@@ -32,30 +33,30 @@ class RateLimits:
     proxies: TrustedProxies
 
     def request(self, caller_id: str) -> Mapping[str, str]:
-        """Count a request of this caller; the headers that tell how it stands.
+        """Count a request of this caller, and return the RateLimit headers.
 
         Raises:
             TooMany: the window is full.
         """
-        standing = self.windows.hit(f"request:{caller_id}", self.requests)
-        headers = _headers(self.requests, standing)
-        if not standing.allowed:
-            raise TooMany(standing, headers)
+        state = self.windows.hit(f"request:{caller_id}", self.requests)
+        headers = _headers(self.requests, state)
+        if not state.allowed:
+            raise TooMany(state, headers)
         return headers
 
     def failed_sign_in(self, scope: Scope) -> None:
-        """Count a credential that was none, by the client's address, which does not hold up valid keys.
+        """Count a failed sign-in by the client's address. It does not limit requests with valid keys.
 
         Raises:
             TooMany: the window is full.
         """
-        standing = self.windows.hit(f"failed-sign-in:{self.proxies.client(scope)}", self.failed_sign_ins)
-        if not standing.allowed:
-            raise TooMany(standing)
+        state = self.windows.hit(f"failed-sign-in:{self.proxies.client(scope)}", self.failed_sign_ins)
+        if not state.allowed:
+            raise TooMany(state)
 
 
-def _headers(rate: Rate, standing: Standing) -> dict[str, str]:
+def _headers(rate: Rate, state: WindowState) -> dict[str, str]:
     return {
         "RateLimit-Policy": f'"key";q={rate.amount};w={rate.seconds}',
-        "RateLimit": f'"key";r={standing.remaining};t={math.ceil(standing.reset_seconds)}',
+        "RateLimit": f'"key";r={state.remaining};t={math.ceil(state.reset_seconds)}',
     }

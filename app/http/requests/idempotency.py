@@ -1,7 +1,10 @@
-"""``Idempotency-Key``: the answer is recorded in the transaction of its effect, so that both happen once or not at all.
+"""Idempotency keys: a repeated request gets the recorded answer of the first one.
 
-Only answers are recorded; a refusal raises, rolls back and may be retried under the same key. Of a body, a keyed hash
-is recorded: it may hold the digest of a table, which whoever reads the database could otherwise confirm by guessing.
+An answer is recorded in the transaction of its effect, so that both are committed or neither is. A refusal is not
+recorded: it rolls back, and the caller may try again with the same key.
+
+Of a body, only a keyed hash is recorded. A body may contain the digest of a table. With a plain hash, a reader of the
+database could confirm a guess of the table.
 """
 
 import hmac
@@ -31,7 +34,7 @@ _RUNNING: Final = 0  # the status of a record whose answer is still being made
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A success: status, JSON body, headers."""
+    """A successful answer: status, JSON body and headers."""
 
     status: int
     body: Mapping[str, Any]
@@ -47,16 +50,21 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """What a repetition must agree in. ``key`` is None where the caller sent none."""
+    """The parts of a request that a repetition must share. ``key`` is None if none was sent."""
 
     key: str | None
     route: str
     body_hash: str
 
 
-async def idempotent_request(
+async def read_idempotent_request(
     request: Request, idempotency_key: Annotated[str | None, Header()] = None
 ) -> IdempotentRequest:
+    """Read the idempotency key, the route and the hash of the body.
+
+    Raises:
+        InvalidRequest: the key is malformed.
+    """
     return IdempotentRequest(
         None if idempotency_key is None else _unquote(idempotency_key),
         f"{request.method} {request.url.path}",
@@ -64,7 +72,7 @@ async def idempotent_request(
     )
 
 
-Idempotent = Annotated[IdempotentRequest, Depends(idempotent_request)]
+Idempotent = Annotated[IdempotentRequest, Depends(read_idempotent_request)]
 
 
 def idempotent(
@@ -76,9 +84,10 @@ def idempotent(
     lifetime: timedelta | None = LIFETIME,
     omit: frozenset[str] = frozenset(),
 ) -> JSONResponse:
-    """The recorded answer of an earlier request with this key, or else ``produce()``, recorded in ``tx``.
+    """Answer a request once for each idempotency key.
 
-    ``lifetime`` None keeps the record for ever; members in ``omit`` are never stored (nor replayed).
+    The answer is the recorded one of an earlier request with the key, or else that of ``produce``, recorded in ``tx``.
+    ``lifetime`` None keeps the record without end. Members in ``omit`` are neither stored nor replayed.
 
     Raises:
         IdempotencyConflict: the key belongs to another body.
@@ -98,7 +107,7 @@ def idempotent(
 def _claim(
     tx: WriteSession, caller_id: str, request: IdempotentRequest, key: str, lifetime: timedelta | None
 ) -> IdempotentAnswer:
-    """Take the key before the effect: a rival waits here, and finds it taken."""
+    """Record the key before the effect. A concurrent request waits here and is then refused."""
     at = now()
     record = IdempotentAnswer(
         caller_id=caller_id,
@@ -131,13 +140,13 @@ def _unquote(header: str) -> str:
     key = header[1:-1] if len(header) >= 2 and header[0] == header[-1] == '"' else header
     if _KEY.fullmatch(key) is None:
         raise InvalidRequest.at(
-            "/header/idempotency-key", "The header Idempotency-Key takes 1 to 128 visible ASCII characters."
+            "/header/idempotency-key", "Send an Idempotency-Key of 1 to 128 visible ASCII characters."
         )
     return key
 
 
 async def _body_hash(request: Request, body_key: bytes) -> str:
-    """HMAC-SHA-256 of the JSON value, so that spelling it with other spaces is still the same body."""
+    """Compute the HMAC-SHA-256 of the JSON value; white space makes no difference."""
     raw = await request.body() if isinstance(request, JsonRequest) and unreadable_body(request) is None else b""
     try:
         canonical = json.dumps(json.loads(raw), sort_keys=True, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Answers recorded under an Idempotency-Key, in the transaction of their effect."""
+"""The table of answers that are recorded for idempotency keys."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Recorded answers: queries."""
+"""Queries of recorded answers."""
 
 from datetime import datetime
 

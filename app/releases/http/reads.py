@@ -1,7 +1,7 @@
 """ASGI middleware that serves the points of cached public releases.
 
-It needs neither the database nor a route. It answers plain reads of releases that are in the cache. It passes everything
-else to the application: requests with a credential, refusals, faults of the store, and releases that are not cached.
+It needs neither the database nor a route. It answers plain reads of releases that are in the cache. The application
+answers all other requests: reads with a credential, refusals, faults of the store, and releases that are not cached.
 The application's route puts releases into the cache.
 """
 
@@ -15,13 +15,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.context import current
 from app.errors import CorevaultError
 from app.releases.http.cache import PublicReleases
-from app.releases.http.representation import Reply, Wish
+from app.releases.http.representation import ReadRequest, Reply
 from app.vault.errors import ObjectMissing
 
 ROUTE: Final = "/v1/releases/{release_id}/points"
 _PATH = re.compile(r"/v1/releases/(rel_[0-9a-z]{26})/points", re.ASCII)
 _FORMAT = re.compile(rb"(?:format=(json|csv|parquet|npz))?")
-_WISH_HEADERS: Final = {
+_READ_HEADERS: Final = {
     b"accept": "accept",
     b"if-match": "if_match",
     b"if-none-match": "if_none_match",
@@ -62,11 +62,11 @@ class PublicReads:
             return None
         path, query = _PATH.fullmatch(scope["path"]), _FORMAT.fullmatch(scope["query_string"])
         points = None if path is None or query is None else self._releases.points(path[1])
-        wish = None if points is None or query is None else _wish(scope, query[1])
-        if points is None or wish is None or (wish.format is not None and wish.format not in points.offers):
+        read = None if points is None or query is None else _parse_read(scope, query[1])
+        if points is None or read is None or (read.format is not None and read.format not in points.offers):
             return None
         try:
-            return points.reply(wish)
+            return points.reply(read)
         except CorevaultError:
             return None
 
@@ -81,16 +81,16 @@ class PublicReads:
         return content if reply.part is None else content[reply.part.first : reply.part.last + 1]
 
 
-def _wish(scope: Scope, chosen: bytes | None) -> Wish | None:
-    """Read the request's wish; None if it has a credential, or a header twice."""
+def _parse_read(scope: Scope, chosen: bytes | None) -> ReadRequest | None:
+    """Read the headers that choose the reply; None for a credential or a repeated header."""
     values: dict[str, str] = {}
     for name, value in scope["headers"]:
         if name == b"authorization":
             return None
-        member = _WISH_HEADERS.get(name)
+        member = _READ_HEADERS.get(name)
         if member is None or (member == "range" and scope["method"] == "HEAD"):
             continue
         if member in values:
             return None
         values[member] = value.decode("latin-1")
-    return Wish(format=None if chosen is None else chosen.decode(), **values)
+    return ReadRequest(format=None if chosen is None else chosen.decode(), **values)

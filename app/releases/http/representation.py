@@ -31,7 +31,7 @@ class OutOfRange(RangeNotSatisfiable):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReadRequest:
     """The parts of a request that choose the reply; None for a header that was not sent."""
 
     format: str | None = None
@@ -78,20 +78,20 @@ class Points:
         stored = release.representations
         return cls(release.id, {name: _representation(release, name) for name in MEDIA_TYPES if name in stored})
 
-    def reply(self, wish: Wish) -> Reply:
+    def reply(self, read: ReadRequest) -> Reply:
         """Choose the reply to a GET. The reply to a HEAD is the same without ``range``.
 
         Raises:
             NotAcceptable, PreconditionFailed, OutOfRange.
         """
         offered = {name: MEDIA_TYPES[name] for name in self.offers}
-        chosen = self.offers[wish.format or choose(wish.accept, offered)]
-        if not precondition_holds(wish.if_match, chosen.etag):
+        chosen = self.offers[read.format or choose(read.accept, offered)]
+        if not precondition_holds(read.if_match, chosen.etag):
             raise PreconditionFailed
-        if is_not_modified(wish.if_none_match, chosen.etag):
+        if is_not_modified(read.if_none_match, chosen.etag):
             return Reply(304, _without(chosen.headers, "Content-Type"), chosen)
         try:
-            part = requested_range(wish.range, wish.if_range, chosen.etag, chosen.length)
+            part = requested_range(read.range, read.if_range, chosen.etag, chosen.length)
         except Unsatisfiable:
             raise OutOfRange(chosen.length) from None
         if part is None:
