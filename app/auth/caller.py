@@ -1,4 +1,4 @@
-"""Who is calling, and what the key's role allows: dependencies for endpoints."""
+"""FastAPI dependencies that identify the caller and check the role."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from app.auth import repository
 from app.auth.identities import find_or_create
 from app.auth.secrets import START
 from app.auth.service import Keys, note_use
-from app.context import acting
+from app.context import note_actor
 from app.db import now
 from app.errors import Forbidden, Unauthenticated
 from app.services import Services, Shared
@@ -21,7 +21,7 @@ from app.services import Services, Shared
 _bearer = HTTPBearer(
     auto_error=False,
     bearerFormat="cv_…",
-    description="An API key, or a token of the sign-in service where one is set up.",
+    description="An API key, or a token of the OpenID Connect provider if one is configured.",
 )
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
@@ -34,14 +34,15 @@ class Caller:
     role: str
     name: str
     expires_at: datetime | None = None
-    """When the credential that was sent ends."""
+    """Time at which the credential that was sent expires."""
 
 
-def optional_caller(request: Request, services: Shared, credentials: Credentials) -> Caller | None:
-    """The caller, or None where no key was sent; a key that was sent must be valid, and not come too often.
+def find_caller(request: Request, services: Shared, credentials: Credentials) -> Caller | None:
+    """Identify the caller; None if no credential was sent.
 
     Raises:
-        Unauthenticated, RateLimited
+        Unauthenticated: the credential is not valid.
+        RateLimited: too many requests of the key, or too many failed sign-ins of the address.
     """
     if credentials is None:
         return None
@@ -70,17 +71,17 @@ def _identify(services: Services, text: str) -> Caller:
         with services.database.read() as session:
             key = keys.authenticate(session, text)
         role, expires_at = key.role, key.expires_at
-    acting(key.id)
+    note_actor(key.id)
     if (write := note_use(key, now())) is not None:
         services.soon(f"use of {key.id}", write)
     return Caller(key.id, role, key.name, expires_at)
 
 
-def any_caller(caller: "MaybeCaller") -> Caller:
-    """The caller, whatever the role.
+def require_caller(caller: "MaybeCaller") -> Caller:
+    """Require a caller of any role.
 
     Raises:
-        Unauthenticated: where no key was sent.
+        Unauthenticated: no credential was sent.
     """
     if caller is None:
         raise Unauthenticated
@@ -88,17 +89,17 @@ def any_caller(caller: "MaybeCaller") -> Caller:
 
 
 def require(*roles: str) -> Callable[[Caller], Caller]:
-    """A dependency that yields the caller, or raises Forbidden for another role."""
+    """Make a dependency that returns the caller, or raises Forbidden for another role."""
 
-    def allowed(caller: AnyCaller) -> Caller:
+    def check_role(caller: AnyCaller) -> Caller:
         if caller.role not in roles:
             raise Forbidden.to(caller.role, roles)
         return caller
 
-    return allowed
+    return check_role
 
 
-MaybeCaller = Annotated[Caller | None, Depends(optional_caller)]
-AnyCaller = Annotated[Caller, Depends(any_caller)]
+MaybeCaller = Annotated[Caller | None, Depends(find_caller)]
+AnyCaller = Annotated[Caller, Depends(require_caller)]
 Admin = Annotated[Caller, Depends(require("admin"))]
 Owner = Annotated[Caller, Depends(require("owner"))]

@@ -37,7 +37,7 @@ def create_api_key(services: Shared, caller: Admin, request: Idempotent, body: N
 def list_api_keys(services: Shared, _: Admin, paging: Paging) -> Page[ListedKey]:
     """List the keys that were not revoked, newest first."""
     with services.database.read() as session:
-        rows = repository.newest(session, paging.limit + 1, paging.after_id("key"))
+        rows = repository.list_newest(session, paging.limit + 1, paging.after_id("key"))
         return page(rows, paging, lambda key: key.id, ListedKey.of)
 
 

@@ -1,7 +1,8 @@
-"""Callers who sign in elsewhere: each gets an id like a key's, so that datasets are owned by and shared with them too.
+"""Callers who sign in with OpenID Connect.
 
-Issuer and subject are kept as a keyed hash: the table says nothing about who it is. The row is sealed like a key's, or
-whoever writes to the database could give one caller the id of another.
+Each caller gets an id like a key's, so that datasets can be owned by and shared with these callers too. Issuer and
+subject are stored as a keyed hash only, so the table does not identify the person. The row is sealed like a key's.
+Without a seal, a writer to the database could give one caller the id of another.
 """
 
 import hmac
@@ -22,37 +23,37 @@ _PURPOSE: Final = b"corevault.identity\0"
 
 
 def find_or_create(database: Database, identity_key: bytes, identity: "Identity") -> ApiKey:
-    """The caller's row, made when it is met for the first time.
+    """Find the caller's row, or create it at the first sign-in.
 
     Raises:
-        Unauthenticated: the caller was revoked here, or somebody else wrote the row.
+        Unauthenticated: the caller was revoked, or the row has no valid seal.
     """
     digest = _digest(identity_key, identity)
     with database.read() as session:
-        known = repository.by_identity(session, digest)
-    if known is None:
-        known = _first_met(database, identity_key, digest, identity.role)
-    if known.revoked_at is not None or not is_sealed(identity_key, known):
+        row = repository.find_by_identity(session, digest)
+    if row is None:
+        row = _create(database, identity_key, digest, identity.role)
+    if row.revoked_at is not None or not is_sealed(identity_key, row):
         raise Unauthenticated
-    return known
+    return row
 
 
-def _first_met(database: Database, identity_key: bytes, digest: str, role: str) -> ApiKey:
+def _create(database: Database, identity_key: bytes, digest: str, role: str) -> ApiKey:
     try:
         with database.write() as tx:
             tx.add(row := _row(identity_key, digest, role))
             tx.flush()
             tx.expunge(row)
             return row
-    except IntegrityError:  # another request of the same caller was faster
+    except IntegrityError:  # a concurrent request of the same caller was faster
         with database.read() as session:
             return _find(session, digest)
 
 
 def _find(session: ReadSession, digest: str) -> ApiKey:
-    known = repository.by_identity(session, digest)
-    assert known is not None
-    return known
+    row = repository.find_by_identity(session, digest)
+    assert row is not None
+    return row
 
 
 def _row(identity_key: bytes, digest: str, role: str) -> ApiKey:

@@ -1,9 +1,12 @@
-"""Seals of callers' rows: whoever writes to the database alone can neither add a caller nor change what one may do.
+"""Seals of the rows of callers.
 
-A seal is a MAC under the identity key, which lies outside of the database. It covers all that decides who calls and as
-what: id, source, role, prefix, the secret's hash and the expiry. A row without a valid seal is nobody's. To revoke
-a key removes its seal, so that clearing ``revoked_at`` brings no key back. A seal does not protect against a copy: a
-revoked row that is replaced by an older copy of itself, with its seal, works again.
+A writer to the database who does not have the identity key can neither add a caller nor change a caller's rights. A
+seal is a MAC under the identity key, which is not in the database. It covers id, source, role, prefix, expiry and the
+secret's hash. A row without a valid seal is not accepted. Revoking a key removes its seal, so clearing ``revoked_at``
+does not restore the key.
+
+A seal does not protect against copies: if a revoked row is replaced by an older copy with its seal, the key works
+again.
 """
 
 import hmac
@@ -17,7 +20,10 @@ _PURPOSE: Final = b"corevault.caller\0"
 
 
 def seal_of(identity_key: bytes, key: ApiKey) -> str:
-    """HMAC-SHA-256 of the row, in hex. Roles of who signs in elsewhere come from tokens, so they are left out."""
+    """Compute the HMAC-SHA-256 of the row, in hex.
+
+    The role of a caller who signs in elsewhere comes from the token, so it is left out.
+    """
     role = key.role if key.source == "key" else ""
     expires_at = None if key.expires_at is None else _utc(key.expires_at).isoformat()
     stated = json.dumps([key.id, key.source, role, key.prefix, key.secret_hash, expires_at], separators=(",", ":"))
@@ -25,10 +31,10 @@ def seal_of(identity_key: bytes, key: ApiKey) -> str:
 
 
 def is_sealed(identity_key: bytes, key: ApiKey) -> bool:
-    """Whether the service itself wrote the row as it is."""
+    """Return whether the row has the seal that the service gave it."""
     return key.seal is not None and hmac.compare_digest(key.seal, seal_of(identity_key, key))
 
 
 def _utc(at: datetime) -> datetime:
-    """The instant; a database driver without time zones reads UTC."""
+    """Convert to UTC; drivers without time zones return times in UTC."""
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

@@ -1,7 +1,7 @@
-"""The secrets of API keys: their form, their public prefix, and the keyed hash that is kept of them.
+"""Secrets of API keys: their form, public prefix and keyed hash.
 
-``cv_<10 characters>_<43 characters>``: the first part names the key and is no secret; the second holds 256 random
-bits. Keys of an older form, ``cv_<43 characters>``, work where a keyed hash of them is kept.
+The form is ``cv_<10 characters>_<43 characters>``. The first part is public and identifies the key. The second part
+has 256 random bits. Keys of an older form, ``cv_<43 characters>``, work if a keyed hash of them is stored.
 """
 
 import hmac
@@ -22,13 +22,16 @@ _PURPOSE: Final = b"corevault.api_key\0"
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What a caller sends; only ``prefix`` may be stored or shown."""
+    """The secret of an API key. Only ``prefix`` may be stored or shown."""
 
     text: str = field(repr=False)
     prefix: str
 
     def keyed_hash(self, identity_key: bytes) -> str:
-        """HMAC-SHA-256 under a key that lies outside of the database: a stolen table proves no guess."""
+        """Compute the HMAC-SHA-256 of the secret.
+
+        The identity key is not in the database, so a stolen table confirms no guess.
+        """
         return hmac.digest(identity_key, _PURPOSE + self.text.encode("ascii"), "sha256").hex()
 
 
@@ -38,7 +41,7 @@ def new_secret() -> Secret:
 
 
 def parse(text: str) -> Secret | None:
-    """The secret that ``text`` spells, if it has the form of one."""
+    """Parse a secret; None for text of another form."""
     match = _FORM.fullmatch(text)
     if match is not None:
         return Secret(text, match[1])

@@ -106,7 +106,7 @@ def _seal(settings: Settings, row: Mapping[str, Any]) -> str:
 def _warn_of_useless_keys(database: Database) -> None:
     """Keys that were never used since keyed hashes came: what is kept of them is not believed any more."""
     with database.read() as session:
-        useless = [key.id for key in repository.all_unrevoked(session) if key.seal is None]
+        useless = [key.id for key in repository.list_unrevoked(session) if key.seal is None]
     if useless:
         warn(
             f"{len(useless)} API keys have an old form that is not accepted any more: {', '.join(useless)}. Rotate or "
@@ -225,7 +225,7 @@ def has_keys(settings: Settings) -> bool:
     database = Database(make_engine(settings.database_url))
     try:
         with database.read() as session:
-            return any(is_sealed(identity_key, key) for key in repository.all_unrevoked(session))
+            return any(is_sealed(identity_key, key) for key in repository.list_unrevoked(session))
     finally:
         database.dispose()
 

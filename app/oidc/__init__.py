@@ -1,4 +1,7 @@
-"""Sign-in by OpenID Connect: bearer tokens of one issuer, verified here and nowhere else. Needs the extra ``oidc``."""
+"""Sign-in with OpenID Connect: verification of bearer tokens of one issuer.
+
+It needs the extra ``oidc``.
+"""
 
 from app.oidc.documents import Documents
 from app.oidc.keys import ProviderKeys

@@ -1,6 +1,7 @@
-"""The provider's public keys, kept for an hour; a key that is not among them is looked for at most once a minute.
+"""A cache of the provider's public keys.
 
-While the provider does not answer they are kept for a day, and then nobody is believed: a key may have been withdrawn.
+Keys are fetched again after an hour, and for an unknown key id at most once a minute. If the provider does not answer,
+the keys stay valid for a day. After that no token is accepted, because a key may have been withdrawn.
 """
 
 import threading
@@ -14,7 +15,7 @@ from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
 from app.errors import DependencyUnavailable
-from app.oidc.documents import AWAY, Documents
+from app.oidc.documents import NO_ANSWER, Documents
 
 ALGORITHMS: Final = frozenset({"RS256", "ES256", "EdDSA"})
 FRESH_SECONDS: Final = 3600.0
@@ -26,10 +27,13 @@ _DISCOVERY: Final = "/.well-known/openid-configuration"
 
 
 class ProviderKeys:
-    """Signing keys by their id. Threads share one; while one of them fetches, the others go on with what is there."""
+    """Signing keys by id, for several threads.
+
+    While one thread fetches keys, the others use the cached ones.
+    """
 
     def __init__(self, documents: Documents, issuer: str, jwks_url: str | None = None) -> None:
-        """Without ``jwks_url`` the issuer's discovery document names it."""
+        """Without ``jwks_url``, the issuer's discovery document states it."""
         self._documents = documents
         self._issuer = issuer
         self._jwks_url = jwks_url
@@ -38,7 +42,7 @@ class ProviderKeys:
         self._fetching = threading.Lock()
 
     def find(self, key_id: str) -> PyJWK | None:
-        """The key of this id, if the provider has it.
+        """Find the key with this id; None if the provider does not publish it.
 
         Raises:
             DependencyUnavailable: the provider has not answered for a day, or never.
@@ -49,11 +53,11 @@ class ProviderKeys:
         if stale and at - self._tried_at >= (FIRST_PAUSE_SECONDS if keys is None else PAUSE_SECONDS):
             self._refresh(wait=keys is None)
         if self._keys is None or at - self._fetched_at > LONGEST_SECONDS:
-            raise DependencyUnavailable(AWAY)
+            raise DependencyUnavailable(NO_ANSWER)
         return self._keys.get(key_id)
 
     def _refresh(self, *, wait: bool) -> None:
-        """Fetch once, however many threads ask; what was fetched before stays in force if that fails."""
+        """Fetch the keys in one thread. If that fails, the cached keys stay."""
         if not self._fetching.acquire(blocking=wait):
             return
         try:
@@ -71,8 +75,8 @@ class ProviderKeys:
         listed = self._documents.fetch(self._jwks_url or self._discover()).get("keys")
         if not isinstance(listed, list):
             raise DependencyUnavailable
-        found = ((each.get("kid"), _signing_key(each)) for each in listed if isinstance(each, dict))
-        return {name: key for name, key in found if isinstance(name, str) and key is not None}
+        keys = ((each.get("kid"), _read_signing_key(each)) for each in listed if isinstance(each, dict))
+        return {name: key for name, key in keys if isinstance(name, str) and key is not None}
 
     def _discover(self) -> str:
         document = self._documents.fetch(self._issuer.rstrip("/") + _DISCOVERY)
@@ -81,13 +85,13 @@ class ProviderKeys:
         return str(document.get("jwks_uri"))
 
 
-def _signing_key(described: dict[str, Any]) -> PyJWK | None:
-    """A key that one of our algorithms verifies with; None for any other."""
+def _read_signing_key(described: dict[str, Any]) -> PyJWK | None:
+    """Read a key for one of :data:`ALGORITHMS`; None for any other key."""
     if described.get("use", "sig") != "sig" or described.get("kty") not in {"RSA", "EC", "OKP"}:
         return None
     try:
         key = PyJWK(described)
     except (PyJWTError, ValueError, TypeError, AttributeError, NotImplementedError):
-        return None  # a provider may list keys of kinds that no version of the library reads; none of them signs for us
+        return None  # a provider may list keys that the library does not support
     weak = isinstance(key.key, RSAPublicKey) and key.key.key_size < _LEAST_RSA_BITS
     return None if weak or key.algorithm_name not in ALGORITHMS else key

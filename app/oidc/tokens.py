@@ -1,4 +1,4 @@
-"""Bearer tokens: who they say is calling, and as what, once everything about them has been checked."""
+"""Verification of bearer tokens: identity and role of the caller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,14 +15,15 @@ LONGEST_TOKEN: Final = 16_384
 LEEWAY_SECONDS: Final = 30
 _LONGEST_SUBJECT: Final = 255  # OpenID Connect Core, section 2
 _REQUIRED: Final = ("iss", "sub", "aud", "exp", "iat")
-_NO_ROLE: Final = "This call needs a sign-in with exactly one of the roles admin, analyst, auditor and owner."
+_NO_ROLE: Final = "Sign in with exactly one of the roles admin, analyst, auditor and owner."
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Whose tokens count, for whom they must be meant, and where they say what the caller may be.
+    """A provider: issuer, expected audience, and the claim that states the role.
 
-    ``role_claim`` is a path of member names, as in ``realm_access.roles``; ``roles`` maps its values to ours.
+    ``role_claim`` is a path of member names, as in ``realm_access.roles``; ``roles`` maps its values to roles of the
+    service.
     """
 
     issuer: str
@@ -33,7 +34,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A caller whom the provider vouches for."""
+    """A caller whom the provider has authenticated."""
 
     issuer: str
     subject: str = field(repr=False)
@@ -42,10 +43,10 @@ class Identity:
 
 
 class Keys(Protocol):
-    """Where keys come from."""
+    """A source of keys."""
 
     def find(self, key_id: str) -> PyJWK | None:
-        """The key of this id, if there is one."""
+        """Find the key with this id; None if there is none."""
 
 
 class TokenVerifier:
@@ -56,12 +57,12 @@ class TokenVerifier:
         self._keys = keys
 
     def verify(self, token: str) -> Identity:
-        """The identity behind ``token``. ``nbf`` counts where it is given; many providers leave it out.
+        """Verify ``token`` and return the identity. ``nbf`` is checked if it is present.
 
         Raises:
-            Unauthenticated: for anything that is not a valid token of the provider for us, all alike.
-            Forbidden: for a valid token without exactly one of our roles.
-            DependencyUnavailable: the provider's keys cannot be had.
+            Unauthenticated: the token is not a valid token of the provider for this audience.
+            Forbidden: the token is valid and does not state exactly one role.
+            DependencyUnavailable: the provider's keys cannot be fetched.
         """
         claims = self._claims(token)
         subject = claims["sub"]
@@ -90,7 +91,10 @@ class TokenVerifier:
             raise Unauthenticated from None
 
     def _key(self, header: Mapping[str, Any]) -> PyJWK:
-        """The key that the header names; its own algorithm decides, never the token's word alone."""
+        """Find the key that the header names.
+
+        The key's algorithm is used, and the header must state the same one (algorithm confusion).
+        """
         name = header.get("kid")
         key = self._keys.find(name) if isinstance(name, str) and "crit" not in header else None
         if key is None or header.get("alg") != key.algorithm_name:
@@ -102,14 +106,15 @@ class TokenVerifier:
         for name in self._provider.role_claim.split("."):
             value = value.get(name) if isinstance(value, dict) else None
         named = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        known = {self._provider.roles[name] for name in named if isinstance(name, str) and name in self._provider.roles}
-        if len(known) != 1:
+        of_provider = self._provider.roles
+        roles = {of_provider[name] for name in named if isinstance(name, str) and name in of_provider}
+        if len(roles) != 1:
             raise Forbidden(_NO_ROLE)
-        return known.pop()
+        return roles.pop()
 
 
 def _expiry(seconds: float) -> datetime:
-    """When a token ends that was just found valid; a time beyond the calendar ends with it."""
+    """Return the expiry of a valid token. A time after the last date becomes the last date."""
     try:
         return datetime.fromtimestamp(int(seconds) + LEEWAY_SECONDS, UTC)
     except (OverflowError, ValueError, OSError):

@@ -21,7 +21,7 @@ from app.auth.service import check_may_read_on, check_still_valid
 from app.config import Settings
 from app.db import BackgroundWriter, now
 from app.errors import CorevaultError, DependencyUnavailable, Forbidden, Unauthenticated
-from app.main import _tokens, create_app
+from app.main import _build_token_verifier, create_app
 from app.oidc import Documents, Provider, ProviderKeys, TokenVerifier
 from app.oidc.documents import LARGEST_BYTES
 from app.oidc.tokens import LEEWAY_SECONDS
@@ -377,9 +377,12 @@ def test_without_a_sign_in_service_a_token_is_nobody(client: httpx.Client, servi
 
 def test_settings_that_are_not_complete_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(CorevaultError, match="COREVAULT_OIDC_AUDIENCE"):
-        _tokens(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example"))
-    assert _tokens(Settings(data_dir=tmp_path)) is None
-    assert _tokens(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example", oidc_audience="a")) is not None
+        _build_token_verifier(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example"))
+    assert _build_token_verifier(Settings(data_dir=tmp_path)) is None
+    assert (
+        _build_token_verifier(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example", oidc_audience="a"))
+        is not None
+    )
 
 
 def test_a_token_that_ends_ends_what_goes_on_with_it(signed_in: Services, service: SignInService) -> None:

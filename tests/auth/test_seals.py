@@ -80,7 +80,7 @@ def test_an_altered_row_is_nobodys(
         alter(tx.get_one(ApiKey, key.id), tx.get_one(ApiKey, admin.id))
     problem(client.get("/v1/me", headers=key.headers), 401, "unauthenticated")
     with database.read() as session:
-        assert key.id in KEYS.unsealed(session)
+        assert key.id in KEYS.list_unsealed(session)
 
 
 def test_a_row_that_somebody_else_adds_is_nobodys(database: Database, client: httpx.Client) -> None:

@@ -125,7 +125,7 @@ def test_a_key_of_which_a_plain_hash_is_kept_is_nobody(database: Database, clien
         key = _old_key(tx, role=role)
     problem(client.get("/v1/me", headers=key.headers), 401, "unauthenticated")
     with database.read() as session:
-        assert KEYS.unsealed(session) == [key.id]
+        assert KEYS.list_unsealed(session) == [key.id]
 
 
 def test_an_administrator_gives_a_key_of_the_old_form_a_new_secret(

@@ -64,7 +64,7 @@ def test_keys_go_on_working_and_the_useless_one_is_named(
     assert not installation.holds_admin_key(settings, tmp_path / "plain.key")
     database = Database(make_engine(settings.database_url))
     with database.read() as session:
-        assert Keys(load_identity_key(settings.keys_dir)).unsealed(session) == ["key_old"]
+        assert Keys(load_identity_key(settings.keys_dir)).list_unsealed(session) == ["key_old"]
         sealed = session.scalars(sa.select(ApiKey.name).where(ApiKey.seal.is_not(None))).all()
     database.dispose()
     assert set(sealed) == {"first", "ends"}
