@@ -1,1 +1,1 @@
-"""Corevault's service: every decision lives here (see docs/architecture.md)."""
+"""The Corevault service; see docs/architecture.md."""

@@ -1,6 +1,7 @@
-"""Settings: every one is an environment variable with the prefix ``COREVAULT_``; only composition roots read them.
+"""Settings of API and worker, read from environment variables with the prefix ``COREVAULT_``.
 
-What is not set lies below the data directory, so that one folder is a whole installation.
+Only composition roots read them. By default all files are below the data directory, so one folder is a complete
+installation.
 """
 
 from ipaddress import ip_network
@@ -19,7 +20,7 @@ _PREFIX = "COREVAULT_"
 _POSTGRESQL, _UNKNOWN_DATABASE = "postgresql+psycopg", "unknown_database"
 _SCHEMES = {"sqlite": "sqlite", **dict.fromkeys(("postgres", "postgresql", _POSTGRESQL), _POSTGRESQL)}
 SECRETS = ("database_url", "database_password", "broker_url", "broker_password")
-"""Settings that may also be given as ``COREVAULT_X_FILE``, the path of a file that holds the value."""
+"""Settings that may also be given as ``COREVAULT_X_FILE``, the path of a file with the value."""
 
 
 def _split_list(value: object) -> object:
@@ -28,7 +29,7 @@ def _split_list(value: object) -> object:
 
 def _check_pairs(pairs: tuple[str, ...]) -> tuple[str, ...]:
     if any(pair.rpartition("=")[2] not in {"admin", "owner", "analyst", "auditor"} for pair in pairs):
-        raise ValueError("each entry is <value>=<role>")
+        raise ValueError("use entries of the form <value>=<role>")
     return pairs
 
 
@@ -42,13 +43,13 @@ HttpsUrl = Annotated[str, Field(pattern=r"^https://\S+$")]
 Roles = Annotated[Names, AfterValidator(_check_pairs)]
 
 
-def _database_url(url: str) -> str:
-    """The URL with the driver that is installed; other databases and drivers are refused."""
+def _add_driver(url: str) -> str:
+    """Return the URL with the installed driver; other databases and drivers are refused."""
     scheme, separator, rest = url.partition("://")
-    known = _SCHEMES.get(scheme.lower())
-    if known is None or not separator:
+    with_driver = _SCHEMES.get(scheme.lower())
+    if with_driver is None or not separator:
         raise PydanticCustomError(_UNKNOWN_DATABASE, "use postgresql://user@host/name or sqlite:////absolute/path")
-    return f"{known}://{rest}"
+    return f"{with_driver}://{rest}"
 
 
 def _below(*names: str) -> Any:
@@ -63,132 +64,157 @@ def _from_files() -> dict[str, Any]:
     try:
         return dict(secrets_from_files(_PREFIX, SECRETS))
     except UnreadableSecret as error:
-        fault = PydanticCustomError("secret_file", "names no file, or stands beside the secret itself")
+        fault = PydanticCustomError("secret_file", "use the path of a readable file, and do not set the secret itself")
         raise ValidationError.from_exception_data(
             "Settings", [{"type": fault, "loc": (error.name,), "input": None}]
         ) from None
 
 
 class Settings(BaseSettings):
-    """The settings of API and worker; see ``docs/operations.md`` for how they are used together."""
+    """The settings of API and worker. The operations guide describes how they work together."""
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, extra="ignore", frozen=True)
 
     data_dir: Folder = Path("corevault-data").absolute()
-    """Everything that has no place of its own lies here."""
+    """Folder of all files and areas that have no other setting."""
     database_password: str | None = Field(default=None, repr=False)
-    """Put into ``database_url``, for who has it in a file of its own."""
+    """Password that is put into ``database_url``."""
     database_url: str = Field(default_factory=lambda data: f"sqlite:///{data['data_dir'] / 'corevault.sqlite3'}")
-    """``postgresql://…`` (or ``postgres://…``) in production, else ``sqlite:///…``."""
+    """URL of the database: ``postgresql://…`` (or ``postgres://…``) in production, else ``sqlite:///…``."""
     broker_password: str | None = Field(default=None, repr=False)
-    """Put into ``broker_url``."""
+    """Password that is put into ``broker_url``."""
     broker_url: str = "filesystem://"
-    """Celery broker; ``redis://…`` or ``amqp://…`` in production. The filesystem one keeps messages in ``data_dir``."""
+    """URL of the Celery broker: ``redis://…`` or ``amqp://…`` in production.
+
+    The filesystem broker keeps its messages in ``data_dir``.
+    """
     storage_url: str = Field(default_factory=lambda data: (data["data_dir"] / "storage").as_uri())
-    """Where the four areas lie that have no place of their own: ``file:///absolute/path`` or ``s3://bucket/prefix``."""
+    """Location of the areas below that have no other setting.
+
+    The form is ``file:///absolute/path`` or ``s3://bucket/prefix``.
+    """
     incoming_url: str = _area("incoming")
-    """Sealed uploads. The API writes, workers read and delete."""
+    """Area of sealed uploads. The API writes them; workers read and delete them."""
     released_url: str = _area("released")
-    """Representations of releases. Workers write, the API reads."""
+    """Area of the representations of releases. Workers write them; the API reads them."""
     wrapped_keys_url: str = _area("wrapped-keys")
-    """Datasets' keys in boxes that only workers open; never in one backup with the database."""
+    """Area of the datasets' keys, sealed to the worker. Never put it in one backup with the database."""
     vault_url: str = _area("vault")
-    """Encrypted tables. Workers only."""
+    """Area of the encrypted tables. Only workers use it."""
     key_backup_days: Annotated[int, Field(ge=0)] = 0
-    """How long copies of the wrapped keys' area are kept elsewhere: deletion receipts state it."""
+    """Days for which the operator keeps backups of the wrapped keys. Deletion receipts state them."""
     keep_superseded_days: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    """How long a content is kept that a newer one has replaced and that no job reads."""
+    """Days for which a replaced content is kept if no job reads it."""
     mark_url: str = Field(default_factory=lambda data: (data["data_dir"] / "mark").as_uri())
-    """Where the ledger's high-water mark lies: ``file:///absolute/folder`` or ``s3://bucket/prefix``. In production a
-    volume or bucket that no restore of the database brings back; API and workers share it, workers write."""
+    """Location of the ledger's high-water mark: ``file:///absolute/folder`` or ``s3://bucket/prefix``.
+
+    In production use a volume or bucket that a restore of the database does not restore. API and workers share it;
+    workers write it.
+    """
     keys_dir: Folder = _below("keys")
-    """Key files. The worker's folder holds all of them; the API needs none of the worker's secrets."""
+    """Folder of the key files. The worker needs all of them. The API does not need the worker's secrets."""
 
     max_upload_bytes: Count = 16 * 2**30
-    """Largest content as it is uploaded."""
+    """Largest content as it is uploaded, in bytes."""
     max_rows: Count = 200_000_000
     """Most rows of a content, and most slots of a dataset."""
     max_decoded_bytes: Count = 64 * 2**30
-    """Largest content once decompressed and decoded."""
+    """Largest content after decompression and decoding, in bytes."""
     max_datasets: Count = 1_000
     """Most datasets of one owner; deleted ones do not count."""
     max_active_jobs: Count = 500
-    """Most jobs of one caller that wait or run."""
+    """Most waiting and running jobs of one caller."""
     max_open_uploads: Count = 16
-    """Most resumable uploads of one owner that are under way."""
+    """Most open resumable uploads of one owner."""
     max_keys: Count = 10_000
-    """Most API keys that work, all together."""
+    """Most API keys that are not revoked."""
     ingest_memory_bytes: Count = 2 * 2**30
-    """Address space of the process that parses an upload."""
+    """Address space of the process that parses an upload, in bytes."""
     max_epsilon: Annotated[float, Field(gt=0, le=GREATEST_EPSILON, allow_inf_nan=False)] = 20.0
-    """Largest total budget of an account."""
+    """Largest epsilon of an account's limit."""
 
     lease_seconds: Seconds = 10.0
-    """How long a claimed run stays its worker's without a heartbeat."""
+    """Time after a heartbeat for which a claimed run stays with its worker."""
     heartbeat_seconds: Seconds = 2.0
-    """How often a worker renews its lease."""
+    """Time between two renewals of a worker's lease."""
     sweep_seconds: Seconds = 1.0
-    """How often runs that were lost are looked for."""
+    """Time between two searches of the sweeper for lost runs."""
     run_limit_scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    """Stretches the limits of time and memory that follow from a run's plan, and the time that follows from an upload's
-    size and declared table, for machines that are unusually slow."""
+    """Factor of the limits of time and memory, for slow machines.
+
+    It scales the time and memory that a run's plan allows, and the time that an upload's size and declared table allow.
+    """
     worker_processes: Count = 1
-    """Runs that one worker carries through at the same time."""
+    """Runs that one worker executes at the same time."""
     partitions: Annotated[int, Field(ge=1, le=64)] = 1
-    """Parts that a large query is split into, for as many worker processes; 1: no query is split."""
+    """Parts of a large query, each for one worker process; 1: queries are not split."""
     split_rows: Count = 10_000_000
-    """Rows that a job's largest query must be expected to read before it is split."""
+    """Expected rows of a job's largest query from which its queries are split."""
 
     tls_cert: Folder | None = None
     """PEM file with the server's certificate chain."""
     tls_key: Folder | None = None
     """PEM file with the certificate's private key."""
     behind_tls: bool = False
-    """A proxy in front of the API speaks TLS: allows a bind to other than loopback without a certificate."""
+    """Whether a proxy terminates TLS. It allows a bind to other than loopback without a certificate."""
     allowed_hosts: Names = ()
-    """Names that the API is called by, comma-separated; loopback and the address it is reached at always are."""
+    """Allowed names in the Host header, comma-separated.
+
+    Loopback names and the address of the connection are always allowed.
+    """
     trusted_proxies: Networks = ()
-    """Networks of proxies whose ``X-Forwarded-For`` is believed, comma-separated; for limits by address."""
+    """Networks of proxies whose ``X-Forwarded-For`` is trusted, comma-separated, for limits by address."""
     requests_per_window: Count = 100
-    """Requests that one key may send in a window, also all at once."""
+    """Requests that one key may send in a window, even all at once."""
     request_window_seconds: Count = 1
-    """Length of that window, which moves."""
+    """Length of that sliding window."""
     failed_sign_ins_per_minute: Count = 120
-    """Credentials that are none which one address may send; after that they are answered 429."""
+    """Failed sign-ins of one IP address in a minute; further ones are answered with 429."""
     oidc_issuer: HttpsUrl | None = None
-    """OpenID Connect: whose bearer tokens are taken beside API keys (needs the extra ``oidc``)."""
+    """OpenID Connect issuer whose bearer tokens are accepted in addition to API keys.
+
+    It needs the extra ``oidc``.
+    """
     oidc_audience: str | None = None
-    """The name that tokens for this server carry in ``aud``."""
+    """Value of ``aud`` in tokens for this server."""
     oidc_jwks_url: HttpsUrl | None = None
-    """Where the issuer's keys are, if not where its discovery document says."""
+    """URL of the issuer's keys, instead of the one in its discovery document."""
     oidc_ca_file: Folder | None = None
-    """PEM file with the authorities that vouch for the issuer, instead of the system's."""
+    """PEM file with the certificate authorities for the issuer, instead of the system's."""
     oidc_role_claim: str = "roles"
-    """Where a token says what its holder may be: names of members, with dots between."""
+    """Claim that states the caller's roles: member names, separated by dots."""
     oidc_roles: Roles = ("admin=admin", "owner=owner", "analyst=analyst", "auditor=auditor")
-    """Values of that claim and our roles for them, comma-separated."""
+    """Values of that claim and the roles that they give, comma-separated."""
     least_body_bytes_per_second: Annotated[int, Field(ge=0)] = 2**16
-    """A body that is slower, on average over ``least_body_rate_seconds`` of waiting for it, is ended; 0: never."""
+    """Lowest accepted rate of a request body; 0: no limit. A slower body is ended.
+
+    The rate is an average over ``least_body_rate_seconds`` of waiting for the client.
+    """
     least_body_rate_seconds: Seconds = 30.0
+    """Time over which the rate of a body is averaged."""
     header_seconds: Seconds = 20.0
-    """How long a client may take over a request's headers, or over the rest of a body that is answered already."""
+    """Time limit for a request's headers, and for the rest of a body that is already answered."""
     unread_seconds: Seconds = 30.0
-    """Over how long a client must read an answer, at 1 KiB a second or more, before its connection is ended."""
+    """Time over which a client must read an answer at 1 KiB/s or more, or its connection is ended."""
     otlp_endpoint: str | None = None
-    """Collector of OpenTelemetry traces over HTTP, as in ``http://127.0.0.1:4318``; needs the extra ``tracing``."""
+    """Collector of OpenTelemetry traces over HTTP, as in ``http://127.0.0.1:4318``.
+
+    It needs the extra ``tracing``.
+    """
     metrics: bool = True
-    """Whether ``/metrics`` answers."""
+    """Whether ``/metrics`` is served."""
     log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = "info"
+    """Lowest level of log lines that are written."""
 
     @field_validator("database_url", "broker_url")
     @classmethod
-    def _complete(cls, url: str, info: ValidationInfo) -> str:
+    def _insert_password(cls, url: str, info: ValidationInfo) -> str:
         return with_password(url, info.data.get(str(info.field_name).replace("_url", "_password")))
 
     @field_validator("database_url")
     @classmethod
-    def _with_driver(cls, url: str) -> str:
-        return _database_url(url)
+    def _add_driver(cls, url: str) -> str:
+        return _add_driver(url)
 
     @classmethod
     def settings_customise_sources(
@@ -203,26 +229,30 @@ class Settings(BaseSettings):
 
     @property
     def speaks_tls(self) -> bool:
+        """Whether certificate and key are set."""
         return self.tls_cert is not None and self.tls_key is not None
 
     def environment(self) -> dict[str, str]:
-        """The same settings as environment variables, for child processes; secrets stay in their files."""
+        """Return the settings as environment variables for child processes; secrets stay in their files."""
         values = self.model_dump(mode="json", exclude_none=True)
-        plain = {f"{_PREFIX}{name.upper()}": _plain(value) for name, value in values.items() if name not in SECRETS}
+        plain = {f"{_PREFIX}{name.upper()}": _format(value) for name, value in values.items() if name not in SECRETS}
         return plain | pass_on(_PREFIX, SECRETS, values)
 
 
 def invalid_names(error: ValidationError) -> str:
-    """The variables that are at fault, without their values; with our own words on it where there are some."""
-    return ", ".join(sorted(_blamed(fault["loc"][0], fault["type"], fault["msg"]) for fault in error.errors()))
+    """Name the variables that are not valid, without their values.
+
+    For a database URL, the remedy is added.
+    """
+    return ", ".join(sorted(_describe_fault(fault["loc"][0], fault["type"], fault["msg"]) for fault in error.errors()))
 
 
-def _blamed(name: object, kind: str, message: str) -> str:
+def _describe_fault(name: object, kind: str, message: str) -> str:
     variable = f"COREVAULT_{str(name).upper()}"
     return f"{variable} ({message})" if kind == _UNKNOWN_DATABASE else variable
 
 
-def _plain(value: object) -> str:
+def _format(value: object) -> str:
     if isinstance(value, list):
         return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

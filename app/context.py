@@ -1,6 +1,6 @@
-"""The request that is being answered: set at the edge, read wherever an entry or a log line must name it.
+"""The context of the current request, for audit entries and log lines.
 
-It knows ids, templates and codes; nothing that a caller typed.
+The outermost middleware sets it. It contains ids, templates and codes, and no input of the caller.
 """
 
 from contextvars import ContextVar, Token
@@ -13,20 +13,20 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request. Threads and tasks that serve it share this object."""
+    """The context of one request. All threads and tasks of the request share it."""
 
     request_id: str
     method: str = "other"
     route: str = UNMATCHED  # the template, as in /v1/jobs/{job_id}
-    status: int = 200  # what the route answers when it succeeds
-    actor: str | None = None  # the id of the key, once it is known to be valid
-    target: str | None = None  # the id of what the request is about, once the actor is known to see it
-    code: str | None = None  # of the problem that it was answered with
-    recorded: bool = False  # its audit entry is durable
+    status: int = 200  # the status of success of the route
+    actor: str | None = None  # the id of the key, after it was verified
+    target: str | None = None  # the id of the object, after the actor was found to have access
+    code: str | None = None  # of the problem in the answer
+    recorded: bool = False  # whether its audit entry is durable
 
     @property
     def action(self) -> str:
-        """Method and template."""
+        """Method and path template."""
         return f"{self.method} {self.route}"
 
 
@@ -34,39 +34,41 @@ _current: ContextVar[RequestContext | None] = ContextVar("corevault_request", de
 
 
 def current() -> RequestContext | None:
-    """The request that is being answered here, if any."""
+    """Return the context of the current request, or None outside of requests."""
     return _current.get()
 
 
 def enter(context: RequestContext) -> Token[RequestContext | None]:
+    """Make ``context`` the current one; :func:`leave` takes the token."""
     return _current.set(context)
 
 
 def leave(token: Token[RequestContext | None]) -> None:
+    """Restore the context from before :func:`enter`."""
     _current.reset(token)
 
 
-def known_method(method: str) -> str:
-    """The method, or ``other``: callers can make up any word."""
+def normalise_method(method: str) -> str:
+    """Return the method, or ``other`` for a word that is no HTTP method."""
     return method if method in _METHODS else "other"
 
 
-def acting(actor: str) -> None:
-    """The caller of the current request is ``actor``."""
+def note_actor(actor: str) -> None:
+    """Note ``actor`` as the caller of the current request."""
     context = _current.get()
     if context is not None:
         context.actor = actor
 
 
 def note_target(target: str) -> None:
-    """The current request is about ``target``, which its caller may see."""
+    """Note the object of the current request. Its caller may see it."""
     context = _current.get()
     if context is not None:
         context.target = target
 
 
 def note_refusal(code: str) -> None:
-    """The current request is answered with a problem of this code."""
+    """Note the code of the problem that answers the current request."""
     context = _current.get()
     if context is not None:
         context.code = code

@@ -1,7 +1,6 @@
-"""Named places at which tests pull the plug: where a crash would hurt most, one on either side of each commit.
+"""Crash points: named places at which tests stop the process, before and after each critical commit.
 
-In service, reaching one does nothing, and no setting changes that: tests put another function in the place of
-:func:`reach`, from outside.
+In production a crash point does nothing, and no setting changes that. Tests replace :func:`reach`.
 """
 
 from typing import Literal, get_args
@@ -20,4 +19,4 @@ POINTS: tuple[Point, ...] = get_args(Point)
 
 
 def reach(point: Point) -> None:
-    """Nothing."""
+    """Mark a crash point; it does nothing unless a test replaces this function."""

@@ -1,4 +1,4 @@
-"""The API's composition root: which routers there are, what wraps them, and what they share."""
+"""The composition root of the API: routers, middleware and shared services."""
 
 import base64
 from collections.abc import AsyncIterator, Callable
@@ -77,15 +77,20 @@ def create_app(
     hosts: AllowedHosts | None = None,
     least_rate: LeastRate | None = None,
 ) -> FastAPI:
-    """The ASGI application on top of ``services``; the ledger is verified when it starts up.
+    """Make the ASGI application. It verifies the ledger at start-up.
 
-    ``metrics_dir``: where several processes share what they count.
+    Args:
+        services: the collaborators of the endpoints.
+        metrics: whether ``/metrics`` is served.
+        metrics_dir: the folder in which several processes share their counts.
+        hosts: allowed values of the Host header; None: all.
+        least_rate: lowest accepted rate of request bodies; None: no limit.
     """
-    measured = Metrics(Gauges(services.database), shared=metrics_dir) if metrics else None
+    counts = Metrics(Gauges(services.database), shared=metrics_dir) if metrics else None
     keeper = Keeper(services.database, services.signer)
     observers: tuple[Callable[[Exchange], None], ...] = (log_exchange, keeper.observe)
-    if measured is not None:
-        observers += (measured.observe,)
+    if counts is not None:
+        observers += (counts.observe,)
     app = FastAPI(
         title="Corevault",
         version="1",
@@ -97,14 +102,14 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     for router in ROUTERS:
-        app.router.routes.extend(router.routes)  # flat, so that every route knows its whole path template
-    remembered = PublicReleases()
+        app.router.routes.extend(router.routes)  # flat, so that every route has its whole path template
+    cache = PublicReleases()
     app.user_middleware.extend(
         [
             Middleware(OuterMiddleware, observers=observers, hosts=hosts),
             Middleware(SlowBodyGuard, least=least_rate),
             Middleware(HeadOptionsCors, routes=app.routes),
-            Middleware(PublicReads, releases=remembered, read=partial(_whole, services.areas.released)),
+            Middleware(PublicReads, releases=cache, read=partial(_read_whole, services.areas.released)),
         ]
     )
     app.add_exception_handler(CorevaultError, on_domain_error)
@@ -112,15 +117,15 @@ def create_app(
     app.add_exception_handler(HTTPException, on_router_error)
     app.add_exception_handler(405, on_method_not_allowed)
     app.state.services, app.state.body_key = services, services.identity_key
-    app.state.metrics = measured
+    app.state.metrics = counts
     app.state.keeper = keeper
-    app.state.public_releases = remembered
+    app.state.public_releases = cache
     app.state.readiness = Readiness(services, partial(_audit, services.ledger))
     describe(app)
     return app
 
 
-def _whole(store: ObjectStore, name: str) -> bytes:
+def _read_whole(store: ObjectStore, name: str) -> bytes:
     with store.open(name) as file:
         return file.read()
 
@@ -132,7 +137,7 @@ def _audit(ledger: Ledger, tx: WriteSession) -> None:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    with suppress(DependencyUnavailable):  # /health/ready says so, and verifies once the database is back
+    with suppress(DependencyUnavailable):  # /health/ready reports it, and verifies when the database is back
         await run_in_threadpool(app.state.readiness.verify_ledger)
         await run_in_threadpool(_report_unsealed, app.state.services)
     with app.state.keeper.running():
@@ -142,15 +147,15 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def _report_unsealed(services: Services) -> None:
     with suppress(SQLAlchemyError), services.database.read() as session:
-        if unsealed := Keys(services.identity_key).unsealed(session):
-            structlog.get_logger().warning("API keys that this service did not write are not accepted", keys=unsealed)
+        if unsealed := Keys(services.identity_key).list_unsealed(session):
+            structlog.get_logger().warning("API keys without a valid seal are not accepted", keys=unsealed)
 
 
 def build_services(settings: Settings) -> Services:
-    """The API's collaborators as the settings name them.
+    """Build the API's collaborators from the settings.
 
     Raises:
-        VaultError: for missing or damaged key files, or a storage URL that is not supported.
+        VaultError: a key file is missing or damaged, or a storage URL is not supported.
     """
     keys = load_api_keys(settings.keys_dir)
     signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
@@ -181,7 +186,7 @@ def build_services(settings: Settings) -> Services:
             keys=settings.max_keys,
         ),
         on_dataset_deleted=Lifecycle(ledger, queue).dataset_deleted,
-        tokens=_tokens(settings),
+        tokens=_build_token_verifier(settings),
         rates=RateLimits(
             open_windows(settings.broker_url),
             requests=Rate(settings.requests_per_window, settings.request_window_seconds),
@@ -192,23 +197,25 @@ def build_services(settings: Settings) -> Services:
     )
 
 
-def _tokens(settings: Settings) -> "TokenVerifier | None":
-    """
+def _build_token_verifier(settings: Settings) -> "TokenVerifier | None":
+    """Build the verifier of OpenID Connect tokens, if an issuer is set.
+
     Raises:
         CorevaultError: the settings of OpenID Connect are not complete, or its libraries are missing.
     """
     if settings.oidc_issuer is None:
         return None
     if settings.oidc_audience is None:
-        raise CorevaultError("COREVAULT_OIDC_ISSUER needs COREVAULT_OIDC_AUDIENCE: the name that tokens for us carry.")
+        raise CorevaultError("COREVAULT_OIDC_ISSUER needs COREVAULT_OIDC_AUDIENCE, the audience of its tokens.")
     try:
         from app.oidc import Documents, Provider, ProviderKeys, TokenVerifier  # noqa: PLC0415  (an extra)
     except ImportError:
-        raise CorevaultError("COREVAULT_OIDC_ISSUER needs the extra: pip install 'corevault-server[oidc]'") from None
+        raise CorevaultError("COREVAULT_OIDC_ISSUER needs an extra: pip install 'corevault-server[oidc]'") from None
     keys = ProviderKeys(Documents(settings.oidc_ca_file), settings.oidc_issuer, settings.oidc_jwks_url)
     roles = dict(pair.rsplit("=", 1) for pair in settings.oidc_roles)
     return TokenVerifier(Provider(settings.oidc_issuer, settings.oidc_audience, settings.oidc_role_claim, roles), keys)
 
 
 def verification_key(public_key: str, use: str) -> VerificationKey:
+    """Make the published form of a public key (base64)."""
     return VerificationKey(key_id(base64.b64decode(public_key)), public_key, use)

@@ -1,7 +1,7 @@
-"""OpenTelemetry traces, where the extra ``tracing`` is installed and an endpoint is set; otherwise nothing.
+"""OpenTelemetry traces, if the extra ``tracing`` is installed and an endpoint is set.
 
-Spans hold ids, templates and codes. Exceptions are never recorded: their messages may quote what they worked on. The
-context of a request reaches the worker in the job's row, never in a message, and none is taken from callers.
+Spans contain ids, templates and codes. Exceptions are not recorded, because their messages may quote data. The trace
+context of a request reaches the worker in the job's row, not in a message. A trace context of a caller is ignored.
 """
 
 from collections.abc import Iterator
@@ -21,20 +21,20 @@ _state: dict[str, "Tracer"] = {}
 
 
 class NotInstalled(CorevaultError):
-    """An endpoint is set, and the extra is missing."""
+    """An endpoint is set, but the extra is not installed."""
 
-    default = "COREVAULT_OTLP_ENDPOINT needs the extra: pip install 'corevault-server[tracing]'."
+    default = "COREVAULT_OTLP_ENDPOINT needs an extra: pip install 'corevault-server[tracing]'."
 
 
-class Open:
-    """A span that is under way."""
+class OpenSpan:
+    """A span that has not ended."""
 
     def __init__(self) -> None:
         self.name: str | None = None
         self.attributes: dict[str, Attribute] = {}
 
-    def tell(self, **attributes: Attribute | None) -> None:
-        """Attributes to set at its end; those that are None are left out."""
+    def set_attributes(self, **attributes: Attribute | None) -> None:
+        """Set attributes when the span ends; None values are left out."""
         self.attributes |= {name: value for name, value in attributes.items() if value is not None}
 
 
@@ -42,7 +42,7 @@ def configure(endpoint: str | None, service: str) -> None:
     """Send the spans of this process to an OTLP collector (``http://host:4318``); None sends nothing.
 
     Raises:
-        NotInstalled: where ``corevault-server[tracing]`` is not.
+        NotInstalled: the extra ``tracing`` is not installed.
     """
     if endpoint is None:
         return
@@ -65,15 +65,18 @@ def start(processor: "SpanProcessor", service: str) -> None:
 
 
 def stop() -> None:
-    """Trace no more."""
+    """Stop tracing."""
     _state.clear()
 
 
 @contextmanager
-def span(name: str, parent: str | None = None, **attributes: Attribute | None) -> Iterator[Open]:
-    """A span around the block; below ``parent`` (a trace context from :func:`context`) or the one that is open here."""
-    opened, tracer = Open(), _state.get("tracer")
-    opened.tell(**attributes)
+def span(name: str, parent: str | None = None, **attributes: Attribute | None) -> Iterator[OpenSpan]:
+    """Open a span around the block.
+
+    Its parent is ``parent``, a trace context from :func:`context`, or else the current span.
+    """
+    opened, tracer = OpenSpan(), _state.get("tracer")
+    opened.set_attributes(**attributes)
     if tracer is None:
         yield opened
         return
@@ -87,7 +90,7 @@ def span(name: str, parent: str | None = None, **attributes: Attribute | None) -
 
 
 def context() -> str | None:
-    """The W3C trace context (``traceparent``) of the span that is open here, if any."""
+    """Return the W3C trace context (``traceparent``) of the current span, if there is one."""
     if "tracer" not in _state:
         return None
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415

@@ -16,7 +16,7 @@ class LimitBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"epsilon": 3.0, "delta": 1e-6}]})
 
     epsilon: Annotated[float, Field(gt=0)]
-    """New limit on epsilon, never below what is spent."""
+    """New limit on epsilon, never below the spent cost."""
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Delta that a new tranche adds. Required for a higher limit of the account, otherwise left out."""
 

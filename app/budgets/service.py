@@ -1,4 +1,4 @@
-"""Who reads which side of an account, and who moves its limit."""
+"""Rules of reading an account and of changing its limit."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ from app.db import ReadSession, WriteSession
 from app.errors import Forbidden, InvalidRequest, StateConflict
 from app.ledger import Budget, Ledger, LedgerEntry
 
-NO_ACCOUNT = "A public dataset has no account: nothing that is done with it costs anything."
+NO_ACCOUNT = "A public dataset has no account, because no job on it costs privacy."
 _READERS = ("admin", "auditor", "owner")
-_NOT_OWN = "This call needs the key of the dataset's owner, or one of the role admin or auditor; yours only shares it."
+_NOT_OWN = "This call needs the key of the dataset's owner, or one of the role admin or auditor; yours may only use it."
 
 
 def budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str) -> Budget:
-    """The account as everyone sees it who may see the dataset; it outlives the data.
+    """Read the account behind a dataset; it stays readable after the dataset is deleted.
 
     Raises:
         NotFound: there is no such dataset for this caller.
@@ -31,10 +31,10 @@ def budget(session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str
 def entries(
     session: ReadSession, ledger: Ledger, caller: Caller, dataset_id: str, *, limit: int, before: int | None
 ) -> Sequence[LedgerEntry]:
-    """The account's chain, newest first, below sequence ``before``.
+    """List the entries of the account's chain below sequence ``before``, newest first.
 
     Raises:
-        Forbidden: for analysts, and for whoever merely has the dataset shared.
+        Forbidden: the caller is an analyst, or may only use the dataset.
         NotFound, StateConflict: as :func:`budget`.
     """
     if caller.role == "analyst":
@@ -46,12 +46,12 @@ def entries(
 
 
 def change_limit(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, body: LimitBody) -> Budget:
-    """Lower the limit at once, or raise it by a tranche.
+    """Lower the limit at once, or raise it with a tranche.
 
     Raises:
         Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`; StateConflict also for a
-            public dataset and for a limit below what is spent.
-        InvalidRequest: for an epsilon or delta that this server does not open.
+            public dataset and for a limit below the spent cost.
+        InvalidRequest: this server does not allow the epsilon or delta.
     """
     dataset = _require_account(access.changeable(tx, caller, dataset_id))
     ledger.change_limit(tx, dataset.id, body.epsilon, body.delta)

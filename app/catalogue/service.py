@@ -1,4 +1,4 @@
-"""The registry in the words of the HTTP contract."""
+"""The registry of methods and models in the form of the HTTP contract."""
 
 from app.catalogue.schemas import Catalogue, MethodView, ModelView
 from app.inference import registry
@@ -7,7 +7,7 @@ from app.inference.models.definition import Family
 
 
 def catalogue() -> Catalogue:
-    """Everything that is registered."""
+    """List all registered methods and model families."""
     return Catalogue(
         methods=[_method(entry) for entry in registry.methods()],
         models=[_model(entry) for entry in registry.families()],

@@ -1,4 +1,4 @@
-"""Prometheus metrics of the API, in a registry of their own: counts and times by route template, nothing else."""
+"""Prometheus metrics of the API: counts and times of requests by route template."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,19 +11,24 @@ from prometheus_client.registry import Collector
 from app.http.middleware.outer_middleware import Exchange
 
 PUBLIC: Final = frozenset({"corevault_database_up", "corevault_sweeper_up"})
-"""Families that say no more than whether the service works."""
+"""Metrics that show only whether the service works."""
 PUBLIC_ROUTES: Final = frozenset({"/", "/health/live", "/health/ready", "/metrics", "/v1/keys"})
-"""Routes that answer everybody alike: how often they are called tells nothing about owners, analysts and their data."""
+"""Routes with the same answer for all callers. Their counts reveal nothing about owners, analysts or data."""
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Metrics:
-    """Label values come from the code (templates, methods, statuses), so that no caller can add a series."""
+    """Metrics of the API. No caller can add a series.
+
+    The values of all labels come from the code: templates, methods and statuses.
+    """
 
     def __init__(self, *collectors: Collector, shared: str | None = None) -> None:
-        """``collectors`` are asked at every scrape.
+        """Register the metrics.
 
-        ``shared``: the folder in which the library keeps the counts of several processes, of those that have ended too.
+        Args:
+            collectors: sources of further metrics, which are read at every scrape.
+            shared: the folder in which the library keeps the counts of all processes, even of ended ones.
         """
         self._registry = CollectorRegistry()
         self._shown = CollectorRegistry() if shared else self._registry
@@ -46,16 +51,17 @@ class Metrics:
         )
 
     def observe(self, exchange: Exchange) -> None:
+        """Count a request and its time."""
         request = exchange.request
         self._requests.labels(request.method, request.route, str(exchange.status)).inc()
         self._seconds.labels(request.route).observe(exchange.seconds)
 
     def text(self) -> bytes:
-        """All series, in the exposition format, version 0.0.4."""
+        """Return all series in the exposition format, version 0.0.4."""
         return generate_latest(self._shown)
 
     def public_text(self) -> bytes:
-        """The series that everybody may see: an upload or a job changes none of them."""
+        """Return the series that every caller may see. Uploads and jobs do not change them."""
         shown = CollectorRegistry()
         shown.register(_Public(self._shown))
         return generate_latest(shown)
@@ -66,12 +72,13 @@ class _Public(Collector):
         self._registry = registry
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing beforehand: registering reads no metric."""
+        """Describe nothing, so that registration reads no metric."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
         for family in self._registry.collect():
-            shown = Metric(family.name, family.documentation, family.type)  # others are shown the whole family
+            # a copy, because the registry shows the whole family
+            shown = Metric(family.name, family.documentation, family.type)
             shown.samples = [
                 each for each in family.samples if family.name in PUBLIC or each.labels.get("route") in PUBLIC_ROUTES
             ]

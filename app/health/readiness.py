@@ -1,4 +1,4 @@
-"""Whether this API can do its work: database, migrations, ledger, store."""
+"""Readiness of the API: database, migrations, ledger, store and broker."""
 
 from collections.abc import Callable
 from threading import Lock
@@ -13,10 +13,10 @@ from app.services import Services
 
 
 class Readiness:
-    """Checks on demand. The ledger is verified once for each process, before anything is served."""
+    """Checks of readiness. Each process verifies the ledger once, before it serves requests."""
 
     def __init__(self, services: Services, audit: Callable[[WriteSession], object]) -> None:
-        """``audit`` freezes every account that does not hold; the composition root knows what that takes."""
+        """``audit`` verifies the ledger and freezes every account with a mismatch."""
         self._services = services
         self._audit = audit
         self._migrated = False
@@ -24,13 +24,13 @@ class Readiness:
         self._lock = Lock()
 
     def check(self) -> tuple[str, ...]:
-        """Return if every dependency answers without which calls fail; names those that can be done without.
+        """Check the dependencies; return the names of dispensable ones that do not answer.
 
-        Without the broker jobs are accepted all the same: they wait in the database, and their messages are sent once
-        it is back.
+        Only the broker is dispensable. Without it, jobs are accepted and wait in the database. Their messages are sent
+        when the broker is back.
 
         Raises:
-            DependencyUnavailable: naming the one that does not answer.
+            DependencyUnavailable: a required dependency does not answer; the message names it.
         """
         try:
             self._check_database()
@@ -42,10 +42,10 @@ class Readiness:
         return () if self._services.queue.answers() else ("broker",)
 
     def verify_ledger(self) -> None:
-        """Recompute chains and balances in full; accounts that do not hold are frozen.
+        """Recompute all chains and balances, and freeze accounts with a mismatch.
 
         Raises:
-            DependencyUnavailable: where the database does not answer.
+            DependencyUnavailable: the database does not answer.
         """
         with self._lock:
             if self._verified:
@@ -58,7 +58,7 @@ class Readiness:
             self._verified = True
 
     def _check_mark(self) -> None:
-        """Anew each time: the database under a running service may be swapped."""
+        """Compare the ledger with its mark. The database may be replaced while the service runs."""
         try:
             with self._services.database.read() as session:
                 self._services.ledger.check_mark(session)
@@ -66,7 +66,7 @@ class Readiness:
             raise DependencyUnavailable("The database does not answer.") from None
 
     def _check_database(self) -> None:
-        if self._migrated:  # code and revision only part ways when this process is replaced
+        if self._migrated:  # the revision that this code needs changes only with the process
             with self._services.database.read() as session:
                 session.execute(select(1))
         elif at_head(self._services.database.engine):
@@ -75,5 +75,5 @@ class Readiness:
             raise DependencyUnavailable("The database is not migrated; run 'corevaultd migrate'.")
 
     def _probe_store(self) -> None:
-        with self._services.areas.incoming.create() as probe:  # never published: discarded at the end
+        with self._services.areas.incoming.create() as probe:  # not published, so it is discarded at the end
             probe.write(b"\0")

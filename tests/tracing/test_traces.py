@@ -96,7 +96,7 @@ def test_where_the_extra_is_missing_nothing_is_traced_and_an_endpoint_is_refused
     monkeypatch.setattr(builtins, "__import__", without)
     tracing.configure(None, "test")
     with tracing.span("a", parent="00-x", job_id="job_1") as opened:
-        opened.tell(status=200)
+        opened.set_attributes(status=200)
     assert tracing.context() is None
     with pytest.raises(tracing.NotInstalled):
         tracing.configure("http://127.0.0.1:4318", "test")

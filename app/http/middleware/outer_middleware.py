@@ -75,7 +75,7 @@ class OuterMiddleware:
             return
         request_id = new_id("req")
         scope.setdefault("state", {})["request_id"] = request_id
-        request = RequestContext(request_id, context.known_method(scope["method"]))
+        request = RequestContext(request_id, context.normalise_method(scope["method"]))
         token = context.enter(request)
         started, status = time.perf_counter(), 0
 
@@ -104,7 +104,7 @@ class OuterMiddleware:
                 finally:
                     _note_route(scope, request)
                     traced.name = request.action
-                    traced.tell(request_id=request_id, status=status, code=request.code)
+                    traced.set_attributes(request_id=request_id, status=status, code=request.code)
         finally:
             for observe in self._observers:
                 observe(Exchange(request, status, time.perf_counter() - started))
