@@ -1,4 +1,7 @@
-"""Who may see a dataset, and who may change it. What a caller may not see does not exist for it."""
+"""Access rules of datasets: which callers may see and change them.
+
+A dataset that the caller may not see is reported as not found.
+"""
 
 from app.auth.caller import Caller
 from app.context import note_target
@@ -9,16 +12,18 @@ from app.db import ReadSession, WriteSession
 from app.errors import Forbidden, NotFound, StateConflict
 
 OVERSEERS = frozenset({"admin", "auditor"})
-_NOT_READY = "The dataset has no content that is ready; its owner can see why."
-_STILL_READ = "The upload is still being read; ask again once the dataset's status is 'ready'."
-_NOTHING_UPLOADED = "Nothing was uploaded yet; the dataset needs a content first."
+_NOT_READY = "The dataset has no ready content. Its owner can see the reason."
+_STILL_READ = "The upload is still being processed. Try again when the dataset's status is 'ready'."
+_NOTHING_UPLOADED = "The dataset has no content yet. Its owner must upload a table first."
 
 
 def visible(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
-    """The dataset, if the caller owns it, oversees all, or has it shared.
+    """Return the dataset, if the caller may see it.
+
+    Callers see the datasets that they own or that are shared with them; overseers see all.
 
     Raises:
-        NotFound: otherwise, also for a dataset that exists.
+        NotFound: there is no such dataset, or the caller may not see it.
     """
     dataset = repository.get(session, dataset_id)
     if dataset is None or not (oversees(caller, dataset) or repository.is_shared(session, dataset.id, caller.id)):
@@ -28,11 +33,11 @@ def visible(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
 
 
 def find_owned(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset:
-    """The caller's own dataset.
+    """Return the caller's own dataset.
 
     Raises:
-        Forbidden: the caller's role owns nothing.
-        NotFound: there is no such dataset, or it is another owner's.
+        Forbidden: the caller's role cannot own datasets.
+        NotFound: there is no such dataset, or it belongs to another owner.
     """
     if caller.role != "owner":
         raise Forbidden.to(caller.role, ("owner",))
@@ -44,7 +49,7 @@ def find_owned(session: ReadSession, caller: Caller, dataset_id: str) -> Dataset
 
 
 def changeable(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
-    """The caller's own dataset, locked, and not deleted.
+    """Return the caller's own dataset, locked and not deleted.
 
     Raises:
         Forbidden, NotFound: as :func:`find_owned`.
@@ -53,19 +58,20 @@ def changeable(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
     find_owned(tx, caller, dataset_id)
     dataset = repository.lock(tx, dataset_id)
     if dataset is None or dataset.deleted_at is not None:
-        raise StateConflict("The dataset is deleted; only its declaration and its ledger can still be read.")
+        raise StateConflict("The dataset is deleted. Only its declaration and its ledger can still be read.")
     return dataset
 
 
 def oversees(caller: Caller, dataset: Dataset) -> bool:
-    """Whether the caller owns the dataset or oversees all: sees how uploads fared, and the ledger."""
+    """Whether the caller may see the ledger and the outcome of uploads: its owner and all overseers."""
     return caller.role in OVERSEERS or dataset.owner_id == caller.id
 
 
 def why_not_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> str:
-    """What keeps jobs from a dataset without a content in force.
+    """Explain why jobs cannot run on a dataset without a content in force.
 
-    Others than its owner hear the same in any case: how an upload fared would tell them of the rows.
+    Callers other than the owner and overseers always get the same text. The outcome of an upload depends on private
+    rows.
     """
     if not oversees(caller, dataset):
         return _NOT_READY
@@ -79,5 +85,5 @@ def why_not_ready(session: ReadSession, caller: Caller, dataset: Dataset) -> str
 
 
 def visible_to(caller: Caller) -> str | None:
-    """The key whose own and shared datasets a list holds; None for those who oversee all."""
+    """Return the key id that a list of datasets is filtered by; None for overseers, who see all."""
     return None if caller.role in OVERSEERS else caller.id

@@ -1,4 +1,4 @@
-"""Request bodies of declared columns: each type has exactly its members."""
+"""Request bodies of declared columns, one class for each column type."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,9 @@ from app.http.requests.bodies import Body
 
 MAX_COLUMNS = 4096
 MAX_CATEGORIES = 10_000
-LARGEST_INTEGER = 2**53 - 1  # up to here a double is one whole number: larger ones could make one unit of strangers
+LARGEST_INTEGER = (
+    2**53 - 1
+)  # doubles represent integers exactly up to here; above it, ids of two people could become one unit
 LARGEST_REAL = 1e100  # squares, widths and their reciprocals stay finite
 
 ColumnName = Annotated[str, Field(pattern=COLUMN_NAME)]

@@ -1,7 +1,7 @@
-"""The rules of a declaration that no single field can state, with a pointer to the member at fault.
+"""Validation of a declaration across its fields, with a pointer to each faulty member.
 
-Bounds are strict (``lower < upper``): designs map them to -1 and 1, which equal bounds would turn into a
-division by zero. A single category is allowed, since it yields no design column at all.
+Bounds are strict (``lower < upper``). Designs map them to -1 and 1, and equal bounds would divide by zero. A single
+category is allowed, because it yields no design column.
 """
 
 import unicodedata
@@ -13,15 +13,15 @@ from app.datasets.schemas import DatasetBody
 from app.errors import Fault, InvalidRequest
 from app.inference.models.targets import REMEDY, resolves
 
-MAX_UNIT_CELLS = 2**22  # a unit's rows are read together, and never apart
+MAX_UNIT_CELLS = 2**22  # all rows of a unit are held in memory at once
 SMALLEST_WIDTH = 1e-100  # below this the reciprocal of a column's scale is not safe
 
 
 def check(body: DatasetBody, largest_slots: int) -> None:
-    """Refuse a declaration that does not hold together.
+    """Refuse a declaration that breaks a rule.
 
     Raises:
-        InvalidRequest: with one fault for every member that breaks a rule.
+        InvalidRequest: with one fault for each member that breaks a rule.
     """
     faults = (
         *_text_faults(body),
@@ -34,7 +34,10 @@ def check(body: DatasetBody, largest_slots: int) -> None:
 
 
 def plain_text_faults(pointer: str, text: str, *, lines: bool = False) -> Iterator[Fault]:
-    """Control characters cannot be stored or shown everywhere."""
+    """Yield a fault for text that is blank or has control characters.
+
+    Some databases and terminals cannot store or show control characters. ``lines`` allows line breaks and tabs.
+    """
     allowed = "\n\t" if lines else ""
     if any(unicodedata.category(character) == "Cc" and character not in allowed for character in text):
         yield Fault(pointer, "Use printable text without control characters.")
@@ -53,7 +56,7 @@ def _column_faults(columns: list[ColumnBody]) -> Iterator[Fault]:
     for index, column in enumerate(columns):
         pointer = f"/columns/{index}"
         if count[column.name] > 1:
-            yield Fault(f"{pointer}/name", "Column names are unique within a dataset.")
+            yield Fault(f"{pointer}/name", "Two columns have this name. Give each column a different name.")
         match column:
             case IntegerColumn() | RealColumn():
                 yield from _bound_faults(pointer, column)
@@ -65,18 +68,20 @@ def _column_faults(columns: list[ColumnBody]) -> Iterator[Fault]:
 
 def _bound_faults(pointer: str, column: IntegerColumn | RealColumn) -> Iterator[Fault]:
     if not column.lower < column.upper:
-        yield Fault(f"{pointer}/upper", "The upper bound must lie above the lower bound.")
+        yield Fault(f"{pointer}/upper", "The upper bound must be greater than the lower bound.")
     elif column.upper - column.lower < SMALLEST_WIDTH:
-        yield Fault(f"{pointer}/upper", f"The bounds must lie at least {SMALLEST_WIDTH:g} apart: use another unit.")
+        message = f"The bounds must differ by at least {SMALLEST_WIDTH:g}. Use another unit of measurement."
+        yield Fault(f"{pointer}/upper", message)
     elif column.type == "real" and not resolves(column.lower, column.upper):
-        yield Fault(f"{pointer}/upper", f"Double precision cannot resolve values between these bounds: {REMEDY}.")
+        message = f"These bounds are too close together for double precision: {REMEDY}."
+        yield Fault(f"{pointer}/upper", message)
     elif column.missing is not None and not column.lower <= column.missing.impute <= column.upper:
-        yield Fault(f"{pointer}/missing/impute", "The value for missing cells must lie within the bounds.")
+        yield Fault(f"{pointer}/missing/impute", "The value for missing cells must be within the bounds.")
 
 
 def _category_faults(pointer: str, column: CategoricalColumn) -> Iterator[Fault]:
     if len(set(column.categories)) < len(column.categories):
-        yield Fault(f"{pointer}/categories", "Categories are unique within a column.")
+        yield Fault(f"{pointer}/categories", "A category is listed twice. List each category once.")
     for index, category in enumerate(column.categories):
         yield from plain_text_faults(f"{pointer}/categories/{index}", category)
     if column.missing is not None and column.missing.impute not in column.categories:
@@ -89,21 +94,24 @@ def _unit_faults(body: DatasetBody, largest_slots: int) -> Iterator[Fault]:
         return
     places = {column.name: index for index, column in enumerate(body.columns)}
     if unit.column not in places:
-        yield Fault("/privacy_unit/column", "The unit's column must be one of the declared columns.")
-    elif body.columns[places[unit.column]].missing is not None:  # it would make one unit of strangers
+        yield Fault("/privacy_unit/column", "The privacy unit's column must be one of the declared columns.")
+    elif body.columns[places[unit.column]].missing is not None:  # it would merge unrelated people into one unit
         yield Fault(
-            f"/columns/{places[unit.column]}/missing", "A row without a unit is null; the unit's column takes no value."
+            f"/columns/{places[unit.column]}/missing",
+            "Remove this member. A row with no value in the privacy unit's column becomes a null row.",
         )
     if unit.max_rows * body.slots > largest_slots >= body.slots:
-        yield Fault("/privacy_unit/max_rows", f"This server accepts at most {largest_slots} rows, slots × max_rows.")
+        message = f"This server accepts at most {largest_slots} rows (slots × max_rows). Lower slots or max_rows."
+        yield Fault("/privacy_unit/max_rows", message)
     if unit.max_rows * len(body.columns) > MAX_UNIT_CELLS:
-        yield Fault("/privacy_unit/max_rows", f"A unit has at most {MAX_UNIT_CELLS} cells, max_rows × columns.")
+        message = f"A privacy unit may have at most {MAX_UNIT_CELLS} cells (max_rows × columns). Lower max_rows."
+        yield Fault("/privacy_unit/max_rows", message)
 
 
 def _size_faults(body: DatasetBody, largest_slots: int) -> Iterator[Fault]:
     if body.slots > largest_slots:
         yield Fault("/slots", f"This server accepts at most {largest_slots} slots.")
     if body.sensitivity == "private" and body.budget is None:
-        yield Fault("/budget", "A private dataset needs a budget.")
+        yield Fault("/budget", "A private dataset needs a budget with an epsilon.")
     if body.sensitivity == "public" and body.budget is not None:
-        yield Fault("/budget", "A public dataset has no account; leave the budget out.")
+        yield Fault("/budget", "A public dataset has no budget. Remove this member.")

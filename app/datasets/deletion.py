@@ -1,8 +1,10 @@
-"""Deleting a dataset: its data key is destroyed, its ledger stays, and the owner gets that in writing.
+"""Deleting a dataset: its data key is destroyed, its ledger stays, and the owner gets a signed receipt.
 
-Three steps, each of which a repeated call or the sweep takes up where a crash has left it: the dataset is marked as
-deleted and its jobs end; its key and those of its uploads are destroyed, outside of the database; only then is the
-receipt signed.
+1. The dataset is marked as deleted, and its jobs end.
+2. The dataset's key and the keys of its uploads are destroyed. They are stored outside of the database.
+3. The receipt is signed.
+
+After a crash, a repeated call or the sweeper continues with the step that is not done.
 """
 
 from contextlib import suppress
@@ -19,19 +21,19 @@ from app.services import Services
 
 KIND = "corevault.dataset_deletion"
 BACKUPS = (
-    "The data key and those of uploads lay in an area of their own, outside of the backups of database, vault and "
-    "uploads: copies of these, whenever made, open no more. Copies of that area itself are kept elsewhere for "
-    "backup_horizon_days at most, as the operator has configured; until then the operator could still open what these "
-    "held."
+    "The data key and the keys of uploads were stored in a separate area, which backups of database, vault and uploads "
+    "do not include. Therefore no such backup can be decrypted any more, regardless of its age. The operator has "
+    "configured that copies of the key area are kept for at most backup_horizon_days. Until then the operator could "
+    "still decrypt the data with these copies."
 )
 
 
 def delete(services: Services, caller: Caller, dataset_id: str) -> dict[str, Any]:
-    """The signed receipt; a second call changes nothing and returns the same one.
+    """Delete the dataset and return the signed receipt; a second call returns the same receipt.
 
     Raises:
         Forbidden, NotFound: as :func:`app.datasets.access.find_owned`.
-        DependencyUnavailable: the dataset is deleted, but its key could not be reached yet; call again.
+        DependencyUnavailable: the dataset is deleted, but the key area could not be reached; call again.
     """
     with services.database.write() as tx:
         dataset = _lock(tx, caller, dataset_id)
@@ -39,14 +41,14 @@ def delete(services: Services, caller: Caller, dataset_id: str) -> dict[str, Any
         if dataset.deletion_receipt is not None:
             return dataset.deletion_receipt
         if dataset.deleted_at is None:
-            _mark(tx, services, dataset)
+            _mark_deleted(tx, services, dataset)
         parts = [part.object_name for part in uploads.objects_of(tx, dataset_id)]
     services.areas.keys.destroy(dataset_id)
     for name in parts:
         services.areas.keys.destroy_part(name)
     services.database.forget()
     with services.database.write() as tx:
-        return _receipt(tx, services, _lock(tx, caller, dataset_id))
+        return _sign_receipt(tx, services, _lock(tx, caller, dataset_id))
 
 
 def _lock(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
@@ -57,8 +59,11 @@ def _lock(tx: WriteSession, caller: Caller, dataset_id: str) -> Dataset:
     return dataset
 
 
-def _mark(tx: WriteSession, services: Services, dataset: Dataset) -> None:
-    """Nobody reads the dataset from here on; the names of its objects stay for who destroys them."""
+def _mark_deleted(tx: WriteSession, services: Services, dataset: Dataset) -> None:
+    """Mark the dataset as deleted, so that nothing reads it any more.
+
+    The names of its objects stay in the database until the objects are destroyed.
+    """
     services.on_dataset_deleted(tx, dataset.id)
     contents = repository.contents(tx, dataset.id)
     for content in contents:
@@ -69,25 +74,27 @@ def _mark(tx: WriteSession, services: Services, dataset: Dataset) -> None:
     for upload in uploads.of_dataset(tx, dataset.id):
         upload.status = "ended"
     parts = uploads.objects_of(tx, dataset.id)
-    names = [part.object_name for part in parts if part.number is not None]  # one that arrives is given up by itself
-    tx.after_commit(lambda: _destroy(services, names))
+    names = [part.object_name for part in parts if part.number is not None]  # a part that arrives is dropped there
+    tx.after_commit(lambda: _delete_parts(services, names))
 
 
-def _destroy(services: Services, parts: list[str]) -> None:
-    """What the API can reach; the sweep destroys the rest, and this too where it fails."""
+def _delete_parts(services: Services, parts: list[str]) -> None:
+    """Delete the sealed parts that the API can reach; the sweeper deletes the rest, also after a failure here."""
     with suppress(DependencyUnavailable):
         for name in parts:
             services.areas.incoming.delete(name)
 
 
-def _receipt(tx: WriteSession, services: Services, dataset: Dataset) -> dict[str, Any]:
+def _sign_receipt(tx: WriteSession, services: Services, dataset: Dataset) -> dict[str, Any]:
     if dataset.deletion_receipt is None:
         contents = repository.contents(tx, dataset.id)
-        dataset.deletion_receipt = services.signer.sign(_statement(dataset, contents, services.limits.key_backup_days))
+        dataset.deletion_receipt = services.signer.sign(
+            _make_statement(dataset, contents, services.limits.key_backup_days)
+        )
     return dataset.deletion_receipt
 
 
-def _statement(dataset: Dataset, contents: list[Content], key_backup_days: int) -> dict[str, Any]:
+def _make_statement(dataset: Dataset, contents: list[Content], key_backup_days: int) -> dict[str, Any]:
     assert dataset.deleted_at is not None
     return {
         "kind": KIND,

@@ -1,8 +1,10 @@
-"""Bytes that nothing needs any more: sealed originals of ended contents, parts of uploads that lapsed, tables of
-superseded and deleted contents, keys of all these.
+"""Deletion of stored objects that are not needed any more.
 
-A transaction decides what goes (and it is never needed again), the bytes go outside of any, since a store may take its
-time, and a last transaction forgets their names: whatever crashes in between is finished by the next sweep.
+These objects are the sealed originals of ended contents, the parts of lapsed uploads, and the tables of superseded and
+deleted contents. Their keys are destroyed too.
+
+A first transaction selects the objects. They are deleted outside of any transaction, because a store may be slow. A
+last transaction clears their names. After a crash, the next sweep continues.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,16 +23,16 @@ from app.db import Database, ReadSession, WriteSession, now
 from app.vault.areas import WorkerAreas
 
 BATCH = 20
-MOST_PARTS = 500  # that one sweep destroys of one content: the rest are the next one's
+MOST_PARTS = 500  # of one content in one sweep; the next sweep destroys the rest
 
 
 @dataclass(frozen=True, slots=True)
 class Disposal:
-    """Destroys what no job reads.
+    """Destroys stored objects that no job reads.
 
     Args:
-        areas: where it lies.
-        keep_superseded: how long a table stays after a newer one took its place.
+        areas: the stores of the objects.
+        keep_superseded: how long a table stays after a newer one has replaced it.
     """
 
     areas: WorkerAreas
@@ -38,47 +40,51 @@ class Disposal:
     _reached: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def keys(self, deleted: Iterable[str]) -> None:
-        """Destroy the keys of datasets whose deletion was cut short."""
+        """Destroy the keys of datasets whose deletion was interrupted."""
         for dataset_id in deleted:
             self.areas.keys.destroy(dataset_id)
 
     def contents(self, database: Database, pinned: Callable[[ReadSession, str], bool]) -> None:
-        """Destroy needless bytes; ``pinned(session, content_id)`` says whether a job that goes on holds a content.
+        """Destroy originals and tables of contents that are not needed any more.
 
-        A deleted dataset's objects go whether or not they are pinned: its key is destroyed already.
+        ``pinned(session, content_id)`` is whether an active job uses a content. The objects of a deleted dataset are
+        destroyed in any case, because its key is already destroyed.
         """
-        for content_id, has_table in self._in_turn(database, self._needless(), Content.id):
+        for content_id, has_table in self._take_batch(database, self._select_disposable(), Content.id):
             self._destroy_parts(database, content_id)
             if has_table:
                 self._destroy_table(database, content_id, pinned)
 
     def end_lapsed(self, database: Database) -> None:
-        """End uploads that were given up, have expired, or belong to a deleted dataset, with all stored for them."""
-        for (upload_id,) in self._in_turn(database, uploads.select_lapsed(now()), Upload.id):
+        """End lapsed uploads and destroy their parts.
+
+        An upload has lapsed if it was given up, has expired, or belongs to a deleted dataset.
+        """
+        for (upload_id,) in self._take_batch(database, uploads.select_lapsed(now()), Upload.id):
             with database.write() as tx:
                 content_id = _end(tx, upload_id)
             if content_id is not None and self._destroy_parts(database, content_id):
                 with database.write() as tx:
                     uploads.forget(tx, upload_id)
 
-    def _in_turn(
+    def _take_batch(
         self, database: Database, query: Select[*tuple[Any, ...]], identifier: InstrumentedAttribute[str]
     ) -> Iterator[Row[*tuple[Any, ...]]]:
-        """Up to ``BATCH`` rows, by their ids, behind where the last sweep ended (or was cut short by an error).
+        """Yield up to ``BATCH`` rows by id, after the previous sweep's last row.
 
-        So those that stay, because a job holds them or the store refuses, never keep others from their turn.
+        Rows that cannot be destroyed now, because a job uses them or the store fails, never block the rows after them.
         """
         kind = identifier.class_.__name__
         ordered = query.order_by(identifier).limit(BATCH)
         with database.read() as session:
-            behind = ordered.where(identifier > self._reached.get(kind, ""))
-            found = session.execute(behind).all() or session.execute(ordered).all()
-        for row in found:
+            following = ordered.where(identifier > self._reached.get(kind, ""))
+            batch = session.execute(following).all() or session.execute(ordered).all()
+        for row in batch:
             self._reached[kind] = row[0]
             yield row
 
-    def _needless(self) -> Select[str, bool]:
-        """Contents of which something may go, and whether that is a table."""
+    def _select_disposable(self) -> Select[str, bool]:
+        """Select contents with objects to destroy, and whether their table is one of them."""
         newer, gone = aliased(Content), Dataset.deleted_at.is_not(None)
         superseded = exists().where(
             newer.dataset_id == Content.dataset_id,
@@ -92,7 +98,7 @@ class Disposal:
         return select(Content.id, table).join(Dataset).where(or_(original, table))
 
     def _destroy_parts(self, database: Database, content_id: str) -> bool:
-        """Whether nothing is left."""
+        """Destroy up to ``MOST_PARTS`` parts; return whether none remain."""
         with database.read() as session:
             names = [part.object_name for part in uploads.objects(session, [content_id], MOST_PARTS)]
         for name in names:
@@ -105,7 +111,7 @@ class Disposal:
 
     def _destroy_table(self, database: Database, content_id: str, pinned: Callable[[ReadSession, str], bool]) -> None:
         with database.write() as tx:
-            name = _destroyable(tx, content_id, pinned)
+            name = _find_disposable_table(tx, content_id, pinned)
         if name is not None:
             self.areas.vault.delete(name)
             with database.write() as tx:
@@ -113,9 +119,9 @@ class Disposal:
 
 
 def _end(tx: WriteSession, upload_id: str) -> str | None:
-    """End an upload that has lapsed; the content that its parts were for, once none arrives any more.
+    """End a lapsed upload; return the content whose parts may be destroyed now, if any.
 
-    What became a content is the content's: of that only the upload goes.
+    A completed upload's parts belong to the content, so only the upload's row is deleted.
     """
     upload = uploads.lock(tx, upload_id)
     if upload is None:
@@ -125,11 +131,14 @@ def _end(tx: WriteSession, upload_id: str) -> str | None:
         return None
     upload.status = "ended"
     arriving = upload.lease_until is not None and upload.lease_until > now()
-    return None if arriving else upload.content_id  # a part that arrives notices, and goes first
+    return None if arriving else upload.content_id  # an arriving part notices the end and stops first
 
 
-def _destroyable(tx: WriteSession, content_id: str, pinned: Callable[[ReadSession, str], bool]) -> str | None:
-    """The name of a table that nobody will ever read again: only what is in force is pinned, and under this lock."""
+def _find_disposable_table(tx: WriteSession, content_id: str, pinned: Callable[[ReadSession, str], bool]) -> str | None:
+    """Return the name of the content's table, if no job can read it.
+
+    Jobs pin only the content in force, and only under this lock.
+    """
     content = tx.get_one(Content, content_id)
     dataset = repository.lock(tx, content.dataset_id)
     if dataset is not None and dataset.deleted_at is None:

@@ -25,7 +25,7 @@ _OWN = ("forbidden", "not_found", "state_conflict")
     responses=problem_responses("forbidden", "state_conflict", "idempotency_conflict", "idempotency_in_progress"),
 )
 def declare_dataset(services: Shared, caller: Owner, request: Idempotent, body: DatasetBody) -> JSONResponse:
-    """Declare a dataset and open its account."""
+    """Declare a dataset and open its budget account."""
     with services.database.write() as tx:
 
         def declare() -> Answer:
@@ -39,9 +39,9 @@ def declare_dataset(services: Shared, caller: Owner, request: Idempotent, body: 
 
 @router.get("")
 def list_datasets(services: Shared, caller: AnyCaller, paging: Paging) -> Page[Shown]:
-    """List the datasets that the caller owns or may use, newest first.
+    """List the datasets that the caller may see, newest first.
 
-    Administrators and auditors see every dataset.
+    Callers see the datasets that they own or that are shared with them. Auditors and administrators see all.
     """
     with services.database.read() as session:
         rows = repository.page(session, access.visible_to(caller), paging.after_id("ds"), paging.limit + 1)
@@ -51,9 +51,9 @@ def list_datasets(services: Shared, caller: AnyCaller, paging: Paging) -> Page[S
 
 @router.get("/{dataset_id}", responses=problem_responses("not_found"))
 def read_dataset(services: Shared, caller: AnyCaller, dataset_id: str) -> Shown:
-    """Show the declared facts of a dataset.
+    """Read a dataset's declared facts.
 
-    The owner, administrators and auditors also see the state of the newest upload.
+    Its owner, auditors and administrators also see the outcome of the last upload.
     """
     with services.database.read() as session:
         return view(session, services.ledger, caller, access.visible(session, caller, dataset_id))
@@ -61,7 +61,7 @@ def read_dataset(services: Shared, caller: AnyCaller, dataset_id: str) -> Shown:
 
 @router.patch("/{dataset_id}", responses=problem_responses(*_OWN))
 def change_dataset(services: Shared, caller: Owner, dataset_id: str, body: DatasetPatch) -> DatasetDetail:
-    """Change the description, sharing, allocations, or the visibility of later releases."""
+    """Change a dataset's description, shares, allocations, or whether later releases are public."""
     with services.database.write() as tx:
         dataset = service.change(tx, services.ledger, caller, dataset_id, body)
         record(tx)
@@ -70,5 +70,5 @@ def change_dataset(services: Shared, caller: Owner, dataset_id: str, body: Datas
 
 @router.delete("/{dataset_id}", responses=problem_responses("forbidden", "not_found"))
 def delete_dataset(services: Shared, caller: Owner, dataset_id: str) -> DeletionReceipt:
-    """Delete a dataset by destroying its data key. The response is a signed receipt; the ledger stays."""
+    """Delete a dataset: destroy its data key and return a signed receipt; the ledger stays."""
     return DeletionReceipt.model_validate(deletion.delete(services, caller, dataset_id))

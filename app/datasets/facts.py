@@ -1,4 +1,4 @@
-"""Declared facts in the core's words: what plans, parsers and releases may know of a table."""
+"""Conversion of stored declarations to the core's ``DeclaredFacts``, and their digest."""
 
 from typing import Any, Literal, cast
 
@@ -8,7 +8,7 @@ from app.inference.core.facts import Column, DeclaredFacts
 
 
 def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFacts:
-    """The facts of ``dataset``; ``delta`` is its account's (None for public data, which has no account)."""
+    """Return the facts of ``dataset``; ``delta`` is its account's, or None for public data."""
     return DeclaredFacts(
         columns=tuple(_column(stored) for stored in dataset.columns),
         slots=dataset.slots,
@@ -19,10 +19,10 @@ def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFact
 
 
 def digest_facts(dataset: Dataset) -> str:
-    """SHA-256, in hexadecimal, of the RFC 8785 form of all that was declared of the table.
+    """Hash all declared facts of the table: hexadecimal SHA-256 of their RFC 8785 form.
 
     Raises:
-        rfc8785.CanonicalizationError: for what no declaration holds, such as an integer beyond 2**53.
+        rfc8785.CanonicalizationError: for values that no valid declaration has, such as an integer above 2**53.
     """
     return digest(
         {

@@ -1,7 +1,7 @@
-"""A received content on its way into the vault: claimed, kept alive, and ended once.
+"""The states of a content during ingestion: it is claimed, its lease is renewed, and it ends once.
 
-API and worker share these rules. A claim is a compare-and-set that sets a lease and raises the fencing token;
-whoever comes back with an older token has lost the content and changes nothing.
+API and worker share these rules. A claim is a compare-and-set that sets a lease and raises the fencing token. A worker
+with an older token has lost the content and cannot change it.
 """
 
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ LEASE_SECONDS = 10.0
 REQUEUE_SECONDS = 30
 RETRY_SECONDS = 5
 LONGEST_RETRY_SECONDS = 600
-"""Between two looks at a store that is full or away: what waits for it asks ever more rarely, and is never given up."""
+"""Longest wait between two attempts while a store is full or unavailable; the content is never given up."""
 PAUSES = {3: timedelta(), 6: timedelta(minutes=5), 9: timedelta(minutes=30)}
-"""How long a content that fewer attempts than so many have failed lies idle before the next one."""
+"""Pause before the next attempt, for contents with fewer attempts than the key."""
 LONGEST_PAUSE = timedelta(hours=6)
 
 
 class Rejection(StrEnum):
-    """Faults of a file as a whole. Faults of single rows have no code and no count."""
+    """Faults of a whole file; faults of single rows have no code and no count."""
 
     MALFORMED = "malformed"
     EMPTY = "empty"
@@ -49,7 +49,7 @@ class Rejection(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a parsed content. Unless ``READY``, the caller deletes the table that it wrote."""
+    """The outcome of an ingestion; unless it is ``READY``, the caller deletes the table that it wrote."""
 
     READY = "ready"
     REJECTED = "rejected"
@@ -58,7 +58,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an ingestion needs (but the dataset's key), and the token that fences it."""
+    """The input of one ingestion, without the dataset's key, and its fencing token."""
 
     content_id: str
     dataset_id: str
@@ -67,7 +67,7 @@ class Claim:
     received_at: datetime
     media_type: str
     original: tuple[SealedPart, ...]
-    sealed_digest: bytes | None  # of the whole, in a box sealed to the worker
+    sealed_digest: bytes | None  # announced digest of the whole file, sealed to the worker
     facts: DeclaredFacts
     facts_digest: str
     fencing_token: int
@@ -76,7 +76,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """The encrypted table that the enclave wrote, and its content key under the dataset's key."""
+    """The encrypted table from the enclave, with its wrapped content key."""
 
     table_object: str
     wrapped_key: bytes
@@ -84,7 +84,10 @@ class StoredTable:
 
 
 def claim(tx: WriteSession, content_id: str, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
-    """Take the content for ``lease_seconds``; None if it is ended, leased, paused, or its dataset is gone."""
+    """Claim the content for ``lease_seconds``.
+
+    Return None if it has ended, is leased or paused, or if its dataset is deleted.
+    """
     moment = now()
     free = or_(Content.lease_until.is_(None), _idle_since(moment))
     alive = Content.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_(None)))
@@ -99,14 +102,14 @@ def claim(tx: WriteSession, content_id: str, lease_seconds: float = LEASE_SECOND
         .returning(Content.id),
         execution_options={"synchronize_session": False},
     ).one_or_none()
-    return None if taken is None else _claim(tx, content_id, lease_seconds)
+    return None if taken is None else _build_claim(tx, content_id, lease_seconds)
 
 
-def _claim(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
+def _build_claim(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
     content = tx.get_one(Content, content_id, populate_existing=True)
     dataset = tx.get_one(Dataset, content.dataset_id)
-    kept = uploads.parts(tx, content_id)
-    if [part.number for part in kept] != list(range(content.parts)):
+    parts = uploads.parts(tx, content_id)
+    if [part.number for part in parts] != list(range(content.parts)):
         raise Internal
     return Claim(
         content_id=content.id,
@@ -116,7 +119,7 @@ def _claim(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
         received_at=content.received_at,
         media_type=content.media_type,
         original=tuple(
-            SealedPart(part.object_name, name_context(content_id, place)) for place, part in enumerate(kept)
+            SealedPart(part.object_name, name_context(content_id, place)) for place, part in enumerate(parts)
         ),
         sealed_digest=content.sealed_digest,
         facts=declared_facts(dataset),
@@ -127,25 +130,27 @@ def _claim(tx: WriteSession, content_id: str, lease_seconds: float) -> Claim:
 
 
 def heartbeat(tx: WriteSession, held: Claim) -> bool:
-    """Extend the lease; False once the content is somebody else's or ended."""
+    """Extend the lease; return False if another worker holds the content or it has ended."""
     return _change(tx, held, lease_until=now() + timedelta(seconds=held.lease_seconds))
 
 
 def release(tx: WriteSession, held: Claim, *, counted: bool) -> bool:
-    """Give the content back, to be tried again after ``RETRY_SECONDS``.
+    """Give the content back for another attempt after ``RETRY_SECONDS``.
 
-    ``counted`` is for faults that may be the file's doing; a worker that is told to stop is no attempt.
+    Set ``counted`` if the file may have caused the failure. A worker that is being stopped does not count as an
+    attempt.
     """
     return _give_back(tx, held, RETRY_SECONDS, attempts=Content.attempts - (0 if counted else 1))
 
 
 def postpone(tx: WriteSession, held: Claim) -> bool:
-    """Give the content back because the store is full or away, which is no attempt and rejects nothing.
+    """Give the content back because the store is full or unavailable.
 
-    It waits half as long as it has been here, up to ``LONGEST_RETRY_SECONDS``.
+    This does not count as an attempt. The wait is half the content's age, between ``RETRY_SECONDS`` and
+    ``LONGEST_RETRY_SECONDS``.
     """
-    here = (now() - held.received_at).total_seconds()
-    wait = min(max(here / 2, RETRY_SECONDS), LONGEST_RETRY_SECONDS)
+    age = (now() - held.received_at).total_seconds()
+    wait = min(max(age / 2, RETRY_SECONDS), LONGEST_RETRY_SECONDS)
     return _give_back(tx, held, wait, attempts=Content.attempts - 1)
 
 
@@ -154,9 +159,9 @@ def _give_back(tx: WriteSession, held: Claim, seconds: float, **values: Any) -> 
 
 
 def reject(tx: WriteSession, held: Claim, reason: Rejection, columns: Sequence[str] = ()) -> bool:
-    """End the content for a fault of the file; the content in force, if any, stays in force.
+    """Reject the content because of a fault of the file; the content in force stays in force.
 
-    ``columns`` are the names, of the header or the declaration, that the fault is about.
+    ``columns`` are the names in the header or the declaration that the fault is about.
     """
     names = list(columns) or None
     ended = {"status": "rejected", "rejection": str(reason), "rejection_columns": names, "ended_at": now()}
@@ -164,10 +169,13 @@ def reject(tx: WriteSession, held: Claim, reason: Rejection, columns: Sequence[s
 
 
 def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTable) -> Outcome:
-    """Put the parsed content in force; it is lost if its dataset or its lease is, refused if its bytes are taken.
+    """Make the parsed content ready.
 
-    A content that ends after a newer one is ready, but never in force. The ledger hears of each one that takes
-    another's place.
+    It comes into force unless a newer content is ready. The ledger records each replacement of a content.
+
+    Returns:
+        ``LOST`` if the dataset is deleted or the lease is lost, and ``REJECTED`` if another population of the owner
+        has the same file; ``READY`` otherwise.
     """
     dataset = repository.lock(tx, held.dataset_id)
     content = tx.scalars(select(Content).where(*_fence(held)).with_for_update()).one_or_none()
@@ -186,7 +194,10 @@ def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTabl
 
 
 def pin(tx: WriteSession, dataset_id: str) -> Content | None:
-    """The content in force, for a job to pin; locks the dataset, so that it cannot be disposed of meanwhile."""
+    """Return the content in force for a job to pin.
+
+    It locks the dataset, so that the content cannot be disposed of before the transaction ends.
+    """
     dataset = repository.lock(tx, dataset_id)
     if dataset is None or dataset.deleted_at is not None:
         return None
@@ -194,7 +205,7 @@ def pin(tx: WriteSession, dataset_id: str) -> Content | None:
 
 
 def requeue_stale(tx: WriteSession, queue: TaskQueue) -> None:
-    """Send again what nobody works on."""
+    """Queue contents again whose lease has expired or whose message may be lost."""
     moment = now()
     expired = _idle_since(moment)
     waiting = Content.lease_until.is_(None) & (Content.queued_at < moment - timedelta(seconds=REQUEUE_SECONDS))
@@ -210,10 +221,10 @@ def send_after_commit(tx: WriteSession, queue: TaskQueue, content_id: str) -> No
 
 
 def _idle_since(moment: datetime) -> ColumnElement[bool]:
-    """Its lease is over, and its pause.
+    """Return the condition that a content's lease and its pause have ended.
 
-    A content whose workers keep dying is no fault of the file for sure, so it is never rejected for that; but a file
-    that does take workers down must not keep them from others.
+    Crashing workers do not prove that the file is at fault, so a content is never rejected for them. The growing pauses
+    keep a file that crashes workers from blocking other contents.
     """
     kind = Content.lease_until.type
     ends = [(Content.attempts < attempts, literal(moment - pause, kind)) for attempts, pause in PAUSES.items()]

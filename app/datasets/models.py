@@ -1,6 +1,6 @@
-"""Datasets, whom they are shared with, their contents and the wrapped keys of those contents.
+"""Database models of datasets, their shares, their contents and the wrapped content keys.
 
-What these keys are wrapped under lies outside of the database: see :mod:`app.vault.wrapped_keys`.
+The dataset keys that wrap the content keys are stored outside of the database: see :mod:`app.vault.wrapped_keys`.
 """
 
 from datetime import datetime
@@ -13,7 +13,7 @@ from app.db import Base
 
 
 class Dataset(Base):
-    """Declared facts only; nothing here was read from rows."""
+    """The declared facts of a dataset; no value here was read from rows."""
 
     __tablename__ = "datasets"
 
@@ -41,7 +41,7 @@ class DatasetShare(Base):
 
 
 class Content(Base):
-    """One uploaded version. ``received`` -> ``ready`` | ``rejected``."""
+    """One uploaded version of a table. ``received`` -> ``ready`` | ``rejected``."""
 
     __tablename__ = "contents"
     __table_args__ = (UniqueConstraint("dataset_id", "version"),)
@@ -54,7 +54,7 @@ class Content(Base):
     rejection_columns: Mapped[list[Any] | None]  # names of the header or the declaration
     media_type: Mapped[str]
     parts: Mapped[int] = mapped_column(default=1)  # of the sealed original; destroyed after ingestion
-    sealed_digest: Mapped[bytes | None]  # of the whole, where it was announced, in a box that only the worker opens
+    sealed_digest: Mapped[bytes | None]  # announced digest of the whole file, sealed to the worker
     table_object: Mapped[str | None]  # the encrypted columnar table
     wrapped_key: Mapped[bytes | None]  # the content's key under the dataset's key
     received_at: Mapped[datetime]

@@ -1,4 +1,4 @@
-"""What an owner does about a rejected file. Each sentence follows from the code alone, never from the file."""
+"""Remedies for rejected files, shown to the owner; each depends only on the code, never on the file."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,22 +7,28 @@ from app.datasets.ingestion import Rejection
 
 REMEDIES: Final[Mapping[str, str]] = {
     Rejection.MALFORMED: (
-        "Send UTF-8 CSV with commas and a header that names each column once, Parquet or an Arrow stream; no Excel "
-        "workbook, and nothing that is compressed as a whole."
+        "The file cannot be read as a table. Send UTF-8 CSV with commas and a header that names each column once, "
+        "Parquet, or an Arrow stream. Excel workbooks and files that are compressed as a whole are not accepted."
     ),
-    Rejection.EMPTY: "It has no rows below the header.",
-    Rejection.MISSING_COLUMN: "The header must name every declared column as declared, with commas in between.",
-    Rejection.UNKNOWN_COLUMN: "It has a column that is not declared (perhaps a data frame's index); leave it out.",
+    Rejection.EMPTY: "The file has no rows below the header. Upload a table with rows.",
+    Rejection.MISSING_COLUMN: (
+        "A declared column is missing. The header must contain every declared name exactly, separated by commas."
+    ),
+    Rejection.UNKNOWN_COLUMN: (
+        "The file has a column that is not declared, for example the index of a data frame. Remove this column."
+    ),
     Rejection.WRONG_TYPE: (
-        "A column's type in the file cannot be the declared one (a date, a list, a structure); send numbers or text."
+        "A column's type in the file does not fit its declared type, for example a date, a list or a structure. Send "
+        "numbers or text."
     ),
-    Rejection.TOO_LARGE: "It is larger than this server takes.",
+    Rejection.TOO_LARGE: "The file is larger than this server accepts. Upload a smaller file, or ask the operator.",
     Rejection.TOO_MANY_UNITS: (
-        "It holds more units than the declared slots, which never change: declare a new dataset with more slots for "
-        "the same population, and upload it there."
+        "The file has more privacy units than the declared slots, and slots cannot be changed. Declare a new dataset "
+        "with more slots for the same population, and upload the file there."
     ),
     Rejection.DUPLICATE_CONTENT: (
-        "The same bytes are the content of another population of yours; a dataset over the same people names that one."
+        "The same file is already the content of another of your populations. Declare a dataset that names that "
+        "population, and use it instead."
     ),
-    Rejection.DIGEST_MISMATCH: "Its bytes changed on the way; upload it again.",
+    Rejection.DIGEST_MISMATCH: "The file changed during the upload. Upload it again.",
 }

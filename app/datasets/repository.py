@@ -12,20 +12,23 @@ def get(session: ReadSession, dataset_id: str) -> Dataset | None:
     return session.get(Dataset, dataset_id)
 
 
-def count_of(session: ReadSession, owner_id: str) -> int:
-    """The owner's datasets that are not deleted."""
+def count_datasets(session: ReadSession, owner_id: str) -> int:
+    """Count the owner's datasets that are not deleted."""
     query = select(func.count()).where(Dataset.owner_id == owner_id, Dataset.deleted_at.is_(None))
     return session.scalars(query).one()
 
 
 def lock(tx: WriteSession, dataset_id: str) -> Dataset | None:
-    """The dataset, locked until the transaction ends: contents change only under this lock."""
+    """Return the dataset, locked until the transaction ends; contents change only under this lock."""
     query = select(Dataset).where(Dataset.id == dataset_id).with_for_update()
     return tx.scalars(query.execution_options(populate_existing=True)).one_or_none()
 
 
 def page(session: ReadSession, visible_to: str | None, before: str | None, limit: int) -> Sequence[Dataset]:
-    """Newest first, below ``before``; all datasets when ``visible_to`` is None, else the key's own and shared ones."""
+    """Return datasets with ids below ``before``, newest first.
+
+    ``visible_to`` restricts them to the key's own and shared ones; None means all.
+    """
     query = select(Dataset).order_by(Dataset.id.desc()).limit(limit)
     if visible_to is not None:
         query = query.where(or_(Dataset.owner_id == visible_to, Dataset.id.in_(_select_shared(visible_to))))
@@ -44,12 +47,12 @@ def is_shared(session: ReadSession, dataset_id: str, key_id: str) -> bool:
 
 
 def shares(session: ReadSession, dataset_ids: Collection[str]) -> dict[str, list[str]]:
-    """Dataset id -> sorted ids of the keys it is shared with."""
-    found: dict[str, list[str]] = {dataset_id: [] for dataset_id in dataset_ids}
+    """Map dataset ids to the sorted ids of the keys with access."""
+    key_ids: dict[str, list[str]] = {dataset_id: [] for dataset_id in dataset_ids}
     query = select(DatasetShare).where(DatasetShare.dataset_id.in_(dataset_ids)).order_by(DatasetShare.key_id)
     for share in session.scalars(query):
-        found[share.dataset_id].append(share.key_id)
-    return found
+        key_ids[share.dataset_id].append(share.key_id)
+    return key_ids
 
 
 def replace_shares(tx: WriteSession, dataset_id: str, key_ids: Iterable[str]) -> None:
@@ -58,7 +61,7 @@ def replace_shares(tx: WriteSession, dataset_id: str, key_ids: Iterable[str]) ->
 
 
 def latest(session: ReadSession, dataset_ids: Collection[str], *, ready_only: bool = False) -> dict[str, Content]:
-    """Dataset id -> its newest content, or its newest ready one (the one in force)."""
+    """Map each dataset id to its newest content; with ``ready_only``, to the one in force."""
     newest = select(Content.dataset_id, func.max(Content.version).label("version"))
     newest = newest.where(Content.dataset_id.in_(dataset_ids)).group_by(Content.dataset_id)
     if ready_only:
@@ -69,7 +72,7 @@ def latest(session: ReadSession, dataset_ids: Collection[str], *, ready_only: bo
 
 
 def in_force(session: ReadSession, dataset_id: str) -> Content | None:
-    """The newest ready content: the one that jobs read."""
+    """Return the newest ready content, which jobs read."""
     return latest(session, [dataset_id], ready_only=True).get(dataset_id)
 
 
@@ -78,18 +81,18 @@ def contents(session: ReadSession, dataset_id: str) -> list[Content]:
 
 
 def forget_table(tx: WriteSession, content_id: str, table_object: str) -> None:
-    """Once the object is gone."""
-    named = update(Content).where(Content.id == content_id, Content.table_object == table_object)
-    tx.execute(named.values(table_object=None, wrapped_key=None))
+    """Clear the table's object name and key, after its object was deleted."""
+    matching = update(Content).where(Content.id == content_id, Content.table_object == table_object)
+    tx.execute(matching.values(table_object=None, wrapped_key=None))
 
 
 def next_version(tx: WriteSession, dataset_id: str) -> int:
-    """One above the highest version; call it under the dataset's lock."""
+    """Return the highest version plus one; call this under the dataset's lock."""
     highest = tx.scalar(select(func.max(Content.version)).where(Content.dataset_id == dataset_id))
     return (highest or 0) + 1
 
 
 def half_deleted(session: ReadSession) -> Sequence[str]:
-    """Ids of deleted datasets whose key was not yet found to be destroyed: those without a receipt."""
+    """Return ids of deleted datasets without a receipt; their keys may still exist."""
     receipt = func.coalesce(cast(Dataset.deletion_receipt, String), "null")  # an absent one is stored as JSON's null
     return session.scalars(select(Dataset.id).where(Dataset.deleted_at.is_not(None), receipt == "null")).all()

@@ -1,4 +1,4 @@
-"""Request and response bodies of datasets."""
+"""Request and response bodies of the dataset endpoints."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -48,10 +48,10 @@ class RowUnit(Body):
 
 
 class ColumnUnit(Body):
-    """All rows with the same value of a column are one privacy unit.
+    """All rows with the same value of ``column`` are one unit.
 
-    Of a unit with more than ``max_rows`` rows, a random choice of ``max_rows`` is kept. A row is made null if its
-    value is missing or outside the declared bounds or categories. The column itself is not stored.
+    If a unit has more than ``max_rows`` rows, a random choice of ``max_rows`` rows is kept. A row is null if its value
+    is missing or not a declared value. The column itself is not stored.
     """
 
     kind: Literal["column"]
@@ -63,7 +63,10 @@ class ColumnUnit(Body):
 
 
 class BudgetBody(Body):
-    """The limit on the privacy cost of all jobs together."""
+    """A limit on all releases together.
+
+    The default of ``delta`` is 1e-6, or 1/(10·slots) where that is smaller.
+    """
 
     epsilon: float
     """Limit on epsilon."""
@@ -72,7 +75,7 @@ class BudgetBody(Body):
 
 
 class DatasetBody(Body):
-    """The public declaration of a dataset. Jobs are planned from it alone, never from rows."""
+    """A declaration of a table: the public facts that planning uses."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_DECLARATION]})
 
@@ -102,7 +105,7 @@ class DatasetBody(Body):
 
 
 class AllocationBody(Body):
-    """The part of the dataset's limit that one key may spend."""
+    """The part of the dataset's budget that one API key may spend."""
 
     key_id: KeyId
     """Id of the key."""
@@ -111,7 +114,7 @@ class AllocationBody(Body):
 
 
 class DatasetPatch(Body):
-    """Changes to a dataset. Absent members stay as they are."""
+    """Members that the owner may change; absent members stay as they are."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_PATCH]})
 
@@ -125,8 +128,8 @@ class DatasetPatch(Body):
     """Whether later releases can be read without an API key. Earlier releases keep their setting."""
 
 
-class Limit(ResponseBody):
-    """The limit on the privacy cost of all releases together."""
+class Limit(BaseModel):
+    """The largest cost that all releases together may have."""
 
     epsilon: float
     """Limit on epsilon."""
@@ -134,8 +137,13 @@ class Limit(ResponseBody):
     """Limit on delta."""
 
 
-class ContentView(ResponseBody):
-    """One uploaded version of the table. Analysts see the last ready version only."""
+class ContentView(BaseModel):
+    """A content version; analysts see only the last ready one.
+
+    ``rejection_columns`` is present if the rejection is about columns. It lists declared columns that are missing or
+    have a wrong type, or columns of the header that are not declared. It has at most 20 names of at most 64
+    characters.
+    """
 
     version: int
     """Number of the version, starting at 1."""
@@ -160,8 +168,11 @@ _SHOWN: dict[str, Any] = {
 }
 
 
-class DatasetView(ResponseBody):
-    """Declared facts of a dataset and the state of its content; nothing comes from rows."""
+class DatasetView(BaseModel):
+    """The declared facts of a dataset and the state of its content.
+
+    It contains nothing that was read from rows.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{name: value for name, value in _SHOWN.items() if name != "shared_with"}]}
@@ -225,8 +236,8 @@ class DatasetDetail(DatasetView):
     """Time of the deletion; null if the dataset is not deleted."""
 
 
-class DeletionReceipt(ResponseBody):
-    """A signed confirmation that the data key of a dataset was destroyed."""
+class DeletionReceipt(BaseModel):
+    """A signed record of a deletion; ``GET /v1/keys`` publishes the key that verifies it."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -1,4 +1,4 @@
-"""Rules of declaring a dataset and of changing what may be changed about it."""
+"""Declaring datasets and changing their editable members."""
 
 from typing import Any
 
@@ -18,46 +18,51 @@ DEFAULT_DELTA = 1e-6
 
 
 def declare(tx: WriteSession, services: Services, caller: Caller, body: DatasetBody) -> Dataset:
-    """A new dataset of an owner, with its sealed data key and, if it is private, its account: all or nothing.
+    """Create a dataset with its sealed data key.
+
+    A private dataset gets an account or joins its population's. If one of these steps fails, none takes effect.
 
     Raises:
-        InvalidRequest: the declaration does not hold together, or names keys that do not exist.
+        InvalidRequest: the declaration breaks a rule, or names keys that do not exist.
         StateConflict: the population's account has another delta or unit, or the owner has too many datasets.
-        DependencyUnavailable: the area of keys is away.
+        DependencyUnavailable: the key area cannot be reached.
     """
     declaration.check(body, services.limits.slots)
     _check_room(tx, caller, services.limits.datasets)
     _check_keys(tx, body.shared_with)
-    dataset = _row(caller, body)
+    dataset = _build_row(caller, body)
     tx.add(dataset)
     tx.flush()
     repository.replace_shares(tx, dataset.id, body.shared_with)
     if body.budget is not None:
         _open_account(tx, services, dataset, body.budget)
-    _keep_new_key(tx, services, dataset)
+    _store_new_key(tx, services, dataset)
     return dataset
 
 
-def _keep_new_key(tx: WriteSession, services: Services, dataset: Dataset) -> None:
-    """The key comes before the commit, as a dataset without one would be of no use; a key without one harms nobody."""
+def _store_new_key(tx: WriteSession, services: Services, dataset: Dataset) -> None:
+    """Store the dataset's key before the commit, and destroy it on rollback.
+
+    A dataset without a key is useless, but a key without a dataset is harmless.
+    """
     keys, dataset_id = services.areas.keys, dataset.id
     public = dataset.sensitivity == "public"
 
-    def take_back(after: WriteSession) -> None:
-        if repository.get(after, dataset_id) is None:  # a commit whose answer was lost may have come through
+    def destroy_unused_key(after: WriteSession) -> None:
+        if repository.get(after, dataset_id) is None:  # a commit may have succeeded although its reply was lost
             keys.destroy(dataset_id)
 
-    tx.after_rollback(take_back)
+    tx.after_rollback(destroy_unused_key)
     keys.keep(dataset_id, seal_new_dataset_key(dataset_id, services.sealing_key, public=public))
 
 
 def _check_room(tx: WriteSession, caller: Caller, most: int) -> None:
     keys.take_turn(tx, caller.id)
-    if repository.count_of(tx, caller.id) >= most:
-        raise StateConflict("You have as many datasets as this server allows an owner; delete one that is not needed.")
+    if repository.count_datasets(tx, caller.id) >= most:
+        raise StateConflict(f"You have {most} datasets, the most that this server allows. Delete one first.")
 
 
-def _row(caller: Caller, body: DatasetBody) -> Dataset:
+def _build_row(caller: Caller, body: DatasetBody) -> Dataset:
     identifier, moment = new_id("ds"), now()
     return Dataset(
         id=identifier,
@@ -92,16 +97,16 @@ def _open_account(tx: WriteSession, services: Services, dataset: Dataset, budget
 
 
 def default_delta(slots: int) -> float:
-    """1e-6, or the largest that so many slots allow."""
+    """Return 1e-6, or 1/(10·slots) where that is smaller."""
     return min(DEFAULT_DELTA, 1 / (10 * slots))
 
 
 def change(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, patch: DatasetPatch) -> Dataset:
-    """Set the members that ``patch`` names; releases that are out already keep their visibility.
+    """Set the members that ``patch`` contains; existing releases keep their visibility.
 
     Raises:
         Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`.
-        InvalidRequest: a description that cannot be shown, keys that do not exist, or an epsilon that means nothing.
+        InvalidRequest: the description has control characters, a key does not exist, or an epsilon is not valid.
     """
     dataset = access.changeable(tx, caller, dataset_id)
     changes: dict[str, Any] = patch.model_dump(exclude_unset=True)
@@ -121,18 +126,18 @@ def change(tx: WriteSession, ledger: Ledger, caller: Caller, dataset_id: str, pa
 
 def _allocate(tx: WriteSession, ledger: Ledger, dataset: Dataset, wanted: list[AllocationBody]) -> None:
     if dataset.sensitivity == "public":
-        raise StateConflict("A public dataset has no account, so nothing of it can be allocated.")
+        raise StateConflict("A public dataset has no budget, so it has no allocations.")
     key_ids = [each.key_id for each in wanted]
     _check_keys(tx, key_ids, "/allocations/{}/key_id")
     if len(set(key_ids)) != len(key_ids):
-        raise InvalidRequest.at("/allocations", "Name each key once.")
+        raise InvalidRequest.at("/allocations", "A key is listed twice. List each key once.")
     ledger.allocate(tx, dataset.id, {each.key_id: each.epsilon for each in wanted})
 
 
 def _check_keys(session: ReadSession, key_ids: list[str], pointer: str = "/shared_with/{}") -> None:
     unknown = keys.describe_unknown(session, key_ids)
     faults = tuple(
-        Fault(pointer.format(index), "There is no such key.")
+        Fault(pointer.format(index), "There is no API key with this id.")
         for index, key_id in enumerate(key_ids)
         if key_id in unknown
     )

@@ -1,4 +1,7 @@
-"""What each caller is shown of a dataset: declared facts to all, where the content stands to some."""
+"""Response bodies of datasets, by caller.
+
+All callers who may see a dataset see its declared facts. Only its owner and overseers see the outcome of uploads.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +15,7 @@ from app.ledger import Ledger
 
 
 def views(session: ReadSession, ledger: Ledger, caller: Caller, datasets: Sequence[Dataset]) -> list[DatasetView]:
-    """One view a dataset, in order; the caller may see all of them."""
+    """Make one view for each dataset, in order; the caller must be allowed to see all of them."""
     ids = [dataset.id for dataset in datasets]
     in_force = repository.latest(session, ids, ready_only=True)
     newest = repository.latest(session, ids)
@@ -21,7 +24,7 @@ def views(session: ReadSession, ledger: Ledger, caller: Caller, datasets: Sequen
     for dataset in datasets:
         ready, last = in_force.get(dataset.id), newest.get(dataset.id)
         limit = _limit(session, ledger, dataset)
-        if access.oversees(caller, dataset):  # to analysts, how an upload fared would tell of the rows
+        if access.oversees(caller, dataset):  # the outcome of an upload depends on private rows
             shown.append(_detail(dataset, limit, ready, last, shares[dataset.id]))
         else:
             shown.append(DatasetView(**_facts(dataset, limit, ready, ready)))
@@ -29,7 +32,7 @@ def views(session: ReadSession, ledger: Ledger, caller: Caller, datasets: Sequen
 
 
 def detail(session: ReadSession, ledger: Ledger, dataset: Dataset) -> DatasetDetail:
-    """What the dataset's owner is shown."""
+    """Make the view for the dataset's owner."""
     newest = repository.latest(session, [dataset.id]).get(dataset.id)
     ready = repository.in_force(session, dataset.id)
     shares = repository.shares(session, [dataset.id])[dataset.id]

@@ -1,4 +1,4 @@
-"""A dataset, and uploads to it that are begun."""
+"""Fixtures of a dataset and of uploads to it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ def dataset_id(client: httpx.Client, owner: rows.Key) -> str:
 
 @pytest.fixture
 def begun(client: httpx.Client, owner: rows.Key, dataset_id: str) -> Callable[..., Address]:
-    """Begins an upload; its address."""
+    """Return a function that begins an upload and returns its address."""
 
     def begin(**announced: Any) -> Address:
         answer = client.post(

@@ -1,4 +1,4 @@
-"""``PATCH /v1/datasets/{id}``."""
+"""``PATCH /v1/datasets/{id}`` changes a dataset's editable members."""
 
 from typing import Any
 
@@ -14,9 +14,7 @@ def patch(client: httpx.Client, key: rows.Key, dataset_id: str, **changes: Any) 
     return client.patch(f"/v1/datasets/{dataset_id}", json=changes, headers=key.headers)
 
 
-def test_members_that_are_named_change_and_others_stay(
-    client: httpx.Client, owner: rows.Key, analyst: rows.Key
-) -> None:
+def test_patch_changes_only_the_given_members(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
     dataset = declared(client, owner, shared_with=[analyst.id])
     changed = patch(client, owner, dataset["id"], description="two\nlines")
     assert changed.json() == dataset | {"description": "two\nlines"}
@@ -25,7 +23,7 @@ def test_members_that_are_named_change_and_others_stay(
     assert patch(client, owner, dataset["id"]).json() == hidden.json()
 
 
-def test_sharing_begins_and_ends_with_the_list(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
+def test_only_keys_in_the_shares_see_the_dataset(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
     dataset = declared(client, owner)
     url = f"/v1/datasets/{dataset['id']}"
     for keys, status in (([analyst.id, analyst.id], 200), ([], 404)):
@@ -46,7 +44,7 @@ def test_sharing_begins_and_ends_with_the_list(client: httpx.Client, owner: rows
         ({"shared_with": ["key_01jd0000000000000000000000"], "description": "new"}, "/shared_with/0"),
     ],
 )
-def test_a_change_that_is_refused_changes_nothing(
+def test_refused_change_changes_nothing(
     client: httpx.Client, services: Services, owner: rows.Key, changes: dict[str, Any], pointer: str
 ) -> None:
     dataset = declared(client, owner)
@@ -56,5 +54,5 @@ def test_a_change_that_is_refused_changes_nothing(
     assert everything(services.database, services.areas) == before
 
 
-def test_only_its_owner_changes_a_dataset(client: httpx.Client, only_its_owner_may: Check) -> None:
+def test_only_its_owner_may_change_a_dataset(client: httpx.Client, only_its_owner_may: Check) -> None:
     only_its_owner_may(lambda key, dataset_id: patch(client, key, dataset_id, description="mine"))

@@ -1,4 +1,4 @@
-"""The rules of a declaration: what holds together is taken, everything else is pointed at."""
+"""The rules of a declaration: a valid one is accepted, and each fault is reported at its member."""
 
 import copy
 from typing import Any
@@ -33,18 +33,18 @@ def pointers(body: dict[str, Any]) -> set[str]:
     return {fault.pointer for fault in caught.value.faults}
 
 
-def test_the_documented_example_is_taken() -> None:
+def test_documented_example_is_accepted() -> None:
     check(DatasetBody.model_validate(EXAMPLE_DECLARATION), LARGEST_SLOTS)
 
 
 @pytest.mark.parametrize("column", ["hours", "sex", "income_gt_50k"])
-def test_a_unit_of_several_rows_is_taken(column: str) -> None:
+def test_unit_of_several_rows_is_accepted(column: str) -> None:
     body = declared(privacy_unit=person(column, LARGEST_SLOTS // 1000), slots=1000)
     check(DatasetBody.model_validate(body), LARGEST_SLOTS)
 
 
 @pytest.mark.parametrize("name", ["weight", "y", "intercept", "present"])
-def test_names_that_stand_for_something_else_are_columns_all_the_same(name: str) -> None:
+def test_reserved_names_are_accepted_as_columns(name: str) -> None:
     check(DatasetBody.model_validate(with_column(name=name, type="binary")), LARGEST_SLOTS)
 
 
@@ -78,11 +78,11 @@ def test_names_that_stand_for_something_else_are_columns_all_the_same(name: str)
         (declared(privacy_unit={"kind": "column", "column": "nobody", "max_rows": 2}), "/privacy_unit/column"),
     ],
 )
-def test_what_does_not_hold_together_is_pointed_at(body: dict[str, Any], pointer: str) -> None:
+def test_broken_rule_is_reported_at_its_member(body: dict[str, Any], pointer: str) -> None:
     assert pointer in pointers(body)
 
 
-def test_lines_and_tabs_are_fine_in_a_description_only() -> None:
+def test_line_breaks_and_tabs_are_accepted_in_a_description() -> None:
     check(DatasetBody.model_validate(declared(description="one\n\ttwo")), LARGEST_SLOTS)
 
 
@@ -131,18 +131,18 @@ def test_lines_and_tabs_are_fine_in_a_description_only() -> None:
         declared(releases_public="yes"),
     ],
 )
-def test_a_field_of_the_wrong_shape_is_refused_by_its_type(body: dict[str, Any]) -> None:
+def test_member_of_a_wrong_type_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         DatasetBody.model_validate(body)
 
 
 @pytest.mark.parametrize("value", [0, 1, False, True])
-def test_a_binary_column_imputes_either_value(value: object) -> None:
+def test_binary_column_accepts_either_value_for_missing_cells(value: object) -> None:
     check(DatasetBody.model_validate(with_column(name="a", type="binary", missing={"impute": value})), LARGEST_SLOTS)
 
 
 @pytest.mark.parametrize("member", ["name", "sensitivity", "columns", "privacy_unit", "slots"])
-def test_nothing_that_a_promise_rests_on_has_a_default(member: str) -> None:
+def test_members_that_decide_privacy_have_no_default(member: str) -> None:
     body = declared()
     del body[member]
     with pytest.raises(ValidationError):

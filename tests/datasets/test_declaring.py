@@ -1,4 +1,4 @@
-"""``POST /v1/datasets``: everything at once or nothing at all."""
+"""``POST /v1/datasets``: a declaration takes effect completely or not at all."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.factories.datasets import declaration, declared, everything, problem,
 CANARY = "canary7f3a9c"
 
 
-def test_a_declaration_is_shown_as_it_was_made(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
+def test_declaration_is_returned_unchanged(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
     sent = declaration(population="census-1994", shared_with=[analyst.id])
     response = client.post("/v1/datasets", json=sent, headers=owner.headers)
     body = response.json()
@@ -26,7 +26,7 @@ def test_a_declaration_is_shown_as_it_was_made(client: httpx.Client, owner: rows
     assert (body["status"], body["content"]) == ("created", None)
 
 
-def test_a_dataset_gets_a_key_of_its_own_and_an_account(
+def test_declaration_creates_a_separate_key_and_an_account(
     client: httpx.Client, services: Services, owner: rows.Key
 ) -> None:
     first, second = declared(client, owner), declared(client, owner)
@@ -38,17 +38,17 @@ def test_a_dataset_gets_a_key_of_its_own_and_an_account(
 
 
 @pytest.mark.parametrize(("slots", "delta"), [(1, 1e-6), (100_000, 1e-6), (1_000_000, 1e-7)])
-def test_delta_defaults_to_a_millionth_or_to_what_the_slots_allow(
+def test_default_delta_is_a_millionth_or_less_for_many_slots(
     client: httpx.Client, owner: rows.Key, slots: int, delta: float
 ) -> None:
     shown = declared(client, owner, slots=slots, budget={"epsilon": 1.0})
     assert shown["budget"] == {"epsilon": 1.0, "delta": pytest.approx(delta)}
 
 
-def test_a_dataset_without_a_key_is_not_declared(
+def test_declaration_fails_while_the_key_area_is_unavailable(
     client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The area of keys is away; neither a dataset nor an account stays behind, and the call can be repeated."""
+    """No dataset or account is left behind, and the call can be repeated."""
 
     def away(*_: object) -> None:
         raise DependencyUnavailable
@@ -64,10 +64,10 @@ def test_a_dataset_without_a_key_is_not_declared(
     declared(client, owner)
 
 
-def test_a_commit_whose_answer_was_lost_keeps_the_key(
+def test_commit_whose_reply_was_lost_keeps_the_key(
     client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The dataset is there after all, and would never open again."""
+    """The dataset exists after all, and without its key it could never be decrypted."""
 
     def unanswered(session: WriteSession) -> None:
         declares = bool(session.info.get("after_rollback"))
@@ -88,10 +88,10 @@ def test_public_data_has_no_account(client: httpx.Client, services: Services, ow
     response = client.post("/v1/datasets", json=public_declaration(), headers=owner.headers)
     assert (response.status_code, response.json()["budget"]) == (201, None)
     tables, _ = everything(services.database, services.areas)
-    assert not any(found for name, found in tables.items() if name.startswith("ledger_"))
+    assert not any(entries for name, entries in tables.items() if name.startswith("ledger_"))
 
 
-def test_a_repetition_under_one_idempotency_key_declares_once(
+def test_repeated_declaration_with_one_idempotency_key_declares_once(
     client: httpx.Client, services: Services, owner: rows.Key
 ) -> None:
     headers = owner.headers | {"Idempotency-Key": "once"}
@@ -104,7 +104,7 @@ def test_a_repetition_under_one_idempotency_key_declares_once(
 
 
 @pytest.mark.parametrize("role", ["admin", "analyst", "auditor"])
-def test_only_owners_declare(
+def test_only_owners_may_declare(
     client: httpx.Client, services: Services, role: str, request: pytest.FixtureRequest
 ) -> None:
     key: rows.Key = request.getfixturevalue(role)
@@ -167,7 +167,7 @@ def test_bounds_that_double_precision_resolves_are_accepted(
         (declaration(name="\x07"), "/name"),
     ],
 )
-def test_what_is_refused_points_at_the_member_repeats_nothing_and_changes_nothing(
+def test_refusal_points_at_the_member_and_repeats_no_input(
     client: httpx.Client, services: Services, owner: rows.Key, body: dict[str, Any], pointer: str
 ) -> None:
     before = everything(services.database, services.areas)
@@ -179,7 +179,7 @@ def test_what_is_refused_points_at_the_member_repeats_nothing_and_changes_nothin
 
 
 @pytest.mark.parametrize("number", ["NaN", "1e400", "-Infinity"])
-def test_numbers_beyond_json_are_refused(
+def test_numbers_that_json_cannot_represent_are_refused(
     client: httpx.Client, services: Services, owner: rows.Key, number: str
 ) -> None:
     before = everything(services.database, services.areas)
@@ -189,7 +189,9 @@ def test_numbers_beyond_json_are_refused(
     assert everything(services.database, services.areas) == before
 
 
-def test_one_population_has_one_delta(client: httpx.Client, services: Services, owner: rows.Key) -> None:
+def test_other_delta_for_the_same_population_is_refused(
+    client: httpx.Client, services: Services, owner: rows.Key
+) -> None:
     declared(client, owner, population="people")
     declared(client, owner, population="people", budget={"epsilon": 1.0})
     before = everything(services.database, services.areas)
@@ -198,7 +200,7 @@ def test_one_population_has_one_delta(client: httpx.Client, services: Services, 
     assert everything(services.database, services.areas) == before
 
 
-def test_populations_are_their_owners_own(client: httpx.Client, database: Database, owner: rows.Key) -> None:
+def test_populations_of_two_owners_are_separate(client: httpx.Client, database: Database, owner: rows.Key) -> None:
     declared(client, owner, population="people")
     with database.write() as tx:
         other = rows.api_key(tx, "owner")

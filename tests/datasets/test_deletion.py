@@ -1,4 +1,4 @@
-"""``DELETE /v1/datasets/{id}``: the key goes, the ledger stays, and the receipt says so."""
+"""``DELETE /v1/datasets/{id}``: the key is destroyed, the ledger stays, and the receipt states both."""
 
 import dataclasses
 from pathlib import Path
@@ -27,7 +27,7 @@ def delete(client: httpx.Client, key: rows.Key, dataset_id: str) -> httpx.Respon
     return client.delete(f"/v1/datasets/{dataset_id}", headers=key.headers)
 
 
-def test_the_receipt_is_signed_with_a_published_key(client: httpx.Client, services: Services, owner: rows.Key) -> None:
+def test_receipt_is_signed_with_a_published_key(client: httpx.Client, services: Services, owner: rows.Key) -> None:
     dataset = declared(client, owner)
     uploaded(client, owner, dataset["id"])
     response = delete(client, owner, dataset["id"])
@@ -42,20 +42,18 @@ def test_the_receipt_is_signed_with_a_published_key(client: httpx.Client, servic
     assert statement["backup_horizon_days"] == 0
 
 
-def test_a_second_deletion_answers_with_the_same_receipt(
-    client: httpx.Client, services: Services, owner: rows.Key
-) -> None:
+def test_second_deletion_returns_the_same_receipt(client: httpx.Client, services: Services, owner: rows.Key) -> None:
     dataset = declared(client, owner)
     first = delete(client, owner, dataset["id"])
     tables, names = everything(services.database, services.areas)
     second = delete(client, owner, dataset["id"])
     assert (second.status_code, second.json()) == (200, first.json())
     after, left = everything(services.database, services.areas)
-    ignored: dict[str, list[str]] = {"audit_entries": [], "audit_heads": []}  # calls are counted, whatever they do
+    ignored: dict[str, list[str]] = {"audit_entries": [], "audit_heads": []}  # each call is recorded
     assert (after | ignored, left) == (tables | ignored, names)
 
 
-def test_the_receipt_states_how_long_the_operator_keeps_copies_of_keys(services: Services, owner: rows.Key) -> None:
+def test_receipt_states_how_long_copies_of_keys_are_kept(services: Services, owner: rows.Key) -> None:
     kept = dataclasses.replace(services, limits=dataclasses.replace(services.limits, key_backup_days=30))
     transport = AppTransport(create_app(kept, metrics=False))
     with httpx.Client(transport=transport, base_url="http://corevault.test") as client:
@@ -63,10 +61,10 @@ def test_the_receipt_states_how_long_the_operator_keeps_copies_of_keys(services:
     assert receipt["statement"]["backup_horizon_days"] == 30
 
 
-def test_keys_and_uploads_are_gone_at_once_and_the_ledger_stays(
+def test_deletion_destroys_keys_and_uploads_at_once_and_keeps_the_ledger(
     client: httpx.Client, services: Services, database: Database, owner: rows.Key
 ) -> None:
-    """W1: what nobody holds a key for, nobody opens again; the API sees to it alone, without the vault."""
+    """W1: data without a key cannot be decrypted; the API destroys the keys without access to the vault."""
     dataset = declared(client, owner)
     with database.write() as tx:
         rows.content(tx, dataset["id"], table_object="0" * 32, wrapped_key=b"wrapped")
@@ -79,7 +77,7 @@ def test_keys_and_uploads_are_gone_at_once_and_the_ledger_stays(
     with database.read() as session:
         contents = session.query(Content).order_by(Content.version).all()
     assert [content.wrapped_key for content in contents] == [None, None]
-    assert contents[0].table_object is not None  # the worker's sweep finds it by its name
+    assert contents[0].table_object is not None  # the worker's sweep deletes it by its name
     ledger = client.get(f"/v1/datasets/{dataset['id']}/ledger", headers=owner.headers).json()
     assert [entry["kind"] for entry in ledger["items"]] == ["dataset_deleted", "account_opened"]
     assert client.get(f"/v1/datasets/{dataset['id']}/budget", headers=owner.headers).status_code == 200
@@ -87,8 +85,8 @@ def test_keys_and_uploads_are_gone_at_once_and_the_ledger_stays(
     assert (shown["status"], shown["columns"]) == ("deleted", dataset["columns"])
 
 
-def test_no_key_of_a_dataset_is_ever_in_the_database(client: httpx.Client, services: Services, owner: rows.Key) -> None:
-    """No backup of the database brings one back."""
+def test_dataset_key_is_never_in_the_database(client: httpx.Client, services: Services, owner: rows.Key) -> None:
+    """So no backup of the database can restore it."""
     dataset = declared(client, owner)
     box = services.areas.keys.box(dataset["id"])
     tables, _ = everything(services.database, services.areas)
@@ -96,10 +94,10 @@ def test_no_key_of_a_dataset_is_ever_in_the_database(client: httpx.Client, servi
 
 
 @pytest.mark.sqlite
-def test_a_destroyed_key_is_gone_from_the_disk_too(
+def test_destroyed_content_key_is_erased_from_the_database_files(
     client: httpx.Client, database: Database, owner: rows.Key, database_url: str
 ) -> None:
-    """W1: SQLite's log would keep the contents' wrapped keys."""
+    """W1: SQLite's write-ahead log would otherwise keep the wrapped content keys."""
     dataset = declared(client, owner)
     secret = b"wrapped-key-of-a-content"
     with database.write() as tx:
@@ -115,8 +113,8 @@ def test_a_destroyed_key_is_gone_from_the_disk_too(
 
 
 @pytest.mark.sqlite
-def test_a_deletion_does_not_wait_long_for_readers(client: httpx.Client, database: Database, owner: rows.Key) -> None:
-    """What they keep in the log is forgotten later."""
+def test_deletion_does_not_wait_long_for_readers(client: httpx.Client, database: Database, owner: rows.Key) -> None:
+    """Pages that readers keep in the write-ahead log are erased later."""
     dataset = declared(client, owner)
     with database.read() as session:
         assert session.get(Dataset, dataset["id"]) is not None
@@ -125,7 +123,7 @@ def test_a_deletion_does_not_wait_long_for_readers(client: httpx.Client, databas
     assert database.forget()
 
 
-def test_nothing_more_is_done_to_a_deleted_dataset(client: httpx.Client, services: Services, owner: rows.Key) -> None:
+def test_changes_of_a_deleted_dataset_are_refused(client: httpx.Client, services: Services, owner: rows.Key) -> None:
     dataset = declared(client, owner)
     delete(client, owner, dataset["id"])
     before = everything(services.database, services.areas)
@@ -136,17 +134,17 @@ def test_nothing_more_is_done_to_a_deleted_dataset(client: httpx.Client, service
     assert everything(services.database, services.areas) == before
 
 
-def test_public_data_is_deleted_without_a_ledger(client: httpx.Client, owner: rows.Key) -> None:
+def test_receipt_for_public_data_states_no_ledger(client: httpx.Client, owner: rows.Key) -> None:
     dataset = client.post("/v1/datasets", json=public_declaration(), headers=owner.headers).json()
     assert delete(client, owner, dataset["id"]).json()["statement"]["ledger_kept"] is False
 
 
-def test_only_its_owner_deletes(client: httpx.Client, only_its_owner_may: Check) -> None:
+def test_only_its_owner_may_delete_a_dataset(client: httpx.Client, only_its_owner_may: Check) -> None:
     only_its_owner_may(lambda key, dataset_id: delete(client, key, dataset_id))
 
 
-def test_a_job_of_the_dataset_ends_with_it(client: httpx.Client, database: Database, owner: rows.Key) -> None:
-    """W10: every job ends, and what was never opened is not charged."""
+def test_deletion_ends_the_jobs_of_the_dataset(client: httpx.Client, database: Database, owner: rows.Key) -> None:
+    """W10: every job ends, and a job that was never opened is not charged."""
     dataset = client.post("/v1/datasets", json=public_declaration(), headers=owner.headers).json()
     with database.write() as tx:
         job_id = rows.job(tx, dataset["id"], owner.id, cost_epsilon=None, cost_delta=None).id
@@ -156,7 +154,7 @@ def test_a_job_of_the_dataset_ends_with_it(client: httpx.Client, database: Datab
     assert (job.status, job.error_code) == ("failed", "dataset_deleted")
 
 
-def test_what_others_do_about_a_deletion_happens_with_it_or_not_at_all(services: Services, owner: rows.Key) -> None:
+def test_failing_deletion_hook_rolls_the_deletion_back(services: Services, owner: rows.Key) -> None:
     seen: list[tuple[str, bool]] = []
 
     def refuse(tx: WriteSession, dataset_id: str) -> None:
@@ -174,10 +172,10 @@ def test_what_others_do_about_a_deletion_happens_with_it_or_not_at_all(services:
 
 
 @pytest.mark.parametrize("call", ["destroy", "sign"])
-def test_a_deletion_that_is_cut_short_is_finished_by_the_next_call(
+def test_interrupted_deletion_is_finished_by_the_next_call(
     client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """W10: no receipt is signed before the key is gone, and none is ever taken back."""
+    """W10: no receipt is signed before the key is destroyed, and a receipt is never withdrawn."""
     dataset = declared(client, owner)
     uploaded(client, owner, dataset["id"])
 
@@ -185,7 +183,7 @@ def test_a_deletion_that_is_cut_short_is_finished_by_the_next_call(
         raise DependencyUnavailable
 
     with monkeypatch.context() as patch:
-        patch.setattr(*{"destroy": (WrappedKeys, "destroy", away), "sign": (deletion, "_receipt", away)}[call])
+        patch.setattr(*{"destroy": (WrappedKeys, "destroy", away), "sign": (deletion, "_sign_receipt", away)}[call])
         problem(delete(client, owner, dataset["id"]), 503, "dependency_unavailable")
     shown = client.get(f"/v1/datasets/{dataset['id']}", headers=owner.headers).json()
     assert shown["status"] == "deleted"
@@ -200,7 +198,7 @@ def test_a_deletion_that_is_cut_short_is_finished_by_the_next_call(
         services.areas.keys.box(dataset["id"])
 
 
-def test_uploads_that_cannot_be_reached_do_not_hold_up_a_deletion(
+def test_deletion_succeeds_while_uploads_cannot_be_reached(
     client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = declared(client, owner)
@@ -215,4 +213,4 @@ def test_uploads_that_cannot_be_reached_do_not_hold_up_a_deletion(
     monkeypatch.setattr(type(services.areas.incoming), "delete", away)
     assert delete(client, owner, dataset["id"]).status_code == 200
     with services.database.read() as session:
-        assert session.query(UploadPart).count() == 1  # the sweep finds it by its name
+        assert session.query(UploadPart).count() == 1  # the sweep deletes it by its name

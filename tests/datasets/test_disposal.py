@@ -1,4 +1,4 @@
-"""Bytes that nothing needs are destroyed; bytes that something needs are not."""
+"""Disposal destroys objects that are not needed any more, and no others."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -24,13 +24,13 @@ from tests.factories.services import worker_areas_at
 
 @dataclass(frozen=True)
 class House:
-    """A database and the areas that its rows speak of."""
+    """A database and the storage areas that its rows refer to."""
 
     database: Database
     areas: WorkerAreas
 
     def content(self, dataset_id: str, version: int, status: str, *, table: bool = True, **fields: Any) -> str:
-        """A content whose sealed original and table lie in their areas."""
+        """Store a content with a sealed original and, unless ``table`` is false, a table."""
         original = [new_object(self.areas.incoming)]
         fields["table_object"] = new_object(self.areas.vault) if table else None
         with self.database.write() as tx:
@@ -40,13 +40,13 @@ class House:
         Disposal(self.areas, keep).contents(self.database, lambda _, content_id: content_id in pinned)
 
     def kept(self, content_id: str) -> tuple[bool, bool]:
-        """Whether original and table of the content are still there; rows and areas must agree."""
+        """Return whether the content's original and table exist; rows and areas must agree."""
         with self.database.read() as session:
-            found = session.get_one(Content, content_id)
+            content = session.get_one(Content, content_id)
             original = [part.object_name for part in uploads.objects(session, [content_id])]
         names = set(stored(self.areas))
-        assert {name for name in (*original, found.table_object) if name} <= names
-        return bool(original), found.table_object is not None
+        assert {name for name in (*original, content.table_object) if name} <= names
+        return bool(original), content.table_object is not None
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def new_object(store: ObjectStore) -> str:
         return writer.publish()
 
 
-def test_an_original_lives_until_its_ingestion_ends(house: House, dataset_id: str) -> None:
+def test_original_is_destroyed_when_its_ingestion_ends(house: House, dataset_id: str) -> None:
     waiting = house.content(dataset_id, 3, "received", table=False)
     rejected = house.content(dataset_id, 2, "rejected", table=False)
     ready = house.content(dataset_id, 1, "ready")
@@ -76,7 +76,7 @@ def test_an_original_lives_until_its_ingestion_ends(house: House, dataset_id: st
     assert len(stored(house.areas)) == 2
 
 
-def test_a_superseded_table_lives_until_no_job_pins_it(house: House, dataset_id: str) -> None:
+def test_superseded_table_is_destroyed_when_no_job_pins_it(house: House, dataset_id: str) -> None:
     old, new = (house.content(dataset_id, version, "ready") for version in (1, 2))
     house.content(dataset_id, 3, "rejected", table=False)
     house.dispose(pinned=[old])
@@ -87,8 +87,8 @@ def test_a_superseded_table_lives_until_no_job_pins_it(house: House, dataset_id:
         assert session.get_one(Content, old).wrapped_key is None
 
 
-def test_a_superseded_table_is_kept_as_long_as_the_operator_says(house: House, dataset_id: str) -> None:
-    """Counted from the moment at which the newer one came into force, not from its own."""
+def test_superseded_table_is_kept_for_the_configured_time(house: House, dataset_id: str) -> None:
+    """The time counts from when the newer content came into force."""
     long_ago = now() - timedelta(days=40)
     old = house.content(dataset_id, 1, "ready", ended_at=long_ago)
     house.content(dataset_id, 2, "ready", ended_at=now() - timedelta(days=5))
@@ -98,7 +98,7 @@ def test_a_superseded_table_is_kept_as_long_as_the_operator_says(house: House, d
     assert house.kept(old) == (False, False)
 
 
-def test_a_deleted_dataset_keeps_nothing_pinned_or_not(house: House, dataset_id: str) -> None:
+def test_objects_of_a_deleted_dataset_are_destroyed_even_if_pinned(house: House, dataset_id: str) -> None:
     contents = [house.content(dataset_id, version, "ready") for version in (1, 2)]
     contents.append(house.content(dataset_id, 3, "received", table=False))
     with house.database.write() as tx:
@@ -108,8 +108,8 @@ def test_a_deleted_dataset_keeps_nothing_pinned_or_not(house: House, dataset_id:
     assert [house.kept(content_id) for content_id in contents] == [(False, False)] * 3
 
 
-def test_keys_of_half_deleted_datasets_are_found_and_destroyed(house: House, dataset_id: str, owner: rows.Key) -> None:
-    """W10: a deletion whose process died between the mark and the key."""
+def test_keys_of_half_deleted_datasets_are_destroyed(house: House, dataset_id: str, owner: rows.Key) -> None:
+    """W10: the process died between marking the dataset and destroying its key."""
     with house.database.write() as tx:
         other = rows.dataset(tx, owner.id).id
         rows.dataset(tx, owner.id, deleted_at=now(), deletion_receipt={"statement": {}})
@@ -123,10 +123,10 @@ def test_keys_of_half_deleted_datasets_are_found_and_destroyed(house: House, dat
     assert list(entries(house.areas.keys.store).values()) == [other.encode()]
 
 
-def test_what_a_crash_leaves_half_done_is_finished_by_the_next_sweep(
+def test_sweep_after_a_crash_finishes_the_disposal(
     house: House, dataset_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W10: names outlive bytes, never the other way round."""
+    """W10: an object's name is cleared only after the object was deleted."""
     content_id = house.content(dataset_id, 1, "rejected", table=False)
     delete = type(house.areas.incoming).delete
 
@@ -144,10 +144,10 @@ def test_what_a_crash_leaves_half_done_is_finished_by_the_next_sweep(
     assert house.kept(content_id) == (False, False)
 
 
-def test_no_transaction_waits_for_a_store(
+def test_objects_are_deleted_outside_of_transactions(
     house: House, dataset_id: str, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slow store holds up no writer; what goes is decided before, for good: an upload that ended is not completed."""
+    """A slow store blocks no writer; an upload that has ended is not completed later."""
     old, _ = (house.content(dataset_id, version, "ready") for version in (1, 2))
     with house.database.write() as tx:
         upload = rows.upload(tx, dataset_id, owner.id, [new_object(house.areas.incoming)])
@@ -167,8 +167,8 @@ def test_no_transaction_waits_for_a_store(
     def watched(store: object, name: str) -> None:
         assert open_now == []
         with house.database.read() as session:
-            found = session.get(Upload, upload.id)
-            seen.append("" if found is None else found.status)
+            current = session.get(Upload, upload.id)
+            seen.append("" if current is None else current.status)
         delete(store, name)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Database, "write", counted)
@@ -183,8 +183,8 @@ def test_no_transaction_waits_for_a_store(
         assert session.get(Upload, upload.id) is None
 
 
-def test_what_a_job_holds_does_not_keep_others_from_their_turn(house: House, dataset_id: str, owner: rows.Key) -> None:
-    """More of them than one sweep looks at, and all before the others by their ids."""
+def test_pinned_contents_do_not_block_the_disposal_of_others(house: House, dataset_id: str, owner: rows.Key) -> None:
+    """There are more of them than one sweep takes, and all have smaller ids."""
     pinned = [house.content(dataset_id, version, "ready") for version in range(1, BATCH + 6)]
     house.content(dataset_id, BATCH + 6, "ready")
     with house.database.write() as tx:
@@ -199,10 +199,10 @@ def test_what_a_job_holds_does_not_keep_others_from_their_turn(house: House, dat
     assert [house.kept(content_id) for content_id in pinned] == [(False, False)] * len(pinned)
 
 
-def test_what_the_store_refuses_does_not_keep_others_from_their_turn(
+def test_objects_that_cannot_be_deleted_do_not_block_others(
     house: House, dataset_id: str, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither an original nor a part of an upload; they are tried again, and go once the store lets them."""
+    """Both originals and parts of uploads are tried again, until the store deletes them."""
     stuck, other = (house.content(dataset_id, version, "rejected", table=False) for version in (1, 2))
     with house.database.write() as tx:
         held, free = (

@@ -1,4 +1,4 @@
-"""The life of a received content: one worker at a time, one end, and the old content in force until then."""
+"""Ingestion of a content: one worker at a time, one end, and the old content stays in force until then."""
 
 import secrets
 from datetime import timedelta
@@ -72,7 +72,7 @@ def kinds(database: Database, ledger: Ledger, dataset_id: str) -> list[str]:
         return [entry.kind for entry in ledger.entries(session, dataset_id, limit=50, before=None)]
 
 
-def test_a_claim_carries_what_an_ingestion_needs(database: Database, dataset_id: str, owner: rows.Key) -> None:
+def test_claim_contains_the_input_of_an_ingestion(database: Database, dataset_id: str, owner: rows.Key) -> None:
     held = claimed(database, received(database, dataset_id))
     assert (held.dataset_id, held.owner_id, held.version) == (dataset_id, owner.id, 1)
     assert [column.name for column in held.facts.columns] == [column["name"] for column in rows.COLUMNS]
@@ -80,7 +80,7 @@ def test_a_claim_carries_what_an_ingestion_needs(database: Database, dataset_id:
     assert held.facts.slots == 1_000
 
 
-def test_one_worker_has_a_content_until_its_lease_ends(database: Database, dataset_id: str) -> None:
+def test_content_is_claimed_once_until_its_lease_expires(database: Database, dataset_id: str) -> None:
     content_id = received(database, dataset_id)
     first = claimed(database, content_id)
     with database.write() as tx:
@@ -91,8 +91,8 @@ def test_one_worker_has_a_content_until_its_lease_ends(database: Database, datas
     assert second.fencing_token > first.fencing_token
 
 
-def test_a_lease_is_as_long_as_its_worker_says_from_the_claim_on(database: Database, dataset_id: str) -> None:
-    """W10: a worker that beats rarely keeps what it holds."""
+def test_lease_has_the_length_that_its_worker_asks_for(database: Database, dataset_id: str) -> None:
+    """W10: a worker that rarely renews its lease keeps its content."""
     content_id, hour = received(database, dataset_id), timedelta(hours=1)
     with database.write() as tx:
         held = ingestion.claim(tx, content_id, hour.total_seconds())
@@ -108,8 +108,8 @@ def test_a_lease_is_as_long_as_its_worker_says_from_the_claim_on(database: Datab
     assert renewed_until >= claimed_until
 
 
-def test_who_lost_the_lease_changes_nothing(database: Database, services: Services, dataset_id: str) -> None:
-    """W10: an attempt that comes back late finds its token outdated."""
+def test_worker_with_an_old_token_changes_nothing(database: Database, services: Services, dataset_id: str) -> None:
+    """W10: the token of a late attempt is outdated."""
     content_id = received(database, dataset_id)
     first = claimed(database, content_id)
     expire(database, content_id)
@@ -123,7 +123,7 @@ def test_who_lost_the_lease_changes_nothing(database: Database, services: Servic
 
 
 @pytest.mark.parametrize(("counted", "attempts"), [(True, 1), (False, 0)])
-def test_a_content_that_is_given_back_waits_and_can_be_claimed_again(
+def test_released_content_can_be_claimed_again_after_a_wait(
     database: Database, dataset_id: str, counted: bool, attempts: int
 ) -> None:
     content_id = received(database, dataset_id)
@@ -138,10 +138,10 @@ def test_a_content_that_is_given_back_waits_and_can_be_claimed_again(
 
 
 @pytest.mark.parametrize(("hours", "least", "most"), [(0, 4, 6), (0.1, 170, 190), (24 * 365, 590, 610)])
-def test_what_waits_for_a_full_store_asks_ever_more_rarely_and_is_never_given_up(
+def test_postponed_content_waits_longer_and_is_never_rejected(
     database: Database, queue: RecordingQueue, dataset_id: str, hours: float, least: float, most: float
 ) -> None:
-    """W10: the fault is not the file's, so it is no attempt and no rejection; the wait grows, and is bounded."""
+    """W10: a full store is no fault of the file; the wait grows up to a bound."""
     content_id = received(database, dataset_id)
     with database.write() as tx:
         tx.get_one(Content, content_id).received_at = now() - timedelta(hours=hours)
@@ -159,10 +159,10 @@ def test_what_waits_for_a_full_store_asks_ever_more_rarely_and_is_never_given_up
     assert queue.sent == [(INGEST_CONTENT, content_id)] * (2 * len(ingestion.PAUSES))
     claimed(database, content_id)
     with database.write() as tx:
-        assert not ingestion.postpone(tx, held)  # whoever is late changes nothing
+        assert not ingestion.postpone(tx, held)  # a late call changes nothing
 
 
-def test_ready_content_takes_force_and_the_ledger_hears_of_replacements(
+def test_ready_content_comes_into_force_and_replacement_is_recorded(
     database: Database, services: Services, dataset_id: str
 ) -> None:
     for version in (1, 2):
@@ -171,13 +171,14 @@ def test_ready_content_takes_force_and_the_ledger_hears_of_replacements(
         with database.write() as tx:
             assert ingestion.mark_ready(tx, services.ledger, held, stored) is Outcome.READY
         with database.read() as session:
-            found = repository.in_force(session, dataset_id)
-        assert found is not None
-        assert (found.version, found.table_object, found.wrapped_key) == (version, stored.table_object, b"wrapped")
+            current = repository.in_force(session, dataset_id)
+        assert current is not None
+        expected = (version, stored.table_object, b"wrapped")
+        assert (current.version, current.table_object, current.wrapped_key) == expected
     assert kinds(database, services.ledger, dataset_id) == ["content_replaced", "account_opened"]
 
 
-def test_a_content_that_ends_after_a_newer_one_never_takes_force(
+def test_content_that_ends_after_a_newer_one_never_comes_into_force(
     database: Database, services: Services, dataset_id: str
 ) -> None:
     older, newer = (claimed(database, received(database, dataset_id, version)) for version in (1, 2))
@@ -186,13 +187,13 @@ def test_a_content_that_ends_after_a_newer_one_never_takes_force(
         late = StoredTable("1" * 32, b"late", "e" * 64)
         assert ingestion.mark_ready(tx, services.ledger, older, late) is Outcome.READY
     with database.read() as session:
-        found = repository.in_force(session, dataset_id)
-    assert found is not None
-    assert found.version == 2
+        current = repository.in_force(session, dataset_id)
+    assert current is not None
+    assert current.version == 2
     assert kinds(database, services.ledger, dataset_id) == ["account_opened"]
 
 
-def test_a_rejection_leaves_the_old_content_in_force(database: Database, services: Services, dataset_id: str) -> None:
+def test_rejection_leaves_the_old_content_in_force(database: Database, services: Services, dataset_id: str) -> None:
     with database.write() as tx:
         rows.content(tx, dataset_id, version=1)
     content_id = received(database, dataset_id, 2)
@@ -207,7 +208,7 @@ def test_a_rejection_leaves_the_old_content_in_force(database: Database, service
     assert pinned.version == 1
 
 
-def test_identical_bytes_belong_to_one_population(
+def test_identical_file_in_a_second_population_is_rejected(
     database: Database, services: Services, owner: rows.Key, dataset_id: str
 ) -> None:
     """W9: a second account for the same people would double their budget."""
@@ -226,7 +227,7 @@ def test_identical_bytes_belong_to_one_population(
         assert ingestion.mark_ready(tx, services.ledger, again, TABLE) is Outcome.READY
 
 
-def test_public_content_never_meets_the_ledger(database: Database, services: Services, owner: rows.Key) -> None:
+def test_public_content_needs_no_ledger_account(database: Database, services: Services, owner: rows.Key) -> None:
     with database.write() as tx:
         dataset = rows.dataset(tx, owner.id, sensitivity="public")
         dataset_id = dataset.id
@@ -236,7 +237,7 @@ def test_public_content_never_meets_the_ledger(database: Database, services: Ser
             assert ingestion.mark_ready(tx, services.ledger, held, TABLE) is Outcome.READY
 
 
-def test_a_deleted_dataset_has_nothing_to_ingest(
+def test_content_of_a_deleted_dataset_is_not_ingested(
     database: Database, services: Services, queue: RecordingQueue, dataset_id: str
 ) -> None:
     content_id = received(database, dataset_id, queued_at=now() - PAST)
@@ -255,10 +256,10 @@ def test_a_deleted_dataset_has_nothing_to_ingest(
     assert queue.sent == []
 
 
-def test_lost_messages_and_lost_workers_are_made_up_for(
+def test_content_without_message_or_worker_is_queued_again(
     database: Database, queue: RecordingQueue, dataset_id: str
 ) -> None:
-    """W10: a message is a hint, the row is the truth."""
+    """W10: the state is in the database row, and a lost message has no effect on it."""
     lost = received(database, dataset_id, 1, queued_at=now() - PAST)
     orphaned = received(database, dataset_id, 2, lease_until=now() - PAST, attempts=1)
     received(database, dataset_id, 3)
@@ -272,10 +273,10 @@ def test_lost_messages_and_lost_workers_are_made_up_for(
     assert len(queue.sent) == 2
 
 
-def test_what_takes_its_workers_down_is_tried_ever_more_rarely_and_never_blamed_on_the_file(
+def test_content_whose_workers_crash_is_paused_and_never_rejected(
     database: Database, queue: RecordingQueue, dataset_id: str
 ) -> None:
-    """Only faults of the file reject it. A message that comes too early, or twice, changes nothing."""
+    """Only faults of the file reject it; early and repeated messages change nothing."""
     waits = [*ingestion.PAUSES.values(), ingestion.LONGEST_PAUSE]
     for attempts, pause in zip([0, *ingestion.PAUSES], waits, strict=True):
         ends = now() - pause

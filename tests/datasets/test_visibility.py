@@ -1,4 +1,4 @@
-"""Who sees which datasets, and how much of them."""
+"""Visibility of datasets and of their members, by caller."""
 
 import httpx
 import pytest
@@ -29,7 +29,7 @@ def shown(client: httpx.Client, key: rows.Key, dataset_id: str) -> tuple[str, ob
     return body["status"], content and (content["version"], content["status"], content["rejection"])
 
 
-def test_what_a_caller_may_not_see_does_not_exist(
+def test_invisible_dataset_is_reported_as_not_found(
     client: httpx.Client, owner: rows.Key, other_owner: rows.Key, analyst: rows.Key
 ) -> None:
     dataset = declared(client, owner)
@@ -41,7 +41,7 @@ def test_what_a_caller_may_not_see_does_not_exist(
     problem(client.get(f"/v1/datasets/{dataset['id']}"), 401, "unauthenticated")
 
 
-def test_owner_auditor_and_administrator_see_all_that_is_declared(
+def test_owner_auditor_and_administrator_see_the_whole_declaration(
     client: httpx.Client, owner: rows.Key, auditor: rows.Key, admin: rows.Key
 ) -> None:
     dataset = declared(client, owner)
@@ -50,7 +50,7 @@ def test_owner_auditor_and_administrator_see_all_that_is_declared(
         assert client.get("/v1/datasets", headers=key.headers).json()["items"] == [dataset]
 
 
-def test_an_analyst_sees_the_declared_facts_only(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
+def test_analyst_sees_only_the_declared_facts(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
     dataset = declared(client, owner, shared_with=[analyst.id])
     declared(client, owner)
     facts = {name: value for name, value in dataset.items() if name not in HIDDEN}
@@ -70,7 +70,7 @@ def test_an_analyst_sees_the_declared_facts_only(client: httpx.Client, owner: ro
         (("rejected", "ready"), ("ready", (2, "ready", None)), ("ready", (2, "ready", None))),
     ],
 )
-def test_how_an_upload_fared_is_hidden_from_analysts(
+def test_outcome_of_an_upload_is_hidden_from_analysts(
     client: httpx.Client,
     database: Database,
     owner: rows.Key,
@@ -79,14 +79,14 @@ def test_how_an_upload_fared_is_hidden_from_analysts(
     for_owner: tuple[str, object],
     for_analyst: tuple[str, object],
 ) -> None:
-    """W3: a rejection is derived from the file, so analysts see the last ready version and nothing else."""
+    """W3: a rejection depends on the file, so analysts see only the last ready version."""
     dataset = declared(client, owner, shared_with=[analyst.id])
     contents(database, dataset["id"], *statuses)
     for key, (status, content) in ((owner, for_owner), (analyst, for_analyst)):
         assert shown(client, key, dataset["id"]) == (status, content)
 
 
-def test_a_deleted_dataset_is_still_readable(client: httpx.Client, database: Database, owner: rows.Key) -> None:
+def test_deleted_dataset_is_still_readable(client: httpx.Client, database: Database, owner: rows.Key) -> None:
     with database.write() as tx:
         gone = rows.dataset(tx, owner.id, sensitivity="public", deleted_at=now())
         dataset_id = gone.id
