@@ -1,4 +1,4 @@
-"""Which requests can be carried out at all: found by a dry run, before a price is told or anything is reserved."""
+"""Dry runs of requested plans, before a price is quoted or reserved."""
 
 import hashlib
 import threading
@@ -13,26 +13,25 @@ from app.inference.core.facts import DeclaredFacts
 from app.inference.core.plan import MechanismPlan
 
 IMPOSSIBLE: Final = (
-    "This method cannot build this model from the declared columns. Choose other features, another size or another "
-    "method."
+    "The method cannot fit this model to the declared columns. Choose other features, another size or another method."
 )
 _CACHED: Final = 4096
 
 
 class DryRuns:
-    """Results of dry runs by the structure of plan and declaration; safe to share between threads."""
+    """Results of dry runs by the structure of plan and declaration; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._results: OrderedDict[bytes, bool] = OrderedDict()
 
     def check(self, plan: MechanismPlan, facts: DeclaredFacts) -> None:
-        """Dry-run ``plan`` but for its last step, unless its model is large.
+        """Dry-run ``plan`` without its last step, unless its model is large.
 
-        A worker dry-runs every plan to its end before it opens the reservation.
+        A worker dry-runs every plan completely before it opens the reservation.
 
         Raises:
-            InvalidRequest: at ``/model``, for a plan that no run could carry out.
+            InvalidRequest: at ``/model``, for a plan that fails in every run.
         """
         if not registry.method(plan.method).private or dry_run.is_large(plan, facts):
             return
@@ -57,14 +56,17 @@ def _is_possible(plan: MechanismPlan, facts: DeclaredFacts) -> bool:
         dry_run.carry_out(plan, facts, to_the_end=False)
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001  (whatever it is, it follows from the request and would fail every run)
+    except Exception:  # noqa: BLE001  (any error here follows from the request and would fail every run)
         structlog.get_logger().error("dry run failed", method=plan.method, family=plan.model.family)
         return False
     return True
 
 
 def _structure(plan: MechanismPlan, facts: DeclaredFacts) -> bytes:
-    """What decides the shapes of a run: all of plan and declaration but the noise, which is found anew each time."""
+    """Hash the parts of plan and declaration that decide array shapes.
+
+    The noise is left out, because each request calibrates it again.
+    """
     queries = [(query.kind, query.length, query.count, query.event.sampling_rate) for query in plan.queries]
     chosen = (plan.method, plan.size, plan.model, sorted(plan.parameters.items()), queries)
     declared = (facts.columns, facts.slots, dict(facts.unit))

@@ -32,15 +32,15 @@ _REFUSALS = (
 )
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"example": "event: progress\ndata: {…}\nid: 1.40.running.running\n\n"}}},
-    204: {"description": "The stream has ended with the event that Last-Event-ID names."},
+    204: {"description": "The job has ended, and Last-Event-ID is the id of its last event."},
 }
 
 
 @router.post("/quotes", response_model=QuoteView, operation_id="quote_job", responses=problem_responses(*_REFUSALS))
 def quote(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
-    """Compute the privacy cost of a job. Nothing is changed, and no private row is read.
+    """Quote the price of a job; it reads no private row and changes nothing.
 
-    A repeated request with the same Idempotency-Key gets the first answer again.
+    With an Idempotency-Key, a repeated request gets the first answer again.
     """
     if request.key is None:
         with services.database.read() as session:
@@ -60,13 +60,13 @@ def quote(services: Shared, caller: Runner, request: Idempotent, body: JobBody) 
     responses=problem_responses(*_REFUSALS, "budget_exceeded"),
 )
 def submit(services: Shared, caller: Runner, request: Idempotent, body: JobBody) -> JSONResponse:
-    """Reserve the privacy cost of a job and queue the job.
+    """Reserve a job's price and queue the job.
 
-    A repeated request with the same Idempotency-Key gets the first answer again and reserves nothing.
+    A repeated request with the same Idempotency-Key does not reserve again.
     """
-    seen = _calibrate(services, caller, body)
+    has_price = _calibrate(services, caller, body)
     try:
-        return _submit(services, caller, request, body, seen=seen)
+        return _submit(services, caller, request, body, has_price=has_price)
     except BudgetExceeded:
         with services.database.write() as tx:
             services.ledger.record_refusal(tx, body.dataset_id)
@@ -74,7 +74,10 @@ def submit(services: Shared, caller: Runner, request: Idempotent, body: JobBody)
 
 
 def _calibrate(services: Services, caller: Caller, body: JobBody) -> bool:
-    """Find the noise before the account is locked, so that others need not wait for it; whether there is a price."""
+    """Calibrate the noise and cache it; return whether the job has a price.
+
+    This happens before the account is locked, so that other requests do not wait for the calibration.
+    """
     with suppress(CorevaultError), services.database.read() as session:
         service.price(session, services.ledger, caller, body)
         return True
@@ -82,9 +85,9 @@ def _calibrate(services: Services, caller: Caller, body: JobBody) -> bool:
 
 
 def _submit(
-    services: Services, caller: Caller, request: IdempotentRequest, body: JobBody, *, seen: bool
+    services: Services, caller: Caller, request: IdempotentRequest, body: JobBody, *, has_price: bool
 ) -> JSONResponse:
-    def submitted(tx: WriteSession) -> JSONResponse:
+    def submit_once(tx: WriteSession) -> JSONResponse:
         def produce() -> Answer:
             service.check_room(tx, caller, services.limits.active_jobs)
             job = service.submit(tx, services.ledger, _lifecycle(services), caller, body)
@@ -93,9 +96,9 @@ def _submit(
 
         return idempotent(tx, caller.id, request, produce, lifetime=None)
 
-    if not seen:  # most likely a refusal: those in line would begin again because of it, and wait for its reasons
-        return services.database.transact(submitted)
-    return services.group_commit.transact(submitted, body.dataset_id)
+    if not has_price:  # it will probably be refused, and a refusal makes its whole commit group start again
+        return services.database.transact(submit_once)
+    return services.group_commit.transact(submit_once, body.dataset_id)
 
 
 @router.get("/jobs")
@@ -106,9 +109,9 @@ def list_jobs(
     dataset_id: Annotated[str | None, Query(max_length=200)] = None,
     status: Annotated[Status | None, Query()] = None,
 ) -> Page[JobView]:
-    """List the caller's jobs and all jobs on the caller's datasets, newest first.
+    """List the caller's jobs and all jobs on its datasets, newest first.
 
-    Administrators and auditors see every job.
+    Auditors and administrators see every job.
     """
     with services.database.read() as session:
         rows = service.page(
@@ -124,7 +127,7 @@ def list_jobs(
 
 @router.get("/jobs/{job_id}", operation_id="read_job", responses=problem_responses("not_found"))
 def get_job(services: Shared, caller: AnyCaller, job_id: str) -> JobView:
-    """Show a job."""
+    """Read a job."""
     with services.database.read() as session:
         return job_view(service.visible(session, caller, job_id))
 
@@ -136,9 +139,9 @@ def get_job(services: Shared, caller: AnyCaller, job_id: str) -> JobView:
     responses=problem_responses("forbidden", "not_found", "idempotency_conflict", "idempotency_in_progress"),
 )
 def cancel(services: Shared, caller: AnyCaller, request: Idempotent, job_id: str) -> JSONResponse:
-    """Cancel a job.
+    """Cancel a job; an ended job is returned unchanged.
 
-    It is charged in full if it has opened the data. A job that has ended is returned unchanged.
+    The job is charged in full if it has already opened the data.
     """
     with services.database.write() as tx:
 
@@ -168,10 +171,10 @@ async def events(
     job: Annotated[Job, Depends(_read_visible)],
     last_event_id: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
-    """Send `progress` events until the job ends, and then an `end` event.
+    """Follow a job: ``progress`` events, and an ``end`` event with the whole job.
 
-    The stream also stops when the key is revoked or expires. A request with the id of the `end` event is answered
-    with 204.
+    The stream ends early if the key is revoked or expires. A request with the id of the ``end`` event as Last-Event-ID
+    is answered with 204.
     """
     if job.status in repository.ENDED and event_id(job) == last_event_id:
         return Response(status_code=204)
@@ -190,13 +193,13 @@ def _watcher(caller: Caller, job_id: str) -> Watcher:
 
 
 def _streams(request: Request, services: Services) -> Streams:
-    """One set of streams an application."""
+    """Return the application's streams; the first call creates them."""
     state = request.app.state
     if not hasattr(state, "job_streams"):
         state.job_streams = Streams(services.database)
-    found = state.job_streams
-    assert isinstance(found, Streams)
-    return found
+    streams = state.job_streams
+    assert isinstance(streams, Streams)
+    return streams
 
 
 def _lifecycle(services: Services) -> Lifecycle:

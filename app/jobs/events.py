@@ -1,4 +1,4 @@
-"""A job's progress as server-sent events: polled from the database, since the row is the truth."""
+"""A job's progress as server-sent events, which poll the job's row in the database."""
 
 import math
 import time
@@ -21,17 +21,17 @@ from app.jobs.views import job_view, progress
 
 POLL_SECONDS: Final = 0.25
 CHECK_SECONDS: Final = 1.0
-"""How often it is asked whether the watcher may still see the job; also before each event."""
+"""Interval between checks that the watcher may still see the job; each event is checked too."""
 COMMENT_SECONDS: Final = 15.0
 LIFETIME_SECONDS: Final = 3600.0
 MAX_STREAMS: Final = 100
 MAX_STREAMS_EACH: Final = 20
-"""For one API key, so that nobody holds all of them."""
+"""Limit for one API key, so that no key can use all streams."""
 _READERS: Final = 4
 
 
 class ProgressEvent(BaseModel):
-    """The data of a ``progress`` event; that of ``end`` is the whole job."""
+    """The data of a ``progress`` event; the data of an ``end`` event is the whole job."""
 
     id: str
     status: Status
@@ -40,7 +40,10 @@ class ProgressEvent(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Who follows a job: the caller's id, and a check that raises what a fresh call would be refused with."""
+    """A caller who follows a job: its id, and its access check.
+
+    ``check`` raises the same error that a new request would be refused with.
+    """
 
     id: str
     check: Callable[[ReadSession], object]
@@ -48,7 +51,10 @@ class Watcher:
 
 @dataclass(slots=True)
 class Streams:
-    """The open streams of this process: bounded, and all reading the database through a few threads."""
+    """The open streams of this process.
+
+    Their number is bounded, and all read the database through a few threads.
+    """
 
     database: Database
     clock: Callable[[], float] = time.monotonic
@@ -56,18 +62,23 @@ class Streams:
     _readers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_READERS))
 
     def admit(self, watcher: Watcher) -> None:
-        """Raise RateLimited while too many streams are open, or too many of the watcher's key."""
+        """Check that the watcher may open a stream.
+
+        Raises:
+            RateLimited: too many streams are open in total or for the watcher's key.
+        """
         if self._open.total() >= MAX_STREAMS or self._open[watcher.id] >= MAX_STREAMS_EACH:
             raise RateLimited
 
     async def follow(self, job_id: str, last_event_id: str | None, watcher: Watcher) -> AsyncIterator[bytes]:
-        """Events newer than ``last_event_id`` until the job has ended; a comment where nothing happens for long.
+        """Yield events newer than ``last_event_id`` until the job has ended.
 
-        The stream ends as well once the watcher may not see the job any more.
+        During silence it yields a comment every ``COMMENT_SECONDS``. The stream also ends when the watcher may not see
+        the job any more.
         """
         self._open[watcher.id] += 1
         try:
-            started = spoken = self.clock()
+            started = last_output = self.clock()
             checked = -math.inf
             seen = last_event_id
             while self.clock() - started < LIFETIME_SECONDS:
@@ -78,17 +89,17 @@ class Streams:
                         return
                     checked = self.clock()
                 if job is not None and is_news:
-                    seen, spoken = event_id(job), self.clock()
+                    seen, last_output = event_id(job), self.clock()
                     yield encode(job)
                 if job is None or job.status in repository.ENDED:
                     return
-                if self.clock() - spoken >= COMMENT_SECONDS:
-                    spoken = self.clock()
+                if self.clock() - last_output >= COMMENT_SECONDS:
+                    last_output = self.clock()
                     yield format_sse_event(comment="waiting")
                 await anyio.sleep(POLL_SECONDS)
         finally:
             self._open[watcher.id] -= 1
-            self._open += Counter()  # forget who has none left
+            self._open += Counter()  # removes keys without streams
 
     def _read(self, job_id: str) -> Job | None:
         with self.database.read() as session:
@@ -104,12 +115,12 @@ class Streams:
 
 
 def event_id(job: Job) -> str:
-    """Names what there is to tell of the job: equal ids, equal events."""
+    """Return the id of the job's present event; equal ids mean equal events."""
     return f"{job.fencing_token}.{job.steps_done}.{job.status}.{job.stage}"
 
 
 def encode(job: Job) -> bytes:
-    """One event in wire form."""
+    """Encode the job's present event in the wire format."""
     if job.status in repository.ENDED:
         return format_sse_event(event="end", data_str=job_view(job).model_dump_json(), id=event_id(job))
     data = ProgressEvent.model_validate({"id": job.id, "status": job.status, "progress": progress(job)})

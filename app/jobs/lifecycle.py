@@ -1,14 +1,17 @@
-"""The life of a job: claimed, opened, kept alive, and ended exactly once.
+"""The lifecycle of a job: it is claimed, opened, its lease is renewed, and it ends exactly once.
 
-API and worker share these rules. ``queued`` -> ``running`` -> ``succeeded`` | ``failed`` | ``cancelled``; an attempt
-whose worker has died, or hands it over because it is being stopped, goes back to ``queued``. A claim sets a lease and
-raises the fencing token; whoever comes back with an older token has lost the job and changes nothing. Ending a job and
-closing its reservation are one transaction: voided if the data was never opened, settled otherwise.
+API and worker share these rules. The states are ``queued`` -> ``running`` -> ``succeeded`` | ``failed`` |
+``cancelled``. A job goes back to ``queued`` if its worker has died, or hands it over because the worker is being
+stopped.
 
-Leases go by the database's clock. A clock that is set back would leave a dead worker's lease in the future, so one that
-reaches further than any that could be granted now has run out as well.
+A claim sets a lease and raises the fencing token. A worker with an older token has lost the job and cannot change it.
+One transaction ends the job and closes its reservation: it is voided if the data was never opened, and settled
+otherwise.
 
-Locks are taken in one order everywhere: dataset, account, job.
+Leases use the database's clock. If that clock is set back, the lease of a dead worker could be far in the future.
+Therefore a lease that is longer than any new lease counts as expired too.
+
+Locks are always taken in this order: dataset, account, job.
 """
 
 from collections.abc import Sequence
@@ -37,11 +40,11 @@ LEASE_SECONDS = 10.0
 MAX_ATTEMPTS = 3
 """How often a job may lose its worker."""
 MAX_HANDOVERS = 10
-"""How often it may be handed over without that being counted, so that every job ends."""
+"""How many handovers do not count as attempts; the limit makes sure that every job ends."""
 
 
 class JobError(StrEnum):
-    """Why a job failed: all that anybody is told."""
+    """The reason why a job failed; callers see no other detail."""
 
     RUN_FAILED = "run_failed"
     INTERRUPTED = "interrupted"
@@ -49,7 +52,7 @@ class JobError(StrEnum):
 
 
 class Stage(StrEnum):
-    """Where a job stands, in words that follow from the plan alone."""
+    """The stage of a job, which depends on the plan alone, never on rows."""
 
     QUEUED = "queued"
     PREPARING = "preparing"
@@ -59,7 +62,7 @@ class Stage(StrEnum):
 
 
 class Hold(StrEnum):
-    """What a worker still has of the job that it claimed."""
+    """Whether a worker still holds the job that it claimed."""
 
     HELD = "held"
     CANCELLED = "cancelled"
@@ -69,7 +72,7 @@ class Hold(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One attempt: the job, and the token that fences it."""
+    """One attempt at a job, with its fencing token."""
 
     job_id: str
     fencing_token: int
@@ -79,12 +82,12 @@ class Claim:
 
 
 def is_accounted(job: Job) -> bool:
-    """Whether the ledger holds a reservation for the job (jobs on public data have none)."""
+    """Whether the ledger has a reservation for the job; jobs on public data have none."""
     return job.cost_epsilon is not None
 
 
 class Lifecycle:
-    """The transitions. Each takes a write transaction and commits nothing."""
+    """The transitions of jobs; each takes a write transaction and does not commit it."""
 
     def __init__(self, ledger: Ledger, queue: TaskQueue, lease_seconds: float = LEASE_SECONDS) -> None:
         self._ledger = ledger
@@ -101,10 +104,10 @@ class Lifecycle:
         tx.after_commit(send)
 
     def claim(self, tx: WriteSession, job_id: str) -> Claim | None:
-        """Take a queued job; None if another delivery has it, it has ended, or it may not run any more.
+        """Claim a queued job; None if it is not queued any more or may not run again.
 
-        One UPDATE: a second one of the same row would make PostgreSQL check its foreign keys, and so lock the dataset
-        after the job.
+        This must be one UPDATE. After a second one of the same row, PostgreSQL would check the row's foreign keys and
+        lock the dataset after the job.
         """
         at = moment(tx)
         taken = repository.change(
@@ -125,19 +128,20 @@ class Lifecycle:
         return None if job is None else Claim(job.id, job.fencing_token, job.attempts, job.request_id, job.trace)
 
     def check_terms(self, tx: WriteSession, claim: Claim) -> None:
-        """Compare the job with its reservation, before anything is made of its plan.
+        """Compare the job with its reservation, before its plan is used.
 
         Raises:
-            StateConflict: it is not the job that was reserved for, and the account is frozen.
+            StateConflict: the job differs from its reservation; the account is frozen.
         """
         job = self._lock(tx, claim.job_id)
         if self._ledger.is_reserved(tx, job.id):
             self._ledger.check_terms(tx, job.id, self._terms(tx, job))
 
     def open(self, tx: WriteSession, claim: Claim) -> Job | None:
-        """The point of no return: pin the content and mark the reservation opened. None if the job is lost.
+        """Pin the content and mark the reservation as opened; None if the job is lost.
 
-        A later attempt finds both done and runs under them. A dataset that is gone ends the job.
+        Nothing is refunded from here on. A later attempt keeps the same content and reservation. If the dataset is
+        deleted, the job ends.
         """
         job = self._lock(tx, claim.job_id)
         if self._ends_with_dataset(tx, job, claim):
@@ -155,7 +159,7 @@ class Lifecycle:
         return repository.get(tx, job.id)
 
     def heartbeat(self, tx: WriteSession, claim: Claim, *, stage: Stage, steps_done: int) -> Hold:
-        """Extend the lease and note the planned steps done."""
+        """Extend the lease and record how many planned steps are done."""
         values = {"lease_until": moment(tx) + self._lease, "stage": stage, "steps_done": steps_done}
         if not repository.change(tx, claim.job_id, *_fence(claim), **values):
             return Hold.LOST
@@ -163,9 +167,10 @@ class Lifecycle:
         return Hold.CANCELLED if job is not None and job.cancel_requested else Hold.HELD
 
     def settle(self, tx: WriteSession, claim: Claim, executed: tuple[PrivacyEvent, ...]) -> Hold:
-        """Charge the job, before its release is written in the same transaction; :meth:`finish` must follow.
+        """Charge the job; its release and :meth:`finish` must follow in the same transaction.
 
-        Unless ``HELD`` nothing may be published: the job is somebody else's, or has just been ended here.
+        The release may be published only if the result is ``HELD``. Otherwise another attempt holds the job, or this
+        call has ended it.
         """
         job = self._lock(tx, claim.job_id)
         if self._ends_with_dataset(tx, job, claim):
@@ -180,19 +185,19 @@ class Lifecycle:
         return Hold.HELD
 
     def finish(self, tx: WriteSession, claim: Claim, release_id: str) -> None:
-        """End a settled job with its release."""
+        """End a settled job as succeeded, with its release."""
         job = tx.get_one(Job, claim.job_id)
         values = {"status": "succeeded", "release_id": release_id, "steps_done": job.steps_planned}
         if not repository.change(tx, claim.job_id, *_fence(claim), **values, **_end_values()):
             raise Internal
 
     def fail(self, tx: WriteSession, claim: Claim, code: JobError) -> bool:
-        """End the attempt's job for good: charged if the data was opened, released otherwise."""
+        """End the attempt's job as failed; it is charged if the data was opened."""
         job = self._lock(tx, claim.job_id)
         return self._end(tx, job, *_fence(claim), status="failed", error_code=code)
 
     def end_cancelled(self, tx: WriteSession, claim: Claim) -> bool:
-        """End the attempt's job because somebody asked for it."""
+        """End the attempt's job after a request to cancel it."""
         job = self._lock(tx, claim.job_id)
         return self._end(tx, job, *_fence(claim), status="cancelled")
 
@@ -208,13 +213,16 @@ class Lifecycle:
             self.abandon(tx, job_id)
 
     def abandon(self, tx: WriteSession, job_id: str) -> None:
-        """End a job whose dataset is gone, whoever holds it."""
+        """End a job whose dataset is deleted, even if a worker holds it."""
         job = self._lock(tx, job_id)
         conditions = Job.status.not_in(repository.ENDED)
         self._end(tx, job, conditions, status="failed", error_code=JobError.DATASET_DELETED)
 
     def recover(self, tx: WriteSession, job_id: str) -> None:
-        """Queue a job again whose worker has died, or end it: cancelled, or interrupted once too often."""
+        """Queue a job again whose worker has died.
+
+        It ends instead if its cancellation was requested or if it has lost ``MAX_ATTEMPTS`` workers.
+        """
         job = self._lock(tx, job_id)
         lost = (Job.status == "running", repository.has_lapsed(moment(tx), self._lease))
         if job.cancel_requested:
@@ -225,19 +233,19 @@ class Lifecycle:
             self._requeue(tx, job_id, *lost)
 
     def find_lost(self, session: ReadSession) -> Sequence[str]:
-        """Ids of the jobs that :meth:`recover` is for."""
+        """Return ids of the jobs whose worker has died, for :meth:`recover`."""
         return repository.find_expired(session, moment(session), self._lease)
 
     def hand_over(self, tx: WriteSession, claim: Claim) -> bool:
-        """Queue the attempt's job again at once, because its worker is being stopped; False if it cannot be.
+        """Queue the attempt's job again at once, because its worker is being stopped.
 
-        Then the lease runs out, and the attempt counts as lost.
+        Return False if that is not possible. Then the lease expires, and the attempt counts as lost.
         """
         conditions = (*_fence(claim), Job.handovers < MAX_HANDOVERS, Job.cancel_requested.is_(False))
         return self._requeue(tx, claim.job_id, *conditions, handovers=Job.handovers + 1)
 
     def remind(self, tx: WriteSession, job_id: str, queued_at: datetime) -> None:
-        """Send a waiting job's id again: its message may be lost."""
+        """Send a waiting job's id again, because its message may be lost."""
         if repository.change(tx, job_id, Job.status == "queued", Job.queued_at == queued_at, queued_at=now()):
             self.enqueue(tx, job_id)
 
@@ -249,7 +257,7 @@ class Lifecycle:
         return True
 
     def _lock(self, tx: WriteSession, job_id: str) -> Job:
-        """The job as it is once nobody else can change its dataset or account."""
+        """Lock the job's dataset and account, and read the job again under these locks."""
         job = repository.get(tx, job_id)
         if job is None:
             raise NotFound

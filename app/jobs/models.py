@@ -1,4 +1,4 @@
-"""Jobs: the request, its plan, and where the run stands."""
+"""Database models of jobs and of worker leases."""
 
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ class Job(Base):
     release_id: Mapped[str | None]
     content_id: Mapped[str | None] = mapped_column(ForeignKey("contents.id"))  # pinned at the first claim
     attempts: Mapped[int] = mapped_column(default=0)
-    handovers: Mapped[int] = mapped_column(default=0)  # attempts that a worker gave up on being stopped
+    handovers: Mapped[int] = mapped_column(default=0)  # attempts that a worker gave back because it was stopped
     fencing_token: Mapped[int] = mapped_column(default=0)
     lease_until: Mapped[datetime | None]
     cancel_requested: Mapped[bool] = mapped_column(default=False)
@@ -35,13 +35,13 @@ class Job(Base):
     queued_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
-    tidied: Mapped[bool] = mapped_column(default=False, index=True)  # nothing is left of its attempts, for good
+    tidied: Mapped[bool] = mapped_column(default=False, index=True)  # all objects of its attempts are deleted
     request_id: Mapped[str | None]  # of the call that submitted it
     trace: Mapped[str | None]  # W3C trace context of that call, where it is traced
 
 
 class WorkerLease(Base):
-    """Named leases in the database: the sweeper runs in whichever worker holds ``sweeper``."""
+    """Named leases; the sweeper runs in the worker that holds the lease ``sweeper``."""
 
     __tablename__ = "worker_leases"
 

@@ -1,4 +1,4 @@
-"""From what an analyst asks for to a plan with its price: nothing here reads a row or changes anything."""
+"""Planning: from an analyst's request to a plan with its price; it reads no rows."""
 
 import math
 import threading
@@ -16,11 +16,11 @@ from app.privacy.calibration import Unreachable, calibrate
 from app.privacy.events import PrivacyEvent
 
 PROBE_NOISE = 1.0
-HAIR = 0.05
-"""How much more noise than its target needs a job may get to fit into what is left of an account."""
+MARGIN = 0.05
+"""Largest relative increase of a job's noise above its target's, so that the job fits into the account."""
 
 BISECTIONS = 5
-"""The noise is found to a 32nd of the hair: each question prices a mechanism anew."""
+"""Steps of the search for the increase, to 1/32 of ``MARGIN``; each step prices a mechanism."""
 
 _CACHED = 4096
 
@@ -29,92 +29,104 @@ Events = tuple[PrivacyEvent, ...]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A validated request: ``request.mechanism``, or a target ``epsilon`` to calibrate to, or (public only) neither."""
+    """A validated request.
+
+    It has a mechanism in ``request`` or a target ``epsilon`` for the calibration; on public data it may have neither.
+    """
 
     request: PlanRequest
     epsilon: float | None
 
 
 class NoiseCache:
-    """Calibrated noise multipliers by (epsilon, delta, shape of the plan); safe to share between threads.
+    """Calibrated noise multipliers by (epsilon, delta, events at :data:`PROBE_NOISE`); thread-safe.
 
-    Plans of one shape at :data:`PROBE_NOISE` may differ at other noises, where a method chooses more than the noise by
-    it. So what was found is used again only for the very events that it was found for.
+    Plans with equal events at that noise may differ at another noise, because a method may choose more than the noise
+    from it. Therefore a cached value is used only if the events at that value are equal too.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[float, float, Events], tuple[float, Events]] = OrderedDict()
+        self._results: OrderedDict[tuple[float, float, Events], tuple[float, Events]] = OrderedDict()
 
     def noise(self, events: Callable[[float], Events], epsilon: float, delta: float) -> float:
-        """The least noise multiplier that costs at most ``epsilon`` alone.
+        """Return the smallest noise multiplier whose cost alone is at most ``epsilon``.
 
         Raises:
-            InvalidRequest: if no noise does.
+            InvalidRequest: no noise multiplier reaches ``epsilon``.
         """
         key = (epsilon, delta, events(PROBE_NOISE))
         with self._lock:
-            known = self._found.get(key)
-        if known is not None and events(known[0]) == known[1]:
-            return known[0]
+            cached = self._results.get(key)
+        if cached is not None and events(cached[0]) == cached[1]:
+            return cached[0]
         try:
-            found = calibrate(events, epsilon, delta)
+            noise = calibrate(events, epsilon, delta)
         except Unreachable as refusal:
-            raise InvalidRequest.at("/privacy/epsilon", _advice(refusal.least)) from None
+            raise InvalidRequest.at("/privacy/epsilon", _suggest_target(refusal.least)) from None
         with self._lock:
-            self._found[key] = found, events(found)
-            if len(self._found) > _CACHED:
-                self._found.popitem(last=False)
-        return found
+            self._results[key] = noise, events(noise)
+            if len(self._results) > _CACHED:
+                self._results.popitem(last=False)
+        return noise
 
 
-def _advice(least: float) -> str:
-    """What to ask for instead of a target below ``least``, which declared facts and the request decide alone."""
+def _suggest_target(least: float) -> str:
+    """Suggest a target epsilon of at least ``least``.
+
+    ``least`` depends only on declared facts and the request.
+    """
     if not math.isfinite(least):
-        return "no amount of noise reaches this target"
+        return "This job cannot reach any epsilon at the dataset's delta. Choose another method or other parameters."
     enough = Context(prec=2, rounding=ROUND_CEILING).create_decimal(least)
-    return f"Use a number of at least {enough:f}: at the dataset's delta no amount of noise makes this job cost less."
+    return f"Use a number of at least {enough:f}: no amount of noise makes this job cost less at the dataset's delta."
 
 
 def charge_of(plan: MechanismPlan) -> Charge:
-    """What the ledger prices."""
+    """Return the charge that the ledger prices."""
     return Charge(plan.events)
 
 
 def make_plan(
     wish: Wish, facts: DeclaredFacts, delta: float, cache: NoiseCache, admits: Callable[[Charge], bool]
 ) -> MechanismPlan:
-    """The plan that carries out ``wish``: calibrated for the job alone, unless a hair more noise gets it admitted.
+    """Make the plan for ``wish``, calibrated for the job alone.
 
-    ``delta`` is the one that a target epsilon is meant at. ``admits`` says whether the account would take a charge;
-    it is asked about targets only.
+    If the account does not admit this plan, but admits one with up to ``MARGIN`` more noise, the plan gets that noise.
+
+    Args:
+        wish: the request.
+        facts: the declared facts of the table.
+        delta: the delta of a target epsilon.
+        cache: earlier results of the calibration.
+        admits: whether the account would admit a charge; called for targets only.
 
     Raises:
-        InvalidRequest: pointing at the member of the request that is at fault.
-        MethodNotAllowedOnPrivateData: for a method without privacy on a private table.
+        InvalidRequest: with a pointer to the faulty member of the request.
+        MethodNotAllowedOnPrivateData: the method has no privacy, and the table is private.
     """
     method = registry.method(wish.request.method)
     registry.family(wish.request.model.family)
     if wish.epsilon is None or not method.private:
         return method.plan(wish.request, facts)
 
-    def at(noise: float) -> MechanismPlan:
+    def plan_at(noise: float) -> MechanismPlan:
         return method.plan(_with_noise(wish.request, noise), facts)
 
-    least = cache.noise(lambda noise: at(noise).events, wish.epsilon, delta)
-    return at(_least_admitted(lambda noise: admits(charge_of(at(noise))), least))
+    least = cache.noise(lambda noise: plan_at(noise).events, wish.epsilon, delta)
+    return plan_at(_find_admitted(lambda noise: admits(charge_of(plan_at(noise))), least))
 
 
 def _with_noise(request: PlanRequest, noise: float) -> PlanRequest:
     return PlanRequest(request.method, request.size, request.model, request.parameters, None, noise)
 
 
-def _least_admitted(admitted: Callable[[float], bool], least: float) -> float:
-    """``least``, or the smallest noise up to ``HAIR`` above it that is admitted where ``least`` is not."""
-    low, high = least, least * (1 + HAIR)
-    if admitted(low) or not admitted(high):
+def _find_admitted(is_admitted: Callable[[float], bool], least: float) -> float:
+    """Return the smallest admitted noise from ``least`` to ``MARGIN`` above it, or else ``least``."""
+    low, high = least, least * (1 + MARGIN)
+    if is_admitted(low) or not is_admitted(high):
         return least
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        low, high = (low, middle) if admitted(middle) else (middle, high)
+        low, high = (low, middle) if is_admitted(middle) else (middle, high)
     return high

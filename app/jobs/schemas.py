@@ -61,7 +61,11 @@ EXAMPLE_JOB: dict[str, Any] = {
 
 
 class PriorBody(Body):
-    """The prior: an independent ``N(0, scale**2)`` distribution on each coefficient."""
+    """An independent normal prior ``N(0, scale**2)`` on each coefficient.
+
+    ``scales`` override ``scale`` by the name of a design column, a feature or a parameter. With
+    ``degrees_of_freedom`` all scales share one unknown factor, which gives a multivariate t prior.
+    """
 
     scale: Positive = 1.0
     """Standard deviation of each coefficient."""
@@ -71,12 +75,15 @@ class PriorBody(Body):
     """Degrees of freedom of a multivariate t prior: all scales share one unknown factor. Null: a normal prior."""
 
     def spec(self) -> PriorSpec:
-        """Convert to the type of the inference package."""
+        """Convert this body to the core's type."""
         return PriorSpec(self.scale, self.scales or {}, self.degrees_of_freedom)
 
 
 class ModelBody(Body):
-    """A model of declared columns."""
+    """A model over declared columns.
+
+    ``noise_scale`` is for models with known noise, in the units of the target.
+    """
 
     family: Name
     """Name of the model family; `GET /v1/methods` lists them."""
@@ -90,12 +97,17 @@ class ModelBody(Body):
     """Known standard deviation of the noise, in the units of the target; only for families that accept it."""
 
     def spec(self) -> ModelSpec:
-        """Convert to the type of the inference package."""
+        """Convert this body to the core's type."""
         return ModelSpec(self.family, tuple(self.features), self.target, self.prior.spec(), self.noise_scale)
 
 
 class PrivacyBody(Body):
-    """The privacy of a job: either a target (``epsilon``), or a mechanism (the other three members)."""
+    """A target (``epsilon``, at the dataset's delta) or a mechanism (the other three members).
+
+    ``iterations`` is the number of queries. Some methods, such as ``dp-psvi-surrogate``, give their queries different
+    amounts of noise. For these, ``noise_multiplier`` describes one Gaussian mechanism over all slots with the same
+    total cost.
+    """
 
     epsilon: Annotated[float, Field(gt=0)] | None = None
     """Target cost of the job alone, at the dataset's delta. The noise is calibrated to it."""
@@ -115,7 +127,7 @@ class PrivacyBody(Body):
         knobs = [self.noise_multiplier, self.sampling_rate, self.iterations]
         named = sum(knob is not None for knob in knobs)
         if named != (3 if self.epsilon is None else 0):
-            message = "Name epsilon alone, or noise_multiplier, sampling_rate and iterations."
+            message = "Give either epsilon alone, or all of noise_multiplier, sampling_rate and iterations."
             raise PydanticCustomError(CUSTOM, message)
         return self
 
@@ -127,7 +139,10 @@ class PrivacyBody(Body):
 
 
 class JobBody(Body):
-    """A request for a quote or a job. No request contains a seed."""
+    """A request for a quote or a job: dataset, method, model and privacy; it has no seed.
+
+    ``GET /v1/methods`` lists the methods, their parameters and the default method.
+    """
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_REQUEST]})
 
@@ -145,14 +160,14 @@ class JobBody(Body):
     """Parameters of the method; `GET /v1/methods` publishes their JSON Schema."""
 
     def wish(self) -> Wish:
-        """Convert to the type of the planning module."""
+        """Convert this body to the core's type."""
         mechanism = None if self.privacy is None else self.privacy.mechanism
         request = PlanRequest(self.method, self.size, self.model.spec(), self.parameters, mechanism)
         return Wish(request, None if self.privacy is None else self.privacy.epsilon)
 
 
-class Cost(ResponseBody):
-    """A composed privacy cost."""
+class Cost(BaseModel):
+    """A composed privacy cost, from the accountant."""
 
     epsilon: float
     """Epsilon of differential privacy, at the delta below."""
@@ -160,8 +175,12 @@ class Cost(ResponseBody):
     """Delta of differential privacy."""
 
 
-class MechanismView(ResponseBody):
-    """A subsampled Gaussian mechanism."""
+class MechanismView(BaseModel):
+    """A subsampled Gaussian mechanism.
+
+    ``iterations`` is the number of queries. If they have different amounts of noise, ``noise_multiplier`` describes
+    one query with the same total cost.
+    """
 
     noise_multiplier: float
     """Standard deviation of the noise, divided by the clipping norm.
@@ -175,8 +194,8 @@ class MechanismView(ResponseBody):
     """Number of queries."""
 
 
-class QuoteSize(ResponseBody):
-    """The requested number of pseudopoints, and the number that the model needs."""
+class QuoteSize(BaseModel):
+    """The requested size, and the smallest size that can represent the model's posterior."""
 
     requested: int
     """Requested number of pseudopoints."""
@@ -184,8 +203,8 @@ class QuoteSize(ResponseBody):
     """Smallest number of pseudopoints that can represent a posterior of the model."""
 
 
-class QuoteView(ResponseBody):
-    """The cost of a job, without running it. Members about cost are null on public data."""
+class QuoteView(BaseModel):
+    """A price; the members about its cost are null for public data."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_QUOTE]})
 
@@ -205,8 +224,8 @@ class QuoteView(ResponseBody):
     """Warnings about the request, in plain words."""
 
 
-class Progress(ResponseBody):
-    """Progress of a job."""
+class Progress(BaseModel):
+    """The progress of a job; ``fraction`` is the share of planned steps that are done."""
 
     fraction: float
     """Share of the planned steps that are done, from 0 to 1."""
@@ -221,8 +240,8 @@ class ErrorView(ResponseBody):
     """`run_failed`: an error in the run. `interrupted`: its workers were lost. `dataset_deleted`: no data is left."""
 
 
-class Settlement(ResponseBody):
-    """The final charge of a job that has ended: the whole cost or nothing."""
+class Settlement(BaseModel):
+    """The charge of an ended job, and the reason: the full price or nothing."""
 
     charged: Cost
     """Cost that was charged."""

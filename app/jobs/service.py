@@ -1,4 +1,4 @@
-"""Prices and jobs: who may ask, what it costs, and the reservation that goes with a job."""
+"""Quotes and jobs: access rules, prices, and the reservation of a job."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ from app.ledger.entries.charge import Charge
 from app.tracing import span
 
 RUNNERS = frozenset({"owner", "analyst"})
-_NOT_OWN = "This call needs the key that submitted the job, or the dataset's owner; yours is of the role {}."
+_NOT_OWN = "Only the key that submitted the job or the dataset's owner may cancel it; your key has the role {}."
 _NOISE = NoiseCache()
 _DRY_RUNS = DryRuns()
 
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A plan, and what it was made from."""
+    """A plan with the dataset and the declared facts that it was made from."""
 
     dataset: Dataset
     facts: DeclaredFacts
@@ -46,7 +46,7 @@ class Priced:
 
 
 def quote(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -> QuoteView:
-    """What the job would cost now. Reads declared facts and the account, changes nothing.
+    """Quote the job's present price from declared facts and the account; nothing is changed.
 
     Raises:
         Forbidden, NotFound, StateConflict, InvalidRequest, MethodNotAllowedOnPrivateData.
@@ -68,13 +68,14 @@ def quote(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
 
 
 def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -> Priced:
-    """The plan that the job would run under, calibrated against the account as ``session`` sees it.
+    """Make the plan of a job, calibrated against the account as ``session`` sees it.
 
     Raises:
-        Forbidden: the caller's role runs no jobs.
-        NotFound: there is no such dataset for this caller.
+        Forbidden: the caller's role may not run jobs.
+        NotFound: there is no such dataset, or the caller may not see it.
         StateConflict: the dataset has no content in force, or is deleted.
-        InvalidRequest, MethodNotAllowedOnPrivateData: for the body; also where a dry run fails.
+        InvalidRequest: the body is not valid, or the dry run of its plan fails.
+        MethodNotAllowedOnPrivateData: the method has no privacy, and the dataset is private.
     """
     if caller.role not in RUNNERS:
         raise Forbidden.to(caller.role, RUNNERS)
@@ -82,7 +83,7 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
     private = dataset.sensitivity == "private"
     delta = ledger.limit(session, dataset.id)[1] if private else default_delta(dataset.slots)
     facts = declared_facts(dataset, delta if private else None)
-    _check(body, ledger.max_epsilon)
+    _check_privacy(body, ledger.max_epsilon)
     _check_ready(session, caller, dataset)
     plan = make_plan(body.wish(), facts, delta, _NOISE, _admission(session, ledger, dataset, caller))
     _DRY_RUNS.check(plan, facts)
@@ -90,11 +91,12 @@ def price(session: ReadSession, ledger: Ledger, caller: Caller, body: JobBody) -
 
 
 def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Caller, body: JobBody) -> Job:
-    """Reserve the job's price and queue it, in one transaction: both or neither.
+    """Reserve the job's price and queue the job in one transaction.
 
     Raises:
-        BudgetExceeded: the account does not admit it. Count it by ``ledger.record_refusal`` in another transaction.
-        Others as :func:`price`.
+        BudgetExceeded: the account does not admit the job. The caller must count the refusal with
+            ``ledger.record_refusal`` in another transaction.
+        Forbidden, NotFound, StateConflict, InvalidRequest, MethodNotAllowedOnPrivateData: as :func:`price`.
     """
     access.visible(tx, caller, body.dataset_id)
     dataset = datasets.lock(tx, body.dataset_id)
@@ -116,23 +118,28 @@ def submit(tx: WriteSession, ledger: Ledger, lifecycle: Lifecycle, caller: Calle
 
 
 def check_room(tx: WriteSession, caller: Caller, most: int) -> None:
-    """
+    """Check that the caller has fewer than ``most`` jobs waiting or running.
+
     Raises:
-        StateConflict: the caller has so many jobs waiting or running.
+        StateConflict: it has that many.
     """
     take_turn(tx, caller.id)
     if repository.count_active(tx, caller.id) >= most:
-        raise StateConflict("You have as many jobs waiting or running as this server allows; wait until one has ended.")
+        raise StateConflict(
+            f"You have {most} jobs waiting or running, the most that this server allows. Wait until one has ended."
+        )
 
 
 def visible(session: ReadSession, caller: Caller, job_id: str) -> Job:
-    """The job, if the caller submitted it, owns its dataset, or oversees all.
+    """Return the job, if the caller may see it.
+
+    Jobs are visible to the key that submitted them, the dataset's owner and overseers.
 
     Raises:
-        NotFound: otherwise.
+        NotFound: there is no such job, or the caller may not see it.
     """
     job = repository.get(session, job_id)
-    if job is None or not (caller.role in access.OVERSEERS or _commands(session, caller, job)):
+    if job is None or not (caller.role in access.OVERSEERS or _may_cancel(session, caller, job)):
         raise NotFound
     note_target(job.id)
     return job
@@ -142,11 +149,11 @@ def cancel(tx: WriteSession, lifecycle: Lifecycle, caller: Caller, job_id: str) 
     """Cancel the caller's job, or one on the caller's dataset; an ended job is returned unchanged.
 
     Raises:
-        NotFound: there is no such job for this caller.
-        Forbidden: the caller only oversees it.
+        NotFound: there is no such job, or the caller may not see it.
+        Forbidden: the caller may see the job only as an overseer.
     """
     job = visible(tx, caller, job_id)
-    if not _commands(tx, caller, job):
+    if not _may_cancel(tx, caller, job):
         raise Forbidden(_NOT_OWN.format(caller.role))
     lifecycle.request_cancel(tx, job_id)
     tx.refresh(job)
@@ -156,23 +163,23 @@ def cancel(tx: WriteSession, lifecycle: Lifecycle, caller: Caller, job_id: str) 
 def page(
     session: ReadSession, caller: Caller, *, dataset_id: str | None, status: str | None, before: str | None, limit: int
 ) -> Sequence[Job]:
-    """Newest first: own jobs, and all jobs on own datasets; every job for those who oversee all."""
+    """List the caller's jobs and all jobs on its datasets, newest first; overseers see every job."""
     return repository.page(
         session, access.visible_to(caller), dataset_id=dataset_id, status=status, before=before, limit=limit
     )
 
 
-def _commands(session: ReadSession, caller: Caller, job: Job) -> bool:
+def _may_cancel(session: ReadSession, caller: Caller, job: Job) -> bool:
     if job.caller_id == caller.id:
         return True
     dataset = datasets.get(session, job.dataset_id)
     return dataset is not None and dataset.owner_id == caller.id
 
 
-def _check(body: JobBody, max_epsilon: float) -> None:
+def _check_privacy(body: JobBody, max_epsilon: float) -> None:
     method = registry.method(body.method)
     if method.private and body.privacy is None:
-        raise InvalidRequest.at("/privacy", "This method needs a target epsilon or a mechanism.")
+        raise InvalidRequest.at("/privacy", "This method needs a privacy target (epsilon) or a mechanism.")
     target = None if body.privacy is None else body.privacy.epsilon
     if target is not None and target > max_epsilon:
         raise InvalidRequest.at("/privacy/epsilon", f"Use a number of at most {max_epsilon:g}.")

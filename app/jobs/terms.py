@@ -1,4 +1,4 @@
-"""What the database says now of a job's plan, its dataset's declaration and its cost."""
+"""The terms of a job as the database states them now: plan, declaration and cost."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,20 +12,20 @@ from app.jobs.models import Job
 from app.ledger import Commitment, Terms
 
 _NOTHING = Commitment("", "", {}, 0)
-"""The commitment of rows that nobody can have reserved for."""
+"""A commitment that no valid reservation has, for rows that cannot be encoded."""
 
 
 def make_commitment(plan: Mapping[str, Any], dataset: Dataset) -> Commitment:
-    """The commitment to a plan, in its JSON form, on a dataset.
+    """Commit to a plan, in its JSON form, on a dataset.
 
     Raises:
-        rfc8785.CanonicalizationError: for what JSON cannot say.
+        rfc8785.CanonicalizationError: for values that JSON cannot represent.
     """
     return Commitment(digest(plan), digest_facts(dataset), dict(dataset.privacy_unit), dataset.slots)
 
 
 def read_terms(job: Job, dataset: Dataset) -> Terms:
-    """The terms of a job. Total: somebody may have written anything into the rows."""
+    """Return the terms of a job; never fails, because an attacker may have changed the rows."""
     try:
         stated = make_commitment(job.plan, dataset)
     except (CanonicalizationError, TypeError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""Jobs as callers see them."""
+"""Response bodies of jobs."""
 
 from typing import Final
 
@@ -8,13 +8,13 @@ from app.jobs.models import Job
 from app.jobs.schemas import Cost, ErrorView, JobView, MechanismView, Progress, Settlement
 from app.releases.statement import model_json
 
-_PUBLISHED: Final = "The release was published, so the whole price was charged."
-_OPENED: Final = "The job ended after it had opened the data. What is opened is charged in full, and never refunded."
+_PUBLISHED: Final = "The release was published, so the full price was charged."
+_OPENED: Final = "The job ended after it had opened the data, so the full price was charged and cannot be refunded."
 _VOIDED: Final = "The job ended before it opened the data, so nothing was charged."
 
 
 def job_view(job: Job) -> JobView:
-    """What everybody who may see the job is shown of it."""
+    """Make the view of a job; all callers who may see the job get the same view."""
     return JobView.model_validate(
         {
             "id": job.id,
@@ -39,7 +39,7 @@ def job_view(job: Job) -> JobView:
 
 
 def progress(job: Job) -> Progress:
-    """The share of planned steps that are done."""
+    """Return the share of planned steps that are done."""
     fraction = min(1.0, job.steps_done / job.steps_planned) if job.steps_planned else 0.0
     return Progress(fraction=fraction, stage=job.stage)
 
@@ -49,7 +49,10 @@ def mechanism_view(mechanism: Mechanism | None) -> MechanismView | None:
 
 
 def _settlement(job: Job) -> Settlement | None:
-    """The content is pinned in the transaction that opens the reservation: from then on nothing is refunded."""
+    """Return the charge of an ended job: nothing before its content was pinned, and the full price after.
+
+    The transaction that opens the reservation also pins the content.
+    """
     cost = _cost(job)
     if cost is None or job.ended_at is None:
         return None

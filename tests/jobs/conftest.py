@@ -1,4 +1,4 @@
-"""A private table that is ready for jobs."""
+"""Fixture of a private dataset that is ready for jobs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What tests of quotes and jobs over HTTP share."""
+"""Shared code of the tests of quotes and jobs over HTTP."""
 
 from typing import Any
 
@@ -9,5 +9,5 @@ MECHANISM = {"noise_multiplier": 30.0, "sampling_rate": 1.0, "iterations": 5}
 
 def budget(house: House, dataset_id: str) -> tuple[Any, ...]:
     with house.database.read() as session:
-        found = house.ledger.budget(session, dataset_id)
-    return found.spent, found.reserved, found.version, found.jobs
+        view = house.ledger.budget(session, dataset_id)
+    return view.spent, view.reserved, view.version, view.jobs

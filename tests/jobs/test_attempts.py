@@ -1,4 +1,4 @@
-"""W10: a job that loses its worker again and again ends, charged if its data was opened."""
+"""W10: a job that loses its worker repeatedly ends, and is charged if its data was opened."""
 
 import pytest
 

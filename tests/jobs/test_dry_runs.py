@@ -1,4 +1,4 @@
-"""W15: a request that no run can carry out is refused before its price, and the others end with a release."""
+"""W15: a request that fails in every run is refused before it has a price; others end with a release."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ MODEL = {"family": "logistic-regression", "features": ["site"], "target": "sick"
 
 @pytest.fixture
 def no_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No dry run was carried out before."""
+    """Start with an empty cache of dry runs."""
     monkeypatch.setattr(service, "_DRY_RUNS", DryRuns())
 
 
@@ -41,7 +41,7 @@ def impossible(no_results: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_features_of_one_category_end_with_a_release(
     house: House, owner: rows.Key, method: str, unit: dict[str, Any]
 ) -> None:
-    """W15: nobody is charged for nothing, and no account is frozen."""
+    """W15: no job is charged without a release, and no account is frozen."""
     dataset_id = house.ready_dataset(owner, columns=COLUMNS, privacy_unit=unit)
     privacy, parameters = {"epsilon": 1.0}, {} if method == registry.DEFAULT else {"iterations": 4}
     job_id = house.job(dataset_id, owner, method=method, model=MODEL, privacy=privacy, parameters=parameters)
@@ -54,7 +54,7 @@ def test_features_of_one_category_end_with_a_release(
 def test_impossible_request_is_refused_without_a_charge(
     house: House, dataset_id: str, analyst: rows.Key, impossible: None, path: str
 ) -> None:
-    """W15: for quotes as for jobs, in our own words."""
+    """W15: this holds for quotes and jobs; the library's message is not forwarded."""
     before = budget(house, dataset_id)
     with house.client() as client:
         answer = client.post(path, json=job_body(dataset_id), headers=analyst.headers)
@@ -66,7 +66,7 @@ def test_impossible_request_is_refused_without_a_charge(
 def test_worker_that_cannot_dry_run_a_plan_charges_nothing(
     house: House, dataset_id: str, analyst: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W15: as for a model that is too large to be tried at its price, or a plan of another version."""
+    """W15: for example a model too large for a dry run at its quote, or a plan of another version."""
     job_id = house.job(dataset_id, analyst)
 
     def fail(*_: object, **__: object) -> None:
@@ -91,7 +91,7 @@ def test_repeated_request_is_dry_run_once(
     assert tried == ["dp-psvi"]
 
 
-def test_large_model_is_left_to_the_worker(
+def test_large_model_is_dry_run_only_by_the_worker(
     house: House, dataset_id: str, analyst: rows.Key, impossible: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dry_run, "LARGE", 1)

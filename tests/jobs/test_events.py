@@ -1,4 +1,4 @@
-"""Server-sent events: what a follower of a job hears, from where, and for how long."""
+"""Server-sent events of a job: their content, resumption and end."""
 
 import dataclasses
 import json
@@ -32,19 +32,19 @@ def dataset_id(house: House, owner: rows.Key) -> str:
     return house.ready_dataset(owner)
 
 
-def parsed(raw: bytes) -> dict[str, Any]:
+def parse(raw: bytes) -> dict[str, Any]:
     fields = dict(line.split(": ", 1) for line in raw.decode().strip().splitlines())
     return fields | {"data": json.loads(fields["data"])} if "data" in fields else fields
 
 
-def heard(stream: AsyncIterator[bytes], *, most: int = 10) -> list[bytes]:
+def read(stream: AsyncIterator[bytes], *, most: int = 10) -> list[bytes]:
     async def listen() -> list[bytes]:
-        found = []
+        events = []
         async for raw in stream:
-            found.append(raw)
-            if len(found) == most:
+            events.append(raw)
+            if len(events) == most:
                 break
-        return found
+        return events
 
     return anyio.run(listen)
 
@@ -54,7 +54,7 @@ def advance(house: House, job_id: str, **values: Any) -> None:
         assert repository.change(tx, job_id, **values)
 
 
-def test_progress_is_told_until_the_end(
+def test_stream_yields_progress_until_the_end_of_the_job(
     house: House, owner: rows.Key, dataset_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "POLL_SECONDS", 0.001)
@@ -73,25 +73,23 @@ def test_progress_is_told_until_the_end(
                 advance(house, job_id, **moves.pop(0))
             return job
 
-    told = [parsed(raw) for raw in heard(Moving(house.database).follow(job_id, None, WATCHER))]
-    assert [each["event"] for each in told] == ["progress", "progress", "progress", "end"]
-    fractions = [each["data"]["progress"]["fraction"] for each in told]
+    received = [parse(raw) for raw in read(Moving(house.database).follow(job_id, None, WATCHER))]
+    assert [each["event"] for each in received] == ["progress", "progress", "progress", "end"]
+    fractions = [each["data"]["progress"]["fraction"] for each in received]
     assert fractions == [0.0, 0.0, 0.4, 1.0]
-    assert told[-1]["data"]["release_id"] == "rel_x"
-    assert len({each["id"] for each in told}) == 4
+    assert received[-1]["data"]["release_id"] == "rel_x"
+    assert len({each["id"] for each in received}) == 4
 
 
-def test_a_follower_resumes_after_the_last_event_that_it_has_seen(
-    house: House, owner: rows.Key, dataset_id: str
-) -> None:
+def test_stream_resumes_after_the_last_event_id(house: House, owner: rows.Key, dataset_id: str) -> None:
     job_id = house.job(dataset_id, owner)
     seen = event_id(house.read(job_id))
     house.runner(memory_tables).run(job_id)
-    told = heard(Streams(house.database).follow(job_id, seen, WATCHER))
-    assert [parsed(raw)["event"] for raw in told] == ["end"]
+    received = read(Streams(house.database).follow(job_id, seen, WATCHER))
+    assert [parse(raw)["event"] for raw in received] == ["end"]
 
 
-def test_silence_is_filled_with_comments(
+def test_silent_stream_yields_comments(
     house: House, owner: rows.Key, dataset_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "POLL_SECONDS", 0.0)
@@ -100,22 +98,22 @@ def test_silence_is_filled_with_comments(
     stream = Streams(house.database, clock=lambda: float(next(ticks))).follow(
         job_id, event_id(house.read(job_id)), WATCHER
     )
-    assert set(heard(stream, most=3)) == {b": waiting\n\n"}
+    assert set(read(stream, most=3)) == {b": waiting\n\n"}
 
 
-def test_a_stream_does_not_last_for_ever(
+def test_stream_ends_after_its_lifetime(
     house: House, owner: rows.Key, dataset_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "POLL_SECONDS", 0.0)
     job_id = house.job(dataset_id, owner)
     ticks = iter(range(0, 100_000, 1000))
     streams = Streams(house.database, clock=lambda: float(next(ticks)))
-    told = heard(streams.follow(job_id, None, WATCHER))
-    assert len(told) < 10
+    received = read(streams.follow(job_id, None, WATCHER))
+    assert len(received) < 10
     assert streams._open == {}
 
 
-def test_streams_are_bounded_for_all_and_for_each(house: House) -> None:
+def test_streams_are_bounded_in_total_and_for_each_key(house: House) -> None:
     streams = Streams(house.database)
     streams._open = Counter({WATCHER.id: events.MAX_STREAMS_EACH})
     with pytest.raises(RateLimited):
@@ -126,34 +124,34 @@ def test_streams_are_bounded_for_all_and_for_each(house: House) -> None:
         streams.admit(WATCHER)
 
 
-def test_over_http(house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, dataset_id: str) -> None:
+def test_finished_job_streams_its_end_event_over_http(
+    house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, dataset_id: str
+) -> None:
     job_id = house.job(dataset_id, owner)
     house.runner(memory_tables).run(job_id)
     path = f"/v1/jobs/{job_id}/events"
     response = api.get(path, headers=owner.headers)
     assert response.headers["content-type"].startswith("text/event-stream")
     assert response.headers["cache-control"] == "no-store"
-    end = parsed(response.content)
+    end = parse(response.content)
     assert (end["event"], end["data"]) == ("end", api.get(f"/v1/jobs/{job_id}", headers=owner.headers).json())
     assert api.get(path, headers=owner.headers | {"Last-Event-ID": end["id"]}).status_code == 204
     problem(api.get(path, headers=analyst.headers), 404, "not_found")
     problem(api.get(path), 401, "unauthenticated")
 
 
-def test_a_key_that_expires_ends_its_stream_at_once(
-    house: House, api: httpx.Client, dataset_id: str, owner: rows.Key
-) -> None:
-    """What holds for one key: no event is told after it, not even that of the end."""
+def test_expired_key_ends_its_stream_at_once(house: House, api: httpx.Client, dataset_id: str, owner: rows.Key) -> None:
+    """No event is sent after the expiry, not even the ``end`` event."""
     caller = Caller(owner.id, owner.role, "a key", expires_at=now() + timedelta(seconds=0.2))
     job_id = house.job(dataset_id, owner)
-    assert _told_after(house, job_id, endpoints._watcher(caller, job_id), lambda: time.sleep(0.3)) == []
+    assert _read_after(house, job_id, endpoints._watcher(caller, job_id), lambda: time.sleep(0.3)) == []
 
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "dataset given away"])
-def test_a_stream_ends_with_the_right_to_see_it(
+def test_stream_ends_when_its_watcher_loses_access(
     house: House, dataset_id: str, owner: rows.Key, analyst: rows.Key, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job that goes on is told of no more, and neither is its end (W3: of what a caller may not see, nothing)."""
+    """W3: no further events of the job are sent, not even its ``end`` event."""
     monkeypatch.setattr(events, "POLL_SECONDS", 0.0)
     job_id = house.job(dataset_id, owner)
     watcher = endpoints._watcher(Caller(owner.id, owner.role, "a key"), job_id)
@@ -168,26 +166,26 @@ def test_a_stream_ends_with_the_right_to_see_it(
             else:
                 tx.get_one(ApiKey, owner.id).expires_at = now()
 
-    assert _told_after(house, job_id, watcher, take_away) == []
+    assert _read_after(house, job_id, watcher, take_away) == []
 
 
-def test_a_silent_stream_ends_within_its_interval(house: House, dataset_id: str, owner: rows.Key) -> None:
+def test_silent_stream_of_a_revoked_key_ends_after_the_interval(house: House, dataset_id: str, owner: rows.Key) -> None:
     job_id = house.job(dataset_id, owner)
     watcher = endpoints._watcher(Caller(owner.id, owner.role, "a key"), job_id)
     stream = Streams(house.database).follow(job_id, event_id(house.read(job_id)), watcher)
     with house.database.write() as tx:
         tx.get_one(ApiKey, owner.id).revoked_at = now()
     started = time.monotonic()
-    assert heard(stream) == []
+    assert read(stream) == []
     assert time.monotonic() - started < 10 * events.CHECK_SECONDS
 
 
-def _told_after(house: House, job_id: str, watcher: Watcher, take_away: Callable[[], None]) -> list[bytes]:
-    """What a stream still says after its first event, when the job goes on and then ends."""
+def _read_after(house: House, job_id: str, watcher: Watcher, take_away: Callable[[], None]) -> list[bytes]:
+    """Return the events that a stream sends after ``take_away``, while the job continues."""
 
     async def listen() -> list[bytes]:
         stream = Streams(house.database).follow(job_id, None, watcher)
-        assert parsed(await anext(stream))["event"] == "progress"
+        assert parse(await anext(stream))["event"] == "progress"
         take_away()
         advance(house, job_id, status="running", steps_done=1)
         return [raw async for raw in stream]

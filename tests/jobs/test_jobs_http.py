@@ -1,4 +1,4 @@
-"""Jobs over HTTP: refusals, who may do what, and what a refusal leaves behind."""
+"""Jobs over HTTP: access, refusals, and the state after a refusal."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from tests.factories.worker import House, job_body, memory_tables
 from tests.jobs.support import MECHANISM, budget
 
 
-def test_submitting_reserves_queues_and_answers_with_the_job(
+def test_submission_reserves_queues_and_returns_the_job(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
     response = api.post("/v1/jobs", json=job_body(dataset_id), headers=analyst.headers)
@@ -34,10 +34,10 @@ def test_submitting_reserves_queues_and_answers_with_the_job(
     assert api.get(response.headers["location"], headers=analyst.headers).json() == job
 
 
-def test_over_budget_is_refused_with_its_figures_and_counted(
+def test_job_over_budget_is_refused_with_figures_and_counted(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
-    """W9: a refusal changes no balance; the job is not there, and nothing was queued."""
+    """W9: a refusal changes no balance, creates no job and queues nothing."""
     before = budget(house, dataset_id)
     body = job_body(dataset_id, privacy=MECHANISM | {"noise_multiplier": 1.0})
     refusal = problem(
@@ -55,7 +55,7 @@ def test_over_budget_is_refused_with_its_figures_and_counted(
     assert retried.status_code == 202
 
 
-def test_a_repetition_under_the_same_key_reserves_once(
+def test_repeated_submission_with_the_same_key_reserves_once(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
     headers = analyst.headers | {"Idempotency-Key": "once"}
@@ -110,7 +110,7 @@ def test_a_repetition_under_the_same_key_reserves_once(
         ({"privacy": {"epsilon": 0.5}, "parameters": {"iterations": 10**6}}, "/parameters/iterations"),
     ],
 )
-def test_a_bad_request_is_pointed_at_and_changes_nothing(
+def test_invalid_member_is_pointed_at_and_changes_nothing(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str, changes: dict[str, Any], pointer: str
 ) -> None:
     before = budget(house, dataset_id)
@@ -133,16 +133,16 @@ def test_numbers_that_are_not_finite_are_refused(
 
 
 @pytest.mark.parametrize("path", ["/v1/quotes", "/v1/jobs"])
-def test_a_method_without_privacy_never_meets_private_data(
+def test_method_without_privacy_is_refused_on_private_data(
     api: httpx.Client, analyst: rows.Key, dataset_id: str, path: str
 ) -> None:
-    """W8: not even as a quote."""
+    """W8: this holds for quotes too."""
     body = job_body(dataset_id, method="uniform", parameters={})
     problem(api.post(path, json=body, headers=analyst.headers), 422, "method_not_allowed_on_private_data")
 
 
 @pytest.mark.parametrize("path", ["/v1/quotes", "/v1/jobs"])
-def test_who_may_run_jobs(
+def test_only_owner_and_shared_analyst_may_run_jobs(
     house: House, api: httpx.Client, owner: rows.Key, admin: rows.Key, auditor: rows.Key, dataset_id: str, path: str
 ) -> None:
     with house.database.write() as tx:
@@ -157,31 +157,31 @@ def test_who_may_run_jobs(
 
 
 NOT_READY = {
-    "created": (delete(Content), "Nothing was uploaded yet"),
-    "received": (update(Content).values(status="received"), "still being read"),
+    "created": (delete(Content), "has no content yet"),
+    "received": (update(Content).values(status="received"), "still being processed"),
     "rejected": (update(Content).values(status="rejected", rejection="too_many_units"), "was rejected"),
     "deleted": (update(Dataset).values(deleted_at=now()), "is deleted"),
 }
 
 
 @pytest.mark.parametrize("state", NOT_READY)
-def test_a_dataset_that_is_not_ready_takes_no_jobs(
+def test_job_on_a_dataset_that_is_not_ready_is_refused(
     house: House, api: httpx.Client, owner: rows.Key, state: str
 ) -> None:
-    dataset_id, (change, says) = house.ready_dataset(owner), NOT_READY[state]
+    dataset_id, (change, words) = house.ready_dataset(owner), NOT_READY[state]
     with house.database.write() as tx:
         tx.execute(change)
     for path in ("/v1/quotes", "/v1/jobs"):
         answer = api.post(path, json=job_body(dataset_id), headers=owner.headers)
         problem(answer, 409, "state_conflict")
-        assert says in answer.json()["detail"]
+        assert words in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("rejection", Rejection)
-def test_the_owner_of_a_rejected_file_is_told_what_to_do(
+def test_owner_of_a_rejected_file_sees_the_remedy(
     house: House, api: httpx.Client, owner: rows.Key, rejection: Rejection
 ) -> None:
-    """W3: by the code that the owner sees anyway, and nothing else."""
+    """W3: the remedy depends only on the rejection code, which the owner sees in any case."""
     dataset_id = house.ready_dataset(owner)
     with house.database.write() as tx:
         tx.execute(update(Content).values(status="rejected", rejection=rejection))
@@ -189,22 +189,22 @@ def test_the_owner_of_a_rejected_file_is_told_what_to_do(
     assert detail["detail"] == f"The last upload was rejected: {rejection}. {REMEDIES[rejection]}"
 
 
-def test_how_an_upload_fared_is_the_owners_to_know(
+def test_analyst_sees_the_same_refusal_for_every_upload_outcome(
     house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key
 ) -> None:
-    """W3: whether a file was taken depends on its rows, so analysts hear the same whatever became of it."""
-    dataset_id, told = house.ready_dataset(owner, shared_with=(analyst.id,)), set()
+    """W3: the outcome of an upload depends on its rows, so analysts get the same text for every outcome."""
+    dataset_id, details = house.ready_dataset(owner, shared_with=(analyst.id,)), set()
     for state in ("rejected", "received", "created"):
         with house.database.write() as tx:
             tx.execute(NOT_READY[state][0])
         for path in ("/v1/quotes", "/v1/jobs"):
             answer = api.post(path, json=job_body(dataset_id), headers=analyst.headers)
             problem(answer, 409, "state_conflict")
-            told.add(answer.json()["detail"])
-    assert len(told) == 1
+            details.add(answer.json()["detail"])
+    assert len(details) == 1
 
 
-def test_public_data_has_no_price(house: House, api: httpx.Client, owner: rows.Key) -> None:
+def test_job_on_public_data_has_no_price(house: House, api: httpx.Client, owner: rows.Key) -> None:
     dataset_id = house.ready_dataset(owner, sensitivity="public")
     uniform: dict[str, Any] = {"method": "uniform", "parameters": {}, "privacy": None}
     target: dict[str, Any] = {"privacy": {"epsilon": 0.5}}
@@ -216,7 +216,7 @@ def test_public_data_has_no_price(house: House, api: httpx.Client, owner: rows.K
         assert api.post("/v1/jobs", json=job_body(dataset_id, **changes), headers=owner.headers).json()["cost"] is None
 
 
-def test_who_sees_which_jobs(
+def test_jobs_are_visible_to_submitter_owner_and_auditor(
     house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, auditor: rows.Key, dataset_id: str
 ) -> None:
     with house.database.write() as tx:
@@ -239,7 +239,9 @@ def test_who_sees_which_jobs(
         assert api.post(f"/v1/jobs/{theirs}/cancel", headers=key.headers).status_code == expected
 
 
-def test_pages_follow_each_other(house: House, api: httpx.Client, owner: rows.Key, dataset_id: str) -> None:
+def test_second_page_continues_after_the_first(
+    house: House, api: httpx.Client, owner: rows.Key, dataset_id: str
+) -> None:
     submitted = [house.job(dataset_id, owner) for _ in range(3)]
     first = api.get("/v1/jobs?limit=2", headers=owner.headers).json()
     second = api.get(f"/v1/jobs?limit=2&cursor={first['next_cursor']}", headers=owner.headers).json()
@@ -247,7 +249,7 @@ def test_pages_follow_each_other(house: House, api: httpx.Client, owner: rows.Ke
     assert second["next_cursor"] is None
 
 
-def test_a_queued_job_is_cancelled_at_once_and_given_back(
+def test_queued_job_is_cancelled_at_once_and_not_charged(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
     job_id = house.job(dataset_id, analyst)
@@ -269,10 +271,10 @@ def test_a_queued_job_is_cancelled_at_once_and_given_back(
         (True, "succeeded", "The release was published"),
     ],
 )
-def test_an_ended_job_says_what_was_charged_and_why(
+def test_ended_job_states_its_charge_and_the_reason(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str, *, opened: bool, end: str, words: str
 ) -> None:
-    """W10: what the ledger has settled, and nothing of it where the reservation was voided."""
+    """W10: the charge is the settled price, or zero if the reservation was voided."""
     job_id = house.job(dataset_id, analyst)
     assert api.get(f"/v1/jobs/{job_id}", headers=analyst.headers).json()["settlement"] is None
     if end == "succeeded":
@@ -298,7 +300,7 @@ def _end(house: House, job_id: str, *, opened: bool, end: str) -> None:
             house.lifecycle.fail(tx, claim, JobError.RUN_FAILED)
 
 
-def test_an_ended_job_is_returned_unchanged(
+def test_cancelling_an_ended_job_changes_nothing(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
     job_id = house.job(dataset_id, analyst)
@@ -308,7 +310,7 @@ def test_an_ended_job_is_returned_unchanged(
     assert api.post(f"/v1/jobs/{job_id}/cancel", headers=analyst.headers).json() == job
 
 
-def test_deleting_the_dataset_ends_its_queued_jobs(
+def test_deletion_of_the_dataset_ends_its_queued_jobs(
     house: House, api: httpx.Client, owner: rows.Key, dataset_id: str
 ) -> None:
     job_id = house.job(dataset_id, owner)
@@ -318,19 +320,19 @@ def test_deleting_the_dataset_ends_its_queued_jobs(
     assert house.charge(job_id) == "voided"
 
 
-def test_what_has_no_price_stands_in_no_line(
+def test_job_without_a_price_does_not_join_a_group_commit(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused, it would have all of those do their work again that share its transaction."""
-    stood: list[str] = []
+    """A refusal would make all jobs in the same transaction start again."""
+    joined: list[str] = []
     transact = GroupCommit.transact
 
-    def seen(joined: GroupCommit, action: Callable[[WriteSession], Any], name: str | None = None) -> Any:
-        stood.append(str(name))
-        return transact(joined, action, name)
+    def record(group: GroupCommit, action: Callable[[WriteSession], Any], name: str | None = None) -> Any:
+        joined.append(str(name))
+        return transact(group, action, name)
 
-    monkeypatch.setattr(GroupCommit, "transact", seen)
+    monkeypatch.setattr(GroupCommit, "transact", record)
     problem(api.post("/v1/jobs", json=job_body("ds_none"), headers=analyst.headers), 404, "not_found")
-    assert stood == []
+    assert joined == []
     assert api.post("/v1/jobs", json=job_body(dataset_id), headers=analyst.headers).status_code == 202
-    assert stood == [dataset_id]
+    assert joined == [dataset_id]

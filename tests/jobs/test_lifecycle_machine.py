@@ -1,4 +1,7 @@
-"""The life of jobs under every interleaving that Hypothesis finds: workers that die, come back, repeat and are late."""
+"""State machine of jobs under random interleavings.
+
+Workers die, return, repeat their calls and are late.
+"""
 
 import shutil
 import tempfile
@@ -35,7 +38,7 @@ ENDED = {"succeeded", "failed", "cancelled"}
 
 @cache
 def migrated() -> Path:
-    """An empty database, made once."""
+    """Return the path of a migrated, empty database, which is created once."""
     path = Path(tempfile.mkdtemp()) / "corevault.sqlite3"
     engine = make_engine(f"sqlite:///{path}")
     upgrade(engine)
@@ -44,7 +47,7 @@ def migrated() -> Path:
 
 
 class Lives(RuleBasedStateMachine):
-    """W8, W10: whatever happens in whatever order, every ended job is charged iff its data was opened, and once."""
+    """W8, W10: in every order of events, an ended job is charged once if its data was opened, else never."""
 
     jobs: Bundle[str] = Bundle("jobs")
     claims: Bundle[Claim] = Bundle("claims")
@@ -60,7 +63,7 @@ class Lives(RuleBasedStateMachine):
         self.dataset_id = self.house.ready_dataset(self.owner)
         self.opened: set[str] = set()
         self.ends: dict[str, str] = {}
-        self.known: list[str] = []
+        self.submitted: list[str] = []
         self.newest: dict[str, Claim] = {}
 
     def teardown(self) -> None:
@@ -72,19 +75,19 @@ class Lives(RuleBasedStateMachine):
     @initialize(target=jobs)
     def submit(self) -> MultipleResults[str]:
         privacy = {"noise_multiplier": 80.0, "sampling_rate": 1.0, "iterations": 5}
-        self.known = [self.house.job(self.dataset_id, self.owner, privacy=privacy) for _ in range(2)]
-        return multiple(*self.known)
+        self.submitted = [self.house.job(self.dataset_id, self.owner, privacy=privacy) for _ in range(2)]
+        return multiple(*self.submitted)
 
     @rule(target=claims, job=jobs, lost=st.booleans())
     def claim(self, job: str, lost: bool) -> Claim:
-        """By a new worker; ``lost``: after the one before it fell silent."""
+        """A new worker claims the job; with ``lost``, after the previous worker died."""
         if lost:
             self.lose_worker(job)
         with self.database.write() as tx:
             claim = self.house.lifecycle.claim(tx, job)
         if claim is not None:
             self.newest[job] = claim
-        return claim or Claim(job, 0, 0)  # a token that nobody ever holds
+        return claim or Claim(job, 0, 0)  # a token that no attempt has
 
     @rule(claim=claims)
     def open(self, claim: Claim) -> None:
@@ -134,7 +137,7 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def every_job_and_its_charge_agree(self) -> None:
-        for job_id in self.known:
+        for job_id in self.submitted:
             job, charge = self.house.read(job_id), self.house.charge(job_id)
             assert job.attempts <= MAX_ATTEMPTS
             if_opened, if_not = ("settled", "voided") if job.status in ENDED else ("opened", "reserved")

@@ -1,4 +1,4 @@
-"""Calibrated noise: cached, and a hair more of it where that is what admission takes."""
+"""Calibrated noise: it is cached, and raised by a small margin if the account then admits the job."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +9,7 @@ from app.errors import InvalidRequest
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
 from app.jobs import planning
-from app.jobs.planning import BISECTIONS, HAIR, NoiseCache, Wish, make_plan
+from app.jobs.planning import BISECTIONS, MARGIN, NoiseCache, Wish, make_plan
 from app.ledger import Charge
 from app.privacy.accounting import cost
 from app.privacy.calibration import calibrate
@@ -36,7 +36,7 @@ def is_noisy(threshold: float, charge: Charge) -> bool:
     return noise_of(charge) >= threshold
 
 
-def test_a_shape_is_calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_with_equal_events_are_calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[float] = []
 
     def counting(plan: Callable[[float], tuple[PrivacyEvent, ...]], target: float, delta: float) -> float:
@@ -53,50 +53,50 @@ def test_a_shape_is_calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == [0.5, 0.6, 0.5]
 
 
-def test_noise_that_was_found_for_other_events_is_not_used_again() -> None:
-    """Plans may be alike at one noise and differ at another; a target is never overshot for that."""
+def test_cached_noise_is_not_used_for_other_events() -> None:
+    """Plans may be equal at one noise and differ at another; no job may cost more than its target."""
     cache = NoiseCache()
 
-    def alike(noise: float) -> tuple[PrivacyEvent, ...]:
+    def cheap(noise: float) -> tuple[PrivacyEvent, ...]:
         return (GaussianEvent(noise),)
 
-    def dearer(noise: float) -> tuple[PrivacyEvent, ...]:
-        return alike(noise) if noise <= planning.PROBE_NOISE else (SelfComposedEvent(GaussianEvent(noise), 2),)
+    def expensive(noise: float) -> tuple[PrivacyEvent, ...]:
+        return cheap(noise) if noise <= planning.PROBE_NOISE else (SelfComposedEvent(GaussianEvent(noise), 2),)
 
-    assert cost(alike(cache.noise(alike, 0.5, DELTA)), DELTA) <= 0.5
-    assert cost(dearer(cache.noise(dearer, 0.5, DELTA)), DELTA) <= 0.5
+    assert cost(cheap(cache.noise(cheap, 0.5, DELTA)), DELTA) <= 0.5
+    assert cost(expensive(cache.noise(expensive, 0.5, DELTA)), DELTA) <= 0.5
 
 
-def test_the_least_noise_within_a_hair_is_bought() -> None:
+def test_smallest_admitted_noise_within_the_margin_is_chosen() -> None:
     least = noise_of(planning.charge_of(make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda _: True)))
-    for needed in (1.0, 1.001, 1.02, 1 + HAIR):
+    for needed in (1.0, 1.001, 1.02, 1 + MARGIN):
         threshold = least * needed * (1 - 1e-12)
         plan = make_plan(wish(), FACTS, DELTA, NoiseCache(), partial(is_noisy, threshold))
-        assert noise_of(planning.charge_of(plan)) == pytest.approx(least * needed, rel=HAIR * 2**-BISECTIONS)
+        assert noise_of(planning.charge_of(plan)) == pytest.approx(least * needed, rel=MARGIN * 2**-BISECTIONS)
         assert cost(plan.events, DELTA) <= 0.5
 
 
-def test_more_than_a_hair_is_never_bought() -> None:
+def test_noise_above_the_margin_is_never_chosen() -> None:
     least = make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda _: True)
     assert make_plan(wish(), FACTS, DELTA, NoiseCache(), lambda _: False) == least
 
 
-def test_a_mechanism_is_taken_as_it_is() -> None:
+def test_requested_mechanism_is_planned_unchanged() -> None:
     mechanism = Mechanism(3.0, 1.0, 7)
     plan = make_plan(wish(None, mechanism=mechanism), FACTS, DELTA, NoiseCache(), lambda _: False)
     assert (plan.mechanism, plan.events) == (mechanism, (SelfComposedEvent(GaussianEvent(3.0), 7),))
 
 
-def test_an_unreachable_target_is_pointed_at() -> None:
+def test_unreachable_target_is_refused_at_its_member() -> None:
     with pytest.raises(InvalidRequest) as refusal:
         make_plan(wish(1e-9), FACTS, DELTA, NoiseCache(), lambda _: True)
     assert [fault.pointer for fault in refusal.value.faults] == ["/privacy/epsilon"]
 
 
-def test_the_cache_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_cache_drops_its_oldest_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "_CACHED", 2)
     monkeypatch.setattr(planning, "calibrate", lambda plan, target, delta: target)
     cache = NoiseCache()
     for epsilon in (1.0, 2.0, 3.0):
         cache.noise(lambda noise: (GaussianEvent(noise),), epsilon, DELTA)
-    assert [key[0] for key in cache._found] == [2.0, 3.0]
+    assert [key[0] for key in cache._results] == [2.0, 3.0]

@@ -1,4 +1,4 @@
-"""Quotes over HTTP: what a mechanism or a target costs, what it leaves behind, and what it warns of."""
+"""Quotes over HTTP: the price of a mechanism or a target, the remaining budget, and warnings."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.factories.worker import DELTA, House, job_body
 from tests.jobs.support import MECHANISM, budget
 
 
-def test_a_quote_prices_the_mechanism_and_changes_nothing(
+def test_quote_prices_the_mechanism_and_changes_nothing(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
     before = budget(house, dataset_id)
@@ -32,7 +32,7 @@ def test_a_quote_prices_the_mechanism_and_changes_nothing(
     assert house.queue.sent == []
 
 
-def test_a_quote_under_a_key_is_repeated_and_bound_to_its_body(
+def test_repeated_quote_with_a_key_is_bound_to_its_body(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
     before = budget(house, dataset_id)
@@ -48,7 +48,7 @@ def test_a_quote_under_a_key_is_repeated_and_bound_to_its_body(
     assert budget(house, dataset_id) != before
 
 
-def test_a_target_costs_at_most_itself_and_nearly_all_of_it(
+def test_cost_of_a_target_is_at_most_and_nearly_the_target(
     api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
     for epsilon in (0.1, 0.5, 1.5):
@@ -59,10 +59,10 @@ def test_a_target_costs_at_most_itself_and_nearly_all_of_it(
 
 
 @pytest.mark.parametrize("method", ["dp-psvi", "dp-psvi-surrogate", "dp-vi"])
-def test_a_target_out_of_reach_is_answered_with_the_least_one_that_works(
+def test_unreachable_target_is_refused_with_the_smallest_possible_one(
     api: httpx.Client, analyst: rows.Key, dataset_id: str, method: str
 ) -> None:
-    """W3: declared facts and the request decide it, no row."""
+    """W3: the suggested target depends only on declared facts and the request."""
 
     def quote(epsilon: float) -> httpx.Response:
         body = job_body(dataset_id, method=method, privacy={"epsilon": epsilon}, parameters={})
@@ -75,10 +75,10 @@ def test_a_target_out_of_reach_is_answered_with_the_least_one_that_works(
     assert quote(least * 0.9).status_code == 422
 
 
-def test_a_job_for_the_whole_limit_is_admitted_on_a_fresh_account(
+def test_job_for_the_whole_limit_is_admitted_on_a_new_account(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
-    """The filter would refuse the bare target by a hair; a hair more noise is bought instead."""
+    """The filter would refuse the exact target, so the job gets slightly more noise."""
     body = job_body(dataset_id, privacy={"epsilon": 2.0})
     quote = api.post("/v1/quotes", json=body, headers=analyst.headers).json()
     assert quote["affordable"] is True
@@ -89,10 +89,10 @@ def test_a_job_for_the_whole_limit_is_admitted_on_a_fresh_account(
     assert (again["affordable"], again["more_like_this"]) == (False, 0)
 
 
-def test_what_remains_is_affordable_up_to_the_greatest_limit(
+def test_quote_for_the_remaining_budget_is_affordable(
     house: House, api: httpx.Client, owner: rows.Key, analyst: rows.Key, dataset_id: str
 ) -> None:
-    """W15: at the limit of 2, raised to 20 and lowered to 2 again; an allocation has a remainder of its own."""
+    """W15: at a limit of 2, raised to 20, lowered to 2 again, and within an allocation."""
 
     def remaining() -> float:
         url = f"/v1/datasets/{dataset_id}/budget"
@@ -113,7 +113,7 @@ def test_what_remains_is_affordable_up_to_the_greatest_limit(
     assert 0.3 < remaining() <= 0.5
 
 
-def test_a_request_that_names_no_method_gets_the_usual_one_at_its_target(
+def test_request_without_a_method_gets_the_default_method(
     house: House, api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
     body = {name: value for name, value in job_body(dataset_id, parameters={}).items() if name != "method"}
@@ -126,7 +126,7 @@ def test_a_request_that_names_no_method_gets_the_usual_one_at_its_target(
 
 
 @pytest.mark.parametrize("openings", [4, 5])
-def test_a_mechanism_of_several_noises_costs_what_its_one_shot_equivalent_does(
+def test_mechanism_of_several_noises_costs_its_one_shot_equivalent(
     api: httpx.Client, analyst: rows.Key, dataset_id: str, openings: int
 ) -> None:
     mechanism = {"noise_multiplier": 9.0, "sampling_rate": 1.0, "iterations": openings + 2 * 8}
@@ -148,7 +148,7 @@ def test_a_mechanism_of_several_noises_costs_what_its_one_shot_equivalent_does(
         ({}, {"posterior_draws": 10}, "/parameters"),
     ],
 )
-def test_a_faulty_mechanism_of_the_usual_method_is_pointed_at(
+def test_invalid_mechanism_of_the_default_method_is_pointed_at(
     api: httpx.Client,
     analyst: rows.Key,
     dataset_id: str,
@@ -162,7 +162,7 @@ def test_a_faulty_mechanism_of_the_usual_method_is_pointed_at(
     assert [error["pointer"] for error in fault["errors"]] == [pointer]
 
 
-def test_too_few_points_and_too_much_noise_are_both_warned_about(
+def test_quote_warns_of_too_few_points_and_of_too_much_noise(
     api: httpx.Client, analyst: rows.Key, dataset_id: str
 ) -> None:
     body = job_body(dataset_id, method="dp-psvi-surrogate", size=4, privacy={"epsilon": 0.01}, parameters={})
@@ -171,7 +171,7 @@ def test_too_few_points_and_too_much_noise_are_both_warned_about(
     assert "at so much noise" in noise
 
 
-def test_a_size_below_the_rank_is_warned_about(api: httpx.Client, analyst: rows.Key, dataset_id: str) -> None:
+def test_quote_warns_of_a_size_below_the_rank(api: httpx.Client, analyst: rows.Key, dataset_id: str) -> None:
     quote = api.post("/v1/quotes", json=job_body(dataset_id, size=4), headers=analyst.headers).json()
     assert quote["size"] == {"requested": 4, "smallest_exact": 5}
     assert len(quote["warnings"]) == 1
