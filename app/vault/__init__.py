@@ -1,1 +1,1 @@
-"""Bytes at rest: key files, sealing, objects in a store. Knows neither rows nor tables."""
+"""Encrypted objects at rest: key files, sealing and stores; it does not depend on rows or tables."""

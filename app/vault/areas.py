@@ -1,13 +1,9 @@
-"""Where which bytes lie, so that every process can be given only what it needs.
+"""Storage areas; each process gets access only to the areas that it needs.
 
-=================  =====================================  =====================  =========================
-area               what                                   API                    worker
-=================  =====================================  =====================  =========================
-``incoming``       sealed uploads                         writes, deletes        reads, deletes
-``released``       representations of releases            reads                  writes, deletes
-``wrapped_keys``   keys of datasets and uploads, boxed    writes, deletes        reads, writes, deletes
-``vault``          encrypted tables, notes of workers     nothing                everything
-=================  =====================================  =====================  =========================
+- ``incoming``: sealed uploads. The API writes and deletes; the worker reads and deletes.
+- ``released``: representations of releases. The API reads; the worker writes and deletes.
+- ``wrapped_keys``: sealed keys of datasets and uploads. The API writes and deletes; the worker also reads.
+- ``vault``: encrypted tables and notes of workers. The API has no access; the worker has full access.
 """
 
 from dataclasses import dataclass
@@ -19,7 +15,7 @@ from app.vault.wrapped_keys import WrappedKeys
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """What the API reaches."""
+    """The areas that the API can access."""
 
     incoming: ObjectStore
     released: ObjectStore
@@ -27,19 +23,27 @@ class Areas:
 
     @classmethod
     def at(cls, incoming: str, released: str, wrapped_keys: str) -> "Areas":
-        """The areas at these storage URLs. Raises VaultError for one that is not supported."""
+        """Open the areas at these storage URLs.
+
+        Raises:
+            VaultError: a URL is not supported.
+        """
         return cls(open_store(incoming), open_store(released), WrappedKeys(open_store(wrapped_keys)))
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerAreas(Areas):
-    """What a worker reaches: also the tables."""
+    """The areas that a worker can access; they include the tables."""
 
     vault: ObjectStore
 
     @classmethod
     def with_vault(cls, areas: Areas, vault: str) -> "WorkerAreas":
-        """``areas``, and the one at the storage URL ``vault``. Raises VaultError if that is not supported."""
+        """Add the area at the storage URL ``vault`` to ``areas``.
+
+        Raises:
+            VaultError: the URL is not supported.
+        """
         return cls(areas.incoming, areas.released, areas.keys, open_store(vault))
 
     @property

@@ -1,12 +1,11 @@
-"""How bytes are sealed: boxes to the worker's key, chunks that a reader can seek in, keys under keys.
+"""Envelope encryption: boxes sealed to the worker's key, seekable encrypted chunks, and wrapped keys.
 
-An upload is a header and chunks of 1 MiB under XChaCha20-Poly1305; its key lies elsewhere, in a box among the wrapped
-keys (that of an older upload lies in its header). Associated data and nonce of a chunk name the upload, the chunk's
-index and whether it is the last, so that dropping, reordering, splicing and truncating are all refused. An empty upload
-is a single empty last chunk.
-(The construction is STREAM: Hoang, Reyhanitabar, Rogaway and Vizár 2015.)
+An upload is a header and chunks of 1 MiB, encrypted with XChaCha20-Poly1305. Its key is in a box in the area of wrapped
+keys; an older upload has the box in its header. The associated data and the nonce of a chunk contain the upload, the
+chunk's index and whether it is the last. Therefore dropped, reordered, spliced and truncated chunks are refused. An
+empty upload is one empty last chunk. The construction is STREAM (Hoang, Reyhanitabar, Rogaway and Vizár 2015).
 
-What opens a box lives in ``workers.enclave.keys``; this module only closes them.
+This module only seals boxes; ``workers.enclave.keys`` opens them.
 """
 
 import hashlib
@@ -32,110 +31,124 @@ CONTEXT_BYTES = 32
 SEALED_BOX_BYTES = 48  # the ephemeral public key and the tag
 BOX_BYTES = SEALED_BOX_BYTES + KEY_BYTES + CONTEXT_BYTES
 HEADER_BYTES = len(MAGIC) + BOX_BYTES
-HEADER = MAGIC.ljust(HEADER_BYTES, b"\0")  # where older uploads have their box, newer ones have nothing
+HEADER = MAGIC.ljust(HEADER_BYTES, b"\0")  # older uploads have their box in place of the zeros
 
 
 @dataclass(frozen=True, slots=True)
 class SealedPart:
-    """A part of a sealed upload, and what its chunks are bound to."""
+    """A part of a sealed upload, and the context of its chunks."""
 
     object_name: str
     bound_to: str
 
 
 def new_key() -> bytes:
-    """32 bytes from the operating system."""
+    """Generate a random key of 32 bytes."""
     return secrets.token_bytes(KEY_BYTES)
 
 
 def derived_key(secret: bytes, purpose: bytes) -> bytes:
-    """A key for one purpose, of which nothing leads back to ``secret`` or to those of other purposes."""
+    """Derive a key for one purpose.
+
+    Neither ``secret`` nor the keys for other purposes can be computed from it.
+    """
     return hashlib.blake2b(purpose, key=secret, digest_size=KEY_BYTES, person=b"corevault").digest()
 
 
 def key_context(purpose: str, identifier: str) -> bytes:
-    """32 bytes that tie a boxed key to what it is for, so that one box cannot stand in for another."""
+    """Return 32 bytes that bind a sealed key to its use.
+
+    Therefore one box cannot replace another.
+    """
     return hashlib.blake2b(_frame(purpose, identifier), digest_size=CONTEXT_BYTES).digest()
 
 
 def seal_key(key: bytes, context: bytes, sealing_key: bytes) -> bytes:
-    """``key`` and its context in a box that only the worker opens."""
+    """Seal ``key`` and its context in a box that only the worker can open."""
     return bytes(SealedBox(PublicKey(sealing_key)).encrypt(key + context))
 
 
 def dataset_context(dataset_id: str, *, public: bool) -> bytes:
-    """What a dataset's key is bound to: also whether it is public, so that whoever can alter the database, but not
-    open the box, cannot have the rows of a private dataset read as public ones.
+    """Return the context of a dataset's key, which includes whether the dataset is public.
+
+    Therefore an attacker who can change the database, but cannot open the box, cannot make the worker treat private
+    rows as public.
     """
     return key_context("public dataset" if public else "dataset", dataset_id)
 
 
 def seal_new_dataset_key(dataset_id: str, sealing_key: bytes, *, public: bool = False) -> bytes:
-    """A fresh dataset key, boxed to the worker; the caller never sees the key itself."""
+    """Generate a dataset key and seal it to the worker; the caller never gets the key itself."""
     return seal_key(new_key(), dataset_context(dataset_id, public=public), sealing_key)
 
 
 def upload_context(upload_id: str) -> bytes:
-    """What the key of a sealed upload is bound to in its box."""
+    """Return the context of an upload's key in its box."""
     return key_context("upload", upload_id)
 
 
 def seal_chunk(key: bytes, upload_id: str, index: int, plaintext: bytes, *, last: bool) -> bytes:
-    """Chunk ``index``; every (key, index) is sealed at most once, so the index can be the nonce."""
+    """Encrypt chunk ``index``.
+
+    Each pair of key and index is used at most once, so the index can be the nonce.
+    """
     nonce, associated = _chunk_frame(upload_id, index, last)
     return crypto_aead_xchacha20poly1305_ietf_encrypt(plaintext, associated, nonce, key)
 
 
 def open_chunk(key: bytes, upload_id: str, index: int, sealed: bytes, *, last: bool) -> bytes:
-    """The plaintext of chunk ``index``.
+    """Decrypt chunk ``index``.
 
     Raises:
-        VaultError: unless exactly these bytes were sealed at this place of this upload.
+        VaultError: these bytes were not sealed at this place of this upload.
     """
     nonce, associated = _chunk_frame(upload_id, index, last)
     return _open(sealed, associated, nonce, key)
 
 
 def digest_context(content_id: str) -> bytes:
-    """What the announced digest of a content is bound to in its box."""
+    """Return the context of a content's announced digest in its box."""
     return key_context("digest", content_id)
 
 
 def content_context(dataset_id: str, version: int) -> bytes:
-    """What the keys and the table of a content are bound to."""
+    """Return the context of a content's keys and table."""
     return f"{dataset_id}|{version}".encode()
 
 
 def declared_context(dataset_id: str, version: int, facts_digest: str) -> bytes:
-    """What a content's key is bound to under its dataset's: also the declaration that the content was read by."""
+    """Return the context of a content's wrapped key.
+
+    It includes the declaration that the content was read with.
+    """
     return content_context(dataset_id, version) + b"|" + facts_digest.encode()
 
 
 def seal_message(plaintext: bytes, key: bytes, context: bytes) -> bytes:
-    """A message of any length, bound to ``context``; the random nonce comes first."""
+    """Encrypt a message of any length, bound to ``context``; the output starts with the random nonce."""
     nonce = secrets.token_bytes(NONCE_BYTES)
     return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(plaintext, context, nonce, key)
 
 
 def open_message(sealed: bytes, key: bytes, context: bytes) -> bytes:
-    """The inverse of :func:`seal_message`.
+    """Decrypt a message of :func:`seal_message`.
 
     Raises:
-        VaultError: for altered bytes, another key or another context.
+        VaultError: the bytes were altered, or the key or the context is not the right one.
     """
     return _open(sealed[NONCE_BYTES:], context, sealed[:NONCE_BYTES], key)
 
 
 def wrap_key(key: bytes, under: bytes, context: bytes) -> bytes:
-    """``key`` under another key, bound to ``context``: see :func:`seal_message`."""
+    """Encrypt ``key`` under another key, bound to ``context``."""
     return seal_message(key, under, context)
 
 
 def unwrap_key(wrapped: bytes, under: bytes, context: bytes) -> bytes:
-    """The inverse of :func:`wrap_key`.
+    """Decrypt a key of :func:`wrap_key`.
 
     Raises:
-        VaultError: for altered bytes, another key or another context.
+        VaultError: the bytes were altered, or the key or the context is not the right one.
     """
     if len(wrapped) != NONCE_BYTES + KEY_BYTES + TAG_BYTES:
         raise VaultError
@@ -157,6 +170,6 @@ def _chunk_frame(upload_id: str, index: int, last: bool) -> tuple[bytes, bytes]:
 
 
 def _frame(*parts: str) -> bytes:
-    """Parts behind their lengths, so that no two lists of parts give the same bytes."""
+    """Encode the parts with their lengths, so that different lists give different bytes."""
     encoded = [part.encode() for part in parts]
     return b"".join(len(part).to_bytes(4, "little") + part for part in encoded)

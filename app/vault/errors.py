@@ -1,15 +1,15 @@
-"""What can go wrong with sealed bytes. No message says which byte, object or key."""
+"""Errors of the vault; their default messages name no byte, object or key."""
 
 from app.errors import CorevaultError
 
 
 class VaultError(CorevaultError):
-    """A sealed object, a wrapped key or a key file does not open: altered, incomplete, or another's."""
+    """A sealed object or a key is altered, incomplete or sealed for another use."""
 
-    default = "A sealed object does not open: it was altered, or belongs elsewhere."
+    default = "A sealed object cannot be decrypted: it was altered, or it was sealed for another use."
 
 
 class ObjectMissing(VaultError):
-    """The store holds no such object."""
+    """The object does not exist in the store."""
 
-    default = "The store holds no such object."
+    default = "The object does not exist in the store."

@@ -1,6 +1,6 @@
-"""All keys of an installation in one sealed file, which only the holder of an escrow key opens.
+"""Key escrow: all keys of an installation in one file, sealed to an escrow key.
 
-The escrow key is made on a machine of its own and its secret never comes near the service.
+The escrow key is made on a separate machine, and its secret must never be stored with the service.
 """
 
 import base64
@@ -21,14 +21,16 @@ _FILE = re.compile(r"(opening|ledger|release|identity|fingerprint|sealing)(-[0-9
 
 
 def new_escrow_key(secret: Path) -> Path:
-    """Make an escrow key; the secret lies in ``secret``, which must not exist, the public key beside it (``.pub``).
+    """Make an escrow key; return the path of the public key.
+
+    The secret is written to ``secret``, which must not exist, and the public key to the same name with ``.pub``.
 
     Raises:
-        VaultError: if one of the two files exists.
+        VaultError: one of the two files exists.
     """
     public = secret.with_suffix(".pub")
     if secret.exists() or public.exists():
-        raise VaultError("There is an escrow key already; it is not replaced.")
+        raise VaultError(f"{secret} or {public} exists already. Choose another file name for the escrow key.")
     key = PrivateKey.generate()
     link_new(secret, bytes(key))
     link_new(public, bytes(key.public_key))
@@ -36,33 +38,38 @@ def new_escrow_key(secret: Path) -> Path:
 
 
 def seal_keys(directory: Path, recipient: Path) -> bytes:
-    """Every key file of ``directory``, retired ones included, sealed to the public key in the file ``recipient``.
+    """Seal every key file of ``directory`` to the public key in ``recipient``.
+
+    Files of retired keys are included.
 
     Raises:
-        VaultError: for a file that is no key.
+        VaultError: a file is not a key.
     """
-    files = {path.name: _text(read_key(path)) for path in directory.iterdir() if _FILE.fullmatch(path.name)}
+    files = {path.name: _encode(read_key(path)) for path in directory.iterdir() if _FILE.fullmatch(path.name)}
     content = json.dumps({"kind": _KIND, "files": files}).encode()
     return bytes(SealedBox(PublicKey(read_key(recipient))).encrypt(content))
 
 
 def restore_keys(sealed: bytes, secret: Path, directory: Path) -> int:
-    """Put the sealed keys into ``directory``; how many were missing there. What lies there already must be the same.
+    """Restore the sealed keys into ``directory``; return how many were missing there.
+
+    Keys that are there already must be the same.
 
     Raises:
-        VaultError: for other bytes, another escrow key, or a key that is there and differs: nothing is changed then.
+        VaultError: the file is not an escrow file, is for another escrow key, or has a key that differs from the one
+            in ``directory``; nothing is changed then.
     """
     try:
-        told = json.loads(SealedBox(PrivateKey(read_key(secret))).decrypt(sealed))
-        keys = {name: base64.b64decode(text, validate=True) for name, text in told["files"].items()}
+        content = json.loads(SealedBox(PrivateKey(read_key(secret))).decrypt(sealed))
+        keys = {name: base64.b64decode(text, validate=True) for name, text in content["files"].items()}
     except (CryptoError, ValueError, KeyError, TypeError):
-        raise VaultError("This is no escrow of keys, or not for this escrow key.") from None
-    if told.get("kind") != _KIND or not all(_FILE.fullmatch(name) for name in keys):
-        raise VaultError("This is no escrow of keys.")
+        raise VaultError("This file is not a key escrow, or it was sealed to another escrow key.") from None
+    if content.get("kind") != _KIND or not all(_FILE.fullmatch(name) for name in keys):
+        raise VaultError("This file is not a key escrow of a version that this program can read.")
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, key in keys.items():
         if (directory / name).exists() and read_key(directory / name) != key:
-            raise VaultError(f"{name} is there already and differs; restore into an empty folder.")
+            raise VaultError(f"{name} exists in {directory} and differs from the escrow. Restore into an empty folder.")
     missing = [name for name in keys if not (directory / name).exists()]
     for name in missing:
         link_new(directory / name, keys[name])
@@ -70,5 +77,5 @@ def restore_keys(sealed: bytes, secret: Path, directory: Path) -> int:
     return len(missing)
 
 
-def _text(key: bytes) -> str:
+def _encode(key: bytes) -> str:
     return base64.b64encode(key).decode("ascii")

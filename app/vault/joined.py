@@ -1,4 +1,4 @@
-"""Sealed parts as the one file that they were cut from. Only the enclave may import this."""
+"""Reader of several sealed parts as one file; only the enclave may import this."""
 
 from bisect import bisect_right
 from collections import OrderedDict
@@ -13,14 +13,14 @@ OPEN_PARTS = 4
 
 
 class JoinedReader(SeekableReader):
-    """The plaintext of parts, one after the other; a few of them are open at a time.
+    """A file of the plaintext of all parts in order; at most ``OPEN_PARTS`` are open at a time.
 
     Args:
         sizes: bytes of plaintext in each part.
-        open_part: opens the part of that number.
+        open_part: opens the part with that number.
 
     Raises:
-        VaultError: while reading, for any part that does not authenticate or has another size.
+        VaultError: while reading, if a part cannot be authenticated or has another size.
     """
 
     def __init__(self, sizes: Sequence[int], open_part: Callable[[int], SealedReader]) -> None:
@@ -30,8 +30,8 @@ class JoinedReader(SeekableReader):
         self._open_part = open_part
         self._open: OrderedDict[int, SealedReader] = OrderedDict()
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; ours are written to
-        """Fills the whole buffer unless the plaintext ends first."""
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub allows read-only buffers
+        """Fill the whole buffer, unless the plaintext ends first."""
         target = memoryview(buffer).cast("B")
         filled = 0
         while filled < len(target) and self._position < self.size:

@@ -1,12 +1,12 @@
-"""Key files: made once, replaced only by rotation, and loaded by role.
+"""Key files: created once, replaced only by rotation, and loaded by role.
 
-``opening.key`` and ``release.key`` are the worker's alone; the API loads what seals, what signs the ledger and
-what verifies. Each file holds base64 text. A file appears complete or not at all (it is written under a
-temporary name and linked), so processes that start at the same time agree on whoever linked first.
+Only the worker loads ``opening.key`` and ``release.key``. The API loads the keys that seal, that sign the ledger and
+that verify. Each file holds base64 text. A file is written under a temporary name and then linked, so it is always
+complete. If several processes start at the same time, they all use the file that was linked first.
 
-Rotation (:mod:`app.vault.rotation`) leaves what is still needed of a key beside its successor: ``opening-<id>.key``
-opens what was sealed before, ``ledger-<id>.pub`` and ``release-<id>.pub`` verify what was signed before, the former as
-far as ``ledger-<id>.until`` says: two numbers, of the last checkpoint and the last head of the audit log.
+Rotation (:mod:`app.vault.rotation`) keeps the needed part of a retired key in the same folder. ``opening-<id>.key``
+opens older boxes. ``ledger-<id>.pub`` and ``release-<id>.pub`` verify older signatures. ``ledger-<id>.until`` is the
+cutoff of a ledger key: two numbers, the places of the last checkpoint and of the last head of the audit log.
 """
 
 import base64
@@ -40,7 +40,7 @@ PAIRS = {"opening": (OPENING, SEALING), "ledger": (LEDGER, LEDGER_PUBLIC), "rele
 
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
-    """All that the API may hold: it can seal, sign ledger entries, verify, and tell who calls."""
+    """The API's keys, to seal, sign ledger entries, verify, and authenticate callers."""
 
     sealing_key: bytes
     ledger_seed: bytes = field(repr=False)
@@ -54,7 +54,7 @@ class ApiKeys:
 
 @dataclass(frozen=True, slots=True)
 class WorkerKeys:
-    """What a worker holds: it alone can open, and sign releases."""
+    """The keys of a worker; only workers can open boxes and sign releases."""
 
     opening_key: bytes = field(repr=False)
     ledger_seed: bytes = field(repr=False)
@@ -66,10 +66,12 @@ class WorkerKeys:
 
 
 def create_keys(directory: Path) -> None:
-    """Make whatever key is missing; what exists stays as it is. Safe to call from several processes at once.
+    """Create the missing keys; existing ones stay unchanged.
+
+    Several processes may call this at once.
 
     Raises:
-        VaultError: if a public key lies there without its secret, or does not belong to it.
+        VaultError: a public key exists without its secret, or does not belong to it.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for secret, public in PAIRS.values():
@@ -80,10 +82,10 @@ def create_keys(directory: Path) -> None:
 
 
 def load_api_keys(directory: Path) -> ApiKeys:
-    """The API's keys; touches no other file.
+    """Load the API's keys; no other file is read.
 
     Raises:
-        VaultError: for a missing or malformed file, or a secret that other users can read.
+        VaultError: a file is missing or malformed, or other users can read a secret.
     """
     return ApiKeys(
         sealing_key=read_key(directory / SEALING),
@@ -98,7 +100,7 @@ def load_api_keys(directory: Path) -> ApiKeys:
 
 
 def load_identity_key(directory: Path) -> bytes:
-    """The key under which the secrets of API keys are hashed.
+    """Load the key for the keyed hashes of API keys' secrets.
 
     Raises:
         VaultError: as :func:`load_api_keys`.
@@ -107,12 +109,12 @@ def load_identity_key(directory: Path) -> bytes:
 
 
 def load_sealing_key(directory: Path) -> bytes:
-    """The public key that boxes are sealed to."""
+    """Load the public key that boxes are sealed to."""
     return read_key(directory / SEALING)
 
 
 def load_worker_keys(directory: Path) -> WorkerKeys:
-    """The worker's keys.
+    """Load the worker's keys.
 
     Raises:
         VaultError: as :func:`load_api_keys`.
@@ -129,35 +131,37 @@ def load_worker_keys(directory: Path) -> WorkerKeys:
 
 
 def retired_public(directory: Path, use: str) -> tuple[str, ...]:
-    """Public keys (base64) that earlier signatures of this ``use`` are verified with."""
+    """Return the retired public keys (base64) of this ``use``, which verify earlier signatures."""
     return tuple(_encode(read_key(path)) for path in sorted(directory.glob(f"{use}-*.pub")))
 
 
 def ledger_cutoffs(directory: Path) -> dict[str, Cutoff]:
-    """How far retired ledger keys are believed, by public key (base64)."""
+    """Return the cutoffs of retired ledger keys, by public key (base64)."""
     files = {path: path.with_suffix(".until") for path in directory.glob("ledger-*.pub")}
-    return {_encode(read_key(public)): _cutoff(read_key(until)) for public, until in files.items() if until.exists()}
+    return {
+        _encode(read_key(public)): _unpack_cutoff(read_key(until)) for public, until in files.items() if until.exists()
+    }
 
 
 def keep_cutoff(directory: Path, retired_id: str, cutoff: Cutoff) -> None:
-    """Note how far a retired ledger key is believed, unless that is known; in a file of a key's form."""
+    """Write the cutoff of a retired ledger key, unless it has one; the file has the form of a key."""
     numbers = struct.pack(_CUTOFF, *(cutoff[chain] for chain in _CHAINS))
     link_new(directory / f"ledger-{retired_id}.until", numbers)
 
 
-def _cutoff(numbers: bytes) -> Cutoff:
+def _unpack_cutoff(numbers: bytes) -> Cutoff:
     return dict(zip(_CHAINS, struct.unpack(_CUTOFF, numbers), strict=True))
 
 
 def short_id(public: bytes) -> str:
-    """What tells keys of one use apart in their files' names: as in a verification key's id."""
+    """Return the id of a key in file names; it has the digits of the verification key's id."""
     return hashlib.sha256(public).hexdigest()[:16]
 
 
 def share_api_keys(directory: Path, share: Path) -> None:
-    """Bring the API's share up to date: what seals, signs the ledger and verifies, and never what opens.
+    """Update the API's share: the keys that seal, sign the ledger and verify, but never an opening key.
 
-    A share that lets its group in (made so by the operator) stays readable to it.
+    If the operator has given the share's group access, the group can read the new files too.
     """
     share.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = 0o600 | share.stat().st_mode & 0o040
@@ -171,27 +175,29 @@ def share_api_keys(directory: Path, share: Path) -> None:
 
 
 def _create_pair(secret: Path, public: Path) -> None:
-    public_was_there = public.exists()  # asked first: a racing process links the secret before the public key
+    public_was_there = public.exists()  # checked first, because a racing process links the secret before the public key
     if public_was_there and not secret.exists():
-        raise VaultError(f"{public.name} lies in the key directory without {secret.name}; restore the secret key.")
+        raise VaultError(f"The key directory has {public.name} without {secret.name}. Restore {secret.name}.")
     link_new(secret, secrets.token_bytes(KEY_BYTES))
     derived = derived_public(secret.name, secret_key(secret))
     link_new(public, derived)
-    lying = read_key(public)
-    if lying == derived:
+    existing = read_key(public)
+    if existing == derived:
         return
     left_by_rotation = (
-        secret.with_name(f"{secret.stem}-{short_id(lying)}.key"),
-        public.with_name(f"{secret.stem}-{short_id(lying)}.pub"),
+        secret.with_name(f"{secret.stem}-{short_id(existing)}.key"),
+        public.with_name(f"{secret.stem}-{short_id(existing)}.pub"),
     )
-    if any(path.exists() for path in left_by_rotation):  # it was cut short before its last step
+    if any(path.exists() for path in left_by_rotation):  # a rotation was interrupted before its last step
         replace_key(public, derived)
     else:
-        raise VaultError(f"{public.name} does not belong to {secret.name}.")
+        raise VaultError(
+            f"{public.name} in the key directory does not belong to {secret.name}. Restore both from one backup."
+        )
 
 
 def _first_fingerprint_key(directory: Path) -> bytes:
-    """Installations from before there was such a file took the opening key's for it."""
+    """Derive the fingerprint key from the opening key, as installations without its file did."""
     return derived_key(secret_key(directory / OPENING), b"fingerprints")
 
 
@@ -208,7 +214,7 @@ def derived_public(name: str, secret: bytes) -> bytes:
 
 
 def replace_key(path: Path, key: bytes, mode: int = 0o600) -> None:
-    """Put ``key`` in the place of what the file holds, at once."""
+    """Replace the file's content by ``key`` in one atomic step."""
     temporary = _write(path, key)
     temporary.chmod(mode)
     temporary.rename(path)
@@ -226,7 +232,7 @@ def link_new(path: Path, key: bytes) -> None:
 
 
 def _write(path: Path, key: bytes) -> Path:
-    """A durable file beside ``path``."""
+    """Write the key durably to a temporary file in the folder of ``path``."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="ascii") as file:
@@ -239,7 +245,7 @@ def _write(path: Path, key: bytes) -> Path:
 def secret_key(path: Path) -> bytes:
     key = read_key(path)
     if path.stat().st_mode & 0o007:
-        raise VaultError(f"{path.name} can be read by other users; take their permission away (chmod 600).")
+        raise VaultError(f"Other users have access to {path.name}. Remove their permissions (chmod 600).")
     return key
 
 
@@ -247,9 +253,9 @@ def read_key(path: Path) -> bytes:
     try:
         key = base64.b64decode(path.read_text(encoding="ascii").strip(), validate=True)
     except (OSError, ValueError):
-        raise VaultError(f"{path.name} is missing from the key directory, or is not a key.") from None
+        raise VaultError(f"The key file {path.name} is missing, cannot be read or is not a key.") from None
     if len(key) != KEY_BYTES:
-        raise VaultError(f"{path.name} is not a key of {KEY_BYTES} bytes.")
+        raise VaultError(f"The key file {path.name} does not hold a key of {KEY_BYTES} bytes.")
     return key
 
 

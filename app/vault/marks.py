@@ -1,8 +1,9 @@
-"""Small documents in a place of their own that a restore of the database does not reach.
+"""Storage of high-water marks.
 
-A document is written once under a name that says which account it is about and where in the global order it stands, and
-is never changed: whoever writes last cannot undo what others wrote, and a bucket may lock what is in it. What a newer
-one of the same account has replaced is removed where that is allowed.
+It is separate from the database, so that a restore of the database does not change the marks. A mark is written once
+and never changed. Its name contains the account and the place in the global order. Therefore a late writer cannot undo
+the marks of others, and a bucket may use object lock. A mark that a newer one of the same account replaces is removed
+where that is allowed.
 """
 
 import os
@@ -20,12 +21,12 @@ from app.vault.errors import ObjectMissing, VaultError
 from app.vault.local_store import sync_directory
 
 _NAME = re.compile(r"(?P<account>[0-9a-z_]{1,64})\.(?P<sequence>[0-9]{12})\.(?P<digest>[0-9a-f]{64})")
-_EXPECTED = "A mark's URL reads file:///absolute/folder or s3://bucket/prefix?endpoint=…&region=…"
+_EXPECTED = "The mark's URL must have the form file:///absolute/folder or s3://bucket/prefix?endpoint=…&region=…"
 
 
 @dataclass(frozen=True, slots=True)
 class MarkName:
-    """Which account, where in the global order, and the hash that stands there."""
+    """The name of a mark: its account, its place in the global order, and the hash there."""
 
     account: str
     sequence: int
@@ -36,20 +37,24 @@ class MarkName:
 
 
 class Marks(Protocol):
-    """A place for marks. Every call raises DependencyUnavailable where it cannot be reached."""
+    """A store of marks; every call raises DependencyUnavailable if it cannot be reached."""
 
     def names(self) -> frozenset[MarkName]:
-        """What lies there; other files are passed over."""
+        """Return the names of all marks; other files are ignored."""
 
     def read(self, name: MarkName) -> bytes:
-        """Raises ObjectMissing, also for one that has just been replaced."""
+        """Read a mark.
+
+        Raises:
+            ObjectMissing: there is no such mark; it may just have been replaced.
+        """
 
     def put(self, name: MarkName, content: bytes) -> None:
-        """Durable once this returns; then whatever it replaces is removed."""
+        """Write a mark durably, and then remove the marks that it replaces."""
 
 
 class LocalMarks:
-    """Files in a folder."""
+    """Marks as files in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -85,10 +90,10 @@ class LocalMarks:
 
 
 class S3Marks:
-    """Keys below a prefix of a bucket. Keys that the bucket locks stay; they do no harm."""
+    """Marks as keys below a prefix of a bucket; keys that the bucket locks stay, which is harmless."""
 
     def __init__(self, bucket: str, prefix: str, endpoint: str | None, region: str | None) -> None:
-        from app.vault.s3_keys import Place, S3Keys  # noqa: PLC0415  (a large library, and only for who asks for it)
+        from app.vault.s3_keys import Place, S3Keys  # noqa: PLC0415  (a large library that only S3 needs)
 
         self._keys = S3Keys(Place(bucket, prefix, endpoint, region))
 
@@ -106,29 +111,29 @@ class S3Marks:
 
 
 def open_marks(url: str) -> Marks:
-    """The place that ``url`` names; nothing is asked of it yet.
+    """Make the store for ``url``, without a request to it.
 
     Raises:
-        VaultError: for another kind of URL. Nothing of it is repeated.
+        VaultError: the URL is not supported. The message does not repeat it.
     """
     parts = urlsplit(url)
     path = unquote(parts.path)
     if parts.scheme == "file" and parts.netloc in {"", "localhost"} and path.startswith("/") and not parts.query:
         return LocalMarks(Path(path))
-    given = parse_qs(parts.query, keep_blank_values=True)
-    if parts.scheme == "s3" and parts.netloc and "@" not in parts.netloc and set(given) <= {"endpoint", "region"}:
-        endpoint, region = (given.get(name, [None])[0] for name in ("endpoint", "region"))
+    query = parse_qs(parts.query, keep_blank_values=True)
+    if parts.scheme == "s3" and parts.netloc and "@" not in parts.netloc and set(query) <= {"endpoint", "region"}:
+        endpoint, region = (query.get(name, [None])[0] for name in ("endpoint", "region"))
         return S3Marks(parts.netloc, path.strip("/"), endpoint, region)
     raise VaultError(_EXPECTED)
 
 
 def newest(names: frozenset[MarkName]) -> MarkName | None:
-    """The one that stands last in the global order."""
+    """Return the last mark in the global order."""
     return max(names, key=lambda name: name.sequence, default=None)
 
 
 def newest_each(names: frozenset[MarkName]) -> list[MarkName]:
-    """The last one of each account, in the accounts' order."""
+    """Return the last mark of each account, ordered by account."""
     last: dict[str, MarkName] = {}
     for name in sorted(names, key=lambda name: name.sequence):
         last[name.account] = name
@@ -136,12 +141,12 @@ def newest_each(names: frozenset[MarkName]) -> list[MarkName]:
 
 
 def find_replaced(by: MarkName, names: frozenset[MarkName]) -> list[MarkName]:
-    """Older ones of the same account."""
+    """Return the older marks of the same account."""
     return [name for name in names if name.account == by.account and name.sequence < by.sequence]
 
 
-def _parse_names(found: Iterable[str]) -> frozenset[MarkName]:
-    matches = filter(None, map(_NAME.fullmatch, found))
+def _parse_names(names: Iterable[str]) -> frozenset[MarkName]:
+    matches = filter(None, map(_NAME.fullmatch, names))
     return frozenset(MarkName(each["account"], int(each["sequence"]), each["digest"]) for each in matches)
 
 

@@ -1,4 +1,4 @@
-"""New keys in place of old ones, without anything that was sealed or signed before becoming unreadable."""
+"""Rotation of keys; objects that were sealed or signed before stay readable."""
 
 import secrets
 import time
@@ -24,19 +24,22 @@ from app.vault.signing import Cutoff
 
 Use = Literal["opening", "ledger", "release"]
 TOO_YOUNG: Final = (
-    "A key retired less than 24 hours ago, and an API that was not restarted since may still seal to it. Wait, or "
-    "restart every API, rewrap once more, and say --yes."
+    "An opening key was retired less than 24 hours ago. An API that was not restarted since then may still seal to it. "
+    "Wait, or restart every API and then repeat the command with --yes."
 )
 USES: Final[tuple[Use, ...]] = ("opening", "ledger", "release")
 
 
 def rotate(directory: Path, use: Use, cutoff: Cutoff | None = None) -> str:
-    """Put a new key in the place of the current one; the id of the one that retires.
+    """Replace the current key by a new one; return the id of the retired key.
 
-    ``cutoff``: of the ledger key, what it has signed last; retired ones of which nothing is known end there, too.
+    The secret of a retired opening key is kept, because it opens older boxes. Of a signing key only the public half is
+    kept. After a crash, either the old key is still in use, or the next start or rotation corrects the public key.
 
-    A crash in between leaves the old key in use, or a public key that the next start (or rotation) puts right. An
-    opening key retires with its secret, which opens older boxes; of a signing key only the public half is kept.
+    Args:
+        directory: the key directory.
+        use: the key to rotate.
+        cutoff: the last places that the ledger key has signed. Retired ledger keys without a cutoff get this one too.
 
     Raises:
         VaultError: as :func:`app.vault.keys.create_keys`.
@@ -49,7 +52,7 @@ def rotate(directory: Path, use: Use, cutoff: Cutoff | None = None) -> str:
     else:
         link_new(directory / f"{use}-{short_id(retiring)}.pub", retiring)
     if cutoff is not None:
-        (directory / f"ledger-{short_id(retiring)}.until").unlink(missing_ok=True)  # of a rotation that was cut short
+        (directory / f"ledger-{short_id(retiring)}.until").unlink(missing_ok=True)  # of an interrupted rotation
         for path in directory.glob("ledger-*.pub"):
             keep_cutoff(directory, path.stem.removeprefix("ledger-"), cutoff)
     sync_directory(directory)
@@ -61,15 +64,17 @@ def rotate(directory: Path, use: Use, cutoff: Cutoff | None = None) -> str:
 
 
 GRACE: Final = timedelta(hours=24)
-"""How long after a rotation processes may still seal to the key that has retired; uploads last no longer."""
+"""How long after a rotation processes may still seal to the retired key; no upload lasts longer."""
 
 
 def destroy_retired_opening(directory: Path, retired_for: timedelta = GRACE) -> int:
-    """Destroy the opening keys that nothing is sealed to any more; how many there were.
+    """Destroy the retired opening keys; return their number.
+
+    Call this only after all dataset keys were sealed to the key in use.
 
     Raises:
-        VaultError: the key in use is not whole, so that the retired ones may be needed; or one of them has not
-            been retired for so long.
+        VaultError: the key in use is damaged, so that the retired ones may be needed; or one of them was retired
+            less than ``retired_for`` ago.
     """
     if derived_public("opening.key", secret_key(directory / "opening.key")) != read_key(directory / "sealing.pub"):
         raise VaultError

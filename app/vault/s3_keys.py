@@ -1,4 +1,7 @@
-"""Keys of an S3-compatible server, by the Arrow library: each call either does it or says that the server is away."""
+"""Keys of an S3-compatible server, through the Arrow library.
+
+Each call either succeeds or raises DependencyUnavailable, unless it documents another error.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +22,7 @@ ATTEMPTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in which bucket of which server."""
+    """A prefix in a bucket of an S3 server."""
 
     bucket: str
     prefix: str = ""
@@ -32,14 +35,18 @@ class Place:
 
 
 class Range:
-    """An open key, of which any range can be read."""
+    """An open key; any range of its content can be read."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
         self.size = int(file.size())
 
     def read(self, offset: int, length: int) -> bytes:
-        """Raises DependencyUnavailable, also where the key ends before the range does."""
+        """Read ``length`` bytes from ``offset``.
+
+        Raises:
+            DependencyUnavailable: the server fails, or the key ends before the range does.
+        """
         with faults_as_unavailable():
             data = bytes(self._file.read_at(length, offset))
         if len(data) != length:
@@ -48,9 +55,9 @@ class Range:
 
 
 class S3Keys:
-    """The keys below one prefix. The bucket exists already.
+    """The keys below one prefix of an existing bucket.
 
-    Credentials are found as the AWS libraries find them: variables, files, the role of the machine.
+    The AWS libraries look for credentials in environment variables, files and the machine's role.
     """
 
     def __init__(self, place: Place) -> None:
@@ -63,16 +70,20 @@ class S3Keys:
                 request_timeout=REQUEST_SECONDS,
                 retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
                 background_writes=False,
-                allow_delayed_open=True,  # a small key takes one request, and is there whole or not at all
+                allow_delayed_open=True,  # a small key takes one atomic request
             )
 
     def put(self, key: str, content: bytes) -> None:
-        """Set the key, in place of what it may hold; one request for up to 10 MB."""
+        """Set or replace the key's content; up to 10 MB take one request."""
         with faults_as_unavailable(), self._server.open_output_stream(self._path(key)) as target:
             target.write(content)
 
     def open(self, key: str) -> Range:
-        """Raises ObjectMissing."""
+        """Open the key.
+
+        Raises:
+            ObjectMissing: there is no such key.
+        """
         with faults_as_unavailable():
             try:
                 return Range(self._server.open_input_file(self._path(key)))
@@ -80,18 +91,22 @@ class S3Keys:
                 raise ObjectMissing from None
 
     def read(self, key: str) -> bytes:
-        """All that the key holds. Raises ObjectMissing."""
+        """Read the key's content.
+
+        Raises:
+            ObjectMissing: there is no such key.
+        """
         opened = self.open(key)
         return opened.read(0, opened.size)
 
     def remove(self, key: str) -> bool:
-        """Whether there was such a key."""
+        """Remove the key; return whether it existed."""
         with faults_as_unavailable():
             try:
                 self._server.delete_file(self._path(key))
             except FileNotFoundError:
                 return False
-            except OSError:  # also of what comes after: see _is_gone
+            except OSError:  # perhaps only of the library's step after the deletion: see _is_gone
                 if not self._is_gone(key):
                     raise
         return True
@@ -108,16 +123,17 @@ class S3Keys:
                     raise
 
     def below(self, key: str) -> list[tuple[str, datetime]]:
-        """Each key below ``key``, and when it was last set."""
+        """Return each key below ``key``, and when it was last set."""
         with faults_as_unavailable():
-            found = self._server.get_file_info(FileSelector(self._path(key), recursive=True, allow_not_found=True))
+            listing = self._server.get_file_info(FileSelector(self._path(key), recursive=True, allow_not_found=True))
         skipped = len(self._root) + 1
-        return [(each.path[skipped:], each.mtime) for each in found if each.type is FileType.File]
+        return [(each.path[skipped:], each.mtime) for each in listing if each.type is FileType.File]
 
     def _is_gone(self, key: str) -> bool:
-        """Whether nothing is there, at ``key`` or below it.
+        """Whether no key exists at ``key`` or below it.
 
-        The library marks the folder of what it has removed by an empty key, which those may not put who only delete.
+        After a deletion, the library writes an empty key for the folder. Users with the right to delete only may not do
+        that, so the deletion succeeds but the call fails.
         """
         return bool(self._server.get_file_info(self._path(key)).type is FileType.NotFound)
 
@@ -127,7 +143,10 @@ class S3Keys:
 
 @contextmanager
 def faults_as_unavailable() -> Iterator[None]:
-    """A server that is away, full, or denies access is a dependency that is away; what the library says stays here."""
+    """Raise DependencyUnavailable for each error of the library, without its message.
+
+    The server may be unreachable or full, or it may deny access.
+    """
     try:
         yield
     except (OSError, pa.ArrowException):

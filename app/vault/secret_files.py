@@ -1,4 +1,4 @@
-"""Secrets in files that a variable names, so that no environment holds them: ``…_FILE`` beside each."""
+"""Secrets from files that ``…_FILE`` variables name, so that no environment variable holds them."""
 
 import os
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 
 class UnreadableSecret(Exception):
-    """The variable ``name`` names no file that can be read, or stands beside the secret itself."""
+    """The variable ``name`` names no readable file, or the secret itself is set too."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -16,12 +16,12 @@ class UnreadableSecret(Exception):
 
 
 def secrets_from_files(prefix: str, names: Iterable[str]) -> dict[str, str]:
-    """What the named files hold, without the line's end.
+    """Read the secrets from their files, without the final line break.
 
     Raises:
-        UnreadableSecret: see there. Nothing of a file or its path is repeated.
+        UnreadableSecret: a file cannot be read, or its secret is set too. The message repeats no path or content.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name in names:
         variable = f"{prefix}{name.upper()}"
         if not (path := os.environ.get(f"{variable}_FILE")):
@@ -29,27 +29,27 @@ def secrets_from_files(prefix: str, names: Iterable[str]) -> dict[str, str]:
         if os.environ.get(variable):
             raise UnreadableSecret(f"{name}_file")
         try:
-            found[name] = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+            values[name] = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError):
             raise UnreadableSecret(f"{name}_file") from None
-    return found
+    return values
 
 
 def pass_on(prefix: str, names: Iterable[str], values: dict[str, Any]) -> dict[str, str]:
-    """The secrets as a child's variables: as files where they came from files, else as they are."""
-    given: dict[str, str] = {}
+    """Return the secrets as a child's environment variables; secrets from files stay in files."""
+    variables: dict[str, str] = {}
     for name in names:
         variable = f"{prefix}{name.upper()}"
         original = [each for each in (f"{variable}_FILE", variable) if os.environ.get(each)]
         if original:
-            given[original[0]] = os.environ[original[0]]
+            variables[original[0]] = os.environ[original[0]]
         elif values.get(name) is not None:
-            given[variable] = str(values[name])
-    return given
+            variables[variable] = str(values[name])
+    return variables
 
 
 def with_password(url: str, password: str | None) -> str:
-    """``url`` with the password in it, in place of the one that it may have."""
+    """Return ``url`` with this password, which replaces an existing one."""
     if password is None:
         return url
     parts = urlsplit(url)

@@ -1,10 +1,13 @@
-"""What readers of stored bytes have in common: a size that is known, and a position that moves freely."""
+"""Base class of seekable readers of stored bytes."""
 
 import io
 
 
 class SeekableReader(io.RawIOBase):
-    """A readable, seekable file of ``size`` bytes; subclasses implement ``readinto`` from ``self._position`` on."""
+    """A readable, seekable file of ``size`` bytes.
+
+    Subclasses implement ``readinto``, which reads from ``self._position``.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -21,9 +24,9 @@ class SeekableReader(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move anywhere from the beginning on, also past the end."""
+        """Move to any position that is not negative; it may be past the end."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
         if base + offset < 0:
-            raise ValueError("a position is not negative")
+            raise ValueError("the position must not be negative")
         self._position = base + offset
         return self._position

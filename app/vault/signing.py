@@ -11,26 +11,26 @@ from nacl.signing import SigningKey, VerifyKey
 
 
 def key_id(public_key: bytes) -> str:
-    """``ed25519:`` and the first 16 hexadecimal digits of the public key's SHA-256."""
+    """Return ``ed25519:`` and the first 16 hexadecimal digits of the public key's SHA-256."""
     return "ed25519:" + hashlib.sha256(public_key).hexdigest()[:16]
 
 
 Chain = Literal["checkpoint", "audit"]
 Place = tuple[Chain, int]
-"""Where in which chain a document stands."""
+"""A chain, and the place of a document in it."""
 Cutoff = Mapping[Chain, int]
-"""The last place in each chain that a key signed before it retired."""
+"""The last place in each chain that a key signed before it was retired."""
 
 
 class KeyRing:
-    """Public keys that signed documents may name: the one in use and those that it replaced.
+    """The trusted public keys: the key in use and the retired ones.
 
     Args:
         public_keys: base64 text of Ed25519 public keys.
-        until: by public key, how far retired ones are believed; without a limit where nothing is said.
+        until: the cutoffs of retired keys, by public key; a key without a cutoff is trusted without limit.
 
     Raises:
-        ValueError: for text that is not base64.
+        ValueError: a key is not base64.
     """
 
     def __init__(self, public_keys: Iterable[str], until: Mapping[str, Cutoff] | None = None) -> None:
@@ -42,13 +42,16 @@ class KeyRing:
         return tuple(self._by_id.values())
 
     def knows(self, named: str) -> bool:
-        """Whether the key of this id is in the ring: one that is not is newer than this process, or nobody's."""
+        """Whether the key with this id is in the ring.
+
+        A key that is not is newer than this process, or is no key of the installation.
+        """
         return named in self._by_id
 
     def verify(self, document: Mapping[str, Any], place: Place | None = None) -> bool:
-        """Whether ``document`` is signed by the key of this ring that it names; total, whatever it is given.
+        """Whether ``document`` is signed by the key of this ring that it names; never raises.
 
-        ``place``: where it stands, if that is in a chain; a retired key is believed up to where it retired.
+        If the document is part of a chain, pass its ``place``. A retired key is trusted only up to its cutoff.
         """
         named = document.get("key_id")
         public = self._by_id.get(named) if isinstance(named, str) else None
@@ -62,13 +65,13 @@ class KeyRing:
 
 
 class Signer:
-    """Signs with one Ed25519 key; ``ring`` verifies what it and its predecessors signed.
+    """Signs with one Ed25519 key; ``ring`` also verifies signatures of retired keys.
 
     Args:
         seed: the 32 secret bytes.
-        retired: public keys (base64) that earlier documents are signed with.
-        until: how far each of these is believed; what is said of the key in use (by a rotation that was cut short)
-            does not hold yet.
+        retired: public keys (base64) of earlier signatures.
+        until: the cutoffs of the retired keys. A cutoff of the key in use is from an interrupted rotation, and is
+            ignored.
     """
 
     def __init__(self, seed: bytes, retired: Iterable[str] = (), until: Mapping[str, Cutoff] | None = None) -> None:
@@ -80,10 +83,11 @@ class Signer:
         self.ring = KeyRing((self.public_key, *retired), ended)
 
     def sign(self, statement: Mapping[str, Any]) -> dict[str, Any]:
-        """``{"statement", "signature", "key_id"}``, the signature in base64.
+        """Return ``{"statement", "signature", "key_id"}``, with the signature in base64.
 
         Raises:
-            rfc8785.CanonicalizationError: for NaN, infinities, integers beyond 2**53 and what JSON cannot say.
+            rfc8785.CanonicalizationError: the statement has NaN, an infinity, an integer above 2**53 or a value that
+                JSON cannot represent.
         """
         plain = dict(statement)
         signature = self._key.sign(rfc8785.dumps(plain)).signature
@@ -95,7 +99,7 @@ class Signer:
 
 
 def verify(document: Mapping[str, Any], public_key: str) -> bool:
-    """Whether ``document`` is a statement signed by the key ``public_key`` (base64); total, whatever it is given."""
+    """Whether ``document`` is a statement signed by ``public_key`` (base64); never raises."""
     try:
         public = base64.b64decode(public_key, validate=True)
         signature = base64.b64decode(document["signature"], validate=True)

@@ -1,7 +1,7 @@
-"""The keys of datasets and of uploads, each in a box that only the worker opens, where no backup of other areas is.
+"""The area of wrapped keys: keys of datasets and uploads, each in a box that only the worker can open.
 
-Whoever destroys a dataset's box has destroyed all that its tables ever held, in every copy of database and vault; and
-with the box of each part of an upload that part, in every copy of ``incoming``.
+Backups of other areas do not include this area. When a dataset's box is destroyed, its tables cannot be decrypted any
+more, in any copy of database and vault. The same holds for the box of an upload's part and the copies of ``incoming``.
 """
 
 import hashlib
@@ -10,36 +10,45 @@ from app.vault.store import ObjectStore
 
 
 class WrappedKeys:
-    """One box a dataset and one a part of an upload, under names that follow from theirs.
+    """One box for each dataset and for each part of an upload.
 
-    Every call raises DependencyUnavailable where the store is away.
+    The objects' names are derived from the names of datasets and parts. Every call raises DependencyUnavailable if the
+    store cannot be reached.
     """
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
 
     def keep(self, dataset_id: str, box: bytes) -> None:
-        """Make the dataset's box durable, in place of the one that it may have."""
+        """Store the dataset's box durably; replaces an existing one."""
         self._keep(_of_dataset(dataset_id), box)
 
     def box(self, dataset_id: str) -> bytes:
-        """The dataset's box. Raises ObjectMissing: it was destroyed, or never made."""
+        """Return the dataset's box.
+
+        Raises:
+            ObjectMissing: the box was destroyed or never stored.
+        """
         return self._box(_of_dataset(dataset_id))
 
     def destroy(self, dataset_id: str) -> None:
-        """Nothing of the dataset's tables opens any more; harmless if the box is gone."""
+        """Destroy the dataset's box, if it exists; its tables cannot be decrypted afterwards."""
         self.store.delete(_of_dataset(dataset_id))
 
     def keep_part(self, object_name: str, box: bytes) -> None:
-        """Make the box of a part durable, before the part is."""
+        """Store the box of a part durably; call this before the part is stored."""
         self._keep(_of_part(object_name), box)
 
     def part_box(self, object_name: str) -> bytes:
-        """The box of a part. Raises ObjectMissing: it was destroyed, or never made."""
+        """Return the box of a part.
+
+        Raises:
+            ObjectMissing: the box was destroyed or never stored.
+        """
         return self._box(_of_part(object_name))
 
     def destroy_part(self, object_name: str) -> None:
-        """The part opens no more, whoever has a copy; harmless if the box is gone."""
+        """Destroy the box of a part, if it exists; no copy of the part can be decrypted afterwards."""
         self.store.delete(_of_part(object_name))
 
     def _keep(self, name: str, box: bytes) -> None:

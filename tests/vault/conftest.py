@@ -1,4 +1,4 @@
-"""A store in a temporary folder and a key pair."""
+"""Fixtures: a store in a temporary folder, and a key pair."""
 
 from pathlib import Path
 

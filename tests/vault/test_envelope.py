@@ -1,4 +1,4 @@
-"""Chunks and keys open exactly where they were sealed."""
+"""Chunks and wrapped keys open only with their key and context."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ KEY = bytes(range(32))
 
 
 @given(st.binary(max_size=200), st.integers(0, 2**63 - 1), st.booleans())
-def test_a_chunk_opens_in_its_place(plaintext: bytes, index: int, last: bool) -> None:
+def test_chunk_opens_in_its_place(plaintext: bytes, index: int, last: bool) -> None:
     sealed = seal_chunk(KEY, "up", index, plaintext, last=last)
     assert len(sealed) == len(plaintext) + 16
     assert open_chunk(KEY, "up", index, sealed, last=last) == plaintext
@@ -24,14 +24,14 @@ def test_a_chunk_opens_in_its_place(plaintext: bytes, index: int, last: bool) ->
     [(bytes(32), "up", 3, False), (KEY, "pu", 3, False), (KEY, "up", 2, False), (KEY, "up", 3, True)],
     ids=["key", "upload", "index", "last"],
 )
-def test_a_chunk_opens_nowhere_else(key: bytes, upload: str, index: int, last: bool) -> None:
+def test_chunk_opens_only_with_its_key_and_in_its_place(key: bytes, upload: str, index: int, last: bool) -> None:
     sealed = seal_chunk(KEY, "up", 3, b"row", last=False)
     with pytest.raises(VaultError):
         open_chunk(key, upload, index, sealed, last=last)
 
 
 @pytest.mark.parametrize("sealed", [b"", bytes(15), bytes(16), bytes(40)])
-def test_what_was_never_sealed_does_not_open(sealed: bytes) -> None:
+def test_bytes_that_were_never_sealed_do_not_open(sealed: bytes) -> None:
     with pytest.raises(VaultError):
         open_chunk(KEY, "up", 0, sealed, last=True)
 
@@ -45,7 +45,7 @@ def test_every_bit_of_a_chunk_is_authenticated() -> None:
             open_chunk(KEY, "up", 0, bytes(flipped), last=True)
 
 
-def test_wrapped_keys_open_under_their_key_and_context_only() -> None:
+def test_wrapped_key_opens_only_with_its_key_and_context() -> None:
     key, under, context = new_key(), new_key(), content_context("ds_1", 2)
     wrapped = wrap_key(key, under, context)
     assert unwrap_key(wrapped, under, context) == key
@@ -58,7 +58,7 @@ def test_wrapped_keys_open_under_their_key_and_context_only() -> None:
             unwrap_key(sealed, other_key, other_context)
 
 
-def test_boxes_name_their_purpose(sealing_key: bytes, opening_secret: bytes) -> None:
+def test_box_contains_the_context_of_its_purpose(sealing_key: bytes, opening_secret: bytes) -> None:
     box = envelope.seal_new_dataset_key("ds_1", sealing_key)
     assert len(box) == envelope.BOX_BYTES
     content = SealedBox(PrivateKey(opening_secret)).decrypt(box)

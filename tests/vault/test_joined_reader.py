@@ -1,4 +1,4 @@
-"""Parts read as the one file that they were cut from, and nothing that was altered or exchanged."""
+"""The joined reader reads parts as one file, and refuses changed parts."""
 
 import io
 import random
@@ -44,8 +44,10 @@ reads = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(cuts, reads)
-def test_reads_and_seeks_like_the_file_that_was_cut(places: list[int], steps: list[tuple[int, int, int]]) -> None:
-    """Against BytesIO over the whole, wherever it was cut."""
+def test_joined_reader_reads_and_seeks_like_the_original_file(
+    places: list[int], steps: list[tuple[int, int, int]]
+) -> None:
+    """It is compared with BytesIO over the whole file, for random cuts."""
     bounds = [0, *places, len(PLAINTEXT)]
     file = joined([PLAINTEXT[start:end] for start, end in pairwise(bounds)])
     plain = io.BytesIO(PLAINTEXT)
@@ -58,11 +60,11 @@ def test_reads_and_seeks_like_the_file_that_was_cut(places: list[int], steps: li
         assert file.tell() == plain.tell()
 
 
-def test_nothing_is_an_empty_file() -> None:
+def test_no_parts_or_empty_parts_are_an_empty_file() -> None:
     assert joined([]).read() == joined([b""]).read() == joined([b"", b""]).read() == b""
 
 
-def test_a_few_parts_are_open_at_a_time() -> None:
+def test_joined_reader_opens_each_part_once_and_few_at_a_time() -> None:
     opened: list[int] = []
     file = joined([bytes([number]) for number in range(50)], opened=opened)
     assert file.read() == bytes(range(50))
@@ -77,8 +79,8 @@ def test_a_few_parts_are_open_at_a_time() -> None:
     [(["1", "0"], [3, 3]), (["0", "0"], [3, 3]), (["0", "1"], [3, 2]), (["0", "1"], [4, 3])],
     ids=["exchanged", "twice", "shorter", "longer"],
 )
-def test_parts_in_other_places_or_of_other_sizes_are_refused(names: list[str], sizes: list[int]) -> None:
-    """W1: whoever alters the list of parts, but has no key, has nothing read in its place."""
+def test_exchanged_or_resized_parts_are_refused(names: list[str], sizes: list[int]) -> None:
+    """W1: an attacker without the key who changes the list of parts cannot replace content."""
     objects = [sealed(part, name) for part, name in zip([b"abc", b"def"], names, strict=True)]
     file = JoinedReader(sizes, lambda number: SealedReader(io.BytesIO(objects[number]), KEY, str(number)))
     with pytest.raises(VaultError):

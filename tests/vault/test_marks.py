@@ -1,4 +1,4 @@
-"""Marks: written once, the newest of each account kept, and nothing undone by whoever writes last."""
+"""High-water marks: they are written once, and only the newest of each account stays."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from app.vault.marks import LocalMarks, MarkName, Marks, newest, newest_each, op
 
 @pytest.fixture
 def marks(storage_url: str) -> Marks:
-    """In a folder or, under ``make test-services``, in a bucket."""
+    """Return a store in a folder or, with ``make test-services``, in a bucket."""
     return open_marks(storage_url)
 
 
@@ -19,13 +19,13 @@ def name(account: str, sequence: int) -> MarkName:
     return MarkName(account, sequence, f"{sequence:064x}")
 
 
-def test_a_place_is_empty_until_something_lies_there(marks: Marks) -> None:
+def test_new_store_of_marks_is_empty(marks: Marks) -> None:
     assert marks.names() == frozenset()
     with pytest.raises(ObjectMissing):
         marks.read(name("acc_1", 1))
 
 
-def test_the_newest_of_each_account_stays(marks: Marks) -> None:
+def test_newest_mark_of_each_account_stays(marks: Marks) -> None:
     for account, sequence in [("acc_1", 1), ("acc_2", 2), ("acc_1", 3), ("acc_2", 10)]:
         marks.put(name(account, sequence), f"{account} {sequence}".encode())
     assert marks.names() == {name("acc_1", 3), name("acc_2", 10)}
@@ -33,22 +33,22 @@ def test_the_newest_of_each_account_stays(marks: Marks) -> None:
     assert newest(marks.names()) == name("acc_2", 10)
 
 
-def test_whoever_comes_late_undoes_nothing(marks: Marks) -> None:
-    """Two workers, the slower of which puts down the older mark last."""
+def test_late_writer_does_not_replace_a_newer_mark(marks: Marks) -> None:
+    """Of two workers, the slower one writes the older mark last."""
     marks.put(name("acc_1", 7), b"new")
     marks.put(name("acc_1", 5), b"late")
     assert newest_each(marks.names()) == [name("acc_1", 7)]
     assert marks.read(name("acc_1", 7)) == b"new"
 
 
-def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_incomplete_files_are_no_marks(tmp_path: Path) -> None:
     marks = LocalMarks(tmp_path)
     (tmp_path / ".half-written").write_bytes(b"{")
     (tmp_path / "acc_1.12.34").write_bytes(b"{")
     assert marks.names() == frozenset()
 
 
-def test_a_place_that_cannot_be_reached_is_unavailable(tmp_path: Path) -> None:
+def test_store_of_marks_that_cannot_be_reached_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DependencyUnavailable):
         LocalMarks(tmp_path / "file" / "below").put(name("acc_1", 1), b"")
@@ -57,6 +57,6 @@ def test_a_place_that_cannot_be_reached_is_unavailable(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["", "mark", "file://host/mark", "http://host/mark", "s3:///prefix", "s3://key@bucket/x", "s3://b/x?acl=1"]
 )
-def test_other_urls_are_refused(url: str) -> None:
+def test_unsupported_mark_urls_are_refused(url: str) -> None:
     with pytest.raises(VaultError, match="mark's URL"):
         open_marks(url)

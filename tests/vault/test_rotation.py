@@ -1,4 +1,4 @@
-"""Keys are replaced without anything that was sealed or signed before becoming unreadable."""
+"""After a rotation of keys, earlier boxes and signatures stay readable."""
 
 import base64
 from datetime import timedelta
@@ -26,7 +26,7 @@ def contents(directory: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in directory.iterdir() if path.is_file()}
 
 
-def test_what_was_sealed_before_opens_after_and_the_new_key_seals(tmp_path: Path) -> None:
+def test_boxes_sealed_before_a_rotation_still_open(tmp_path: Path) -> None:
     create_keys(tmp_path)
     boxes = []
     for _ in range(3):
@@ -44,8 +44,8 @@ def test_what_was_sealed_before_opens_after_and_the_new_key_seals(tmp_path: Path
         opening(tmp_path).dataset_key(boxes[0], "ds_1")
 
 
-def test_fingerprints_survive_a_rotation(tmp_path: Path) -> None:
-    """The same bytes in another population are still refused, also where there was no file for their key yet."""
+def test_fingerprint_key_is_the_same_after_a_rotation(tmp_path: Path) -> None:
+    """An identical file in another population is still refused, even without a key file."""
     create_keys(tmp_path)
     first = OpeningKey(load_worker_keys(tmp_path).opening_key).fingerprint_key("key_1")
     assert opening(tmp_path).fingerprint_key("key_1") == first
@@ -58,7 +58,7 @@ def test_fingerprints_survive_a_rotation(tmp_path: Path) -> None:
         opening(tmp_path)
 
 
-def test_what_was_signed_before_is_verified_after(tmp_path: Path) -> None:
+def test_signatures_from_before_a_rotation_are_still_verified(tmp_path: Path) -> None:
     create_keys(tmp_path)
     signed = Signer(load_api_keys(tmp_path).ledger_seed).sign({"n": 1})
     for _ in range(2):
@@ -73,7 +73,7 @@ def test_what_was_signed_before_is_verified_after(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("use", ["ledger", "release"])
-def test_no_retired_signing_key_is_kept(tmp_path: Path, use: Use) -> None:
+def test_secret_of_a_retired_signing_key_is_destroyed(tmp_path: Path, use: Use) -> None:
     create_keys(tmp_path)
     seed = (tmp_path / f"{use}.key").read_text()
     rotate(tmp_path, use)
@@ -82,10 +82,10 @@ def test_no_retired_signing_key_is_kept(tmp_path: Path, use: Use) -> None:
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("step", [0, 1])
-def test_a_rotation_that_is_cut_short_is_put_right(
+def test_interrupted_rotation_is_repaired_by_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: Use, step: int
 ) -> None:
-    """W10: whenever the process dies, secret and public key belong together after the next start."""
+    """W10: after a crash at any step, the next start makes secret and public key match."""
     create_keys(tmp_path)
     box = seal_new_dataset_key("ds_1", load_api_keys(tmp_path).sealing_key)
     signed = Signer(load_api_keys(tmp_path).ledger_seed).sign({"n": 1})
@@ -108,8 +108,8 @@ def test_a_rotation_that_is_cut_short_is_put_right(
     assert opening(tmp_path).dataset_key(box, "ds_1")
 
 
-def test_the_apis_share_follows_and_never_opens_anything(tmp_path: Path) -> None:
-    """W1: also after rotations."""
+def test_api_share_is_updated_and_has_no_opening_key(tmp_path: Path) -> None:
+    """W1: this holds after rotations too."""
     keys, share = tmp_path / "keys", tmp_path / "share"
     create_keys(keys)
     share_api_keys(keys, share)
@@ -122,7 +122,7 @@ def test_the_apis_share_follows_and_never_opens_anything(tmp_path: Path) -> None
     assert not {base64.b64decode(text) for text in contents(share).values()} & secrets
 
 
-def test_an_escrow_brings_everything_back(tmp_path: Path) -> None:
+def test_escrow_restores_all_keys(tmp_path: Path) -> None:
     keys, restored = tmp_path / "keys", tmp_path / "restored"
     create_keys(keys)
     for use in USES:
@@ -136,7 +136,7 @@ def test_an_escrow_brings_everything_back(tmp_path: Path) -> None:
     assert restore_keys(sealed, tmp_path / "escrow.key", restored) == 0
 
 
-def test_an_escrow_never_overwrites_a_key(tmp_path: Path) -> None:
+def test_escrow_never_overwrites_a_key(tmp_path: Path) -> None:
     create_keys(tmp_path / "keys")
     create_keys(tmp_path / "others")
     before = contents(tmp_path / "others")
@@ -148,7 +148,7 @@ def test_an_escrow_never_overwrites_a_key(tmp_path: Path) -> None:
         new_escrow_key(tmp_path / "escrow.key")
 
 
-def test_an_escrow_opens_for_its_key_only(tmp_path: Path) -> None:
+def test_escrow_opens_only_with_its_key(tmp_path: Path) -> None:
     create_keys(tmp_path / "keys")
     sealed = seal_keys(tmp_path / "keys", new_escrow_key(tmp_path / "escrow.key"))
     new_escrow_key(tmp_path / "another.key")

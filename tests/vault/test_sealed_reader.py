@@ -1,4 +1,4 @@
-"""Reading sealed uploads: like any file, and nothing that was altered."""
+"""The sealed reader behaves like a file, and refuses altered uploads."""
 
 import io
 import random
@@ -37,8 +37,8 @@ reads = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(reads)
-def test_reads_and_seeks_like_a_file(steps: list[tuple[int, int, int]]) -> None:
-    """Against BytesIO over the same plaintext."""
+def test_sealed_reader_reads_and_seeks_like_a_file(steps: list[tuple[int, int, int]]) -> None:
+    """It is compared with BytesIO over the same plaintext."""
     sealed = SealedReader(io.BytesIO(bytes(HEADER_BYTES) + b"".join(CHUNKS)), KEY, "up")
     plain = io.BytesIO(PLAINTEXT)
     for offset, whence, size in steps:
@@ -53,7 +53,7 @@ def test_reads_and_seeks_like_a_file(steps: list[tuple[int, int, int]]) -> None:
     assert sealed.size == len(PLAINTEXT)
 
 
-def test_the_parts_as_they_were_sealed_read_back() -> None:
+def test_sealed_chunks_read_back_as_the_plaintext() -> None:
     assert read_all(CHUNKS) == PLAINTEXT
     assert read_all(chunks(plaintext=b"")) == b""
 
@@ -78,17 +78,17 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize("parts", TAMPERED.values(), ids=TAMPERED.keys())
-def test_every_tampering_is_refused(parts: list[bytes]) -> None:
+def test_changed_chunks_are_refused(parts: list[bytes]) -> None:
     with pytest.raises(VaultError):
         read_all(parts)
 
 
-def test_another_key_is_refused() -> None:
+def test_sealed_reader_with_another_key_is_refused() -> None:
     with pytest.raises(VaultError):
         read_all(CHUNKS, key=bytes(32))
 
 
-def test_a_truncation_is_refused_before_the_first_byte_is_read() -> None:
+def test_truncation_is_refused_before_the_first_read() -> None:
     with pytest.raises(VaultError):
         SealedReader(io.BytesIO(bytes(HEADER_BYTES) + b"".join(CHUNKS[:-1])), KEY, "up")
 
@@ -103,12 +103,12 @@ def test_every_flipped_bit_is_refused(position: int) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"CVU1", HEADER[:-1], b"PAR1" + bytes(HEADER_BYTES)])
-def test_what_is_no_sealed_upload_has_no_key(content: bytes) -> None:
+def test_file_that_is_no_sealed_upload_is_refused(content: bytes) -> None:
     with pytest.raises(VaultError):
         box_within(io.BytesIO(content))
 
 
-def test_only_older_uploads_hold_their_key() -> None:
+def test_only_older_uploads_contain_their_key() -> None:
     older = MAGIC_WITH_BOX + random.Random(2).randbytes(HEADER_BYTES - len(MAGIC_WITH_BOX))
     assert box_within(io.BytesIO(older)) == older.removeprefix(MAGIC_WITH_BOX)
     assert box_within(io.BytesIO(HEADER)) is None

@@ -1,4 +1,4 @@
-"""Statements signed over their canonical form."""
+"""Signatures over the canonical form of statements."""
 
 import base64
 import copy
@@ -18,7 +18,7 @@ STATEMENT = {"b": [1, 2.5, None, True], "a": {"ä": "x", "n": -0.0}}
 
 
 def test_signature_is_ed25519_over_the_canonical_form() -> None:
-    """Against PyNaCl and hashlib directly; the bytes are RFC 8785's, whatever the order of members."""
+    """It is checked with PyNaCl and hashlib; the bytes follow RFC 8785 in any order of members."""
     signed = Signer(SEED).sign(STATEMENT)
     canonical = '{"a":{"n":0,"ä":"x"},"b":[1,2.5,null,true]}'.encode()
     public = bytes(SigningKey(SEED).verify_key)
@@ -29,13 +29,13 @@ def test_signature_is_ed25519_over_the_canonical_form() -> None:
 
 @pytest.mark.slow
 @given(JSON_VALUES)
-def test_what_was_signed_verifies(value: Any) -> None:
+def test_signed_statement_is_verified(value: Any) -> None:
     signer = Signer(SEED)
     assert verify(signer.sign({"value": value}), signer.public_key)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**60, b"bytes", object()])
-def test_what_json_cannot_say_is_not_signed(value: Any) -> None:
+def test_value_that_json_cannot_represent_is_not_signed(value: Any) -> None:
     with pytest.raises(rfc8785.CanonicalizationError):
         Signer(SEED).sign({"value": value})
 
@@ -59,22 +59,22 @@ def altered() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("document", altered(), ids=range(len(altered())))
-def test_anything_altered_is_refused_without_raising(document: dict[str, Any]) -> None:
+def test_altered_document_is_refused_without_an_error(document: dict[str, Any]) -> None:
     assert not verify(document, Signer(SEED).public_key)
 
 
 @pytest.mark.parametrize("key", ["", "…", "AAAA", "x" * 44])
-def test_a_malformed_key_verifies_nothing(key: str) -> None:
+def test_malformed_key_verifies_nothing(key: str) -> None:
     assert not verify(Signer(SEED).sign(STATEMENT), key)
 
 
-def test_signing_changes_nothing_of_the_statement() -> None:
+def test_signing_does_not_change_the_statement() -> None:
     before = copy.deepcopy(STATEMENT)
     Signer(SEED).sign(STATEMENT)
     assert before == STATEMENT
 
 
-def test_a_ring_verifies_what_the_keys_before_the_present_one_signed() -> None:
+def test_key_ring_verifies_signatures_of_retired_keys() -> None:
     before, stranger = Signer(bytes(32)), Signer(b"\x07" * 32)
     ring = Signer(SEED, retired=[before.public_key]).ring
     assert ring.public_keys == (Signer(SEED).public_key, before.public_key)
@@ -86,5 +86,5 @@ def test_a_ring_verifies_what_the_keys_before_the_present_one_signed() -> None:
 
 
 @pytest.mark.parametrize("document", altered(), ids=range(len(altered())))
-def test_a_ring_refuses_anything_altered_without_raising(document: dict[str, Any]) -> None:
+def test_key_ring_refuses_altered_documents_without_an_error(document: dict[str, Any]) -> None:
     assert not KeyRing([Signer(SEED).public_key]).verify(document)

@@ -1,4 +1,4 @@
-"""Key files: made once, complete or absent, and loaded by role."""
+"""Key files: created once, always complete, and loaded by role."""
 
 import base64
 import subprocess
@@ -23,7 +23,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_creates_all_keys_closed_to_others(tmp_path: Path) -> None:
+def test_created_keys_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     directory = tmp_path / "keys"
     create_keys(directory)
     assert set(contents(directory)) == {*SECRETS, *PUBLICS, IDENTITY, "fingerprint.key"}
@@ -48,7 +48,7 @@ def test_existing_keys_are_never_overwritten(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
-def test_a_creation_cut_short_is_completed(tmp_path: Path) -> None:
+def test_interrupted_creation_is_completed(tmp_path: Path) -> None:
     create_keys(tmp_path)
     before = contents(tmp_path)
     (tmp_path / "sealing.pub").unlink()
@@ -56,7 +56,7 @@ def test_a_creation_cut_short_is_completed(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
-def test_threads_that_race_agree_and_leave_no_temporary_file(tmp_path: Path) -> None:
+def test_racing_threads_agree_and_leave_no_temporary_file(tmp_path: Path) -> None:
     def create(directory: Path, barrier: threading.Barrier) -> bytes:
         barrier.wait()
         create_keys(directory)
@@ -70,7 +70,7 @@ def test_threads_that_race_agree_and_leave_no_temporary_file(tmp_path: Path) -> 
             assert set(contents(directory)) == {*SECRETS, *PUBLICS, IDENTITY, "fingerprint.key"}
 
 
-def test_processes_that_race_agree(tmp_path: Path) -> None:
+def test_racing_processes_agree_on_the_keys(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib; from app.vault.keys import *; d = pathlib.Path(sys.argv[1]); create_keys(d);"
         "print(load_api_keys(d).sealing_key.hex())"
@@ -83,8 +83,8 @@ def test_processes_that_race_agree(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", SECRETS)
-def test_a_public_key_without_its_secret_is_refused_and_nothing_is_made(tmp_path: Path, lost: str) -> None:
-    """A lost secret must not be replaced by one that the pinned public key does not belong to."""
+def test_public_key_without_its_secret_is_refused(tmp_path: Path, lost: str) -> None:
+    """A lost secret must not be replaced by one that does not match."""
     create_keys(tmp_path)
     (tmp_path / lost).unlink()
     with pytest.raises(VaultError):
@@ -92,7 +92,7 @@ def test_a_public_key_without_its_secret_is_refused_and_nothing_is_made(tmp_path
     assert not (tmp_path / lost).exists()
 
 
-def test_a_public_key_of_another_secret_is_refused(tmp_path: Path) -> None:
+def test_public_key_of_another_secret_is_refused(tmp_path: Path) -> None:
     create_keys(tmp_path)
     create_keys(tmp_path / "other")
     (tmp_path / "sealing.pub").write_bytes((tmp_path / "other" / "sealing.pub").read_bytes())
@@ -100,8 +100,8 @@ def test_a_public_key_of_another_secret_is_refused(tmp_path: Path) -> None:
         create_keys(tmp_path)
 
 
-def test_w1_the_api_loads_neither_opening_nor_release_key(tmp_path: Path) -> None:
-    """W1: the API's keys load where the worker's are absent, and hold nothing that opens or signs releases."""
+def test_api_loads_neither_opening_nor_release_key(tmp_path: Path) -> None:
+    """W1: the API's keys load without the worker's, and cannot open boxes or sign releases."""
     create_keys(tmp_path)
     worker = load_worker_keys(tmp_path)
     for name in ("opening.key", "release.key"):
@@ -113,7 +113,7 @@ def test_w1_the_api_loads_neither_opening_nor_release_key(tmp_path: Path) -> Non
         load_worker_keys(tmp_path)
 
 
-def test_secrets_do_not_show_in_representations(tmp_path: Path) -> None:
+def test_repr_of_keys_shows_no_secrets(tmp_path: Path) -> None:
     create_keys(tmp_path)
     api, worker = load_api_keys(tmp_path), load_worker_keys(tmp_path)
     shown = repr(api) + repr(worker)
@@ -121,7 +121,7 @@ def test_secrets_do_not_show_in_representations(tmp_path: Path) -> None:
         assert repr(secret) not in shown
 
 
-def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
+def test_secret_that_other_users_can_read_is_refused(tmp_path: Path) -> None:
     create_keys(tmp_path)
     (tmp_path / "ledger.key").chmod(0o644)
     with pytest.raises(VaultError):
