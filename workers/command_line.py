@@ -4,7 +4,9 @@ import argparse
 from collections.abc import Sequence
 from importlib.metadata import version
 
-SETTINGS = "Settings come from environment variables with the prefix COREVAULT_; `corevaultd up` starts all of them."
+SETTINGS = (
+    "Settings come from environment variables with the prefix COREVAULT_. `corevaultd up` starts the whole service."
+)
 
 
 def parser(name: str, description: str) -> argparse.ArgumentParser:
@@ -16,13 +18,18 @@ def parser(name: str, description: str) -> argparse.ArgumentParser:
 
 def command_of(arguments: Sequence[str]) -> str | None:
     """What ``corevault-worker`` is to do: ``rewrap``, or work (None)."""
-    made = parser("corevault-worker", "Work on uploads and jobs until asked to stop.")
-    made.add_argument("command", nargs="?", choices=["rewrap"], help="seal the keys of all datasets anew, and end")
+    made = parser("corevault-worker", "Process uploads and jobs until SIGTERM or SIGINT.")
+    made.add_argument(
+        "command",
+        nargs="?",
+        choices=["rewrap"],
+        help="seal the keys of all datasets again, to the current opening key, and exit",
+    )
     command: str | None = made.parse_args(arguments).command
     return command
 
 
 def check_ingest(arguments: Sequence[str]) -> None:
     """``corevault-ingest`` takes no arguments."""
-    description = "Parse one upload in a confined process. A worker starts it and sends instructions on standard input."
+    description = "Parse one upload in a confined process. Workers start it; do not run it yourself."
     parser("corevault-ingest", description).parse_args(arguments)

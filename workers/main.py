@@ -55,9 +55,9 @@ def main() -> None:
 def _rewrap(settings: Settings) -> None:
     forbid_core_dumps()
     done = rewrap_keys(settings)
-    sys.stdout.write(f"{done.sealed_anew} boxes sealed anew\n")
+    sys.stdout.write(f"{done.sealed_anew} keys sealed again\n")
     if done.uploads_wait:
-        sys.exit("uploads are still waiting, which a retired key may have to open: repeat this once they are ingested")
+        sys.exit("uploads that need a retired opening key are still waiting; repeat the command after their ingestion")
 
 
 def _work(settings: Settings) -> None:

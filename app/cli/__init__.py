@@ -1,4 +1,4 @@
-"""The command line: ``corevaultd``."""
+"""The command line of ``corevaultd``."""
 
 from app.cli.commands import main
 

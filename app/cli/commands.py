@@ -19,9 +19,12 @@ from app.config import Settings
 
 Host = Annotated[str, typer.Option(envvar="COREVAULT_HOST", help="Address to listen on.")]
 Port = Annotated[
-    int, typer.Option(envvar="COREVAULT_PORT", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+    int, typer.Option(envvar="COREVAULT_PORT", min=0, max=65535, help="Port to listen on; 0 chooses a free port.")
 ]
-DataDir = Annotated[Path | None, typer.Option(help="Folder of the installation; ./corevault-data if none is named.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the installation. Default: COREVAULT_DATA_DIR, or else ./corevault-data."),
+]
 
 cli = typer.Typer(
     name="corevaultd",
@@ -34,8 +37,8 @@ cli = typer.Typer(
 cli.add_typer(keys_cli, name="keys")
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"corevaultd {version('corevault-server')}")
         raise typer.Exit
 
@@ -43,7 +46,7 @@ def _say_version(asked: bool) -> None:
 @cli.callback()
 def options(
     _: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Corevault: differentially private Bayesian pseudocoresets as a service.
@@ -58,10 +61,10 @@ def up(
     port: Port = 8000,
     data_dir: DataDir = None,
     bootstrap_key: Annotated[
-        Path | None, typer.Option(help="Where this file is absent, create an admin key and write it there.")
+        Path | None, typer.Option(help="Create an administrator's API key and write it to this file, unless it exists.")
     ] = None,
 ) -> None:
-    """Run everything from one folder: migrate, then API and worker until a signal."""
+    """Run the whole service from one folder: migrate the database, then run API and worker until a signal."""
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
     check_certificate(settings)
@@ -74,16 +77,16 @@ def api(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     data_dir: DataDir = None,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="How many processes answer on the port.")] = 1,
-    fd: Annotated[int | None, typer.Option(hidden=True, help="A listening socket that is open already.")] = None,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Number of API processes that share the port.")] = 1,
+    fd: Annotated[int | None, typer.Option(hidden=True, help="File descriptor of a listening socket.")] = None,
 ) -> None:
-    """Run the API alone, on a database that is migrated."""
+    """Run only the API. Run `migrate` and `keys` before the first start."""
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
     check_certificate(settings)
     serve: Callable[[Settings, socket.socket], None] = partial(serve_by_several, data_dir=data_dir, processes=processes)
     if processes == 1:
-        from app.cli.serving import serve  # noqa: PLC0415  (the whole API: loaded here alone, and before it listens)
+        from app.cli.serving import serve  # noqa: PLC0415  (the whole API; loaded only here, before it listens)
 
     with explain_failures():
         serve(settings, listen(host, port) if fd is None else socket.socket(fileno=fd))
@@ -93,10 +96,10 @@ def api(
 def migrate(
     data_dir: DataDir = None,
     service_role: Annotated[
-        str | None, typer.Option(help="Then give this role what running the service takes, as 'grants' does.")
+        str | None, typer.Option(help="Then grant this PostgreSQL role the rights of the service, as `grants` does.")
     ] = None,
 ) -> None:
-    """Bring the database to the newest revision."""
+    """Create the database, or migrate it to the schema of this version."""
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.migrate(settings)
@@ -106,9 +109,13 @@ def migrate(
 
 @cli.command()
 def grants(
-    role: Annotated[str, typer.Option(help="The role that API and workers connect as.")], data_dir: DataDir = None
+    role: Annotated[str, typer.Option(help="PostgreSQL role that API and workers connect as.")],
+    data_dir: DataDir = None,
 ) -> None:
-    """Let ROLE run the service on PostgreSQL, without any way to change or remove what the ledger has written."""
+    """Grant a PostgreSQL role the rights of the service.
+
+    The role can add entries to the ledger, but cannot change or remove them.
+    """
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)
@@ -118,11 +125,14 @@ def grants(
 @cli.command()
 def verify(
     data_dir: DataDir = None,
-    storage: Annotated[bool, typer.Option(help="Whether to read the stored representations too.")] = True,
-    mark: Annotated[bool, typer.Option(help="Whether to compare with the ledger's high-water mark.")] = True,
+    storage: Annotated[bool, typer.Option(help="Also check the stored representations of releases.")] = True,
+    mark: Annotated[bool, typer.Option(help="Also compare the database with the ledger's high-water mark.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Check all chains, balances, certificates and representations; exit status 1 if anything does not hold."""
+    """Check all hash chains, balances, certificates and stored representations.
+
+    It changes nothing. The exit status is 1 if a check fails.
+    """
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)
@@ -133,10 +143,13 @@ def verify(
 def reconcile(
     data_dir: DataDir = None,
     adopt: Annotated[
-        bool, typer.Option("--adopt", help="There never was a mark: begin one from the database as it is.")
+        bool, typer.Option("--adopt", help="Create the first mark from the present database, if there never was one.")
     ] = False,
 ) -> None:
-    """Charge to a restored database what its high-water mark knows to be spent. Never refunds anything."""
+    """Charge a restored database with the costs that its high-water mark records.
+
+    It never refunds anything.
+    """
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)
@@ -146,28 +159,31 @@ def reconcile(
 
 @cli.command()
 def unfreeze(
-    dataset_id: str,
-    reason: Annotated[str, typer.Option(help="Why; the ledger and the audit log keep it.")],
+    dataset_id: Annotated[str, typer.Argument(help="Id of the dataset.")],
+    reason: Annotated[str, typer.Option(help="Reason, which the ledger and the audit log record.")],
     data_dir: DataDir = None,
 ) -> None:
-    """End the freeze of the account of DATASET_ID, unless tampering caused it."""
+    """End the freeze of a dataset's account, unless tampering caused the freeze."""
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)
         installation.unfreeze(settings, dataset_id, reason)
-    typer.echo(f"{dataset_id}: the account goes on")
+    typer.echo(f"{dataset_id}: the account is not frozen any more")
 
 
 @cli.command()
-def admin_key(file: Path, data_dir: DataDir = None) -> None:
-    """Create an admin key and write it to FILE, which must not exist; to standard output for `-`."""
+def admin_key(
+    file: Annotated[Path, typer.Argument(help="New file for the key, or - for standard output.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Create an administrator's API key and write it to a new file."""
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)
         if str(file) == "-":
             typer.echo(installation.new_admin_key(settings))
         elif not installation.write_admin_key(settings, file):
-            fail(f"{file} exists; nothing was created")
+            fail(f"{file} exists already, so no key was created; choose another file")
         else:
             typer.echo(f"{file} holds an administrator's key of {settings.data_dir.resolve()}", err=True)
 

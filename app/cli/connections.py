@@ -1,7 +1,8 @@
-"""Connections whose clients are slow: headers, like bodies, must arrive in time (slow-client attacks).
+"""Protection against slow clients (slowloris): a request's head must arrive in time.
 
-The server ends a connection that is silent between two requests. It would wait without end for the first byte of a new
-connection, for the rest of headers of which a byte is there, and for the rest of a body that is answered already.
+The server itself closes only a connection that is silent between two requests. It would wait without end for the first
+byte of a new connection and for the rest of started headers. It would also wait for the rest of a body that is answered
+already.
 """
 
 import asyncio
@@ -14,10 +15,10 @@ from app.cli.unread_answers import ReadProtocol
 
 
 def prompt_protocol(head_seconds: float, unread_seconds: float) -> type[HttpToolsProtocol]:
-    """The server's protocol: strict about messages, and patient with slow clients for a bounded time only.
+    """Make the server's protocol class, with these limits for slow clients.
 
-    It closes a connection that leaves no request to work on for ``head_seconds``, or whose client reads next to nothing
-    of an answer over ``unread_seconds``.
+    A connection is closed if no complete request head arrives within ``head_seconds``. It is also closed if its client
+    reads too few bytes of a response over ``unread_seconds``.
     """
     limits = {"head_seconds": head_seconds, "unread_seconds": unread_seconds}
     return type("LimitedProtocol", (PromptProtocol,), limits)
@@ -26,14 +27,14 @@ def prompt_protocol(head_seconds: float, unread_seconds: float) -> type[HttpTool
 class PromptProtocol(ReadProtocol):
     """Limits the time for a request's head.
 
-    It begins with the connection, and with the first byte after an answer; a request's complete headers end it. What a
-    request waits for from then on is others' to limit.
+    The time starts with the connection, and again with the first byte after a response. It ends when the headers are
+    complete. Other classes limit the time for bodies and responses.
     """
 
     head_seconds: ClassVar[float]
     _deadline: TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the server has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # same signature as the server's class
         super().connection_made(transport)
         self._wait()
 

@@ -1,4 +1,4 @@
-"""Failures that an operator can mend: one line on stderr, and an exit code."""
+"""Failures that an operator can fix: one line on standard error, and an exit code."""
 
 import os
 from collections.abc import Iterator
@@ -30,19 +30,22 @@ def warn(message: str) -> None:
 
 @contextmanager
 def explain_failures() -> Iterator[None]:
-    """Turn what operators cause (settings, permissions, a database that is away) into one line."""
+    """Report errors of settings, permissions and the database in one line."""
     try:
         yield
     except CorevaultError as error:
         fail(error.detail)
     except SQLAlchemyError as error:
-        fail(f"the database does not answer as it should ({type(error).__name__}); see COREVAULT_DATABASE_URL")
+        fail(f"the database cannot be used ({type(error).__name__}); check it and COREVAULT_DATABASE_URL")
     except OSError as error:
         fail(f"{error.strerror}: {error.filename}" if error.filename else str(error))
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """The settings of the environment, with the options of the command line on top; misspelt ones are named."""
+    """Load the settings from the environment; options of the command line override them.
+
+    Unknown ``COREVAULT_`` variables are warned of by name.
+    """
     ours = {name for name in os.environ if name.upper().startswith("COREVAULT_")}
     if unknown := sorted(name for name in ours if name.upper() not in _KNOWN):
         warn(f"ignoring {', '.join(unknown)}: no such setting")
@@ -52,5 +55,5 @@ def load_settings(**overrides: Any) -> Settings:
         fail(f"these settings are not valid: {invalid_names(error)}", MISUSED)
     with explain_failures():
         if settings.data_dir.is_file():
-            fail(f"{settings.data_dir} is a file; --data-dir names a folder", MISUSED)
+            fail(f"{settings.data_dir} is a file; set --data-dir to a folder", MISUSED)
     return settings

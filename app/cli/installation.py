@@ -1,4 +1,4 @@
-"""The folder of an installation: its lock, its keys, its database, its first administrator."""
+"""Operations on an installation: its lock, keys, database and administrators."""
 
 import fcntl
 import os
@@ -33,53 +33,65 @@ from app.vault.stores import open_store
 from app.vault.wrapped_keys import WrappedKeys
 
 RESTRICTED = {**PRIVILEGES, "audit_entries": "SELECT, INSERT, UPDATE", "audit_heads": "SELECT, INSERT"}
-"""Tables of which the service removes nothing (a trigger lets an audit entry be given its place, once)."""
+"""Tables whose rows the service may not remove.
+
+A trigger allows one update of an audit entry, which sets its place in the chain.
+"""
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process. The lock is on the folder itself and goes with the process: no file stays."""
+    """Lock the folder for this process.
+
+    The lock is on the folder itself and ends with the process, so no lock file remains.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            fail(f"another corevaultd runs on {folder}")
+            fail(f"another corevaultd runs on {folder}; stop it first")
         yield
     finally:
         os.close(handle)
 
 
 def alone(folder: Path) -> AbstractContextManager[None]:
-    """Hold the folder if there is one; none is made."""
+    """Lock the folder if it exists; do not create it."""
     return lock_folder(folder) if folder.is_dir() else nullcontext()
 
 
 def check_exists(settings: Settings) -> None:
-    """End a command that needs a database where there is none: to open a local one would create it."""
+    """End a command that needs a database if there is none.
+
+    Otherwise SQLite would create an empty one.
+    """
     url = make_url(settings.database_url)
     if url.get_backend_name() != "sqlite" or url.database is None or Path(url.database).exists():
         return
     if not settings.keys_dir.exists():
-        fail(f"there is no installation in {settings.data_dir}; --data-dir names the folder of one")
-    fail(f"there is no database at {url.database}, so it is not migrated; run 'corevaultd migrate'")
+        fail(f"there is no installation in {settings.data_dir}; set --data-dir to the folder of an installation")
+    fail(f"there is no database at {url.database}; run 'corevaultd migrate' to create it")
 
 
 def check_keys(settings: Settings) -> None:
-    """End a command that works on keys where there are none."""
+    """End a command that needs key files if there are none."""
     if not settings.keys_dir.is_dir():
-        fail(f"there are no keys in {settings.keys_dir}; --data-dir names the folder of an installation")
+        fail(f"there are no keys in {settings.keys_dir}; set --data-dir to the folder of an installation")
 
 
 def check_folder(data_dir: Path | None) -> None:
-    """End a command that would make a folder which was named on the command line, and so perhaps mistyped."""
+    """End a command if the folder in its options does not exist; the name may be mistyped."""
     if data_dir is not None and not data_dir.is_dir():
         fail(f"there is no folder {data_dir}; create it first, or correct --data-dir")
 
 
 def migrate(settings: Settings) -> None:
-    """Bring the database to the newest revision, and what an older version stored to where it belongs now."""
+    """Migrate the database to the newest revision.
+
+    Objects that older versions stored are moved to their areas.
+    """
     _make_database_folder(settings.database_url)
     database = Database(make_engine(settings.database_url))
     try:
@@ -96,26 +108,32 @@ def _seal(settings: Settings, row: Mapping[str, Any]) -> str:
         identity_key = keys.load_identity_key(settings.keys_dir)
     except VaultError:
         raise CorevaultError(
-            "The database holds API keys, which this version seals with the identity key: let COREVAULT_KEYS_DIR name "
-            "the folder of the API's keys, and repeat the command. Nothing was changed."
+            "The migration needs the identity key to seal the API keys in the database. Set COREVAULT_KEYS_DIR to the "
+            "folder of the API's keys and repeat the command. Nothing was changed."
         ) from None
     fields = {name: value for name, value in row.items() if name not in {"revoked_at", "seal"}}
     return seal_of(identity_key, ApiKey(**fields))
 
 
 def _warn_of_useless_keys(database: Database) -> None:
-    """Keys that were never used since keyed hashes came: what is kept of them is not believed any more."""
+    """Warn of API keys without a seal.
+
+    They were not used since keyed hashes were introduced, and are not accepted any more.
+    """
     with database.read() as session:
         useless = [key.id for key in repository.list_unrevoked(session) if key.seal is None]
     if useless:
         warn(
             f"{len(useless)} API keys have an old form that is not accepted any more: {', '.join(useless)}. Rotate or "
-            "revoke them (who rotates keeps its datasets); `corevaultd admin-key FILE` makes an administrator's key."
+            "revoke them; a rotated key keeps its datasets. `corevaultd admin-key FILE` creates an administrator's key."
         )
 
 
 def grant(settings: Settings, role: str) -> None:
-    """Let ``role`` run the service on tables that the role of the settings owns."""
+    """Grant ``role`` the rights of the service.
+
+    The role of the settings must own the tables.
+    """
     engine = make_engine(settings.database_url)
     try:
         grants.grant(engine, role, RESTRICTED)
@@ -126,9 +144,9 @@ def grant(settings: Settings, role: str) -> None:
 
 
 def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
-    """Bring the database up to its mark; see :func:`app.ledger.integrity.reconciliation.reconcile`."""
+    """Charge the database up to its mark; see :func:`app.ledger.integrity.reconciliation.reconcile`."""
     ledger, _ = _ledger(settings)
-    database = Database(make_engine(settings.database_url))  # without a guard: this is what mends it
+    database = Database(make_engine(settings.database_url))  # without a guard, because this repairs the database
     try:
         with database.write() as tx:
             reconciled = ledger.reconcile(tx, adopt=adopt)
@@ -139,7 +157,7 @@ def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
 
 
 def unfreeze(settings: Settings, dataset_id: str, reason: str) -> None:
-    """End the freeze of a dataset's account; also beside processes that run."""
+    """End the freeze of a dataset's account; the service may run during the call."""
     database = Database(make_engine(settings.database_url))
     try:
         ledger, _ = _ledger(settings)
@@ -151,10 +169,10 @@ def unfreeze(settings: Settings, dataset_id: str, reason: str) -> None:
 
 
 def rotate_ledger_key(settings: Settings) -> str:
-    """Retire the ledger key at what it has signed so far, and sign every account with the new one; its id.
+    """Replace the ledger key and sign every account with the new one; return the retired key's id.
 
-    No process that signs may run meanwhile. One that does signs nothing any more, as it meets a key that it does not
-    know.
+    The cutoff of the retired key is its last signature so far. Other processes that sign should be stopped. A running
+    one finds signatures of a key that it does not have, and therefore refuses to sign.
     """
     keys.create_keys(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
@@ -181,7 +199,7 @@ def _ledger(settings: Settings) -> tuple[Ledger, Signer]:
 
 
 def create_keys(settings: Settings, share: Path | None = None) -> Path:
-    """Make whatever key is missing; returns the folder with the API's share, which opens nothing."""
+    """Create the missing keys; return the folder of the API's share, which has no opening key."""
     keys.create_keys(settings.keys_dir)
     chosen = share or settings.keys_dir / "api"
     keys.share_api_keys(settings.keys_dir, chosen)
@@ -189,7 +207,7 @@ def create_keys(settings: Settings, share: Path | None = None) -> Path:
 
 
 def new_admin_key(settings: Settings) -> str:
-    """The secret of a new admin key."""
+    """Create an admin key; return its secret."""
     identity_key = keys.load_identity_key(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
     try:
@@ -202,7 +220,10 @@ def new_admin_key(settings: Settings) -> str:
 
 
 def write_admin_key(settings: Settings, file: Path) -> bool:
-    """Create an admin key, the file's only content (0600); False, and nothing happens, where the file exists."""
+    """Create an admin key and write it to a new file with mode 0600.
+
+    If the file exists, return False and create nothing.
+    """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -220,7 +241,7 @@ def write_admin_key(settings: Settings, file: Path) -> bool:
 
 
 def has_keys(settings: Settings) -> bool:
-    """Whether there is any API key that works, or did until it expired."""
+    """Whether there is an API key that is valid or has expired."""
     identity_key = keys.load_identity_key(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
     try:
@@ -231,7 +252,7 @@ def has_keys(settings: Settings) -> bool:
 
 
 def holds_admin_key(settings: Settings, file: Path) -> bool:
-    """Whether the file's content is an admin key of this installation that has not expired and was not revoked."""
+    """Whether the file contains a valid admin key of this installation."""
     try:
         secret = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
@@ -248,9 +269,12 @@ def holds_admin_key(settings: Settings, file: Path) -> bool:
 
 
 def tidy(settings: Settings) -> None:
-    """Fold SQLite's log into its database, also after a process that was killed: two files less stay behind."""
+    """Merge SQLite's write-ahead log into its database, so that its two files are removed.
+
+    A killed process may have left them.
+    """
     database = Database(make_engine(settings.database_url))
-    with suppress(Exception):  # whatever ails the database, a stop goes on
+    with suppress(Exception):  # a fault of the database must not prevent a stop
         database.forget()
     database.dispose()
 

@@ -1,4 +1,4 @@
-"""``corevaultd keys``: making, rotating, keeping and bringing back the keys of an installation."""
+"""``corevaultd keys``: commands that create, rotate, escrow and restore keys."""
 
 import os
 import subprocess
@@ -9,15 +9,20 @@ from typing import Annotated
 import typer
 
 from app.cli import installation
-from app.cli.failures import explain_failures, fail, load_settings
+from app.cli.failures import MISUSED, explain_failures, fail, load_settings
 from app.cli.up import child_environment, script
 from app.vault import escrow, rotation
 
-DataDir = Annotated[Path | None, typer.Option(help="Folder of the installation; ./corevault-data if none is named.")]
-ApiShare = Annotated[Path | None, typer.Option(help="Folder of the API's share; api/ among the keys if none is named.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the installation. Default: COREVAULT_DATA_DIR, or else ./corevault-data."),
+]
+ApiShare = Annotated[
+    Path | None, typer.Option(help="Folder for the keys that the API may read. Default: api/ in the key directory.")
+]
 
 keys_cli = typer.Typer(
-    help="Create the key files that are missing; with a command, rotate, escrow or restore them.",
+    help="Create missing key files. The subcommands rotate, escrow and restore keys.",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
@@ -25,7 +30,7 @@ keys_cli = typer.Typer(
 
 @keys_cli.callback()
 def create(context: typer.Context, data_dir: DataDir = None, api_share: ApiShare = None) -> None:
-    """Create the key files that are missing; the API's share lies in a folder of its own."""
+    """Create the missing key files, and copy the API's keys to a separate folder."""
     if context.invoked_subcommand is not None:
         return
     settings = load_settings(data_dir=data_dir)
@@ -37,24 +42,26 @@ def create(context: typer.Context, data_dir: DataDir = None, api_share: ApiShare
 
 @keys_cli.command()
 def rotate(
-    use: Annotated[str, typer.Argument(help="opening, ledger or release.")],
+    use: Annotated[str, typer.Argument(help="Key to rotate: opening, ledger or release.")],
     data_dir: DataDir = None,
     api_share: ApiShare = None,
 ) -> None:
-    """Put a new key in the place of one in use. Restart the workers, then the API; after `opening`, `keys rewrap`.
+    """Replace a key in use by a new one.
 
-    For `ledger`, stop them first: whatever the old key signs after this is not believed.
+    Restart the workers afterwards, and then the API. After `opening`, also run `keys rewrap`. Before `ledger`, stop all
+    workers and APIs, because signatures that the old key makes later are not accepted.
     """
-    found = [known for known in rotation.USES if known == use]
-    if not found:
-        fail("rotate one of: opening, ledger, release", 2)
+    matching = [each for each in rotation.USES if each == use]
+    if not matching:
+        fail("there is no such key; choose opening, ledger or release", MISUSED)
     settings = load_settings(data_dir=data_dir)
     installation.check_keys(settings)
     with explain_failures():
-        if found[0] == "ledger":
+        if matching[0] == "ledger":
             installation.check_exists(settings)
-        ledger = found[0] == "ledger"
-        retired = installation.rotate_ledger_key(settings) if ledger else rotation.rotate(settings.keys_dir, found[0])
+            retired = installation.rotate_ledger_key(settings)
+        else:
+            retired = rotation.rotate(settings.keys_dir, matching[0])
         installation.create_keys(settings, api_share)
     typer.echo(f"{use} key {retired} retired; restart the workers, then the API")
 
@@ -63,13 +70,21 @@ def rotate(
 def rewrap(
     data_dir: DataDir = None,
     destroy_retired: Annotated[
-        bool, typer.Option("--destroy-retired", help="Destroy the retired opening keys once nothing needs them.")
+        bool, typer.Option("--destroy-retired", help="Then destroy the retired opening keys, if no upload needs them.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Also those that retired in the last 24 hours: every API was restarted.")
+        bool,
+        typer.Option(
+            "--yes",
+            help="Confirm that every API was restarted after the rotation, and also destroy keys that were retired in "
+            "the last 24 hours.",
+        ),
     ] = False,
 ) -> None:
-    """Seal the keys of all datasets anew, to the opening key that is in use (runs as the worker)."""
+    """Seal the keys of all datasets again, to the current opening key.
+
+    It needs the worker's keys and storage.
+    """
     settings = load_settings(data_dir=data_dir)
     installation.check_keys(settings)
     with explain_failures():
@@ -83,19 +98,22 @@ def rewrap(
 
 
 @keys_cli.command()
-def escrow_key(file: Path) -> None:
-    """Make an escrow key: its secret in FILE, to be kept away from the service; the public key beside it (.pub)."""
+def escrow_key(file: Annotated[Path, typer.Argument(help="New file for the secret of the escrow key.")]) -> None:
+    """Create an escrow key pair. Run this on a separate machine.
+
+    The public key is written to the same file name with the suffix .pub. Never copy the secret to the service.
+    """
     with explain_failures():
-        typer.echo(f"give the service {escrow.new_escrow_key(file)} only")
+        typer.echo(f"copy only {escrow.new_escrow_key(file)} to the service")
 
 
 @keys_cli.command(name="escrow")
 def seal(
-    out: Path,
-    recipient: Annotated[Path, typer.Option(help="File with the escrow key's public half.")],
+    out: Annotated[Path, typer.Argument(help="New file for the sealed keys.")],
+    recipient: Annotated[Path, typer.Option(help="File with the public key of the escrow key (.pub).")],
     data_dir: DataDir = None,
 ) -> None:
-    """Write all keys, sealed to the escrow key, to OUT, which must not exist."""
+    """Write all keys, sealed to the escrow key, to a new file."""
     settings = load_settings(data_dir=data_dir)
     installation.check_keys(settings)
     with explain_failures():
@@ -108,12 +126,15 @@ def seal(
 
 @keys_cli.command()
 def restore(
-    sealed: Path,
-    escrow_secret: Annotated[Path, typer.Option("--escrow-key", help="File with the escrow key's secret.")],
+    sealed: Annotated[Path, typer.Argument(help="File that `keys escrow` has written.")],
+    escrow_secret: Annotated[Path, typer.Option("--escrow-key", help="File with the secret of the escrow key.")],
     data_dir: DataDir = None,
     api_share: ApiShare = None,
 ) -> None:
-    """Bring back keys from an escrow; what is there already must be the same."""
+    """Restore keys from an escrow file.
+
+    Missing keys are added. Nothing is overwritten; keys that exist already must be the same.
+    """
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         restored = escrow.restore_keys(sealed.read_bytes(), escrow_secret, settings.keys_dir)

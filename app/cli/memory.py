@@ -1,4 +1,4 @@
-"""The allocator of a process through which long bodies stream."""
+"""Settings of the memory allocator, for processes that stream large bodies."""
 
 import ctypes
 
@@ -7,9 +7,10 @@ _MMAP_BYTES, _KEPT_BYTES, _ARENAS = 32 << 20, 64 << 20, 2
 
 
 def keep_what_is_freed() -> None:
-    """Let buffers of a megabyte be used again, instead of being mapped, zeroed and unmapped for every piece of a body.
+    """Let the allocator reuse freed buffers of a megabyte.
 
-    Twice the speed of an upload, for a few MiB. Where the C library is another than glibc, this does nothing.
+    Otherwise each piece of a body maps, zeroes and unmaps a buffer. This doubles the speed of uploads, and costs a few
+    MiB. It does nothing if the C library is not glibc.
     """
     adjust = getattr(ctypes.CDLL(None), "mallopt", None)
     if adjust is not None:

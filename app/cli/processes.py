@@ -1,4 +1,4 @@
-"""Child processes that share the fate of their parent (Linux), in the parent's own process group."""
+"""Child processes that end with their parent (Linux), in the parent's process group."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass
 class Child:
-    """A command that is kept running; the kernel kills it should its parent vanish."""
+    """A command that is kept running; the kernel kills it if its parent ends."""
 
     name: str
     command: tuple[str, ...]
@@ -32,7 +32,7 @@ class Child:
         def prepare() -> None:
             _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
             if os.getppid() != parent:
-                os._exit(1)  # the parent was gone before it could take us along
+                os._exit(1)  # the parent ended before the kernel was asked to kill this child with it
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
         self.started_at = at
@@ -54,19 +54,19 @@ class Child:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of grandchildren whose parent dies, so that none can stay behind unseen."""
+    """Become the parent of grandchildren whose parent dies, so that they can be ended."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def orphans(known: Iterable[Child]) -> frozenset[int]:
-    """Children of this process that it did not start itself."""
+def orphans(started: Iterable[Child]) -> frozenset[int]:
+    """Return the ids of child processes that this process did not start itself."""
     me = os.getpid()
     listed = Path(f"/proc/{me}/task/{me}/children").read_text().split()
-    return frozenset(map(int, listed)) - {child.process.pid for child in known if child.process is not None}
+    return frozenset(map(int, listed)) - {child.process.pid for child in started if child.process is not None}
 
 
 def reap(pids: Iterable[int]) -> None:
-    """Forget those of the processes that have ended."""
+    """Collect the exit status of processes that have ended, so that no zombies remain."""
     for pid in pids:
         with suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)

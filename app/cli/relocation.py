@@ -1,4 +1,4 @@
-"""Installations in one folder once kept all objects side by side; here they are sorted into their areas."""
+"""Migration of stored objects from older versions, which kept all objects in one place."""
 
 import shutil
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _PIECE_BYTES = 1 << 20
 
 
 def sort_into_areas(settings: Settings, database: Database) -> None:
-    """Move what lies in the old places; a crash in between is taken up by the next call."""
+    """Move the objects from their old places to their areas; after a crash, the next call continues."""
     root = Path(unquote(urlsplit(settings.storage_url).path))
     if not settings.storage_url.startswith("file:") or not (root / "objects").exists():
         return
@@ -29,12 +29,12 @@ def sort_into_areas(settings: Settings, database: Database) -> None:
     with database.read() as session:
         for name, url in _places(session, settings):
             _move(old, open_store(url), name)
-    for emptied in ("objects", "unfinished", "notes"):  # what is still there belongs to no row
-        shutil.rmtree(root / emptied, ignore_errors=True)
+    for folder in ("objects", "unfinished", "notes"):  # objects that are still there belong to no row
+        shutil.rmtree(root / folder, ignore_errors=True)
 
 
 def _places(session: ReadSession, settings: Settings) -> Iterator[tuple[str, str]]:
-    """Every object that a row names, and the URL of its area."""
+    """Yield each object that a row names, and the URL of its area."""
     for upload in session.scalars(select(UploadPart.object_name)):
         yield upload, settings.incoming_url
     for table in session.scalars(select(Content.table_object).where(Content.table_object.is_not(None))):

@@ -1,4 +1,4 @@
-"""Serving the API in this process."""
+"""The API server in this process."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ _GRACE_SECONDS = 5
 
 
 def serve(settings: Settings, listener: socket.socket) -> None:
-    """Answer on ``listener`` until SIGTERM or SIGINT; streams that are open then get a few seconds."""
+    """Serve the API on ``listener`` until SIGTERM or SIGINT; open streams then get a few seconds."""
     keep_what_is_freed()
     configure_logs(settings.log_level)
     tracing.configure(settings.otlp_endpoint, "corevault-api")
@@ -47,7 +47,7 @@ def serve(settings: Settings, listener: socket.socket) -> None:
         ssl_keyfile=settings.tls_key,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _leave)  # the server raises the signal again once it has closed everything
+        signal.signal(number, _leave)  # the server raises the signal again after it has closed everything
     uvicorn.Server(config).run(sockets=[listener])
 
 

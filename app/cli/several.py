@@ -1,4 +1,4 @@
-"""The API as several processes on one socket: whichever is free takes the next connection."""
+"""The API as several processes on one socket; a free process takes the next connection."""
 
 import os
 import socket
@@ -16,18 +16,18 @@ from app.config import Settings
 from app.vault.keys import load_api_keys
 
 METRICS_DIR = "PROMETHEUS_MULTIPROC_DIR"
-"""The metrics' library shares its counts in this folder; it looks for that name when it is imported."""
-_COUNTED_ALONE = (
-    "the broker is no Redis, so each process counts requests by itself: a key may send up to {} times as many as it is "
-    "told"
+"""The metrics library shares its counts in this folder; it reads the variable when it is imported."""
+_COUNTED_SEPARATELY = (
+    "the broker is not Redis, so each process counts requests by itself; an API key may send up to {} times the stated "
+    "number of requests"
 )
 
 
 def serve_by_several(settings: Settings, listener: socket.socket, data_dir: Path | None, processes: int) -> None:
-    """Keep ``processes`` APIs running on ``listener`` until a signal.
+    """Keep ``processes`` API processes running on ``listener`` until a signal.
 
     Raises:
-        VaultError: for missing or damaged key files, which no process could work without.
+        VaultError: key files are missing or damaged, so that no process could work.
     """
     with listener:
         _serve(settings, listener, data_dir, processes)
@@ -36,14 +36,17 @@ def serve_by_several(settings: Settings, listener: socket.socket, data_dir: Path
 def _serve(settings: Settings, listener: socket.socket, data_dir: Path | None, processes: int) -> None:
     load_api_keys(settings.keys_dir)
     if not settings.broker_url.startswith(("redis://", "rediss://")):
-        warn(_COUNTED_ALONE.format(processes))
+        warn(_COUNTED_SEPARATELY.format(processes))
     with tempfile.TemporaryDirectory(prefix="corevault-metrics-") as metrics:
-        typer.echo(f"{processes} processes answer on {address_of(listener, settings)}")
+        typer.echo(f"{processes} processes are listening on {address_of(listener, settings)}")
         supervise([_child(number, listener, data_dir, metrics) for number in range(1, processes + 1)])
 
 
 def _child(number: int, listener: socket.socket, data_dir: Path | None, metrics: str) -> Child:
-    """It reads the settings anew from the environment, as secrets may lie in files that it names."""
+    """Make an API process that reads its settings from the environment.
+
+    Its secrets may be in files that the environment names.
+    """
     handle, host = listener.fileno(), listener.getsockname()[0]
     where = () if data_dir is None else ("--data-dir", str(data_dir))
     command = (script("corevaultd"), "api", "--host", host, "--fd", str(handle), *where)

@@ -1,4 +1,4 @@
-"""Where the API listens: nobody reaches it in the clear from another machine."""
+"""The API's listening socket; other machines can reach it only with TLS."""
 
 import errno
 import socket
@@ -13,27 +13,27 @@ _BACKLOG = 512
 
 
 def check_bind(host: str, settings: Settings) -> None:
-    """Refuse what would carry keys and data in the clear, and half a TLS configuration."""
+    """Refuse to listen for other machines without TLS, and refuse an incomplete TLS configuration."""
     if (settings.tls_cert is None) != (settings.tls_key is None):
         fail("set both COREVAULT_TLS_CERT and COREVAULT_TLS_KEY, or neither", MISUSED)
     if not (is_loopback(host) or settings.speaks_tls or settings.behind_tls):
         fail(
             f"refusing to listen on {host} without TLS: set COREVAULT_TLS_CERT and COREVAULT_TLS_KEY, "
-            "or COREVAULT_BEHIND_TLS=1 where a proxy in front speaks TLS",
+            "or COREVAULT_BEHIND_TLS=1 if a reverse proxy terminates TLS",
             MISUSED,
         )
 
 
 def check_certificate(settings: Settings) -> None:
-    """Refuse a certificate that the server could not use, before anything is started with it."""
+    """Refuse a certificate that the server cannot use, before it starts."""
     if settings.tls_cert is None or settings.tls_key is None:
         return
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
-    except OSError:  # also what the TLS library says
+    except OSError:  # errors of the TLS library are a subclass
         fail(
-            "COREVAULT_TLS_CERT and COREVAULT_TLS_KEY must name PEM files with a certificate chain and its own key, "
-            "both readable",
+            "COREVAULT_TLS_CERT and COREVAULT_TLS_KEY must name readable PEM files with a certificate chain and its "
+            "private key",
             MISUSED,
         )
 
@@ -46,7 +46,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening TCP socket; ends the command with one line where that cannot be."""
+    """Open a listening TCP socket; a failure ends the command with one line."""
     with ExitStack() as undo:
         try:
             family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -56,14 +56,14 @@ def listen(host: str, port: int) -> socket.socket:
             listener.listen(_BACKLOG)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                fail(f"something else listens on {host} port {port} already; choose another port with --port")
+                fail(f"another process listens on {host} port {port} already; choose another port with --port")
             fail(f"cannot listen on {host} port {port}: {error.strerror}")
         undo.pop_all()
         return listener
 
 
 def address_of(listener: socket.socket, settings: Settings) -> str:
-    """The URL that the socket answers at."""
+    """Return the URL of the socket."""
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if settings.speaks_tls else 'http'}://{shown}:{port}"

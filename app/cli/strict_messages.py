@@ -1,6 +1,7 @@
-"""HTTP messages whose size and framing are checked while their bytes arrive, before anything accumulates.
+"""Checks of the size and framing of HTTP messages while their bytes arrive.
 
-A refusal is answered by the application like any other error, after the answers that earlier requests still wait for.
+The application answers a refused message like any other error. The refusal comes after the responses to earlier
+requests of the connection.
 """
 
 import asyncio
@@ -13,28 +14,28 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from app.http.errors.messages import HeadTooLarge, MessageRefused, refuse_message
 
 HEAD_BYTES: Final = 2**16
-"""Most bytes of a request line with its headers; also of what lies between two pieces of a chunked body."""
+"""Most bytes of a request line with its headers; also of the bytes between two pieces of a chunked body."""
 HEADERS: Final = 128
 """Most header lines of a request."""
 PIPELINED: Final = 16
-"""Most requests of a connection that wait for the answer to an earlier one."""
+"""Most requests of a connection that wait for the response to an earlier one."""
 LINGER_SECONDS: Final = 1.0
 LINGER_BYTES: Final = 2**20
-"""How long, and over how many bytes more, a client may still read the refusal before its connection is reset."""
-_TOO_LARGE: Final = f"The request line with its headers, or the trailers, take more than {HEAD_BYTES} bytes."
-_TOO_MANY: Final = f"The request has more than {HEADERS} headers."
+"""Limits on time and further input in which a client can read the refusal before its connection is closed."""
+_TOO_LARGE: Final = f"The request line and headers, or the trailers, have more than {HEAD_BYTES} bytes. Send fewer."
+_TOO_MANY: Final = f"The request has more than {HEADERS} headers. Send fewer."
 _MALFORMED: Final = "The request is not a valid HTTP/1.1 message."
-_CODING: Final = "Send a body with Content-Length, or with 'Transfer-Encoding: chunked' alone in HTTP/1.1."
-_UPGRADE: Final = "Send a body without the header Upgrade; this server speaks HTTP/1.1 only."
-_IMPATIENT: Final = f"Send at most {PIPELINED} requests before their answers are read."
+_CODING: Final = "Send a body with Content-Length, or in HTTP/1.1 with only 'Transfer-Encoding: chunked'."
+_UPGRADE: Final = "Remove the Upgrade header from requests with a body. This server supports only HTTP/1.1."
+_IMPATIENT: Final = f"Read the responses of earlier requests first. At most {PIPELINED} requests may wait."
 
 
 class StrictProtocol(HttpToolsProtocol):
-    """Refuses heads, trailers and chunk extensions without end, and every message whose end is ambiguous."""
+    """Refuses oversized heads, trailers and chunk extensions, and messages whose end is ambiguous."""
 
-    _overhead = 0  # bytes since a piece of a body, the end of a head or the end of a message
-    _advanced = False  # whether one of these was seen in the bytes that are being parsed
-    _body_open = False  # whether a head is complete and its message is not
+    _overhead = 0  # bytes since the last piece of a body, end of a head or end of a message
+    _advanced = False  # whether the bytes that are being parsed had one of these
+    _body_open = False  # whether a head is complete but its message is not
     _ignores_input, _ignored = False, 0
     _running: RequestResponseCycle | None = None
 
@@ -54,7 +55,7 @@ class StrictProtocol(HttpToolsProtocol):
                 self._refuse(HeadTooLarge(_TOO_LARGE))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Trailers are dropped: they must never count as headers (RFC 9110, section 6.5.1)."""
+        """Store a header; drop trailers, which must not count as headers (RFC 9110, section 6.5.1)."""
         if self._body_open:
             return
         if len(self.headers) >= HEADERS:
@@ -70,7 +71,7 @@ class StrictProtocol(HttpToolsProtocol):
             self.pipeline.popleft()
             self._stop(MessageRefused(_IMPATIENT))
         self._body_open = True
-        if self.parser.should_upgrade():  # the parser takes what follows for another protocol
+        if self.parser.should_upgrade():  # the parser treats all further bytes as another protocol
             self.cycle.keep_alive, self._ignores_input = False, True
 
     def on_body(self, body: bytes) -> None:
@@ -82,12 +83,12 @@ class StrictProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Called by the server for whatever its parser does not accept, and for what a callback has stopped."""
+        """Refuse a message that the parser rejects or that a callback has stopped."""
         self._refuse(MessageRefused(_MALFORMED))
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._running is not None and not self._running.response_complete:
-            _disconnect(self._running)  # the server itself tells only the newest request
+            _disconnect(self._running)  # the server notifies only the newest request
         super().connection_lost(exc)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
@@ -108,7 +109,7 @@ class StrictProtocol(HttpToolsProtocol):
         return MessageRefused(_UPGRADE) if has_body and self.parser.should_upgrade() else None
 
     def _stop(self, refusal: MessageRefused) -> None:
-        """Refuse from within a callback, and parse no byte more."""
+        """Refuse the message from within a callback of the parser, and stop parsing."""
         self._refuse(refusal)
         raise HttpParserError
 
@@ -127,7 +128,7 @@ class StrictProtocol(HttpToolsProtocol):
             self._start_asgi_task(self.cycle, self.app)
 
     def _withdraw(self, cycle: RequestResponseCycle) -> bool:
-        """Take a request back whose body turned out to be malformed; False where its answer has begun."""
+        """Withdraw a request whose body is malformed; return False if its response has started."""
         if cycle.response_started:
             return False
         if self.pipeline and self.pipeline[0][0] is cycle:
@@ -171,9 +172,9 @@ class StrictProtocol(HttpToolsProtocol):
 
 
 class _Lingering:
-    """What an answer is written to whose request still arrives.
+    """Transport for a response whose request is still arriving.
 
-    To close at once would reset the connection, and with it drop the answer (RFC 9112, section 9.6).
+    An immediate close would reset the connection, and the client could lose the response (RFC 9112, section 9.6).
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:

@@ -1,4 +1,4 @@
-"""Keeps API and worker running until a signal, and leaves none of them behind."""
+"""Supervisor that runs child processes until a signal, and then ends them."""
 
 import signal
 import time
@@ -17,25 +17,31 @@ _IDLE_SECONDS = 1.0
 
 
 def supervise(children: Sequence[Child]) -> None:
-    """Start the children, restart each one that ends (with growing delays), and stop all of them on a signal."""
+    """Run the children until a signal, then stop all of them.
+
+    A child that ends is restarted; the delay grows with its failures.
+    """
     adopt_orphans()
     watched = STOP | {signal.SIGCHLD}
-    signal.pthread_sigmask(signal.SIG_BLOCK, watched)  # signals wait until they are asked for: no race, no handler
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, watched
+    )  # blocked signals wait for sigtimedwait, so there is no race and no handler
     try:
         for child in children:
             child.start(time.monotonic())
-        while not _told_to_stop(watched, _wait_seconds(children)):
-            _revive(children, time.monotonic())
+        while not _is_stop_signal(watched, _wait_seconds(children)):
+            _restart_ended(children, time.monotonic())
     finally:
         _stop(children)
 
 
 def delay_seconds(failures: int) -> float:
-    """How long to wait before the next start, after so many failures in a row."""
+    """Return the wait before the next start, after this many failures in a row."""
     return float(min(FIRST_DELAY_SECONDS * 2.0 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS))
 
 
-def _told_to_stop(watched: Iterable[signal.Signals], seconds: float) -> bool:
+def _is_stop_signal(watched: Iterable[signal.Signals], seconds: float) -> bool:
+    """Wait for a signal for at most ``seconds``; return whether it asks to stop."""
     received = signal.sigtimedwait(watched, seconds)
     return received is not None and received.si_signo in STOP
 
@@ -46,7 +52,7 @@ def _wait_seconds(children: Sequence[Child]) -> float:
     return max(0.0, min([_IDLE_SECONDS, *due]))
 
 
-def _revive(children: Sequence[Child], now: float) -> None:
+def _restart_ended(children: Sequence[Child], now: float) -> None:
     reap(orphans(children))
     for child in children:
         if child.process is not None and child.process.poll() is not None:
@@ -59,7 +65,7 @@ def _revive(children: Sequence[Child], now: float) -> None:
 
 
 def _stop(children: Sequence[Child]) -> None:
-    """Ask, then insist; orphans of a child that had to be killed go as well."""
+    """Terminate the children; kill all orphans and children that do not end in time."""
     deadline = time.monotonic() + GRACE_SECONDS
     for child in children:
         child.send(signal.SIGTERM)

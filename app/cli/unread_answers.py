@@ -1,7 +1,7 @@
-"""Answers that a client does not read end their connection: they would hold memory and a connection for ever.
+"""Protection against clients that do not read their responses.
 
-The operating system counts the bytes that a client has acknowledged, so that a slow client is told from a stopped one
-however large the buffers on the way are.
+Such a client would use memory and a connection without end, so its connection is closed. The operating system counts
+the bytes that a client has acknowledged. This distinguishes a slow client from a stopped one, for buffers of any size.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ _ACKNOWLEDGED: Final = struct.Struct("=120xQ")  # tcpi_bytes_acked of struct tcp
 
 
 class ReadProtocol(StrictProtocol):
-    """Ends a connection whose client takes less than 1 KiB a second of what waits for it.
+    """Closes a connection whose client reads less than 1 KiB a second.
 
-    It is measured over ``unread_seconds``, from whatever waits at their beginning.
+    The rate is measured over ``unread_seconds``, for the bytes that wait at the start of this time.
     """
 
     unread_seconds: ClassVar[float]
     _waiting, _acknowledged = 0, 0
     _check: TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the server has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # same signature as the server's class
         super().connection_made(transport)
         self._check_later()
 
@@ -42,7 +42,7 @@ class ReadProtocol(StrictProtocol):
         super().connection_lost(exc)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        super()._start_asgi_task(cycle, _in_pieces(app))
+        super()._start_asgi_task(cycle, _split_bodies(app))
 
     def _check_later(self) -> None:
         self._check = self.loop.call_later(self.unread_seconds, self._check_reader)
@@ -51,24 +51,30 @@ class ReadProtocol(StrictProtocol):
         waiting, acknowledged = _progress(self.transport)
         least = min(self._waiting, LEAST_BYTES_PER_SECOND * self.unread_seconds)
         if waiting and acknowledged - self._acknowledged < least:
-            self.transport.abort()  # to close it would wait for the client
+            self.transport.abort()  # close() would wait for the client
             return
         self._waiting, self._acknowledged = waiting, acknowledged
         self._check_later()
 
 
 def _progress(transport: asyncio.Transport) -> tuple[int, int]:
-    """How many bytes wait for the client, here and in the kernel, and how many it has acknowledged so far."""
+    """Return how many bytes wait for the client, and how many it has acknowledged.
+
+    The waiting bytes are in this process and in the kernel.
+    """
     connection: Any = transport.get_extra_info("socket")
     queued = struct.unpack("=i", fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.size)
     return transport.get_write_buffer_size() + queued, _ACKNOWLEDGED.unpack(info)[0]
 
 
-def _in_pieces(app: ASGI3Application) -> ASGI3Application:
-    """The application, whose large bodies wait in its own memory, once, and not in that of each connection."""
+def _split_bodies(app: ASGI3Application) -> ASGI3Application:
+    """Wrap the application so that it sends large bodies in pieces.
 
-    async def divided(scope: Any, receive: Any, send: Any) -> None:
+    Then a body waits once in the application's memory, and not in the buffer of each connection.
+    """
+
+    async def send_split(scope: Any, receive: Any, send: Any) -> None:
         async def send_pieces(message: Any) -> None:
             body = message.get("body", b"")
             if len(body) <= PIECE_BYTES:
@@ -81,4 +87,4 @@ def _in_pieces(app: ASGI3Application) -> ASGI3Application:
 
         await app(scope, receive, send_pieces)
 
-    return divided
+    return send_split

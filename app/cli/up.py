@@ -1,4 +1,4 @@
-"""``corevaultd up``: one folder, one command, two processes."""
+"""``corevaultd up``: API and worker as two processes on one folder."""
 
 import os
 import resource
@@ -18,19 +18,19 @@ from app.config import Settings
 
 
 def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) -> None:
-    """Prepare the folder, then keep API and worker running until a signal."""
+    """Prepare the folder, and then keep API and worker running until a signal."""
     os.umask(0o077)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # inherited: no process of ours leaves its memory on disk
-    with installation.alone(settings.data_dir):  # who runs on the folder holds the port, too: that is said first
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # children inherit it, so no process writes its memory to disk
+    with installation.alone(settings.data_dir):  # a second start fails here, not at the port
         listener = listen(host, port)
     with listener, installation.lock_folder(settings.data_dir):
         installation.migrate(settings)
         share = installation.create_keys(settings)
         if bootstrap_key is not None:
             _bootstrap(settings, bootstrap_key)
-        typer.echo(f"Corevault answers on {address_of(listener, settings)}; its data lies in {settings.data_dir}")
+        typer.echo(f"Corevault is listening on {address_of(listener, settings)}; its data is in {settings.data_dir}")
         if settings.oidc_issuer is None and not installation.has_keys(settings):
-            typer.echo(f"nobody can sign in yet: {_admin_key_command(settings, Path('admin.key'))}", err=True)
+            typer.echo(f"there is no API key yet: {_admin_key_command(settings, Path('admin.key'))}", err=True)
         try:
             supervise((api_child(settings, listener, share), worker_child(settings)))
         finally:
@@ -38,22 +38,25 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
 
 
 def _bootstrap(settings: Settings, file: Path) -> None:
-    """The first administrator's key; a file from another installation would look as if it were one, so say so."""
+    """Create the first administrator's key, or warn if the file holds no valid one.
+
+    The file may be from another installation.
+    """
     if installation.write_admin_key(settings, file) or installation.holds_admin_key(settings, file):
         typer.echo(f"{file} holds an administrator's key", err=True)
     else:
         remedy = _admin_key_command(settings, file.with_name(f"new-{file.name}"))
-        warn(f"{file} exists but is no valid admin key here, and none was created: {remedy}")
+        warn(f"{file} exists but is not a valid admin key of this installation, so no key was created: {remedy}")
 
 
 def _admin_key_command(settings: Settings, file: Path) -> str:
-    """What to type for an administrator's key of this very installation, in a file that is not there yet."""
+    """Suggest the command that creates an administrator's key of this installation in ``file``."""
     command = ("corevaultd", "admin-key", str(file), "--data-dir", str(settings.data_dir))
     return f"`{shlex.join(command)}` creates an administrator's key"
 
 
 def api_child(settings: Settings, listener: socket.socket, keys_dir: Path) -> Child:
-    """The API on ``listener``, with keys that open nothing."""
+    """Make the API process on ``listener``, whose keys cannot open boxes."""
     handle = listener.fileno()
     host = listener.getsockname()[0]
     command = (script("corevaultd"), "api", "--host", host, "--fd", str(handle))
@@ -62,19 +65,19 @@ def api_child(settings: Settings, listener: socket.socket, keys_dir: Path) -> Ch
 
 
 def worker_child(settings: Settings) -> Child:
-    """The one process whose environment names the opening key."""
+    """Make the worker process, the only one whose environment names the opening key."""
     return Child("worker", (script("corevault-worker"),), child_environment(settings))
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
-    """The environment of this process, with these settings."""
+    """Return the environment of this process, with these settings."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
     return others | settings.environment()
 
 
 def script(name: str) -> str:
-    """The console command that was installed beside this interpreter, wherever PATH points."""
+    """Return the path of a console command in this interpreter's folder; ``PATH`` is not used."""
     script = Path(sys.executable).parent / name
     if not script.exists():
-        fail(f"{name} is not installed beside {sys.executable}")
+        fail(f"{name} is missing in {script.parent}; install the service again")
     return str(script)

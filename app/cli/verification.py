@@ -1,4 +1,7 @@
-"""``corevaultd verify``: everything that was promised, recomputed from what is stored. Reads, changes nothing."""
+"""``corevaultd verify``: checks of all chains, balances, certificates and stored representations.
+
+It recomputes them from the stored data and changes nothing.
+"""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +29,7 @@ from app.vault.stores import open_store
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that does not hold: what kind of thing, which one, and what is wrong with it."""
+    """A failed check: the kind of object, its id, and the fault."""
 
     kind: str
     id: str
@@ -37,7 +40,10 @@ class Finding:
 
 
 def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding]:
-    """Every finding, as it comes up; without ``storage`` the stored representations are left out."""
+    """Yield the findings one by one.
+
+    Without ``storage`` the stored representations are skipped, and without ``mark`` the high-water mark.
+    """
     keys = load_api_keys(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
     try:
@@ -49,21 +55,21 @@ def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding
             try:
                 store = open_store(settings.released_url)
             except CorevaultError:
-                yield Finding("storage", "", "it does not answer; --no-storage leaves it out")
+                yield Finding("storage", "", "it cannot be reached; --no-storage skips it")
         with database.read() as session:
             if mark:
-                yield from _of_mark(session, keys, settings)
-            yield from _of_database(session, keys, settings.max_epsilon, store)
-            for key_id in Keys(keys.identity_key).list_unsealed(session):
+                yield from _check_mark(session, keys, settings)
+            yield from _check_database(session, keys, settings.max_epsilon, store)
+            for key_id in Keys(keys.identity_key).unsealed(session):
                 yield Finding(
-                    "key", key_id, "it was altered or added in the database, or has an old form; it is nobody's"
+                    "key", key_id, "it was altered or added in the database, or has an old form; it is not accepted"
                 )
     finally:
         database.dispose()
 
 
-def _of_mark(session: ReadSession, keys: ApiKeys, settings: Settings) -> Iterator[Finding]:
-    """Whether the database holds all that the high-water mark knows of."""
+def _check_mark(session: ReadSession, keys: ApiKeys, settings: Settings) -> Iterator[Finding]:
+    """Check that the database contains everything that the high-water mark records."""
     signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
     try:
         HighWaterMark(open_marks(settings.mark_url), signer).check(session)
@@ -71,12 +77,12 @@ def _of_mark(session: ReadSession, keys: ApiKeys, settings: Settings) -> Iterato
         yield Finding("mark", "", error.detail)
 
 
-def _of_database(
+def _check_database(
     session: ReadSession, keys: ApiKeys, max_epsilon: float, store: ObjectStore | None
 ) -> Iterator[Finding]:
     signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
     for account_id in Ledger(signer, max_epsilon).verify(session):
-        yield Finding("account", account_id, "its chain, checkpoints, balance or index do not hold")
+        yield Finding("account", account_id, "its chain, checkpoints, balance or index are not valid")
     for release_id, fault in proof.findings(session, KeyRing([keys.release_public, *keys.release_retired]), store):
         yield Finding("release", release_id, fault)
     for fault in chain.findings(session, signer.ring):
@@ -84,7 +90,7 @@ def _of_database(
 
 
 def name_of(database_url: str) -> str:
-    """Which database that is, without what lets one into it."""
+    """Name the database, without credentials."""
     url = make_url(database_url)
     if url.host is None:
         return f"{url.get_backend_name()} database {url.database}"
@@ -92,19 +98,20 @@ def name_of(database_url: str) -> str:
 
 
 def report(settings: Settings, *, storage: bool, mark: bool, as_json: bool) -> None:
-    """Print the findings, one a line (or one JSON object), and end with status 1 if there is any.
+    """Print the findings, and exit with status 1 if there are any.
 
-    What was looked at goes to standard error: that nothing is wrong with an empty folder says little.
+    They are printed one a line, or as one JSON object. The folder and the database are printed to standard error, so
+    that the operator sees if they are the wrong ones.
     """
     typer.echo(f"checking {settings.data_dir.resolve()} and {name_of(settings.database_url)}", err=True)
-    found = list(verify(settings, storage=storage, mark=mark))
+    findings = list(verify(settings, storage=storage, mark=mark))
     if as_json:
-        typer.echo(json.dumps({"holds": not found, "findings": [asdict(each) for each in found]}))
+        typer.echo(json.dumps({"holds": not findings, "findings": [asdict(each) for each in findings]}))
     else:
-        for each in found:
+        for each in findings:
             typer.echo(str(each))
-        if not found:
-            left_out = [name for name, checked in (("storage", storage), ("mark", mark)) if not checked]
-            typer.echo("; left out: ".join(["everything holds", *filter(None, [", ".join(left_out)])]))
-    if found:
+        if not findings:
+            skipped = [name for name, is_checked in (("storage", storage), ("mark", mark)) if not is_checked]
+            typer.echo("; skipped: ".join(["all checks passed", *filter(None, [", ".join(skipped)])]))
+    if findings:
         raise typer.Exit(FAILED)

@@ -1,4 +1,4 @@
-"""``corevaultd`` in processes of its own, as an operator starts it."""
+"""Starts ``corevaultd`` in separate processes, as an operator does."""
 
 import os
 import re
@@ -36,11 +36,14 @@ def descendants(pid: int) -> list[int]:
         children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
         return []
-    return children + [found for child in children for found in descendants(child)]
+    return children + [each for child in children for each in descendants(child)]
 
 
 class Daemon:
-    """One ``corevaultd``, with its log and its temporary files in ``folder``; ``address`` as it announces it."""
+    """A running ``corevaultd``, with its log and temporary files in ``folder``.
+
+    ``address`` is the URL that it prints.
+    """
 
     def __init__(self, folder: Path, arguments: Sequence[str], **settings: str) -> None:
         self.temporary, self._log = folder / "temporary", (folder / "log").open("a+")
@@ -55,16 +58,16 @@ class Daemon:
             process_group=0,
         )
         assert self.process.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", self.process.stdout.readline())
-        assert found is not None
-        self.address, self.port = found[0], int(found[1])
+        match = re.search(r"http://127\.0\.0\.1:(\d+)", self.process.stdout.readline())
+        assert match is not None
+        self.address, self.port = match[0], int(match[1])
 
     def get(self, path: str) -> httpx.Response:
-        """On a connection of its own, which any of the processes may take."""
+        """Send a request on a new connection, which any of the processes may take."""
         return httpx.get(f"{self.address}{path}", timeout=PATIENCE_SECONDS)
 
     def log(self) -> str:
-        """What its processes have written to standard error so far."""
+        """Return the output of its processes on standard error so far."""
         return Path(self._log.name).read_text()
 
     def ready(self) -> bool:
@@ -74,7 +77,7 @@ class Daemon:
             return False
 
     def close(self) -> None:
-        """End whatever a failed test left running."""
+        """End the processes that a failed test has left running."""
         kill([self.process.pid, *descendants(self.process.pid)] if self.process.poll() is None else [])
         self.process.wait()
         assert self.process.stdout is not None

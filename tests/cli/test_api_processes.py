@@ -1,4 +1,4 @@
-"""``corevaultd api --processes 2`` as an operator runs it: one port, one stop, one set of metrics."""
+"""``corevaultd api --processes 2``: its processes share the port, the stop and the metrics."""
 
 import os
 import re
@@ -24,7 +24,7 @@ COUNTED = re.compile(
 
 
 class Several(Daemon):
-    """One ``corevaultd api --processes 2``, on an installation of its own."""
+    """A running ``corevaultd api --processes 2`` on a new installation."""
 
     def __init__(self, folder: Path) -> None:
         data = folder / "data"
@@ -35,8 +35,8 @@ class Several(Daemon):
         super().__init__(folder, command, COREVAULT_KEYS_DIR=str(keys))
 
     def counted(self) -> float:
-        found = COUNTED.search(self.get("/metrics").text)
-        return float(found[1]) if found else 0.0
+        match = COUNTED.search(self.get("/metrics").text)
+        return float(match[1]) if match else 0.0
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def several(tmp_path: Path) -> Iterator[Several]:
 
 
 def _served_by_both(several: Several, children: list[int]) -> None:
-    """Stop one of them: what comes meanwhile is answered, so by the other."""
+    """Check that while each process is stopped, the other one answers."""
     for stopped in children:
         os.kill(stopped, signal.SIGSTOP)
         try:
@@ -59,8 +59,8 @@ def _served_by_both(several: Several, children: list[int]) -> None:
             os.kill(stopped, signal.SIGCONT)
 
 
-def test_two_processes_are_one_service(several: Several) -> None:
-    """W10: each takes requests, all are counted whoever is asked, and one that dies comes back and loses no count."""
+def test_two_processes_share_requests_and_counts(several: Several) -> None:
+    """W10: each takes requests, both report all counts, and one that dies is restarted without a lost count."""
     children = descendants(several.process.pid)
     assert len(children) == 2
     _served_by_both(several, children)
@@ -73,8 +73,8 @@ def test_two_processes_are_one_service(several: Several) -> None:
     assert [several.counted() for _ in range(8)] == [REQUESTS + 2] * 8
 
 
-def test_a_stop_finishes_what_is_under_way_and_leaves_nothing(several: Several) -> None:
-    """W10: a body that is on its way when the signal comes is answered; then port, processes and files are gone."""
+def test_stop_finishes_open_requests_and_leaves_nothing(several: Several) -> None:
+    """W10: a request that is arriving at the signal is answered; then port, processes and files are gone."""
     family = descendants(several.process.pid)
     with socket.create_connection(("127.0.0.1", several.port)) as caller:
         caller.settimeout(PATIENCE_SECONDS)
@@ -91,20 +91,20 @@ def test_a_stop_finishes_what_is_under_way_and_leaves_nothing(several: Several) 
         socket.create_connection(("127.0.0.1", several.port)).close()
 
 
-@pytest.mark.parametrize(("broker", "apart"), [("filesystem://", True), ("redis://127.0.0.1:1/0", False)])
-def test_limits_that_are_counted_apart_are_told_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broker: str, apart: bool
+@pytest.mark.parametrize(("broker", "is_warned"), [("filesystem://", True), ("redis://127.0.0.1:1/0", False)])
+def test_operator_is_warned_of_limits_for_each_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broker: str, is_warned: bool
 ) -> None:
-    """Without a Redis the published rate is each process's own."""
+    """Without Redis, the stated rate applies to each process."""
     monkeypatch.setattr(several_processes, "supervise", lambda children: None)
     monkeypatch.setenv("COREVAULT_BROKER_URL", broker)
     assert CliRunner().invoke(cli, ["keys", "--data-dir", str(tmp_path)]).exit_code == 0
     ended = CliRunner().invoke(cli, ["api", "--port", "0", "--processes", "2", "--data-dir", str(tmp_path)])
     assert ended.exit_code == 0
-    assert ("each process counts requests by itself" in ended.stderr) is apart
+    assert ("each process counts requests by itself" in ended.stderr) is is_warned
 
 
-def test_keys_that_are_missing_end_it_at_once(tmp_path: Path) -> None:
+def test_missing_keys_end_the_command_at_once(tmp_path: Path) -> None:
     ended = CliRunner().invoke(cli, ["api", "--port", "0", "--processes", "2", "--data-dir", str(tmp_path)])
     assert ended.exit_code == 1
     assert len(ended.output.splitlines()) == 1

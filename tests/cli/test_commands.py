@@ -1,4 +1,4 @@
-"""The commands that need no second process."""
+"""Commands of ``corevaultd`` in the test's process."""
 
 import shlex
 import socket
@@ -35,9 +35,9 @@ def settings(tmp_path: Path) -> Settings:
 def _admins(settings: Settings) -> list[ApiKey]:
     database = Database(make_engine(settings.database_url))
     with database.read() as session:
-        found = list(session.scalars(select(ApiKey)))
+        admins = list(session.scalars(select(ApiKey)))
     database.dispose()
-    return found
+    return admins
 
 
 def _install(settings: Settings) -> None:
@@ -45,21 +45,23 @@ def _install(settings: Settings) -> None:
     installation.create_keys(settings)
 
 
-def test_help_names_every_command() -> None:
+def test_help_lists_every_command() -> None:
     shown = RUNNER.invoke(cli, ["--help"])
     assert shown.exit_code == 0
     for command in ("up", "api", "migrate", "keys", "admin-key"):
         assert command in shown.output
 
 
-def test_migrate_makes_folder_and_tables(settings: Settings) -> None:
+def test_migrate_creates_folder_and_tables(settings: Settings) -> None:
     assert RUNNER.invoke(cli, ["migrate", "--data-dir", str(settings.data_dir)]).exit_code == 0
     engine = make_engine(settings.database_url)
     assert at_head(engine)
     engine.dispose()
 
 
-def test_migrate_explains_a_database_that_is_away(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migrate_explains_a_database_that_cannot_be_reached(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COREVAULT_DATABASE_URL", "postgresql+psycopg://127.0.0.1:1/none")
     ended = RUNNER.invoke(cli, ["migrate"])
     assert ended.exit_code == 1
@@ -67,8 +69,8 @@ def test_migrate_explains_a_database_that_is_away(settings: Settings, monkeypatc
     assert len(ended.output.splitlines()) == 1
 
 
-def test_keys_share_with_the_api_only_what_seals_signs_and_verifies(settings: Settings) -> None:
-    """W1: the folder that the API is given holds no key that opens."""
+def test_api_share_has_no_opening_key(settings: Settings) -> None:
+    """W1: the folder for the API has no opening key."""
     settings.data_dir.mkdir()
     assert RUNNER.invoke(cli, ["keys", "--data-dir", str(settings.data_dir)]).exit_code == 0
     share = settings.keys_dir / "api"
@@ -79,17 +81,15 @@ def test_keys_share_with_the_api_only_what_seals_signs_and_verifies(settings: Se
     assert load_api_keys(share).sealing_key != opening
 
 
-def test_keys_that_exist_stay(settings: Settings) -> None:
+def test_existing_keys_stay(settings: Settings) -> None:
     installation.create_keys(settings)
     before = load_worker_keys(settings.keys_dir)
     installation.create_keys(settings)
     assert load_worker_keys(settings.keys_dir) == before
 
 
-def test_only_the_worker_is_told_where_the_opening_key_lies(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """W1: nothing in the API's environment leads to it."""
+def test_only_the_worker_gets_the_path_of_the_opening_key(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W1: no variable in the API's environment refers to it."""
     monkeypatch.setenv("COREVAULT_KEYS_DIR", str(settings.keys_dir))
     share = installation.create_keys(settings)
     with socket.socket() as listener:
@@ -101,7 +101,7 @@ def test_only_the_worker_is_told_where_the_opening_key_lies(
     assert not (Path(api.environment["COREVAULT_KEYS_DIR"]) / "opening.key").exists()
 
 
-def test_an_admin_key_is_the_files_only_content(settings: Settings, tmp_path: Path) -> None:
+def test_admin_key_is_the_only_content_of_its_file(settings: Settings, tmp_path: Path) -> None:
     _install(settings)
     file = tmp_path / "admin.key"
     arguments = ["admin-key", str(file), "--data-dir", str(settings.data_dir)]
@@ -114,7 +114,7 @@ def test_an_admin_key_is_the_files_only_content(settings: Settings, tmp_path: Pa
     assert len(_admins(settings)) == 1
 
 
-def test_unfreeze_ends_a_freeze_and_leaves_its_reason(settings: Settings) -> None:
+def test_unfreeze_ends_a_freeze_and_records_the_reason(settings: Settings) -> None:
     _install(settings)
     database = Database(make_engine(settings.database_url))
     ledger, _ = installation._ledger(settings)
@@ -133,7 +133,7 @@ def test_unfreeze_ends_a_freeze_and_leaves_its_reason(settings: Settings) -> Non
         ledger.freeze(tx, "ds_a", Cause.RUN)
     arguments = ["unfreeze", "ds_a", "--reason", "mended", "--data-dir", str(settings.data_dir)]
     ended = RUNNER.invoke(cli, arguments)
-    assert (ended.exit_code, ended.output) == (0, "ds_a: the account goes on\n")
+    assert (ended.exit_code, ended.output) == (0, "ds_a: the account is not frozen any more\n")
     again = RUNNER.invoke(cli, arguments)
     assert (again.exit_code, again.output) == (1, "corevaultd: The account is not frozen.\n")
     with database.read() as session:
@@ -142,14 +142,14 @@ def test_unfreeze_ends_a_freeze_and_leaves_its_reason(settings: Settings) -> Non
     database.dispose()
 
 
-def test_a_file_whose_key_was_not_created_does_not_stay(settings: Settings, tmp_path: Path) -> None:
+def test_failed_creation_of_an_admin_key_leaves_no_file(settings: Settings, tmp_path: Path) -> None:
     installation.create_keys(settings)  # but no database
     ended = RUNNER.invoke(cli, ["admin-key", str(tmp_path / "admin.key"), "--data-dir", str(settings.data_dir)])
     assert ended.exit_code == 1
     assert not (tmp_path / "admin.key").exists()
 
 
-def test_an_admin_key_needs_the_key_that_it_is_hashed_under(settings: Settings, tmp_path: Path) -> None:
+def test_admin_key_needs_the_identity_key(settings: Settings, tmp_path: Path) -> None:
     installation.migrate(settings)
     ended = RUNNER.invoke(cli, ["admin-key", str(tmp_path / "admin.key"), "--data-dir", str(settings.data_dir)])
     assert ended.exit_code == 1
@@ -159,7 +159,7 @@ def test_an_admin_key_needs_the_key_that_it_is_hashed_under(settings: Settings, 
 
 @pytest.mark.parametrize("command", ["up", "api"])
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.test", ""])
-def test_other_machines_are_never_served_in_the_clear(command: str, host: str, tmp_path: Path) -> None:
+def test_host_that_others_reach_is_refused_without_tls(command: str, host: str, tmp_path: Path) -> None:
     ended = RUNNER.invoke(cli, [command, "--host", host, "--port", "0", "--data-dir", str(tmp_path / "data")])
     assert ended.exit_code == 2
     assert "COREVAULT_BEHIND_TLS" in ended.output
@@ -167,7 +167,7 @@ def test_other_machines_are_never_served_in_the_clear(command: str, host: str, t
 
 
 @pytest.mark.parametrize("name", ["TLS_CERT", "TLS_KEY"])
-def test_half_a_tls_configuration_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_tls_configuration_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"COREVAULT_{name}", "/some/file.pem")
     assert RUNNER.invoke(cli, ["api"]).exit_code == 2
 
@@ -175,11 +175,11 @@ def test_half_a_tls_configuration_is_refused(name: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("host", "expected"), [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True)]
 )
-def test_loopback(host: str, expected: bool) -> None:
+def test_loopback_hosts_are_recognised(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
 
 
-def test_a_setting_that_is_not_valid_is_named_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_setting_is_named_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COREVAULT_MAX_EPSILON", "canary-7461")
     ended = RUNNER.invoke(cli, ["migrate"])
     assert ended.exit_code == 2
@@ -187,7 +187,7 @@ def test_a_setting_that_is_not_valid_is_named_without_its_value(monkeypatch: pyt
     assert "canary-7461" not in ended.output
 
 
-def test_a_misspelt_setting_is_named_without_its_value(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_misspelt_setting_is_named_without_its_value(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COREVAULT_MAX_EPSLION", "canary-7461")
     monkeypatch.setenv("COREVAULT_MAX_EPSILON", "3")
     ended = RUNNER.invoke(cli, ["migrate", "--data-dir", str(settings.data_dir)])
@@ -195,9 +195,7 @@ def test_a_misspelt_setting_is_named_without_its_value(settings: Settings, monke
     assert ended.output == "corevaultd: ignoring COREVAULT_MAX_EPSLION: no such setting\n"
 
 
-def test_only_a_file_with_a_valid_admin_key_of_this_installation_passes_for_one(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_only_a_valid_key_of_this_installation_is_an_admin_key(settings: Settings, tmp_path: Path) -> None:
     _install(settings)
     file = tmp_path / "admin.key"
     assert installation.write_admin_key(settings, file)
@@ -210,7 +208,7 @@ def test_only_a_file_with_a_valid_admin_key_of_this_installation_passes_for_one(
     assert not installation.holds_admin_key(settings, file)
 
 
-def test_up_says_that_a_key_file_of_another_installation_opens_nothing(
+def test_up_warns_of_a_key_file_of_another_installation(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(up, "supervise", lambda children: None)
@@ -221,35 +219,33 @@ def test_up_says_that_a_key_file_of_another_installation_opens_nothing(
     other = [*arguments[:4], str(tmp_path / "other"), *arguments[5:]]
     ended = RUNNER.invoke(cli, other)
     assert ended.exit_code == 0
-    assert f"{file} exists but is no valid admin key here" in ended.stderr
+    assert f"{file} exists but is not a valid admin key of this installation" in ended.stderr
     assert "holds" not in ended.output
     assert _admins(Settings(data_dir=tmp_path / "other")) == []
     assert RUNNER.invoke(cli, _remedy(ended.stderr)).exit_code == 0
     assert [key.role for key in _admins(Settings(data_dir=tmp_path / "other"))] == ["admin"]
 
 
-def _remedy(said: str) -> list[str]:
-    """The arguments of the command that a message suggests, as a shell would take them."""
-    command, *arguments = shlex.split(said.split("`")[1])
+def _remedy(message: str) -> list[str]:
+    """Parse the command that a message suggests, and return its arguments."""
+    command, *arguments = shlex.split(message.split("`")[1])
     assert command == "corevaultd"
     return arguments
 
 
-def test_up_says_how_to_get_an_administrator_until_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_up_suggests_an_admin_key_until_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(up, "supervise", lambda children: None)
     monkeypatch.chdir(tmp_path)
     arguments = ["up", "--port", "0", "--data-dir", "a folder"]
-    said = RUNNER.invoke(cli, arguments).stderr
-    assert said.startswith("nobody can sign in yet: ")
-    assert len(said.splitlines()) == 1
-    assert RUNNER.invoke(cli, _remedy(said)).exit_code == 0
+    message = RUNNER.invoke(cli, arguments).stderr
+    assert message.startswith("there is no API key yet: ")
+    assert len(message.splitlines()) == 1
+    assert RUNNER.invoke(cli, _remedy(message)).exit_code == 0
     assert (tmp_path / "admin.key").read_text().startswith("cv_")
     assert RUNNER.invoke(cli, arguments).stderr == ""
 
 
-def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
+def test_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -273,7 +269,7 @@ def test_a_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
     ids=lambda each: each[0],
 )
 @pytest.mark.parametrize("there", [False, True], ids=["absent", "another"])
-def test_a_mistyped_folder_holds_no_installation_and_stays_as_it_is(
+def test_folder_without_an_installation_is_refused_and_unchanged(
     command: list[str], there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -283,7 +279,8 @@ def test_a_mistyped_folder_holds_no_installation_and_stays_as_it_is(
     before = list(tmp_path.rglob("*"))
     ended = RUNNER.invoke(cli, [*command, "--data-dir", "dta"])
     assert ended.exit_code == 1
-    assert ended.output == f"corevaultd: there is no installation in {folder}; --data-dir names the folder of one\n"
+    remedy = "set --data-dir to the folder of an installation"
+    assert ended.output == f"corevaultd: there is no installation in {folder}; {remedy}\n"
     assert list(tmp_path.rglob("*")) == before
 
 
@@ -302,7 +299,7 @@ def test_a_mistyped_folder_holds_no_installation_and_stays_as_it_is(
     ],
     ids=" ".join,
 )
-def test_a_mistyped_folder_is_not_made(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_folder_is_not_created(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ended = RUNNER.invoke(cli, [*command, "--data-dir", "dta"])
     assert ended.exit_code == 1
@@ -311,8 +308,8 @@ def test_a_mistyped_folder_is_not_made(command: list[str], tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_api_on_a_mistyped_folder_does_not_make_it(tmp_path: Path) -> None:
-    """In a process of its own, which it configures the logs of."""
+def test_api_does_not_create_a_missing_folder(tmp_path: Path) -> None:
+    """It runs in a separate process, because it configures the process's logs."""
     command = (up.script("corevaultd"), "api", "--port", "0", "--data-dir", "dta")
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
     assert ended.returncode == 1
@@ -325,18 +322,19 @@ def test_an_api_on_a_mistyped_folder_does_not_make_it(tmp_path: Path) -> None:
     [["verify"], ["reconcile"], ["admin-key", "-"], ["grants", "--role", "service"], ["keys", "rotate", "ledger"]],
     ids=" ".join,
 )
-def test_a_database_that_is_not_there_is_not_made(command: list[str], settings: Settings) -> None:
-    """To open one of SQLite would make it, and what then is found to hold holds nothing."""
+def test_missing_database_is_not_created(command: list[str], settings: Settings) -> None:
+    """SQLite would create an empty database, in which all checks pass."""
     installation.create_keys(settings)
     before = sorted(settings.data_dir.rglob("*"))
     ended = RUNNER.invoke(cli, [*command, "--data-dir", str(settings.data_dir)])
     assert ended.exit_code == 1
-    assert "it is not migrated; run 'corevaultd migrate'" in ended.output
+    assert "there is no database at" in ended.output
+    assert "run 'corevaultd migrate'" in ended.output
     assert sorted(settings.data_dir.rglob("*")) == before
 
 
 @pytest.mark.parametrize("url", ["mysql://h/x", "postgresql+asyncpg://h/x", "canary-7461", "sqlite+aiosqlite:///x"])
-def test_another_database_is_refused_in_words(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_database_is_refused_with_a_remedy(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COREVAULT_DATABASE_URL", url)
     ended = RUNNER.invoke(cli, ["migrate"])
     assert ended.exit_code == 2
@@ -344,7 +342,7 @@ def test_another_database_is_refused_in_words(url: str, monkeypatch: pytest.Monk
     assert url not in ended.output
 
 
-def test_the_version_is_printed() -> None:
+def test_version_is_printed() -> None:
     shown = RUNNER.invoke(cli, ["--version"])
     assert (shown.exit_code, shown.output) == (0, f"corevaultd {version('corevault-server')}\n")
 
@@ -352,15 +350,15 @@ def test_the_version_is_printed() -> None:
 @pytest.mark.parametrize(
     "command", [["up", "--port", "0"], ["migrate"], ["keys"], ["verify"]], ids=lambda each: each[0]
 )
-def test_a_file_is_no_folder_for_an_installation(command: list[str], tmp_path: Path) -> None:
+def test_file_is_refused_as_data_dir(command: list[str], tmp_path: Path) -> None:
     file = tmp_path / "README.md"
     file.write_text("mine")
     ended = RUNNER.invoke(cli, [*command, "--data-dir", str(file)])
     assert ended.exit_code == 2
-    assert ended.output == f"corevaultd: {file} is a file; --data-dir names a folder\n"
+    assert ended.output == f"corevaultd: {file} is a file; set --data-dir to a folder\n"
 
 
-def test_a_folder_in_use_is_refused_and_left_without_a_lock_file(tmp_path: Path) -> None:
+def test_folder_in_use_is_refused_and_gets_no_lock_file(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with installation.lock_folder(folder):
         ended = RUNNER.invoke(cli, ["up", "--port", "0", "--data-dir", str(folder)])
@@ -370,7 +368,7 @@ def test_a_folder_in_use_is_refused_and_left_without_a_lock_file(tmp_path: Path)
         assert list(folder.iterdir()) == []
 
 
-def test_delays_grow_up_to_a_bound() -> None:
+def test_restart_delays_grow_up_to_a_bound() -> None:
     delays = [delay_seconds(failures) for failures in range(1, 100)]
     assert delays == sorted(delays)
     assert delays[0] < 1

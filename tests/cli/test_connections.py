@@ -1,4 +1,4 @@
-"""A client that takes its time over headers holds no connection; one that waits for us, or sends a body, does."""
+"""Connections with slow headers are closed; slow bodies and responses are allowed."""
 
 import asyncio
 import socket
@@ -22,7 +22,7 @@ ANSWER_END = b"\r\n\r\ndone"
 
 
 async def _application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers ``/slow`` after a while, ``/read`` after the body, ``/quick`` at once."""
+    """Answer ``/slow`` after a wait, ``/read`` after the body, and ``/quick`` at once."""
     if scope["path"] == "/slow":
         await asyncio.sleep(3 * SECONDS)
     while scope["path"] == "/read" and (await receive())["more_body"]:
@@ -44,7 +44,7 @@ def connected(address: Address) -> Iterator[socket.socket]:
 
 
 def answered(client: socket.socket) -> bool:
-    """Whether an answer comes, whole; False where the connection ends instead."""
+    """Whether a complete response arrives before the connection ends."""
     received = b""
     while not received.endswith(ANSWER_END):
         try:
@@ -58,7 +58,7 @@ def answered(client: socket.socket) -> bool:
 
 
 def trickled(client: socket.socket, piece: bytes) -> bool:
-    """Whether the connection ends while ``piece`` is sent again and again."""
+    """Whether the connection ends while ``piece`` is sent repeatedly."""
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         try:
@@ -69,19 +69,19 @@ def trickled(client: socket.socket, piece: bytes) -> bool:
     return False
 
 
-def test_a_connection_that_says_nothing_is_closed(address: Address) -> None:
+def test_silent_connection_is_closed(address: Address) -> None:
     with connected(address) as client:
         assert not answered(client)
 
 
 @pytest.mark.parametrize("start", [REQUEST, b"G", b"\r\n"], ids=["headers", "request line", "blank lines"])
-def test_headers_that_trickle_end_the_connection(address: Address, start: bytes) -> None:
+def test_slow_headers_end_the_connection(address: Address, start: bytes) -> None:
     with connected(address) as client:
         client.sendall(start)
         assert trickled(client, b"\r\n" if start == b"\r\n" else b"A: b\r\n" if start == REQUEST else b"E")
 
 
-def test_so_do_the_headers_of_a_later_request(address: Address) -> None:
+def test_slow_headers_of_a_later_request_end_the_connection(address: Address) -> None:
     with connected(address) as client:
         client.sendall(REQUEST + b"\r\n")
         assert answered(client)
@@ -89,14 +89,14 @@ def test_so_do_the_headers_of_a_later_request(address: Address) -> None:
         assert trickled(client, b"A: b\r\n")
 
 
-def test_so_does_a_body_that_is_answered_already(address: Address) -> None:
+def test_slow_body_that_is_answered_ends_the_connection(address: Address) -> None:
     with connected(address) as client:
         client.sendall(REQUEST + b"Content-Length: 1000000\r\n\r\n")
         assert answered(client)
         assert trickled(client, b"x")
 
 
-def test_who_waits_for_an_answer_is_not_cut_off(address: Address) -> None:
+def test_client_that_waits_for_a_response_is_not_disconnected(address: Address) -> None:
     with connected(address) as client:
         client.sendall(REQUEST.replace(b"/quick", b"/slow") + b"\r\n")
         assert answered(client)
@@ -105,7 +105,7 @@ def test_who_waits_for_an_answer_is_not_cut_off(address: Address) -> None:
         assert answered(client)
 
 
-def test_a_body_that_is_read_takes_its_own_time(address: Address) -> None:
+def test_slow_body_that_is_read_does_not_end_the_connection(address: Address) -> None:
     with connected(address) as client:
         client.sendall(REQUEST.replace(b"/quick", b"/read") + b"Content-Length: 5\r\n\r\n")
         for _ in range(5):
@@ -116,7 +116,7 @@ def test_a_body_that_is_read_takes_its_own_time(address: Address) -> None:
 
 @pytest.mark.process
 @pytest.mark.sqlite
-def test_the_setting_reaches_the_server(tmp_path: Path) -> None:
+def test_setting_of_the_limit_reaches_the_server(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, header_seconds=SECONDS)
     with _api(settings, "127.0.0.1") as (process, port):
         with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:

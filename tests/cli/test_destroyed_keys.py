@@ -1,4 +1,4 @@
-"""``corevaultd keys rewrap --destroy-retired``, as it is called: no key goes that anything needs (W1)."""
+"""W1: ``corevaultd keys rewrap --destroy-retired`` destroys no key that is still needed."""
 
 import os
 import time
@@ -45,7 +45,7 @@ def installed(house: House, tmp_path: Path, storage_url: str, monkeypatch: pytes
 
 @pytest.fixture
 def rotated(installed: House, api: httpx.Client, owner: rows.Key, tmp_path: Path) -> str:
-    """The id of a dataset whose key and table are from before a rotation of the opening key."""
+    """Return the id of a dataset that is older than the opening key."""
     dataset_id = str(declared(api, owner, slots=100)["id"])
     uploaded(api, owner, dataset_id, TABLE)
     installed.work()
@@ -82,7 +82,7 @@ def grow_old(folder: Path, seconds: float) -> None:
         os.utime(path, (time.time() - seconds,) * 2)
 
 
-def test_a_key_goes_once_everything_is_sealed_anew(installed: House, rotated: str, tmp_path: Path) -> None:
+def test_retired_key_is_destroyed_after_a_rewrap(installed: House, rotated: str, tmp_path: Path) -> None:
     grow_old(tmp_path, DAY_SECONDS + 60)
     done = destroy()
     assert (done.exit_code, "1 retired opening keys destroyed" in done.output) == (0, True), done.output
@@ -91,10 +91,10 @@ def test_a_key_goes_once_everything_is_sealed_anew(installed: House, rotated: st
 
 
 @pytest.mark.parametrize("options", [(), ("--yes",)])
-def test_no_key_goes_that_an_upload_still_needs(
+def test_key_that_an_upload_needs_is_not_destroyed(
     installed: House, rotated: str, api: httpx.Client, owner: rows.Key, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    """The API was not restarted, so what arrives is sealed to the key that has retired."""
+    """The API was not restarted, so it still seals uploads to the retired key."""
     uploaded(api, owner, rotated, TABLE + b"30,30,Female,0\n")
     grow_old(tmp_path, DAY_SECONDS + 60)
     refused = destroy(*options)
@@ -103,7 +103,7 @@ def test_no_key_goes_that_an_upload_still_needs(
     assert opens(installed, rotated, tmp_path)
 
 
-def test_a_young_key_goes_only_if_every_api_is_said_to_be_restarted(
+def test_recently_retired_key_is_destroyed_only_after_confirmation(
     installed: House, rotated: str, tmp_path: Path
 ) -> None:
     grow_old(tmp_path, DAY_SECONDS - 60)
@@ -116,7 +116,7 @@ def test_a_young_key_goes_only_if_every_api_is_said_to_be_restarted(
     assert opens(installed, rotated, tmp_path)
 
 
-def test_what_a_rewrap_alone_leaves(installed: House, rotated: str, tmp_path: Path) -> None:
+def test_rewrap_alone_destroys_no_key(installed: House, rotated: str, tmp_path: Path) -> None:
     grow_old(tmp_path, DAY_SECONDS + 60)
     assert run("keys", "rewrap").exit_code == 0
     assert len(opening_keys(tmp_path)) == 2

@@ -1,4 +1,4 @@
-"""What an API process does without until it prices something, so that it stays small while bodies stream through it."""
+"""An API process loads large libraries only for its first price, to stay small."""
 
 import subprocess
 import sys
@@ -16,5 +16,5 @@ def loaded(module: str) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("module", "expected"), [("app.main", set()), ("workers.celery_app", set(LARGE))])
-def test_the_api_loads_large_libraries_late_and_a_worker_before_its_first_run(module: str, expected: set[str]) -> None:
+def test_api_loads_large_libraries_late_and_a_worker_early(module: str, expected: set[str]) -> None:
     assert loaded(module) == expected

@@ -1,4 +1,4 @@
-"""``corevaultd keys`` as an operator uses it: rotation, escrow and the way back."""
+"""``corevaultd keys``: rotation, escrow and restore."""
 
 import json
 from pathlib import Path
@@ -32,8 +32,8 @@ def run(*command: str | Path) -> Result:
     return CliRunner().invoke(cli, [str(part) for part in command])
 
 
-def test_certificates_stay_verifiable_through_rotations(settings: Settings) -> None:
-    """``GET /v1/keys`` names every key with its use, the current one of each first."""
+def test_certificates_stay_verifiable_after_rotations(settings: Settings) -> None:
+    """``GET /v1/keys`` lists every key with its use, and the current keys first."""
     share = settings.keys_dir / "api"
     signed = Signer(load_worker_keys(settings.keys_dir).release_seed).sign({"release": 1})
     before = load_api_keys(share)
@@ -54,18 +54,18 @@ def test_certificates_stay_verifiable_through_rotations(settings: Settings) -> N
     assert KeyRing(key for use, key in published if use == "release").verify(signed)
 
 
-def test_only_keys_that_there_are_can_be_rotated(settings: Settings) -> None:
+def test_rotation_of_an_unknown_key_is_refused(settings: Settings) -> None:
     before = load_worker_keys(settings.keys_dir)
     assert run("keys", "rotate", "identity").exit_code == 2
     assert load_worker_keys(settings.keys_dir) == before
 
 
-def test_an_installation_whose_keys_are_lost_comes_back_from_escrow(settings: Settings, tmp_path: Path) -> None:
+def test_lost_keys_are_restored_from_escrow(settings: Settings, tmp_path: Path) -> None:
     assert run("keys", "rotate", "opening").exit_code == 0
     assert run("keys", "escrow-key", tmp_path / "escrow.key").exit_code == 0
     recipient = ("--recipient", tmp_path / "escrow.pub")
     assert run("keys", "escrow", tmp_path / "keys.sealed", *recipient).exit_code == 0
-    assert run("keys", "escrow", tmp_path / "keys.sealed", *recipient).exit_code == 1  # nothing is overwritten
+    assert run("keys", "escrow", tmp_path / "keys.sealed", *recipient).exit_code == 1  # the file exists
     held = load_worker_keys(settings.keys_dir)
     settings.keys_dir.rename(tmp_path / "lost")
     back = run("keys", "restore", tmp_path / "keys.sealed", "--escrow-key", tmp_path / "escrow.key")
@@ -74,7 +74,7 @@ def test_an_installation_whose_keys_are_lost_comes_back_from_escrow(settings: Se
     assert load_api_keys(settings.keys_dir / "api").sealing_key == load_api_keys(tmp_path / "lost" / "api").sealing_key
 
 
-def test_a_worker_seals_boxes_anew_by_a_command(
+def test_rewrap_command_of_the_worker_seals_boxes_again(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     services = build_services(settings.model_copy(update={"keys_dir": settings.keys_dir / "api"}))

@@ -1,4 +1,4 @@
-"""An installation from before the areas: its keys leave the database, its objects go where they belong."""
+"""Migration of an installation without areas: keys leave the database, and objects move to their areas."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def settings(tmp_path: Path, sqlite_file: Path) -> Settings:
 
 @pytest.fixture
 def old(settings: Settings) -> LocalStore:
-    """The one place where everything lay."""
+    """The single store of older versions."""
     return LocalStore(settings.data_dir / "storage")
 
 
@@ -36,8 +36,8 @@ def put(store: LocalStore, content: bytes) -> str:
         return target.publish()
 
 
-def test_keys_leave_the_database_and_its_file(settings: Settings, sqlite_file: Path) -> None:
-    """No backup that is made from now on holds one."""
+def test_migration_removes_keys_from_the_database_file(settings: Settings, sqlite_file: Path) -> None:
+    """Later backups of the database contain no key."""
     installation.create_keys(settings)
     database = Database(make_engine(settings.database_url))
     with database.write() as tx:
@@ -56,7 +56,7 @@ def test_keys_leave_the_database_and_its_file(settings: Settings, sqlite_file: P
     assert not sa.inspect(sa.create_engine(settings.database_url)).has_table("dataset_keys")
 
 
-def test_objects_go_to_their_areas_once(settings: Settings, old: LocalStore) -> None:
+def test_migration_moves_objects_to_their_areas_once(settings: Settings, old: LocalStore) -> None:
     upload, table, points = (put(old, word) for word in (b"upload", b"table", b"points"))
     put(old, b"belongs to no row")
     database = Database(make_engine(settings.database_url))

@@ -1,4 +1,4 @@
-"""A ledger key that has retired is believed up to where it did: who steals it later can sign nothing new (W11)."""
+"""W11: a retired ledger key is trusted only up to its cutoff, so a later thief can sign nothing new."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,22 +35,22 @@ def run(*command: str | Path) -> Result:
 
 @dataclass
 class Rotated:
-    """An installation after a rotation, and the seed of the key that retired."""
+    """An installation after a rotation, and the seed of the retired key."""
 
     settings: Settings
-    stale: Bench  # a process from before, which nobody restarted
+    stale: Bench  # a process from before the rotation that was not restarted
     seed: bytes
     database: Database
 
     @property
     def signer(self) -> Signer:
-        """What processes have that were started since."""
+        """The signer of processes that were started after the rotation."""
         held = load_api_keys(self.settings.keys_dir / "api")
         return Signer(held.ledger_seed, held.ledger_retired, held.ledger_until)
 
     @property
     def thief(self) -> Signer:
-        """Signs with the retired key, and no check of ours holds it up."""
+        """A signer with the retired key, without any check."""
         return Signer(self.seed, [self.signer.public_key])
 
     def bench(self) -> Bench:
@@ -81,10 +81,10 @@ def rotated(tmp_path: Path, sqlite_file: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.sqlite
-def test_what_was_signed_before_holds_and_the_new_key_goes_on(rotated: Rotated) -> None:
-    """Also after another rotation, whose cutoff is not that of the first."""
+def test_earlier_signatures_are_valid_after_a_rotation(rotated: Rotated) -> None:
+    """This also holds after another rotation with a different cutoff."""
     for _ in range(2):
-        assert run("verify", "--no-storage").stdout == "everything holds; left out: storage\n"
+        assert run("verify", "--no-storage").stdout == "all checks passed; skipped: storage\n"
         bench = rotated.bench()
         bench.checkpoint()
         bench.checkpoint("ds_idle")
@@ -107,8 +107,8 @@ def forged_snapshot(rotated: Rotated) -> None:
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("forge", [forged_checkpoint, forged_snapshot])
-def test_w11_what_a_retired_key_signs_later_is_not_believed(rotated: Rotated, forge: Callable[[Rotated], None]) -> None:
-    """The forgery says what is true: nothing but its signature is wrong."""
+def test_later_signature_of_a_retired_key_is_refused(rotated: Rotated, forge: Callable[[Rotated], None]) -> None:
+    """W11: the content of the forgery is true, and only its signature is wrong."""
     forge(rotated)
     with rotated.database.read() as session:
         suspect = session.query(Account).filter_by(population="others").one().id
@@ -117,15 +117,16 @@ def test_w11_what_a_retired_key_signs_later_is_not_believed(rotated: Rotated, fo
 
 
 @pytest.mark.sqlite
-def test_w11_a_live_process_does_not_believe_it_either(rotated: Rotated) -> None:
+def test_running_process_refuses_a_forged_snapshot(rotated: Rotated) -> None:
+    """W11: the account is frozen at its next use."""
     forged_snapshot(rotated)
     with pytest.raises(StateConflict, match="frozen"):
         rotated.bench().reserve("job_3", costing(0.1), "ds_idle")
 
 
 @pytest.mark.sqlite
-def test_w11_a_mark_of_a_retired_key_charges_nothing(rotated: Rotated) -> None:
-    """It would say that less is spent, or hold everything up; reconciling, its account is frozen instead."""
+def test_mark_of_a_retired_key_is_not_charged(rotated: Rotated) -> None:
+    """W11: a forged mark could state less spending, so reconciliation freezes its account."""
     with rotated.database.read() as session:
         account = session.query(Account).filter_by(population="others").one()
         row = session.query(Checkpoint).order_by(Checkpoint.sequence.desc()).first()
@@ -140,7 +141,8 @@ def test_w11_a_mark_of_a_retired_key_charges_nothing(rotated: Rotated) -> None:
 
 
 @pytest.mark.sqlite
-def test_w11_a_head_of_the_audit_log_by_a_retired_key_is_found(rotated: Rotated) -> None:
+def test_audit_head_of_a_retired_key_is_found(rotated: Rotated) -> None:
+    """W11: the audit log is checked too."""
     with rotated.database.write() as tx:
         journal.record_command(tx, "forged")
         chain.extend(tx, rotated.thief)
@@ -150,8 +152,8 @@ def test_w11_a_head_of_the_audit_log_by_a_retired_key_is_found(rotated: Rotated)
 
 
 @pytest.mark.sqlite
-def test_a_process_that_nobody_restarted_signs_nothing_and_freezes_nothing(rotated: Rotated) -> None:
-    """W10, W11: it meets signatures of a key that it does not know."""
+def test_process_with_the_old_key_signs_and_freezes_nothing(rotated: Rotated) -> None:
+    """W10, W11: it finds signatures of a key that it does not have."""
     stale = rotated.stale
     for call in (
         stale.checkpoint,
@@ -170,7 +172,7 @@ def test_a_process_that_nobody_restarted_signs_nothing_and_freezes_nothing(rotat
 
 
 @pytest.mark.sqlite
-def test_the_cutoff_comes_back_from_an_escrow(rotated: Rotated, tmp_path: Path) -> None:
+def test_cutoff_is_restored_from_an_escrow(rotated: Rotated, tmp_path: Path) -> None:
     keys = rotated.settings.keys_dir
     before = load_worker_keys(keys)
     assert len(before.ledger_until) == 1
@@ -183,7 +185,7 @@ def test_the_cutoff_comes_back_from_an_escrow(rotated: Rotated, tmp_path: Path) 
 
 
 @pytest.mark.sqlite
-def test_the_ledger_key_stays_while_the_service_runs_from_its_folder(rotated: Rotated) -> None:
+def test_rotation_of_the_ledger_key_is_refused_while_up_runs(rotated: Rotated) -> None:
     before = load_worker_keys(rotated.settings.keys_dir)
     with installation.lock_folder(rotated.settings.data_dir):
         refused = run("keys", "rotate", "ledger")
@@ -192,8 +194,8 @@ def test_the_ledger_key_stays_while_the_service_runs_from_its_folder(rotated: Ro
 
 
 @pytest.mark.sqlite
-def test_the_ledger_key_stays_while_the_database_is_behind_its_mark(rotated: Rotated, tmp_path: Path) -> None:
-    """W11: accounts are signed as they are, so they must be whole."""
+def test_rotation_of_the_ledger_key_is_refused_behind_the_mark(rotated: Rotated, tmp_path: Path) -> None:
+    """W11: the rotation signs accounts in their present state, so they must be complete."""
     with rotated.database.write() as tx:
         newest = tx.query(Checkpoint).order_by(Checkpoint.sequence.desc()).first()
         assert newest is not None
@@ -207,8 +209,8 @@ def test_the_ledger_key_stays_while_the_database_is_behind_its_mark(rotated: Rot
 
 
 @pytest.mark.sqlite
-def test_a_rotation_that_is_cut_short_ends_no_key(rotated: Rotated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key stays in use, so what it signs is believed; and so it is after the rotation that succeeds."""
+def test_interrupted_rotation_leaves_the_key_in_use(rotated: Rotated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its signatures are trusted, also after a later rotation that succeeds."""
 
     def full(*_: object) -> None:
         raise OSError
@@ -219,17 +221,17 @@ def test_a_rotation_that_is_cut_short_ends_no_key(rotated: Rotated, monkeypatch:
     assert load_api_keys(rotated.settings.keys_dir).ledger_until.keys() >= {rotated.signer.public_key}
     for number in range(2):
         rotated.bench().run(f"job_since_{number}", costing(0.1))
-    assert run("verify", "--no-storage").stdout == "everything holds; left out: storage\n"
+    assert run("verify", "--no-storage").stdout == "all checks passed; skipped: storage\n"
     assert run("keys", "rotate", "ledger").exit_code == 0
-    assert run("verify", "--no-storage").stdout == "everything holds; left out: storage\n"
+    assert run("verify", "--no-storage").stdout == "all checks passed; skipped: storage\n"
     rotated.bench().run("job_last", costing(0.1))
 
 
 @pytest.mark.services
-def test_w11_a_head_that_is_being_signed_counts_to_what_the_old_key_has_signed(
+def test_cutoff_includes_a_head_that_is_not_yet_committed(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that was not stopped signs a head and is about to commit: the end is noted behind it."""
+    """W11: a running process has signed the head and will commit it."""
     monkeypatch.setenv("COREVAULT_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("COREVAULT_DATABASE_URL", database.engine.url.render_as_string(hide_password=False))
     assert run("keys").exit_code == 0
@@ -238,7 +240,7 @@ def test_w11_a_head_that_is_being_signed_counts_to_what_the_old_key_has_signed(
     waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
     with ThreadPoolExecutor(1) as pool:
         with database.write() as tx:
-            journal.record_command(tx, "of a process that goes on")
+            journal.record_command(tx, "of a running process")
             chain.extend(tx, old)
             rotation_of_it = pool.submit(installation.rotate_ledger_key, settings)
             with database.read() as session:
@@ -253,8 +255,8 @@ def test_w11_a_head_that_is_being_signed_counts_to_what_the_old_key_has_signed(
 
 
 @pytest.mark.sqlite
-def test_w11_a_reservation_that_a_retired_key_signs_is_not_opened(rotated: Rotated) -> None:
-    """Its holder writes to the database, and pins another plan after the rotation; what was reserved before goes on."""
+def test_reservation_signed_by_a_retired_key_is_not_opened(rotated: Rotated) -> None:
+    """W11: a thief commits to another plan; earlier reservations can still be opened."""
     bench = rotated.bench()
     bench.open("job_2")
     bench.reserve("job_3", costing(0.1))

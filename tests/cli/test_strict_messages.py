@@ -1,4 +1,4 @@
-"""Messages without end, and messages that two parties could read in two ways, are refused as their bytes arrive."""
+"""Oversized and ambiguous HTTP messages are refused while their bytes arrive."""
 
 import json
 import re
@@ -30,7 +30,7 @@ GROWTH_BYTES = 32 * 2**20
 
 
 async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """Says what it got, after its body; ``/deaf`` does not wait for the body."""
+    """Return the request after its body has arrived; ``/deaf`` does not wait for the body."""
     request = Request(scope, receive)
     body = b"" if scope["path"] == "/deaf" else await request.body()
     names = [name.decode() for name, _ in scope["headers"]]
@@ -51,7 +51,7 @@ def connected(address: Address) -> Iterator[socket.socket]:
 
 
 def exchanged(address: Address, *pieces: bytes) -> bytes:
-    """All that comes back until the server closes the connection."""
+    """Read until the server closes the connection."""
     received = b""
     with connected(address) as client:
         for piece in pieces:
@@ -66,7 +66,7 @@ def statuses(received: bytes) -> list[int]:
 
 
 def refusal(received: bytes, status: int) -> dict[str, object]:
-    """The problem that ends the connection, as all errors of the service look."""
+    """Parse the problem details that end the connection."""
     assert statuses(received)[-1] == status
     head, _, body = received.rpartition(b"HTTP/1.1 %d" % status)[2].partition(b"\r\n\r\n")
     assert b"content-type: application/problem+json" in head
@@ -96,22 +96,22 @@ LONG = b"a" * (2 * HEAD_BYTES)
     ],
     ids=["url", "value", "name", "whole", "sum", "blank lines", "trailer", "trailers", "chunk extension", "count"],
 )
-def test_a_head_without_end_is_refused(address: Address, head: bytes) -> None:
+def test_oversized_head_is_refused(address: Address, head: bytes) -> None:
     refusal(exchanged(address, head), 431)
 
 
-def test_a_head_that_arrives_byte_by_byte_is_counted_too(address: Address) -> None:
+def test_oversized_head_that_arrives_byte_by_byte_is_refused(address: Address) -> None:
     head = START + b"X: " + LONG
     refusal(exchanged(address, *(head[place : place + 97] for place in range(0, HEAD_BYTES + 97, 97))), 431)
 
 
-def test_the_largest_allowed_head_is_answered(address: Address) -> None:
+def test_largest_allowed_head_is_answered(address: Address) -> None:
     rest = b"Connection: close\r\nX: \r\n\r\n"
     head = GET.removesuffix(b"\r\n") + rest
     assert statuses(exchanged(address, head.replace(b"X: ", b"X: " + b"a" * (HEAD_BYTES - len(head))))) == [200]
 
 
-def test_large_bodies_are_no_heads(address: Address) -> None:
+def test_large_bodies_do_not_count_as_heads(address: Address) -> None:
     body = b"x" * (5 * HEAD_BYTES)
     last = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     sized = START + b"Content-Length: %d\r\n\r\n" % len(body) + body
@@ -121,15 +121,15 @@ def test_large_bodies_are_no_heads(address: Address) -> None:
     assert received.count(b"x" * 100) > 4 * 5 * HEAD_BYTES // 100 - 10
 
 
-def test_a_later_request_is_refused_after_the_earlier_answers(address: Address) -> None:
-    """Each answer is whole, and in the order of the requests."""
+def test_later_request_is_refused_after_the_earlier_responses(address: Address) -> None:
+    """Each response is complete, and they have the order of the requests."""
     received = exchanged(address, GET * 3 + START + b"X: " + LONG)
     assert statuses(received) == [200, 200, 200, 431]
     refusal(received, 431)
 
 
-def test_more_requests_than_may_wait_are_refused(address: Address) -> None:
-    """A block of small requests would take two hundred times its size in memory."""
+def test_too_many_pipelined_requests_are_refused(address: Address) -> None:
+    """Otherwise a block of small requests would use 200 times its size in memory."""
     received = exchanged(address, GET * 2000)
     assert statuses(received) == [200] * (PIPELINED + 1) + [400]
     refusal(received, 400)
@@ -168,21 +168,21 @@ AMBIGUOUS = {
 
 
 @pytest.mark.parametrize("message", AMBIGUOUS.values(), ids=AMBIGUOUS.keys())
-def test_an_ambiguous_message_is_refused(address: Address, message: bytes) -> None:
-    """What follows it is not read as another request."""
+def test_ambiguous_message_is_refused(address: Address, message: bytes) -> None:
+    """Bytes after it are not read as another request."""
     received = exchanged(address, message + GET)
     assert statuses(received) == [400]
     refusal(received, 400)
 
 
 @pytest.mark.parametrize("message", AMBIGUOUS.values(), ids=AMBIGUOUS.keys())
-def test_an_ambiguous_message_spares_the_answers_before_it(address: Address, message: bytes) -> None:
+def test_ambiguous_message_does_not_affect_earlier_responses(address: Address, message: bytes) -> None:
     received = exchanged(address, GET * 2 + message + GET)
     assert statuses(received) == [200, 200, 400]
     refusal(received, 400)
 
 
-def test_a_fault_behind_an_answered_head_ends_the_connection(address: Address) -> None:
+def test_fault_after_an_answered_head_ends_the_connection(address: Address) -> None:
     message = START.replace(b"/echo", b"/deaf") + CHUNKED + b"\r\n"
     with connected(address) as client:
         client.sendall(message)
@@ -194,7 +194,7 @@ def test_a_fault_behind_an_answered_head_ends_the_connection(address: Address) -
         assert client.recv(65_536) == b""
 
 
-def test_trailers_are_no_headers(address: Address) -> None:
+def test_trailers_do_not_count_as_headers(address: Address) -> None:
     trailer = b"3\r\nabc\r\n0\r\nAuthorization: x\r\n\r\n"
     last = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     received = exchanged(address, START + CHUNKED + b"\r\n" + trailer, last)
@@ -202,15 +202,15 @@ def test_trailers_are_no_headers(address: Address) -> None:
     assert b"authorization" not in received
 
 
-def test_an_upgrade_is_answered_and_what_follows_is_not(address: Address) -> None:
+def test_bytes_after_an_upgrade_request_are_not_answered(address: Address) -> None:
     upgrade = GET.replace(b"\r\n\r\n", b"\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n")
     received = exchanged(address, upgrade, GET * 3)
     assert statuses(received) == [200]
     assert b"connection: close" in received
 
 
-def test_endless_headers_take_no_memory(tmp_path: Path) -> None:
-    """W10: whoever has no key cannot exhaust the memory of the API (64 MiB are sent at most)."""
+def test_endless_headers_use_no_memory(tmp_path: Path) -> None:
+    """W10: a client without a key cannot exhaust the API's memory; at most 64 MiB are sent."""
     settings = Settings(data_dir=tmp_path)
     with _api(settings, "127.0.0.1") as (process, port):
         with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
@@ -229,6 +229,6 @@ def test_endless_headers_take_no_memory(tmp_path: Path) -> None:
 
 
 def _memory_bytes(pid: int) -> int:
-    """The most that the process has had resident so far."""
+    """Return the peak resident memory of the process."""
     (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""Nobody reaches the API in the clear from another machine: what may be bound, and a real start with a certificate."""
+"""Other machines can reach the API only with TLS: allowed hosts, and a real start with a certificate."""
 
 import os
 import socket
@@ -27,19 +27,19 @@ ELSEWHERE = ["0.0.0.0", "::", "192.0.2.1", "2001:db8::1", "fe80::1", "vault.exam
 
 
 @pytest.mark.parametrize("host", ELSEWHERE)
-def test_a_bind_that_others_reach_is_refused_in_the_clear(tmp_path: Path, host: str) -> None:
+def test_reachable_address_without_tls_is_refused(tmp_path: Path, host: str) -> None:
     with pytest.raises(typer.Exit) as refusal:
         check_bind(host, Settings(data_dir=tmp_path))
     assert refusal.value.exit_code == MISUSED
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
-def test_loopback_may_be_in_the_clear(tmp_path: Path, host: str) -> None:
+def test_loopback_without_tls_is_allowed(tmp_path: Path, host: str) -> None:
     check_bind(host, Settings(data_dir=tmp_path))
 
 
 @pytest.mark.parametrize("host", ELSEWHERE)
-def test_a_certificate_or_a_proxy_that_has_one_allows_it(tmp_path: Path, host: str) -> None:
+def test_reachable_address_with_certificate_or_proxy_is_allowed(tmp_path: Path, host: str) -> None:
     check_bind(host, Settings(data_dir=tmp_path, tls_cert=tmp_path / "c.pem", tls_key=tmp_path / "k.pem"))
     check_bind(host, Settings(data_dir=tmp_path, behind_tls=True))
 
@@ -82,7 +82,7 @@ def _live(client: httpx.Client, process: subprocess.Popen[str]) -> None:
 @pytest.mark.process
 @pytest.mark.sqlite
 @pytest.mark.parametrize(("host", "called"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
-def test_with_a_certificate_it_speaks_tls_and_nothing_else(tmp_path: Path, host: str, called: str) -> None:
+def test_api_with_a_certificate_accepts_only_tls(tmp_path: Path, host: str, called: str) -> None:
     (tmp_path / "tls").mkdir()
     authority = Authority(tmp_path / "tls")
     certificate, key = authority.vouch_for("vault.example", "127.0.0.1", "::1")
@@ -103,7 +103,7 @@ def test_with_a_certificate_it_speaks_tls_and_nothing_else(tmp_path: Path, host:
 @pytest.mark.process
 @pytest.mark.sqlite
 @pytest.mark.parametrize("fault", ["missing", "no certificate", "another's key"])
-def test_a_certificate_that_cannot_be_used_is_one_clear_line(tmp_path: Path, fault: str) -> None:
+def test_unusable_certificate_is_reported_in_one_line(tmp_path: Path, fault: str) -> None:
     certificate, key = Authority(tmp_path).vouch_for("127.0.0.1")
     if fault == "missing":
         certificate.unlink()
@@ -114,8 +114,8 @@ def test_a_certificate_that_cannot_be_used_is_one_clear_line(tmp_path: Path, fau
         _, key = Authority(tmp_path / "other").vouch_for("127.0.0.1")
     settings = Settings(data_dir=tmp_path / "data", tls_cert=certificate, tls_key=key)
     with _api(settings, "127.0.0.1") as (process, _):
-        _, said = process.communicate(timeout=PATIENCE_SECONDS)
+        _, message = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode in {1, MISUSED}
-    assert "COREVAULT_TLS_CERT" in said
-    assert len(said.splitlines()) == 1, said
-    assert "canary-7461" not in said
+    assert "COREVAULT_TLS_CERT" in message
+    assert len(message.splitlines()) == 1, message
+    assert "canary-7461" not in message

@@ -1,4 +1,4 @@
-"""A client that does not read its answer is disconnected; one that reads slowly gets all of it."""
+"""A client that does not read its response is disconnected; a slow client gets the whole response."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ ended = threading.Event()
 
 
 async def _application(scope: Scope, receive: Receive, send: Send) -> None:
-    """``/large`` and ``/small`` in one message; ``/stream`` for ever, a little at a time, until it is cut."""
+    """Answer ``/large`` and ``/small`` in one message, and ``/stream`` in small pieces without end."""
     if scope["path"] == "/stream":
         await _stream(receive, send)
         return
@@ -50,7 +50,7 @@ def address() -> Iterator[Address]:
 
 @contextmanager
 def asked(address: Address, path: bytes) -> Iterator[socket.socket]:
-    """A client that has sent a request, with room for little of the answer."""
+    """A client with a small receive buffer that has sent a request."""
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
         client.settimeout(30)
@@ -60,7 +60,7 @@ def asked(address: Address, path: bytes) -> Iterator[socket.socket]:
 
 
 def read(client: socket.socket) -> int:
-    """How many bytes come until the connection ends."""
+    """Count the bytes until the connection ends."""
     count = 0
     with suppress(ConnectionResetError):
         while data := client.recv(8192):
@@ -69,14 +69,17 @@ def read(client: socket.socket) -> int:
 
 
 @pytest.mark.parametrize("path", [b"/large", b"/stream"])
-def test_a_client_that_reads_nothing_is_disconnected(address: Address, path: bytes) -> None:
+def test_client_that_reads_nothing_is_disconnected(address: Address, path: bytes) -> None:
     with asked(address, path) as client:
         assert ended.wait(30 * SECONDS)
         assert read(client) < len(LARGE) / 2
 
 
-def test_a_slow_client_gets_the_whole_answer(address: Address) -> None:
-    """It takes 200 KB a second for a while, and then the rest, much of which the server had still to send."""
+def test_slow_client_gets_the_whole_response(address: Address) -> None:
+    """It reads 200 KB a second for some time, and then the rest.
+
+    The server has not sent much of the rest before.
+    """
     with asked(address, b"/large") as client:
         slowly = 0
         while slowly < 80 * 8192:
@@ -86,14 +89,14 @@ def test_a_slow_client_gets_the_whole_answer(address: Address) -> None:
         assert slowly + read(client) > len(LARGE)
 
 
-def test_a_client_that_waits_between_requests_is_not_disconnected(address: Address) -> None:
+def test_client_that_waits_between_requests_is_not_disconnected(address: Address) -> None:
     with socket.create_connection(address, timeout=30) as client:
         time.sleep(3 * SECONDS)
         client.sendall(b"GET /small HTTP/1.1\r\nHost: a\r\n\r\n")
         assert read(client) > len(SMALL)
 
 
-def test_a_large_body_is_not_buffered_for_each_client(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_body_is_not_buffered_for_each_client(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
     buffered: list[int] = []
     genuine = ReadProtocol._check_reader
 

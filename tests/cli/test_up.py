@@ -1,4 +1,4 @@
-"""``corevaultd up`` as an operator runs it: real processes on an ephemeral port."""
+"""``corevaultd up`` in real processes on a free port."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 
 
 class Running(Daemon):
-    """One ``corevaultd up``."""
+    """A running ``corevaultd up``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,8 +39,8 @@ def running(tmp_path: Path) -> Iterator[Running]:
         yield running
 
 
-def test_it_serves_restarts_what_dies_and_leaves_only_data_behind(running: Running) -> None:
-    """W10: a process that dies comes back; a stop leaves no process, lock, socket or pid file."""
+def test_up_serves_restarts_children_and_leaves_only_data(running: Running) -> None:
+    """W10: a process that dies is restarted; a stop leaves no process, lock, socket or pid file."""
     eventually(running.ready, "it never became ready")
     key = running.key_file.read_text()
     assert running.key_file.stat().st_mode & 0o777 == 0o600
@@ -51,7 +51,7 @@ def test_it_serves_restarts_what_dies_and_leaves_only_data_behind(running: Runni
     assert {os.getpgid(child) for child in before} == {running.process.pid}
     for child in before:
         os.kill(child, signal.SIGKILL)
-    eventually(lambda: len(set(running.children()) - set(before)) == 2, "what was killed never came back")
+    eventually(lambda: len(set(running.children()) - set(before)) == 2, "the killed processes were not restarted")
     eventually(running.ready, "it was not ready again")
     family = descendants(running.process.pid)
 
@@ -65,8 +65,8 @@ def test_it_serves_restarts_what_dies_and_leaves_only_data_behind(running: Runni
     assert not [file for file in running.folder.rglob("*") if file.is_socket() or file.suffix in {".pid", ".lock"}]
 
 
-def test_nothing_outlives_a_parent_that_was_killed_and_a_key_file_that_exists_stays(tmp_path: Path) -> None:
-    """W1: the process that can decrypt does not stay behind unsupervised."""
+def test_children_of_a_killed_up_end_and_key_file_stays(tmp_path: Path) -> None:
+    """W1: the process that can decrypt does not continue without its supervisor."""
     folder = tmp_path / "data"
     folder.mkdir()
     (folder / "admin.key").write_text("mine")
@@ -79,8 +79,8 @@ def test_nothing_outlives_a_parent_that_was_killed_and_a_key_file_that_exists_st
         eventually(lambda: not [pid for pid in family if alive(pid)], "a child outlived its parent")
 
 
-def test_ctrl_c_ends_it_in_words_of_its_own(running: Running) -> None:
-    """A terminal sends the signal to every process of the group; no library says its part on the terminal."""
+def test_ctrl_c_ends_up_without_output_of_libraries(running: Running) -> None:
+    """The terminal signals every process of the group, and no library writes to it."""
     eventually(running.ready, "it never became ready")
     eventually(lambda: "worker ready" in running.log(), "its worker never became ready")
     os.killpg(running.process.pid, signal.SIGINT)

@@ -1,4 +1,4 @@
-"""``corevaultd verify`` finds whatever was tampered with, each thing in turn, and says so in one line."""
+"""``corevaultd verify`` finds each kind of tampering, and reports it in one line."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,10 @@ TRIGGERS = {
 
 @pytest.fixture
 def verify(house: House, owner: rows.Key, admin: rows.Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Verify:
-    """An installation with a release and an audit log, whose triggers are gone; runs the command on it."""
+    """Return a function that runs the command on an installation without triggers.
+
+    The installation has a release and an audit log.
+    """
     house.run(house.job(house.ready_dataset(owner), owner))
     with house.client() as client:
         client.post("/v1/api-keys", headers=admin.headers, json={"name": "a", "role": "analyst"})
@@ -67,27 +70,27 @@ def _replace(database: Database, change: Callable[[dict[str, Any]], None], colum
         tx.execute(text(f"UPDATE releases SET {column} = :value"), {"value": json.dumps(document)})
 
 
-def test_a_sound_installation_holds(verify: Verify) -> None:
+def test_intact_installation_passes_all_checks(verify: Verify) -> None:
     ended = verify()
-    assert (ended.exit_code, ended.stdout) == (0, "everything holds\n")
+    assert (ended.exit_code, ended.stdout) == (0, "all checks passed\n")
     ended = verify("--json")
     assert (ended.exit_code, json.loads(ended.stdout)) == (0, {"holds": True, "findings": []})
 
 
-def test_it_says_what_it_looked_at(verify: Verify, database: Database, tmp_path: Path) -> None:
-    """W3: and nothing that lets anybody in. A folder that was meant to be another one holds, too."""
-    said, url = verify().stderr, database.engine.url
-    assert str(tmp_path.resolve()) in said
-    assert str(url.database) in said
-    assert url.password is None or url.password not in said
+def test_verify_names_the_folder_and_the_database(verify: Verify, database: Database, tmp_path: Path) -> None:
+    """W3: the output has no credentials. It shows an operator if the folder is the wrong one."""
+    shown, url = verify().stderr, database.engine.url
+    assert str(tmp_path.resolve()) in shown
+    assert str(url.database) in shown
+    assert url.password is None or url.password not in shown
 
 
-def test_a_password_is_no_part_of_a_databases_name() -> None:
+def test_database_name_has_no_credentials() -> None:
     name = name_of("postgresql+psycopg://service:secret-1@db.test:5432/vault?password=secret-2&sslkey=secret-3")
     assert name == "postgresql database vault on db.test"
 
 
-def test_a_check_changes_nothing(verify: Verify, database: Database) -> None:
+def test_verify_changes_nothing(verify: Verify, database: Database) -> None:
     def everything() -> list[Any]:
         with database.read() as session:
             tables = ("releases", "audit_entries", "audit_heads", "jobs", "datasets")
@@ -117,7 +120,7 @@ def test_a_check_changes_nothing(verify: Verify, database: Database) -> None:
         ("UPDATE releases SET certificate = '{}'", "the certificate's signature is not valid"),
     ],
 )
-def test_a_row_that_was_tampered_with_is_found(verify: Verify, database: Database, statement: str, found: str) -> None:
+def test_changed_row_is_found(verify: Verify, database: Database, statement: str, found: str) -> None:
     """W8, W11."""
     _tamper(database, statement)
     ended = verify()
@@ -125,15 +128,15 @@ def test_a_row_that_was_tampered_with_is_found(verify: Verify, database: Databas
     assert any(found in line for line in ended.output.splitlines()), ended.output
 
 
-def test_a_statement_that_was_changed_is_not_signed(verify: Verify, database: Database) -> None:
+def test_changed_statement_is_found(verify: Verify, database: Database) -> None:
     _replace(database, lambda certificate: certificate["statement"].update(slots=1), "certificate")
     assert "the certificate's signature is not valid" in verify().output
 
 
-def test_a_certificate_that_names_an_entry_before_its_own_charge_is_found(
+def test_certificate_that_names_a_place_before_its_charge_is_found(
     house: House, verify: Verify, database: Database
 ) -> None:
-    """W8: whoever has the release key may sign any place in the chains; it must be one that knows of the charge."""
+    """W8: a release key can sign any place in the chains, so the place must include the charge."""
     with database.read() as session:
         opening = session.scalars(select(Checkpoint).order_by(Checkpoint.sequence)).first()
     assert opening is not None
@@ -149,13 +152,13 @@ def test_a_certificate_that_names_an_entry_before_its_own_charge_is_found(
     assert "checkpoint that the certificate names is not in the chain" in verify().output
 
 
-def test_a_body_that_says_otherwise_is_found(verify: Verify, database: Database) -> None:
+def test_changed_body_is_found(verify: Verify, database: Database) -> None:
     _replace(database, lambda body: body.update(cost={"epsilon": 0.0, "delta": 0.0}), "body")
     assert "the certificate does not match the release" in verify().output
 
 
 @pytest.mark.parametrize("name", ["json", "csv", "parquet", "npz"])
-def test_bytes_that_were_changed_or_lost_are_found(house: House, verify: Verify, database: Database, name: str) -> None:
+def test_changed_or_lost_representation_is_found(house: House, verify: Verify, database: Database, name: str) -> None:
     with database.read() as session:
         document = session.scalar(text("SELECT representations FROM releases"))
     stored = (json.loads(document) if isinstance(document, str) else document)[name]
@@ -168,16 +171,16 @@ def test_bytes_that_were_changed_or_lost_are_found(house: House, verify: Verify,
     assert verify("--no-storage").exit_code == 0
 
 
-def test_a_database_behind_its_mark_is_found(verify: Verify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """W11: a backup that was restored is older than what the mark knows."""
+def test_database_behind_its_mark_is_found(verify: Verify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W11: a restored backup is older than the mark."""
     monkeypatch.setenv("COREVAULT_MARK_URL", (tmp_path / "elsewhere").as_uri())
     ended = verify()
     assert ended.exit_code == 1
     assert ended.stdout.startswith("mark: The ledger has checkpoints")
-    assert verify("--no-mark").stdout == "everything holds; left out: mark\n"
+    assert verify("--no-mark").stdout == "all checks passed; skipped: mark\n"
 
 
-def test_findings_are_machine_readable(verify: Verify, database: Database) -> None:
+def test_findings_are_printed_as_json(verify: Verify, database: Database) -> None:
     _tamper(database, "UPDATE releases SET id = 'rel_x'")
     ended = verify("--json")
     assert ended.exit_code == 1
@@ -188,18 +191,18 @@ def test_findings_are_machine_readable(verify: Verify, database: Database) -> No
     ]
 
 
-def test_what_retired_keys_signed_still_holds(verify: Verify, tmp_path: Path) -> None:
+def test_signatures_of_retired_keys_pass_the_checks(verify: Verify, tmp_path: Path) -> None:
     rotate(tmp_path / "keys", "ledger")
     rotate(tmp_path / "keys", "release")
-    assert verify().stdout == "everything holds\n"
+    assert verify().stdout == "all checks passed\n"
 
 
-def test_a_release_of_another_key_is_found(verify: Verify, tmp_path: Path) -> None:
+def test_release_signed_by_another_key_is_found(verify: Verify, tmp_path: Path) -> None:
     (tmp_path / "keys" / "release.pub").write_text((tmp_path / "keys" / "ledger.pub").read_text())
     assert "the certificate's signature is not valid" in verify().output
 
 
-def test_a_database_that_is_not_migrated_does_not_hold(
+def test_database_that_is_not_migrated_is_reported(
     tmp_path: Path, verify: Verify, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COREVAULT_DATABASE_URL", f"sqlite:///{tmp_path / 'empty.sqlite3'}")
