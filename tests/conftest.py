@@ -1,7 +1,7 @@
-"""Fixtures that every test shares: a database made by the real migrations, keys, and the application in process.
+"""Shared fixtures: a database made by the real migrations, API keys, and the application in this process.
 
-Tests that give another answer on other servers are marked ``backend``: those whose fixtures rest on the fixture of that
-name. No other test may open a database or ask where servers are.
+Tests that depend on the database, broker or storage are marked ``backend``. These are the tests whose fixtures use the
+fixture ``backend``. No other test may open a database or request the address of a server.
 """
 
 import os
@@ -28,7 +28,7 @@ from tests.factories.transport import AppTransport
 from tests.factories.worker import House, make_house
 
 OPENED: list[str] = []
-"""SQLite databases that the test opened which runs."""
+"""SQLite databases that the running test has opened."""
 sys.addaudithook(lambda event, arguments: OPENED.append(str(arguments[0])) if event == "sqlite3.connect" else None)
 
 
@@ -50,7 +50,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     answer = yield
     if not _has_any(item, "backend", "services", "sqlite"):
-        assert not OPENED, f"{item.nodeid} opens {OPENED[0]}: let it use the fixture `database`, or mark it `sqlite`"
+        assert not OPENED, f"{item.nodeid} opens {OPENED[0]}: use the fixture `database`, or mark it `sqlite`"
     return answer
 
 
@@ -60,7 +60,7 @@ def _has_any(item: pytest.Item, *markers: str) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def measured_children() -> Iterator[None]:
-    """Under ``make coverage`` the parsing process is measured too, though its environment is empty."""
+    """Let ``make coverage`` measure the parsing process too, although its environment is empty."""
     names = [name for name in os.environ if name.startswith("COVERAGE_PROCESS_")]
     parent = import_module("workers.enclave.ingest_parent")
     with patch.dict(parent._ENVIRONMENT, {name: os.environ[name] for name in names}):
@@ -69,12 +69,12 @@ def measured_children() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def backend() -> None:
-    """Rest on this to depend on the servers that the run uses: see :mod:`tests.factories.stack`."""
+    """Mark the test as dependent on the backend of the run, see :mod:`tests.factories.stack`."""
 
 
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty SQLite database that the real migrations made; tests copy it."""
+    """Make an empty SQLite database with the real migrations; tests copy it."""
     path = tmp_path_factory.mktemp("template") / "corevault.sqlite3"
     engine = make_engine(f"sqlite:///{path}")
     upgrade(engine)
@@ -84,7 +84,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sqlite_file(migrated_file: Path, tmp_path: Path) -> Path:
-    """A migrated SQLite database of the test's own, whatever the others run on."""
+    """Make a migrated SQLite database for the test, also if other tests use PostgreSQL."""
     path = tmp_path / "corevault.sqlite3"
     shutil.copy(migrated_file, path)
     return path
@@ -92,9 +92,10 @@ def sqlite_file(migrated_file: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest, backend: None) -> Iterator[str]:
-    """A migrated database of the test's own: on SQLite or, under ``make test-services``, on PostgreSQL.
+    """Make a migrated database for the test.
 
-    A test of SQLite's own ways is marked ``sqlite`` and always runs there.
+    It is on SQLite, or on PostgreSQL with ``make test-services``. A test about SQLite is marked ``sqlite`` and always
+    uses SQLite.
     """
     if stack.on_services() and request.node.get_closest_marker("sqlite") is None:
         with stack.fresh_database(template=stack.migrated_template()) as url:
@@ -105,7 +106,7 @@ def database_url(request: pytest.FixtureRequest, backend: None) -> Iterator[str]
 
 @pytest.fixture
 def empty_database_url(backend: None, tmp_path: Path) -> Iterator[str]:
-    """A database without a table."""
+    """Make a database without tables."""
     if stack.on_services():
         with stack.fresh_database() as url:
             yield url
@@ -115,15 +116,15 @@ def empty_database_url(backend: None, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def broker_settings(backend: None) -> dict[str, str]:
-    """Settings of an installation's broker: a part of the Redis server, or none for the queue in files."""
+    """Return settings of a Redis broker, or none for the queue in files."""
     return {"BROKER_URL": stack.fresh_broker()} if stack.on_services() else {}
 
 
 @pytest.fixture
 def storage_url(request: pytest.FixtureRequest, backend: None, tmp_path: Path) -> str:
-    """Where contents lie: a folder or, under ``make test-services``, a part of an S3 bucket.
+    """Return a storage URL: a folder or, with ``make test-services``, a prefix of an S3 bucket.
 
-    A test of files' own ways is marked ``files`` and always uses a folder.
+    A test about local files is marked ``files`` and always uses a folder.
     """
     if request.node.get_closest_marker("files") is not None:
         return (tmp_path / "storage").as_uri()
@@ -178,7 +179,7 @@ def application(services: Services) -> FastAPI:
 
 @pytest.fixture
 def client(application: FastAPI) -> Iterator[httpx.Client]:
-    """Calls the application in this process; send ``headers=owner.headers`` to be someone."""
+    """Make a client of the application in this process; ``headers=owner.headers`` authenticates."""
     with httpx.Client(transport=AppTransport(application), base_url="http://corevault.test") as client:
         yield client
 
@@ -192,7 +193,10 @@ def only_its_owner_may(
     admin: rows.Key,
     auditor: rows.Key,
 ) -> Check:
-    """Checks that a call on a dataset is refused to every key but its owner's, and that trying changes nothing."""
+    """Return a check that only the dataset's owner may make a call.
+
+    It also checks that a refused call changes nothing.
+    """
 
     def check(call: Callable[[rows.Key, str], httpx.Response]) -> None:
         dataset = declared(client, owner, shared_with=[analyst.id])
@@ -210,12 +214,12 @@ def only_its_owner_may(
 
 @pytest.fixture
 def house(database: Database, tmp_path: Path, storage_url: str) -> House:
-    """A whole installation in this process: API and worker."""
+    """Make a whole installation in this process: API and worker."""
     return make_house(database, tmp_path, storage_url)
 
 
 @pytest.fixture
 def api(house: House) -> Iterator[httpx.Client]:
-    """Calls the house's API."""
+    """Make a client of the house's API."""
     with house.client() as client:
         yield client

@@ -1,7 +1,7 @@
-"""Runs a command beside a PostgreSQL, a Redis and an S3 server of its own: ``python -m tests.services pytest …``.
+"""Runs a command with new PostgreSQL, Redis and S3 servers: ``python -m tests.services pytest …``.
 
-The command finds them in ``TEST_DATABASE_URL`` (a superuser's, of a database for maintenance),
-``TEST_BROKER_URL`` and ``TEST_STORAGE_URL``.
+The command gets their addresses in ``TEST_DATABASE_URL``, ``TEST_BROKER_URL`` and ``TEST_STORAGE_URL``. The database's
+URL is for a superuser and a maintenance database.
 """
 
 import os

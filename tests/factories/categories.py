@@ -1,4 +1,4 @@
-"""Which category a cell belongs to: one table for the server, which parses cells, and the client, which checks them."""
+"""Cells and their categories, for tests of the server's and the client's parser."""
 
 from typing import Final
 

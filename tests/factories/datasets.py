@@ -1,4 +1,4 @@
-"""Datasets over HTTP, and evidence that a refused call has changed nothing."""
+"""Datasets over HTTP, and snapshots of the whole stored state."""
 
 import copy
 from collections.abc import Callable
@@ -18,11 +18,11 @@ from tests.factories.rows import Key
 
 CSV = {"Content-Type": "text/csv"}
 Check = Callable[[Callable[[Key, str], httpx.Response]], None]
-"""Takes a call on a dataset, by key and id, and checks who may make it."""
+"""A function that takes a call on a dataset, by key and id, and checks which callers may make it."""
 
 
 def declaration(**changes: Any) -> dict[str, Any]:
-    """The documented example, shared with nobody, with a population of its own."""
+    """Return the documented example without shares and without a named population."""
     body: dict[str, Any] = copy.deepcopy(EXAMPLE_DECLARATION) | {"shared_with": []}
     del body["population"]
     return body | changes
@@ -33,7 +33,7 @@ def public_declaration(**changes: Any) -> dict[str, Any]:
 
 
 def declared(client: httpx.Client, owner: Key, **changes: Any) -> dict[str, Any]:
-    """A dataset that ``owner`` has declared over HTTP, as the answer shows it."""
+    """Declare a dataset of ``owner`` over HTTP; return the response body."""
     response = client.post("/v1/datasets", json=declaration(**changes), headers=owner.headers)
     assert response.status_code == 201, response.text
     body: dict[str, Any] = response.json()
@@ -41,7 +41,7 @@ def declared(client: httpx.Client, owner: Key, **changes: Any) -> dict[str, Any]
 
 
 def uploaded(client: httpx.Client, owner: Key, dataset_id: str, content: bytes = b"age\n1\n") -> dict[str, Any]:
-    """The dataset after a CSV content was received."""
+    """Upload a CSV content; return the dataset."""
     response = client.put(f"/v1/datasets/{dataset_id}/content", content=content, headers=owner.headers | CSV)
     assert response.status_code == 202, response.text
     body: dict[str, Any] = response.json()
@@ -49,7 +49,7 @@ def uploaded(client: httpx.Client, owner: Key, dataset_id: str, content: bytes =
 
 
 def everything(database: Database, areas: Areas) -> tuple[dict[str, list[str]], list[str]]:
-    """All rows of all tables, and the names of all that lies in the areas, keys included."""
+    """Return all rows of all tables, and the names of all objects and keys."""
     with database.read() as session:
         tables = {
             name: sorted(repr(tuple(row)) for row in session.execute(select(table)))
@@ -59,13 +59,16 @@ def everything(database: Database, areas: Areas) -> tuple[dict[str, list[str]], 
 
 
 def stored(areas: Areas) -> list[str]:
-    """The names of all that lies in the areas, published or not; the datasets' keys aside."""
+    """Return the names of all objects in the areas, without keys.
+
+    It includes objects that are not published.
+    """
     stores = [areas.incoming, areas.released, *([areas.vault] if isinstance(areas, WorkerAreas) else [])]
     return sorted(path.rpartition("/")[2] for store in stores for path in entries(store))
 
 
 def entries(store: ObjectStore) -> dict[str, bytes]:
-    """All files or keys of a store by their paths, with what they hold."""
+    """Return the contents of all files or keys of a store, by path."""
     if isinstance(store, S3Store):
         return {key: store._keys.read(key) for key, _ in store._keys.below("")}
     assert isinstance(store, LocalStore)
@@ -74,7 +77,7 @@ def entries(store: ObjectStore) -> dict[str, bytes]:
 
 
 def problem(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """The problem document of a refusal, of the expected kind."""
+    """Check that the response is a refusal of the expected kind; return its problem details."""
     assert (response.status_code, response.headers["content-type"]) == (status, "application/problem+json"), (
         response.text
     )

@@ -1,4 +1,4 @@
-"""Tables of arbitrary declarations, which were never sealed: for runners, instead of the enclave's."""
+"""Unencrypted tables of any declaration, for runners in place of the enclave's tables."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +13,7 @@ from workers.assignments import Assignment
 
 
 class DeclaredRows:
-    """Values within the declaration, in random rows of which a share is there, as the enclave hands them over."""
+    """Random rows within a declaration, in the enclave's format; ``share`` of them are present."""
 
     def __init__(self, facts: DeclaredFacts, *, share: float = 1.0, extreme: bool = False, state: int = 3) -> None:
         self.slots, self.rows_per_slot = facts.slots, facts.rows_per_unit
@@ -37,12 +37,14 @@ def _values(rng: np.random.Generator, column: Column, count: int, *, extreme: bo
     assert column.lower is not None
     assert column.upper is not None
     place = rng.integers(0, 2, count).astype(np.float64) if extreme else rng.random(count)
-    found = np.clip(column.lower * (1 - place) + column.upper * place, column.lower, column.upper)
-    return np.clip(np.rint(found), np.ceil(column.lower), np.floor(column.upper)) if column.type == "integer" else found
+    values = np.clip(column.lower * (1 - place) + column.upper * place, column.lower, column.upper)
+    if column.type == "integer":
+        return np.clip(np.rint(values), np.ceil(column.lower), np.floor(column.upper))
+    return values
 
 
 def declared_tables(**choices: Any) -> Callable[[Assignment], AbstractContextManager[RowSource]]:
-    """What a runner opens instead of the enclave's tables; ``choices`` as :class:`DeclaredRows`."""
+    """Make tables for a runner, in place of the enclave's; ``choices`` as in :class:`DeclaredRows`."""
 
     @contextmanager
     def tables(assignment: Assignment) -> Iterator[DeclaredRows]:

@@ -1,4 +1,4 @@
-"""What JSON can say, and so has a canonical form."""
+"""Random values that JSON can represent."""
 
 from typing import Any
 
@@ -13,4 +13,4 @@ JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=12,
 )
-"""Nested, and with whole numbers that a double holds exactly."""
+"""Nested values; integers are in the range that a double represents exactly."""

@@ -1,4 +1,4 @@
-"""Calls that are certain to stand in one line at the same time."""
+"""Calls that certainly wait in one group commit at the same time."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -11,31 +11,31 @@ SETTLE_SECONDS = 20
 
 
 def at_once(
-    joined: GroupCommit, actions: Sequence[Callable[[WriteSession], Any]], names: Sequence[str] = ()
+    group: GroupCommit, actions: Sequence[Callable[[WriteSession], Any]], names: Sequence[str] = ()
 ) -> list[Future[Any]]:
-    """Say all of them, each under its name, while one that came before is still in front of the line."""
-    entered, go_on = threading.Event(), threading.Event()
+    """Submit all actions, each under its name, while an earlier one is still running."""
+    is_entered, may_continue = threading.Event(), threading.Event()
 
     def first(_: WriteSession) -> None:
-        entered.set()
-        assert go_on.wait(SETTLE_SECONDS)
+        is_entered.set()
+        assert may_continue.wait(SETTLE_SECONDS)
 
     with ThreadPoolExecutor(1 + len(actions)) as pool:
-        leading = pool.submit(joined.transact, first)
-        assert entered.wait(SETTLE_SECONDS)
-        told = []
+        leading = pool.submit(group.transact, first)
+        assert is_entered.wait(SETTLE_SECONDS)
+        futures = []
         for number, action in enumerate(actions):
-            told.append(pool.submit(joined.transact, action, names[number] if names else None))
-            _wait(joined, number + 2)
-        go_on.set()
+            futures.append(pool.submit(group.transact, action, names[number] if names else None))
+            _wait(group, number + 2)
+        may_continue.set()
         leading.result(SETTLE_SECONDS)
-    return told
+    return futures
 
 
-def _wait(joined: GroupCommit, count: int) -> None:
+def _wait(group: GroupCommit, count: int) -> None:
     ready = threading.Event()
     for _ in range(SETTLE_SECONDS * 100):
-        if joined.waiting() >= count:
+        if group.waiting() >= count:
             return
         ready.wait(0.01)
-    raise AssertionError("it never stood in line")
+    raise AssertionError("the call did not join the queue")

@@ -1,4 +1,7 @@
-"""Parquet files whose footers lie: Thrift's compact protocol read into plain values, changed, and written again."""
+"""Parquet files with false footers.
+
+A footer in Thrift's compact protocol is parsed into plain values, changed, and written again.
+"""
 
 import io
 import struct
@@ -12,7 +15,7 @@ import pyarrow.parquet as pq
 _TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 6, 7, 8, 9, 10, 12
 _MAGIC = b"PAR1"
 NUM_ROWS, ROW_GROUPS = 3, 4
-"""Fields of ``FileMetaData``; those of ``RowGroup`` and ``ColumnMetaData`` follow."""
+"""Field numbers of ``FileMetaData``; the next ones are of ``RowGroup`` and ``ColumnMetaData``."""
 
 COLUMNS, GROUP_BYTES, GROUP_ROWS = 1, 2, 3
 COLUMN_METADATA, NUM_VALUES, DATA_OFFSET = 3, 5, 9
@@ -28,16 +31,16 @@ Footer = dict[int, Field]
 
 
 def rewritten(file: bytes, change: Callable[[Footer], None]) -> bytes:
-    """``file`` with what ``change`` makes of its footer."""
+    """Return ``file`` after ``change`` was applied to its footer."""
     length = struct.unpack("<I", file[-8:-4])[0]
     footer: Footer = _struct(io.BytesIO(file[-8 - length : -8]))
     change(footer)
-    raw = _spelt_struct(footer)
+    raw = _encode_struct(footer)
     return file[: -8 - length] + raw + struct.pack("<I", len(raw)) + _MAGIC
 
 
 def repeated(table: pa.Table, times: int) -> bytes:
-    """A file of one row group that its footer names ``times`` over: small, well-formed, and as long as it says."""
+    """Return a small, well-formed file whose footer lists its one row group ``times`` times."""
     sink = io.BytesIO()
     pq.write_table(table, sink, row_group_size=len(table), compression="zstd", store_schema=False)
 
@@ -49,14 +52,14 @@ def repeated(table: pa.Table, times: int) -> bytes:
 
 
 def column_of(group: Footer, place: int = 0) -> Footer:
-    """The ``ColumnMetaData`` of a row group's column."""
+    """Return the ``ColumnMetaData`` of a row group's column."""
     metadata: Footer = group[COLUMNS].value[1][place][COLUMN_METADATA].value
     return metadata
 
 
 def groups(footer: Footer) -> list[Footer]:
-    found: list[Footer] = footer[ROW_GROUPS].value[1]
-    return found
+    row_groups: list[Footer] = footer[ROW_GROUPS].value[1]
+    return row_groups
 
 
 def _varint(source: io.BytesIO) -> int:
@@ -102,40 +105,40 @@ def _value(source: io.BytesIO, kind: int) -> Any:
             return _number(source)
 
 
-def _spelt_varint(value: int) -> bytes:
-    spelt = bytearray()
+def _encode_varint(value: int) -> bytes:
+    encoded = bytearray()
     while value > 0x7F:
-        spelt.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*spelt, value])
+    return bytes([*encoded, value])
 
 
-def _spelt_number(value: int) -> bytes:
-    return _spelt_varint((value << 1) ^ (value >> 63))
+def _encode_number(value: int) -> bytes:
+    return _encode_varint((value << 1) ^ (value >> 63))
 
 
-def _spelt_struct(fields: Footer) -> bytes:
-    spelt = b""
+def _encode_struct(fields: Footer) -> bytes:
+    encoded = b""
     for name, field in sorted(fields.items()):
         kind = (_TRUE if field.value else _FALSE) if field.kind in {_TRUE, _FALSE} else field.kind
-        spelt += bytes([kind]) + _spelt_number(name)
-        spelt += b"" if field.kind in {_TRUE, _FALSE} else _spelt_value(kind, field.value)
-    return spelt + b"\0"
+        encoded += bytes([kind]) + _encode_number(name)
+        encoded += b"" if field.kind in {_TRUE, _FALSE} else _encode_value(kind, field.value)
+    return encoded + b"\0"
 
 
-def _spelt_value(kind: int, value: Any) -> bytes:
+def _encode_value(kind: int, value: Any) -> bytes:
     match kind:
         case 1 | 2 | 3:
             return bytes([value])
         case 7:
             return bytes(value)
         case 8:
-            return _spelt_varint(len(value)) + bytes(value)
+            return _encode_varint(len(value)) + bytes(value)
         case 9 | 10:
             inner, items = value
-            spelt = b"".join(_spelt_value(inner, item) for item in items)
-            return bytes([0xF0 | inner]) + _spelt_varint(len(items)) + spelt
+            encoded = b"".join(_encode_value(inner, item) for item in items)
+            return bytes([0xF0 | inner]) + _encode_varint(len(items)) + encoded
         case 12:
-            return _spelt_struct(value)
+            return _encode_struct(value)
         case _:
-            return _spelt_number(value)
+            return _encode_number(value)

@@ -1,4 +1,4 @@
-"""A queue that remembers what was sent."""
+"""A queue that records the sent messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

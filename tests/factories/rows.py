@@ -1,4 +1,4 @@
-"""Row builders: every argument has a default, so that a test names only what it is about."""
+"""Builders of database rows; every field has a default, so that a test sets only the relevant ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ COLUMNS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A usable API key: its row's id and the secret that the caller sends."""
+    """A usable API key: the id of its row, and the secret that the caller sends."""
 
     id: str
     secret: str
@@ -64,7 +64,7 @@ def api_key(
 
 
 def dataset(tx: WriteSession, owner_id: str, *, shared_with: tuple[str, ...] = (), **fields: Any) -> Dataset:
-    """A declared dataset without content and without an account."""
+    """Add a declared dataset without content and without an account."""
     identifier = new_id("ds")
     defaults: dict[str, Any] = {
         "id": identifier,
@@ -91,7 +91,10 @@ def dataset(tx: WriteSession, owner_id: str, *, shared_with: tuple[str, ...] = (
 
 
 def content(tx: WriteSession, dataset_id: str, *, original: Sequence[str] = (), **fields: Any) -> Content:
-    """A content that is ready, with the objects of its sealed original (nothing is stored under its names)."""
+    """Add a ready content whose sealed original has these object names.
+
+    No object is stored under them.
+    """
     defaults: dict[str, Any] = {
         "id": new_id("ct"),
         "dataset_id": dataset_id,
@@ -116,7 +119,7 @@ def content(tx: WriteSession, dataset_id: str, *, original: Sequence[str] = (), 
 
 
 def upload(tx: WriteSession, dataset_id: str, owner_id: str, objects: Sequence[str], **fields: Any) -> Upload:
-    """An open upload whose parts have these names (nothing is stored under them)."""
+    """Add an open upload whose parts have these object names; no object is stored."""
     defaults: dict[str, Any] = {
         "id": new_id("up"),
         "dataset_id": dataset_id,
@@ -137,7 +140,7 @@ def upload(tx: WriteSession, dataset_id: str, owner_id: str, objects: Sequence[s
 
 
 def job(tx: WriteSession, dataset_id: str, caller_id: str, **fields: Any) -> Job:
-    """A queued job (nothing is reserved for it)."""
+    """Add a queued job without a reservation."""
     defaults: dict[str, Any] = {
         "id": new_id("job"),
         "dataset_id": dataset_id,
@@ -165,7 +168,7 @@ def job(tx: WriteSession, dataset_id: str, caller_id: str, **fields: Any) -> Job
 
 
 def release(tx: WriteSession, dataset_id: str, job_id: str, **fields: Any) -> Release:
-    """A release's row (no representation is stored)."""
+    """Add a release without stored representations."""
     defaults: dict[str, Any] = {
         "id": new_id("rel"),
         "dataset_id": dataset_id,

@@ -1,4 +1,4 @@
-"""Users of the S3 server, with the policies that the documentation names, and nothing else."""
+"""Users of the S3 server, each with one of the documented policies."""
 
 import json
 import re
@@ -20,14 +20,14 @@ PREFIX = "installation"
 
 @dataclass(frozen=True)
 class User:
-    """A credential, and what the policy of its name allows."""
+    """A credential of a user."""
 
     access_key: str
     secret_key: str
 
     @contextmanager
     def opens_stores(self) -> Iterator[None]:
-        """Stores that are opened meanwhile go by this credential for ever."""
+        """Make stores that are opened in this context use the credential, also afterwards."""
         real = S3FileSystem
 
         def signed(**options: object) -> S3FileSystem:
@@ -42,10 +42,10 @@ class User:
 
 
 def policy(name: str, bucket: str) -> dict[str, object]:
-    """The documented policy, for this bucket.
+    """Return the documented policy for this bucket.
 
-    The server takes the removal of many keys in one request for a call on the bucket, where S3 itself asks for each
-    key; the last statement allows just that, and is about no key.
+    The test server checks the removal of many keys in one request against the bucket, while S3 checks each key. The
+    last statement allows only this request.
     """
     text = (POLICIES / f"{name}.json").read_text().replace("BUCKET", bucket).replace("PREFIX", PREFIX)
     document: dict[str, list[object]] = json.loads(text)
@@ -54,17 +54,17 @@ def policy(name: str, bucket: str) -> dict[str, object]:
 
 
 def new_user(server: S3, name: str, document: Mapping[str, object]) -> User:
-    """A user with this policy alone; call it before :func:`enforce`."""
+    """Create a user with only this policy; call this before :func:`enforce`."""
     _ask(server, "CreateUser", UserName=name)
     _ask(server, "PutUserPolicy", UserName=name, PolicyName=name, PolicyDocument=json.dumps(document))
     answer = _ask(server, "CreateAccessKey", UserName=name)
-    found = [re.search(f"<{tag}>([^<]+)</{tag}>", answer) for tag in ("AccessKeyId", "SecretAccessKey")]
-    access_key, secret_key = (each[1] for each in found if each is not None)
+    matches = [re.search(f"<{tag}>([^<]+)</{tag}>", answer) for tag in ("AccessKeyId", "SecretAccessKey")]
+    access_key, secret_key = (each[1] for each in matches if each is not None)
     return User(access_key, secret_key)
 
 
 def enforce(server: S3) -> None:
-    """From here on the server checks signatures, and what each user may do."""
+    """Make the server check signatures and policies from now on."""
     headers = {"Content-Type": "text/plain"}
     httpx.post(f"{server.endpoint}/moto-api/reset-auth", content=b"0", headers=headers).raise_for_status()
 

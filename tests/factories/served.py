@@ -1,4 +1,4 @@
-"""An ASGI application behind the service's own HTTP protocol, on a free port of loopback, in this process."""
+"""Serves an ASGI application in this process, with the service's HTTP protocol class."""
 
 import socket
 import threading
@@ -15,7 +15,7 @@ Address = tuple[str, int]
 
 @contextmanager
 def served(application: ASGIApp, *, head_seconds: float = 60, unread_seconds: float = 60) -> Iterator[Address]:
-    """The address at which ``application`` answers."""
+    """Serve ``application`` on a free loopback port, and yield the address."""
     protocol = prompt_protocol(head_seconds, unread_seconds)
     config = uvicorn.Config(application, http=protocol, lifespan="off", log_config=None, ws="none")
     server = uvicorn.Server(config)

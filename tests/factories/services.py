@@ -1,4 +1,4 @@
-"""The API's collaborators on test doubles of the outside and real code inside."""
+"""The API's services, with test doubles only for external systems."""
 
 import secrets
 
@@ -18,7 +18,7 @@ MAX_EPSILON = 20.0
 
 
 def areas_at(storage_url: str) -> Areas:
-    """The API's areas, in the places that settings give them by default."""
+    """Open the API's areas in their default places below a storage URL."""
     return Areas.at(*(below(storage_url, name) for name in ("incoming", "released", "wrapped-keys")))
 
 
@@ -29,7 +29,7 @@ def worker_areas_at(storage_url: str) -> WorkerAreas:
 def make_services(
     database: Database, queue: TaskQueue, storage_url: str, *, upload_bytes: int = 2**20, slots: int = 1_000_000
 ) -> Services:
-    """Services whose keys are new and whose areas lie at ``storage_url``."""
+    """Make services with new keys and with areas at ``storage_url``."""
     ledger_signer, release_signer = Signer(secrets.token_bytes(32)), Signer(secrets.token_bytes(32))
     ledger = Ledger(ledger_signer, MAX_EPSILON)
     return Services(

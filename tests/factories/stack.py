@@ -1,7 +1,7 @@
-"""Where a test's database, broker and contents lie: in files, or on the servers that :mod:`tests.services` started.
+"""Database, broker and storage of a test: local files, or the servers that :mod:`tests.services` has started.
 
-A test that depends on this uses the fixture ``backend``, directly or through other fixtures, or is marked ``services``:
-``make test-services`` runs no other tests. Whatever asks here without is refused, see :func:`reserved`.
+A test that depends on them uses the fixture ``backend``, directly or through other fixtures, or is marked ``services``.
+``make test-services`` runs only these tests. Calls from other tests are refused, see :func:`reserved`.
 """
 
 import os
@@ -26,7 +26,7 @@ _refused: str | None = None
 
 @contextmanager
 def reserved(test: str, *, depends: bool) -> Iterator[None]:
-    """For the time of a test: refuse its calls unless it depends on the backend."""
+    """Refuse calls of this module during a test that is independent of the backend."""
     global _refused  # noqa: PLW0603 - one test runs at a time
     _refused = None if depends else test
     try:
@@ -36,13 +36,13 @@ def reserved(test: str, *, depends: bool) -> Iterator[None]:
 
 
 def on_services() -> bool:
-    """Whether this run is to use real servers."""
+    """Whether this run uses real servers."""
     _admit()
     return DATABASE in os.environ
 
 
 def server(name: str) -> str:
-    """The address of a server, for a test that makes no sense without it."""
+    """Return the address of a server, for a test that needs it."""
     _admit()
     assert name in os.environ, f"{name} is not set: run this test by `make test-services`"
     return os.environ[name]
@@ -50,7 +50,10 @@ def server(name: str) -> str:
 
 @contextmanager
 def fresh_database(*, template: str | None = None) -> Iterator[str]:
-    """The URL of a new database on the PostgreSQL server (empty, or a copy of a template); dropped at the end."""
+    """Create a database on the PostgreSQL server and yield its URL; it is dropped at the end.
+
+    It is empty, or a copy of ``template``.
+    """
     name = f"corevault_{secrets.token_hex(8)}"
     _maintain(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else ""))
     try:
@@ -61,7 +64,10 @@ def fresh_database(*, template: str | None = None) -> Iterator[str]:
 
 @cache
 def migrated_template() -> str:
-    """The name of a database that the real migrations made, one a process; it ends with the server."""
+    """Create a migrated database, one for each process, and return its name.
+
+    It exists until the server ends.
+    """
     name = f"template_{secrets.token_hex(8)}"
     _maintain(f"CREATE DATABASE {name}")
     engine = make_engine(urlunsplit(urlsplit(server(DATABASE))._replace(path=f"/{name}")))
@@ -71,7 +77,7 @@ def migrated_template() -> str:
 
 
 def fresh_broker() -> str:
-    """The URL of a part of the Redis server that nobody else uses."""
+    """Return the URL of an unused database of the Redis server."""
     root = server(BROKER)
     with redis.Redis.from_url(root) as client:
         number = int(client.incr("corevault-tests"))
@@ -79,7 +85,7 @@ def fresh_broker() -> str:
 
 
 def fresh_storage(folder: Path) -> str:
-    """A storage URL of the test's own: a prefix on the S3 server, or a folder."""
+    """Return an unused storage URL: a prefix on the S3 server, or a folder."""
     if not on_services():
         return (folder / "storage").as_uri()
     parts = urlsplit(server(STORAGE))
@@ -87,7 +93,7 @@ def fresh_storage(folder: Path) -> str:
 
 
 def _admit() -> None:
-    assert _refused is None, f"{_refused} depends on the servers that it runs on: let it use the fixture `backend`"
+    assert _refused is None, f"{_refused} depends on the backend: use the fixture `backend`"
 
 
 def _maintain(statement: str) -> None:

@@ -1,4 +1,4 @@
-"""What somebody does who can write to the database, and has no key."""
+"""Changes by an attacker who can write to the database but has no key."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,13 +20,13 @@ def table(name: str) -> Table:
 
 
 def drop_triggers(tx: WriteSession) -> None:
-    """The database itself refuses no change any more."""
+    """Drop all triggers, so that the database refuses no change."""
     for drop in tx.scalars(text(_TRIGGERS[tx.get_bind().dialect.name])).all():
         tx.execute(text(drop))
 
 
 def rewrite_newest_entry(tx: WriteSession, account_id: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Change the newest entry's body, and let its hash and the account's head follow."""
+    """Change the newest entry's body, its hash and the account's head."""
     drop_triggers(tx)
     entries, accounts = table("ledger_entries"), table("ledger_accounts")
     of_account = entries.c.account_id == account_id

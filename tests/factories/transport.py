@@ -8,10 +8,12 @@ from starlette.types import ASGIApp
 
 
 class AppTransport(httpx.BaseTransport):
-    """Runs each request on an event loop in a thread of its own; the whole response is read before it returns.
+    """Runs each request on an event loop in another thread.
 
-    ``client`` is the address that the application believes to be called from; with ``raises`` a test sees the
-    exceptions that a server would log.
+    The whole response is read before it is returned.
+
+    ``client`` is the client address that the application sees. With ``raises``, a test gets the exceptions that a
+    server would log.
     """
 
     def __init__(self, app: ASGIApp, client: tuple[str, int] = ("127.0.0.1", 50_000), *, raises: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Uploads in parts over HTTP."""
+"""Resumable uploads over HTTP."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def offset_of(client: httpx.Client, key: Key, address: Address) -> int:
 
 
 def sent(client: httpx.Client, key: Key, address: Address, *bodies: bytes) -> int:
-    """The offset after some parts."""
+    """Send the parts; return the offset after them."""
     offset = offset_of(client, key, address)
     for body in bodies:
         answer = send(client, key, address, offset, body)
@@ -45,7 +45,10 @@ def complete(client: httpx.Client, key: Key, address: Address, **headers: str) -
 
 
 def refused(client: httpx.Client, key: Key, address: Address, offset: int, status: int, code: str) -> None:
-    """Whatever ``key`` asks of the upload is answered so, also a part that goes where the last one ended."""
+    """Check that each call of ``key`` on the upload is refused.
+
+    One of the calls sends a part at ``offset``.
+    """
     for answer in (
         client.get(address, headers=key.headers),
         send(client, key, address, offset),
@@ -57,7 +60,7 @@ def refused(client: httpx.Client, key: Key, address: Address, offset: int, statu
 
 def sweep(services: Services) -> None:
     areas = services.areas
-    vault = areas.incoming  # nothing is asked of it
+    vault = areas.incoming  # it is not used
     Disposal(WorkerAreas(areas.incoming, areas.released, areas.keys, vault)).end_lapsed(services.database)
 
 
@@ -69,7 +72,7 @@ def change(services: Services, **values: Any) -> None:
 
 
 def left(services: Services) -> tuple[list[str], list[str], list[str]]:
-    """Uploads, parts and objects that there are."""
+    """Return the existing uploads, parts and objects."""
     with services.database.read() as session:
         uploads = [upload.id for upload in session.query(Upload)]
         return uploads, [part.object_name for part in session.query(UploadPart)], stored(services.areas)

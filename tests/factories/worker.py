@@ -1,4 +1,4 @@
-"""A whole installation in one folder and one process: the API's services, and a worker that is called directly."""
+"""A whole installation in one process: the API's services, and a worker that is called directly."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
@@ -55,11 +55,11 @@ JOB: dict[str, Any] = {
     "privacy": {"noise_multiplier": 30.0, "sampling_rate": 1.0, "iterations": 5},
     "parameters": {"posterior_draws": 10},
 }
-"""A job on :func:`ready_dataset` that is quick and cheap."""
+"""A fast and cheap job on :meth:`House.ready_dataset`."""
 
 
 class MemoryRows:
-    """A table that was never sealed: rows drawn once, over the columns of :data:`tests.factories.rows.COLUMNS`."""
+    """An unencrypted table of random rows, with the columns of :data:`tests.factories.rows.COLUMNS`."""
 
     slots = SLOTS
     rows_per_slot = 1
@@ -80,13 +80,13 @@ class MemoryRows:
 
 @contextmanager
 def memory_tables(_: Assignment) -> Iterator[MemoryRows]:
-    """What a runner opens instead of the enclave's tables."""
+    """Open an unencrypted table for a runner, in place of the enclave's."""
     yield MemoryRows()
 
 
 @dataclass(frozen=True)
 class House:
-    """API and worker over one database, one store and a queue that is emptied by hand."""
+    """API and worker on one database and store, with a queue that :meth:`work` empties."""
 
     services: Services
     areas: WorkerAreas
@@ -106,7 +106,7 @@ class House:
         return Lifecycle(self.services.ledger, self.queue)
 
     def client(self) -> httpx.Client:
-        """Calls the API in this process; use as a context manager."""
+        """Make a client of the API in this process; use it as a context manager."""
         transport = AppTransport(create_app(self.services, metrics=False))
         return httpx.Client(transport=transport, base_url="http://corevault.test")
 
@@ -119,7 +119,10 @@ class House:
         queue: TaskQueue | None = None,
         bounds: Bounds | None = None,
     ) -> Runner:
-        """A worker of its own, with ``tables`` instead of the enclave's where given; splits queries into ``parts``."""
+        """Make a new worker that splits queries into ``parts``.
+
+        It uses ``tables`` in place of the enclave's, if they are given.
+        """
         key = OpeningKey(self.keys.opening_key, self.keys.opening_retired, self.keys.fingerprint_key)
         opening = EnclaveTables(self.areas.vault, key)
         sharing = Sharing(self.areas.vault, key, queue or self.queue, parts, least_rows=1)
@@ -136,7 +139,7 @@ class House:
         )
 
     def helper(self, tables: Callable[[Assignment], AbstractContextManager[RowSource]] | None = None) -> Helper:
-        """Another worker, which takes parts of queries."""
+        """Make a worker that computes parts of other workers' queries."""
         key = OpeningKey(self.keys.opening_key, self.keys.opening_retired, self.keys.fingerprint_key)
         tables = tables or EnclaveTables(self.areas.vault, key)
         return Helper(self.database, self.ledger, self.areas, key, tables)
@@ -150,7 +153,10 @@ class House:
         return Sweeper(self.database, self.ledger, self.lifecycle, self.queue, Disposal(self.areas))
 
     def ready_dataset(self, owner: rows.Key, *, shared_with: tuple[str, ...] = (), **fields: Any) -> str:
-        """The id of a dataset with a content in force, for runners on :func:`memory_tables`, and with its account."""
+        """Create a dataset with an account and a content in force; return its id.
+
+        The content has no table, so use runners with :func:`memory_tables`.
+        """
         with self.database.write() as tx:
             dataset = rows.dataset(tx, owner.id, shared_with=shared_with, slots=SLOTS, **fields)
             self.areas.keys.keep(dataset.id, b"sealed")
@@ -170,14 +176,14 @@ class House:
             return dataset.id
 
     def job(self, dataset_id: str, caller: rows.Key, **changes: Any) -> str:
-        """The id of a submitted job."""
+        """Submit a job; return its id."""
         body = JobBody.model_validate(job_body(dataset_id, **changes))
         who = Caller(caller.id, caller.role, "a key")
         with self.database.write() as tx:
             return service.submit(tx, self.ledger, self.lifecycle, who, body).id
 
     def run(self, job_id: str) -> None:
-        """One delivery of the job's message, on :func:`memory_tables`."""
+        """Deliver the job's message once, with :func:`memory_tables`."""
         self.runner(memory_tables).run(job_id)
 
     def read(self, job_id: str) -> Job:
@@ -185,28 +191,29 @@ class House:
             return session.get_one(Job, job_id)
 
     def charge(self, job_id: str) -> str:
-        """The state of the job's reservation."""
+        """Return the state of the job's reservation."""
         with self.database.read() as session:
             return self.ledger.state(session, job_id)
 
     def work(self) -> None:
-        """Carry out all messages, in the order in which they were sent."""
+        """Process all messages in the order in which they were sent."""
         while self.queue.sent:
             task, identifier = self.queue.sent.pop(0)
             {RUN_JOB: self.runner().run, INGEST_CONTENT: self.ingestion().run}[task](identifier)
 
 
 def job_body(dataset_id: str, **changes: Any) -> dict[str, Any]:
-    """A request for :data:`JOB`, shared with nobody."""
+    """Return a new request for :data:`JOB` on the dataset."""
     return copy.deepcopy(JOB) | {"dataset_id": dataset_id} | changes
 
 
 def make_house(
     database: Database, folder: Path, storage_url: str | None = None, *, mark_url: str | None = None
 ) -> House:
-    """A house with new keys below ``folder``; contents lie there too unless a URL says otherwise.
+    """Make a house with new keys below ``folder``.
 
-    With ``mark_url`` it keeps its high-water mark there, and writes nothing to a database that is behind.
+    By default, objects are stored below ``folder`` too. With ``mark_url`` the house has a high-water mark there, and
+    refuses to write to a database that is behind it.
     """
     storage_url = storage_url or (folder / "storage").as_uri()
     create_keys(folder / "keys")
