@@ -208,4 +208,4 @@ def test_database_that_is_not_migrated_is_reported(
     monkeypatch.setenv("COREVAULT_DATABASE_URL", f"sqlite:///{tmp_path / 'empty.sqlite3'}")
     ended = verify()
     assert ended.exit_code == 1
-    assert "not migrated" in ended.output
+    assert "run 'corevaultd migrate'" in ended.output
