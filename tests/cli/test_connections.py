@@ -33,8 +33,8 @@ async def _application(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[Address]:
-    with served(_application, head_seconds=SECONDS) as found:
-        yield found
+    with served(_application, head_seconds=SECONDS) as address:
+        yield address
 
 
 @contextmanager

@@ -69,11 +69,11 @@ def test_migration_moves_objects_to_their_areas_once(settings: Settings, old: Lo
     for _ in range(2):
         sort_into_areas(settings, database)
     database.dispose()
-    found = {}
+    contents = {}
     for url in (settings.incoming_url, settings.vault_url, settings.released_url):
         root = Path(url.removeprefix("file://"))
-        found[root.name] = [path.read_bytes() for path in root.rglob("objects/*/*")]
-    assert found == {"incoming": [b"upload"], "vault": [b"table"], "released": [b"points"]}
+        contents[root.name] = [path.read_bytes() for path in root.rglob("objects/*/*")]
+    assert contents == {"incoming": [b"upload"], "vault": [b"table"], "released": [b"points"]}
     assert not (settings.data_dir / "storage" / "objects").exists()
     with pytest.raises(ObjectMissing):
         old.open(upload)

@@ -40,8 +40,8 @@ async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[Address]:
-    with served(OuterMiddleware(_echo)) as found:
-        yield found
+    with served(Edge(_echo)) as address:
+        yield address
 
 
 @contextmanager

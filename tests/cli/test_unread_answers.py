@@ -44,8 +44,8 @@ async def _stream(receive: Receive, send: Send) -> None:
 @pytest.fixture
 def address() -> Iterator[Address]:
     ended.clear()
-    with served(_application, unread_seconds=SECONDS) as found:
-        yield found
+    with served(_application, unread_seconds=SECONDS) as address:
+        yield address
 
 
 @contextmanager

@@ -102,7 +102,7 @@ def test_verify_changes_nothing(verify: Verify, database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "found"),
+    ("statement", "words"),
     [
         ("UPDATE ledger_entries SET epsilon_after = 0.0 WHERE sequence = 2", "account "),
         ("UPDATE ledger_accounts SET sequence = sequence - 1", "account "),
@@ -120,12 +120,12 @@ def test_verify_changes_nothing(verify: Verify, database: Database) -> None:
         ("UPDATE releases SET certificate = '{}'", "the certificate's signature is not valid"),
     ],
 )
-def test_changed_row_is_found(verify: Verify, database: Database, statement: str, found: str) -> None:
+def test_changed_row_is_found(verify: Verify, database: Database, statement: str, words: str) -> None:
     """W8, W11."""
     _tamper(database, statement)
     ended = verify()
     assert ended.exit_code == 1, ended.output
-    assert any(found in line for line in ended.output.splitlines()), ended.output
+    assert any(words in line for line in ended.output.splitlines()), ended.output
 
 
 def test_changed_statement_is_found(verify: Verify, database: Database) -> None:

@@ -54,8 +54,8 @@ def test_second_deletion_returns_the_same_receipt(client: httpx.Client, services
 
 
 def test_receipt_states_how_long_copies_of_keys_are_kept(services: Services, owner: rows.Key) -> None:
-    kept = dataclasses.replace(services, limits=dataclasses.replace(services.limits, key_backup_days=30))
-    transport = AppTransport(create_app(kept, metrics=False))
+    changed = dataclasses.replace(services, limits=dataclasses.replace(services.limits, key_backup_days=30))
+    transport = AppTransport(create_app(changed, metrics=False))
     with httpx.Client(transport=transport, base_url="http://corevault.test") as client:
         receipt = delete(client, owner, declared(client, owner)["id"]).json()
     assert receipt["statement"]["backup_horizon_days"] == 30
