@@ -1,4 +1,4 @@
-"""Columns, files and a vault to ingest into, and a slow parser that shares nothing with the real one."""
+"""Columns, files, a vault to ingest into, and an independent slow parser."""
 
 import csv
 import io
@@ -49,25 +49,28 @@ Rows = dict[str, list[float]]
 
 
 def slow_cell(column: Column, cell: str) -> float | None:
-    """The stored value of one CSV cell, None if it is missing: by regular expression, ``float`` and ``index``."""
+    """Convert one CSV cell to its stored value, None if it is missing.
+
+    It uses a regular expression, ``float`` and ``index``, and no code of the real parser.
+    """
     trimmed = cell.strip(" \t\n\r\v\f")
     if column.type == "categorical":
-        known = [candidate for candidate in (cell, trimmed) if candidate in column.categories]
-        return float(column.categories.index(known[0])) if known else None
+        matches = [candidate for candidate in (cell, trimmed) if candidate in column.categories]
+        return float(column.categories.index(matches[0])) if matches else None
     if column.type == "binary" and trimmed.lower() in {"true", "false"}:
         return float(trimmed.lower() == "true")
     if not re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", trimmed, re.ASCII):
         return None
     number = float(trimmed)
-    odd = column.type == "binary" and number not in {0.0, 1.0}
-    if odd or math.isinf(number) or (column.type == "integer" and number != math.floor(number)):
+    is_odd = column.type == "binary" and number not in {0.0, 1.0}
+    if is_odd or math.isinf(number) or (column.type == "integer" and number != math.floor(number)):
         return None
     lower, upper = (0, 1) if column.lower is None or column.upper is None else (column.lower, column.upper)
     return min(max(number, lower), upper)
 
 
 def slow_row(columns: Sequence[Column], header: list[str], cells: list[str]) -> list[float]:
-    """The stored row, ``present`` last."""
+    """Convert the cells of a row to the stored row, with ``present`` last."""
     null = [0.0] * (len(columns) + 1)
     if len(cells) != len(header):
         return null
@@ -75,8 +78,8 @@ def slow_row(columns: Sequence[Column], header: list[str], cells: list[str]) -> 
     for column in columns:
         value = slow_cell(column, cells[header.index(column.name)])
         if value is None and column.impute is not None:
-            chosen = column.categories.index(str(column.impute)) if column.type == "categorical" else column.impute
-            value = float(chosen)
+            impute = column.categories.index(str(column.impute)) if column.type == "categorical" else column.impute
+            value = float(impute)
         if value is None:
             return null
         row.append(value)
@@ -84,7 +87,7 @@ def slow_row(columns: Sequence[Column], header: list[str], cells: list[str]) -> 
 
 
 def slow_csv(data: bytes, columns: Sequence[Column]) -> Rows:
-    """The stored table of a well-quoted CSV file, row by row."""
+    """Convert a well-quoted CSV file to the stored table, row by row."""
     text = data.decode("utf-8", errors="surrogateescape")
     header, *lines = [line for line in csv.reader(io.StringIO(text, newline="")) if line]
     rows = [slow_row(columns, header, line) for line in lines]
@@ -115,7 +118,7 @@ class Vault:
 
     @property
     def keys(self) -> WrappedKeys:
-        """Of uploads: not below the folder of what they open."""
+        """The keys of uploads, in another folder than the uploads."""
         return WrappedKeys(LocalStore(self.root.with_name(f"{self.root.name}-keys")))
 
     @property
@@ -169,5 +172,5 @@ def new_vault(root: Path) -> Vault:
     return Vault(root, LocalStore(root / "store"), secret, box)
 
 
-def listed(values: dict[str, np.ndarray[Any, Any]]) -> Rows:
+def to_lists(values: dict[str, np.ndarray[Any, Any]]) -> Rows:
     return {name: array.astype(float).tolist() for name, array in values.items()}

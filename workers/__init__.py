@@ -1,7 +1,7 @@
 """The workers: the only processes that open rows.
 
-Runs are many small matrix products, and several runs may share a machine: one thread each is fastest. The numerical
-libraries read this once, when NumPy is first imported, so it is said here, before any module of ours imports it.
+A run is many small matrix products, and several runs may share a machine, so one thread each is fastest. The numerical
+libraries read these variables once, when NumPy is first imported. So they are set here, before any other module.
 """
 
 import os

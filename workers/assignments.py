@@ -1,4 +1,4 @@
-"""What an attempt of a job runs on, read back from the database's rows."""
+"""The input of one attempt of a job, read from the database."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -17,7 +17,7 @@ from app.releases.statement import Run
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """An opened attempt: what to run, and what opens the pinned content."""
+    """An opened attempt: the run, and the keys of its pinned content."""
 
     claim: Claim
     run: Run
@@ -27,19 +27,25 @@ class Assignment:
     facts_digest: str
 
     @property
-    def accounted(self) -> bool:
+    def is_accounted(self) -> bool:
         return self.run.cost is not None
 
 
-Tables = Callable[[Assignment], AbstractContextManager[RowSource]]
-"""Opens the pinned table of an assignment: the enclave's part."""
+OpenTable = Callable[[Assignment], AbstractContextManager[RowSource]]
+"""Opens the pinned table of an assignment; in service, :class:`workers.tables.EnclaveTables`."""
 
 
-def assignment(session: ReadSession, claim: Claim, job: Job, dataset_box: bytes) -> Assignment:
-    """What an attempt of an opened ``job`` runs on; ``dataset_box`` holds the key of its dataset.
+def make_assignment(session: ReadSession, claim: Claim, job: Job, dataset_box: bytes) -> Assignment:
+    """Read the input of an attempt of an opened job.
+
+    Args:
+        session: reads the dataset and the content.
+        claim: the attempt.
+        job: an opened job.
+        dataset_box: the sealed box with the key of the job's dataset.
 
     Raises:
-        Internal: for rows that cannot be: the content is gone, or private data is said to be public.
+        Internal: for impossible rows: the content is gone, or private data is marked as public.
     """
     dataset = session.get_one(Dataset, job.dataset_id)
     content = session.get_one(Content, job.content_id)
@@ -50,13 +56,13 @@ def assignment(session: ReadSession, claim: Claim, job: Job, dataset_box: bytes)
 
 
 def read_run(job: Job, dataset: Dataset, content: Content) -> Run:
-    """What the rows say of the run that a certificate is about.
+    """Read from the database the run that a certificate describes.
 
     Raises:
-        Internal: private data is said to be public, or the reverse.
+        Internal: private data is marked as public, or the reverse.
     """
     if is_accounted(job) != (dataset.sensitivity == "private"):
-        raise Internal  # a row that says otherwise was altered: private data is never read without a reservation
+        raise Internal  # somebody altered the row: private data is never read without a reservation
     cost = None
     if job.cost_epsilon is not None and job.cost_delta is not None:
         cost = {"epsilon": job.cost_epsilon, "delta": job.cost_delta}

@@ -1,17 +1,17 @@
-"""The worker's composition root: what the settings name, as a Celery application and as collaborators of its tasks."""
+"""The worker's composition root: makes the Celery application and the objects that its tasks use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-import dp_accounting as _dp_accounting  # noqa: F401  (loaded before the first run, which must not meet an import)
+import dp_accounting as _dp_accounting  # noqa: F401  (loaded here, so that no run imports a module)
 import opendp.prelude as _opendp  # noqa: F401
 import scipy.linalg as _scipy_linalg  # noqa: F401
 import scipy.optimize as _scipy_optimize  # noqa: F401
 import scipy.special as _scipy_special  # noqa: F401
 from celery import Celery
 
-from app.auth import models as _auth_models  # noqa: F401  (other tables point to the table of keys)
+from app.auth import models as _auth_models  # noqa: F401  (other tables have foreign keys to its table)
 from app.config import Settings
 from app.datasets.disposal import Disposal
 from app.db import Database, make_engine
@@ -25,7 +25,7 @@ from app.vault.marks import open_marks
 from app.vault.signing import Signer
 from workers.enclave import Limits, OpeningKey
 from workers.ingest_task import Ingestion
-from workers.rewrap import Rewrapped, rewrap
+from workers.rewrap import RewrapResult, rewrap
 from workers.run_limits import confine
 from workers.run_task import Bounds, Pace, Runner
 from workers.split_queries.coordinator import Sharing
@@ -34,12 +34,12 @@ from workers.sweeper import Sweeper
 from workers.tables import EnclaveTables
 
 START_SECONDS = 60.0
-"""How long a new process of the pool may take to come up."""
+"""How long a new process of the pool may take to start."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
-    """What carries out tasks, in one process of the pool."""
+class TaskHandlers:
+    """The objects that carry out tasks in one process of the pool."""
 
     runner: Runner
     ingestion: Ingestion
@@ -47,7 +47,7 @@ class Workshop:
 
 
 def make_celery(settings: Settings) -> Celery:
-    """The Celery application; tasks are registered by :func:`workers.tasks.register`."""
+    """Make the Celery application; :func:`workers.tasks.register` registers its tasks."""
     celery = Celery("corevault-worker", set_as_current=False, fixups=[])
     celery.conf.update(celery_settings(settings.broker_url, settings.data_dir))
     celery.conf.update(
@@ -59,18 +59,22 @@ def make_celery(settings: Settings) -> Celery:
     return celery
 
 
-def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
-    """Collaborators that open the vault: only ever made in a process of the pool.
+def make_task_handlers(settings: Settings, stopping: Callable[[], bool]) -> TaskHandlers:
+    """Make the objects that carry out tasks.
 
-    ``stopping`` says whether the worker is being stopped.
+    They can open the vault, so only processes of the pool make them.
+
+    Args:
+        settings: of the worker.
+        stopping: whether the worker is being stopped.
 
     Raises:
         VaultError: for missing or damaged key files, or a storage URL that is not supported.
     """
     keys = load_worker_keys(settings.keys_dir)
-    database, ledger = _accounts(settings, keys)
-    lifecycle = _lifecycle(settings, ledger)
-    areas = _areas(settings)
+    database, ledger = _make_ledger(settings, keys)
+    lifecycle = _make_lifecycle(settings, ledger)
+    areas = _open_areas(settings)
     opening_key = OpeningKey(keys.opening_key, keys.opening_retired, keys.fingerprint_key)
     pace = Pace(settings.lease_seconds, settings.heartbeat_seconds)
     bounds = Bounds(settings.run_limit_scale, confine, stopping)
@@ -84,7 +88,7 @@ def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
         decoded_bytes=settings.max_decoded_bytes,
         time_scale=settings.run_limit_scale,
     )
-    return Workshop(
+    return TaskHandlers(
         runner=Runner(
             database,
             ledger,
@@ -102,40 +106,43 @@ def make_workshop(settings: Settings, stopping: Callable[[], bool]) -> Workshop:
 
 
 def make_sweeper(settings: Settings) -> Sweeper:
-    """The sweeper, with connections of its own."""
-    database, ledger = _accounts(settings, load_worker_keys(settings.keys_dir))
+    """Make the sweeper, with a separate database engine."""
+    database, ledger = _make_ledger(settings, load_worker_keys(settings.keys_dir))
     return Sweeper(
         database,
         ledger,
-        _lifecycle(settings, ledger),
+        _make_lifecycle(settings, ledger),
         CeleryQueue(settings.broker_url, settings.data_dir),
-        Disposal(_areas(settings), timedelta(days=settings.keep_superseded_days)),
+        Disposal(_open_areas(settings), timedelta(days=settings.keep_superseded_days)),
     )
 
 
-def rewrap_keys(settings: Settings) -> Rewrapped:
-    """See :func:`workers.rewrap.rewrap`."""
+def rewrap_keys(settings: Settings) -> RewrapResult:
+    """Call :func:`workers.rewrap.rewrap` with the settings' database and keys."""
     keys = load_worker_keys(settings.keys_dir)
-    database, _ = _accounts(settings, keys)
+    database, _ = _make_ledger(settings, keys)
     opening_key = OpeningKey(keys.opening_key, keys.opening_retired, keys.fingerprint_key)
     try:
-        return rewrap(database, _areas(settings).keys, opening_key, load_sealing_key(settings.keys_dir))
+        return rewrap(database, _open_areas(settings).keys, opening_key, load_sealing_key(settings.keys_dir))
     finally:
         database.dispose()
 
 
-def _accounts(settings: Settings, keys: WorkerKeys) -> tuple[Database, Ledger]:
-    """The database, which takes nothing while it is behind the ledger's mark, and the ledger."""
+def _make_ledger(settings: Settings, keys: WorkerKeys) -> tuple[Database, Ledger]:
+    """Make the database and the ledger.
+
+    The database refuses writes while it is behind the high-water mark.
+    """
     signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
     mark = HighWaterMark(open_marks(settings.mark_url), signer)
     return Database(make_engine(settings.database_url), mark.confirm), Ledger(signer, settings.max_epsilon, mark)
 
 
-def _areas(settings: Settings) -> WorkerAreas:
+def _open_areas(settings: Settings) -> WorkerAreas:
     shared = Areas.at(settings.incoming_url, settings.released_url, settings.wrapped_keys_url)
     return WorkerAreas.with_vault(shared, settings.vault_url)
 
 
-def _lifecycle(settings: Settings, ledger: Ledger) -> Lifecycle:
+def _make_lifecycle(settings: Settings, ledger: Ledger) -> Lifecycle:
     queue = CeleryQueue(settings.broker_url, settings.data_dir)
     return Lifecycle(ledger, queue, settings.lease_seconds)

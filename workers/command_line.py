@@ -1,4 +1,4 @@
-"""The command lines of ``corevault-worker`` and ``corevault-ingest``: help, version, and unknown options refused."""
+"""The command lines of ``corevault-worker`` and ``corevault-ingest``. Unknown options are refused."""
 
 import argparse
 from collections.abc import Sequence
@@ -9,27 +9,24 @@ SETTINGS = (
 )
 
 
-def parser(name: str, description: str) -> argparse.ArgumentParser:
-    """A parser of the command ``name``; it ends the process with status 2 for what it does not know."""
-    made = argparse.ArgumentParser(prog=name, description=description, epilog=SETTINGS, allow_abbrev=False)
-    made.add_argument("--version", action="version", version=f"{name} {version('corevault-server')}")
-    return made
+def make_parser(name: str, description: str) -> argparse.ArgumentParser:
+    """Make the parser of the command ``name``; it ends the process with status 2 for unknown arguments."""
+    parser = argparse.ArgumentParser(prog=name, description=description, epilog=SETTINGS, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"{name} {version('corevault-server')}")
+    return parser
 
 
-def command_of(arguments: Sequence[str]) -> str | None:
-    """What ``corevault-worker`` is to do: ``rewrap``, or work (None)."""
-    made = parser("corevault-worker", "Process uploads and jobs until SIGTERM or SIGINT.")
-    made.add_argument(
-        "command",
-        nargs="?",
-        choices=["rewrap"],
-        help="seal the keys of all datasets again, to the current opening key, and exit",
+def parse_worker_command(arguments: Sequence[str]) -> str | None:
+    """Parse the arguments of ``corevault-worker``: the command ``rewrap``, or None to work."""
+    parser = make_parser("corevault-worker", "Work on uploads and jobs until asked to stop.")
+    parser.add_argument(
+        "command", nargs="?", choices=["rewrap"], help="seal the keys of all datasets to the current key, then exit"
     )
-    command: str | None = made.parse_args(arguments).command
+    command: str | None = parser.parse_args(arguments).command
     return command
 
 
-def check_ingest(arguments: Sequence[str]) -> None:
-    """``corevault-ingest`` takes no arguments."""
-    description = "Parse one upload in a confined process. Workers start it; do not run it yourself."
-    parser("corevault-ingest", description).parse_args(arguments)
+def check_ingest_arguments(arguments: Sequence[str]) -> None:
+    """Exit if ``corevault-ingest`` was given arguments: it takes none."""
+    description = "Parse one upload in a confined process. A worker starts it and sends instructions on standard input."
+    make_parser("corevault-ingest", description).parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The run itself: the enclave's rows behind the oracle, the method in front of it."""
+"""The computation of a run: a method asks an oracle, which reads the enclave's rows."""
 
 from collections.abc import Callable
 
@@ -21,30 +21,38 @@ from app.vault.errors import VaultError
 
 
 class EnclaveFault(Exception):
-    """Something failed among the rows, where every function is total by design: whether it did may tell of a row."""
+    """A computation on rows failed. All of them are total by design, so the failure itself may reveal a row."""
 
 
 class GuardedOracle:
-    """Tells faults of queries (which follow from earlier answers) from faults among the rows."""
+    """An oracle that separates faulty questions from faults in the computation on rows.
+
+    A question follows from earlier noised answers, so its fault reveals no row.
+    """
 
     def __init__(self, oracle: ClippedGaussianOracle) -> None:
         self._oracle = oracle
 
-    def ask(self, query: Query) -> Array64:
-        """As :meth:`app.inference.core.query.Oracle.ask`. The store may fail, where rows are streamed from it."""
+    def ask(self, question: Question) -> Array64:
+        """Answer as :meth:`app.inference.core.question.Oracle.ask` does.
+
+        Raises:
+            CorevaultError, VaultError: rows are read from the store, which is away or has a table that does not open.
+            EnclaveFault: the computation on rows failed.
+        """
         try:
-            return self._oracle.ask(query)
-        except (BadQuery, PlanExhausted, MemoryError, CorevaultError, VaultError):
-            raise  # the last two: a table that is read while it answers does not open any more, or the store is away
-        except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)
+            return self._oracle.ask(question)
+        except (BadQuestion, PlanExhausted, MemoryError, CorevaultError, VaultError):
+            raise
+        except Exception:  # noqa: BLE001  (any other error may reveal a row)
             raise EnclaveFault from None
 
 
-def rehearse(plan: MechanismPlan, facts: DeclaredFacts) -> None:
-    """Dry-run a plan: one that no run of this version can carry out fails here, before anything is charged.
+def dry_run_plan(plan: MechanismPlan, facts: DeclaredFacts) -> None:
+    """Dry-run a plan, so that an impossible plan fails before anything is charged.
 
     Raises:
-        Exception: whatever the method makes of such a plan.
+        Exception: any error of the method. No run of this version can carry out the plan.
     """
     if registry.method(plan.method).private:
         dry_run.carry_out(plan, facts, to_the_end=not dry_run.is_large(plan, facts))
@@ -57,7 +65,17 @@ def compute(
     on_step: Callable[[int], None],
     summation: Summation | None = None,
 ) -> tuple[Pseudocoreset, tuple[PrivacyEvent, ...]]:
-    """What is released, and the events that were carried out for it; sums by ``summation`` where there is one.
+    """Carry out a plan.
+
+    Args:
+        plan: of the run.
+        facts: of the dataset.
+        rows: the table.
+        on_step: called with the number of planned steps done.
+        summation: adds up the rows' contributions, if queries are split; None to add them up here.
+
+    Returns:
+        The released points, and the privacy events that were carried out for them.
 
     Raises:
         EnclaveFault: the account must be frozen.
@@ -66,15 +84,15 @@ def compute(
         points = run_public(plan, facts, rows, sampling_generator())
         on_step(plan.steps)
         return points, plan.events
-    oracle = _oracle(plan, facts, rows, summation)
+    oracle = _make_oracle(plan, facts, rows, summation)
     points = run(plan, facts, GuardedOracle(oracle), monte_carlo_generator(), on_step)
     return points, oracle.executed
 
 
-def _oracle(
+def _make_oracle(
     plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, summation: Summation | None
 ) -> ClippedGaussianOracle:
-    """Draws all subsamples and gathers their rows. The store or the process may fail here; nothing else may."""
+    """Draw all subsamples and gather their rows. Only the store or the process may fail here."""
     model = problem_for(plan.model, facts).model
     try:
         sampling = sampling_generator()
@@ -83,5 +101,5 @@ def _oracle(
         )
     except (CorevaultError, VaultError, MemoryError):
         raise
-    except Exception:  # noqa: BLE001  (whatever it is, it may tell of a row)
+    except Exception:  # noqa: BLE001  (any other error may reveal a row)
         raise EnclaveFault from None

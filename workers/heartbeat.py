@@ -1,4 +1,4 @@
-"""Keeps a claimed run alive from a thread, and tells the run when it must stop."""
+"""A thread that renews a run's lease and stops the run when necessary."""
 
 import threading
 import time
@@ -12,35 +12,35 @@ from app.jobs.lifecycle import Hold, Stage
 from workers.run_limits import RunLimits, resident_bytes
 
 TICK_SECONDS = 0.5
-"""How often progress is written at most."""
+"""The shortest time between two writes of progress."""
 
 Beat = Callable[[Stage, int], Hold]
-"""Renews the lease and notes stage and planned steps done; says what is left of the claim."""
+"""Renews the lease, writes the stage and the planned steps done, and returns the state of the claim."""
 
 
 class Stopped(Exception):
-    """The run must stop: it was cancelled, it is somebody else's now, or this worker is being stopped."""
+    """The run must stop: it was cancelled, another worker has it, or this worker is being stopped."""
 
     def __init__(self, hold: Hold) -> None:
         super().__init__()
         self.hold = hold
 
 
-class Overrun(Exception):
+class LimitExceeded(Exception):
     """The run has taken more time or memory than its plan explains."""
 
 
 class Heartbeat:
-    """Beats every ``every_seconds``, and sooner (at most twice a second) where progress was made.
+    """Renews a lease every ``every_seconds``, and after progress (at most twice a second).
 
-    The lease lives by the clock of the database; when no beat has succeeded for ``lease_seconds``, this process must
-    take it for lost whatever the row says by then.
+    The lease runs by the database's clock. If no beat has succeeded for ``lease_seconds``, this process must treat the
+    lease as lost, even if the row still names it.
 
     Args:
-        beat: what is done each time.
-        every_seconds: how often.
-        lease_seconds: how long silence is borne.
-        stopping: whether this worker is being stopped, so that the run should make room at its next step.
+        beat: renews the lease; called in the heartbeat's thread.
+        every_seconds: the longest time between two beats.
+        lease_seconds: how long beats may fail before the lease counts as lost.
+        stopping: whether this worker is being stopped; if so, the run stops at its next step.
     """
 
     def __init__(
@@ -56,36 +56,41 @@ class Heartbeat:
         self._end: Callable[[], None] = lambda: None
         self._since, self._resident = 0.0, 0
         self._finished = threading.Event()
-        self._thread = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
-    def limit(self, limits: RunLimits, end: Callable[[], None]) -> None:
-        """From now on the run is held to its limits; beyond the hard ones ``end``, in the heartbeat's thread."""
+    def set_limits(self, limits: RunLimits, end: Callable[[], None]) -> None:
+        """Start to enforce the run's limits.
+
+        Args:
+            limits: counted from now on.
+            end: called in the heartbeat's thread once the run is over its hard limits.
+        """
         self._since, self._resident = time.monotonic(), resident_bytes()
         self._limits, self._end = limits, end
 
     def enter(self, stage: Stage) -> None:
-        """The run is now in ``stage``; raises as :meth:`check` does."""
+        """Record that the run is now in ``stage``; raises as :meth:`check` does."""
         self._stage = stage
         self.check()
 
     def step(self, done: int) -> None:
-        """``done`` planned steps are done; raises as :meth:`check` does."""
+        """Record that ``done`` planned steps are done; raises as :meth:`check` does."""
         self._steps = done
         self.check()
 
     def check(self) -> None:
-        """Whether the run may go on.
+        """Return if the run may continue.
 
         Raises:
-            Stopped: it is not this worker's to finish.
-            Overrun: it is over its soft limits.
+            Stopped: this worker must not finish the run.
+            LimitExceeded: the run is over its soft limits.
         """
         if self._hold is not Hold.HELD:
             raise Stopped(self._hold)
         if self._stopping():
             raise Stopped(Hold.HANDED_OVER)
         if self._limits is not None and self._exceeds(self._limits.seconds, self._limits.memory_bytes):
-            raise Overrun
+            raise LimitExceeded
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -97,20 +102,20 @@ class Heartbeat:
         self._finished.set()
         self._thread.join()
 
-    def _keep_beating(self) -> None:
-        said, last = (self._stage, self._steps), time.monotonic()
+    def _run(self) -> None:
+        reported, last = (self._stage, self._steps), time.monotonic()
         tick = min(TICK_SECONDS, self._every_seconds)
         while not self._finished.wait(tick):
             if self._limits is not None and self._exceeds(self._limits.hard_seconds, self._limits.hard_bytes):
                 self._end()
             current = (self._stage, self._steps)
-            waits = current == said and time.monotonic() - last < self._every_seconds
-            if waits or self._hold is not Hold.HELD:
+            is_early = current == reported and time.monotonic() - last < self._every_seconds
+            if is_early or self._hold is not Hold.HELD:
                 continue
             try:
                 self._hold = self._beat(*current)
-                said, last = current, time.monotonic()
-            except Exception:  # noqa: BLE001  (whatever ails the database, the lease decides)
+                reported, last = current, time.monotonic()
+            except Exception:  # noqa: BLE001  (any error of the database: the lease decides)
                 structlog.get_logger().warning("heartbeat missed")
                 if time.monotonic() - last >= self._lease_seconds:
                     self._hold = Hold.LOST

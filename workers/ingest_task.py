@@ -1,4 +1,4 @@
-"""Carries a received content into the vault: claim, parse in the enclave's child, put in force or reject."""
+"""Ingests a received content: claim it, parse it in a child process, then mark it ready or reject it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,10 @@ from workers.run_task import Pace
 
 @dataclass(frozen=True, slots=True)
 class Ingestion:
-    """Ingests contents by id. A message that comes twice, late, or for an ended content does nothing."""
+    """Ingests contents by id.
+
+    A message that arrives twice, late, or for an ended content has no effect.
+    """
 
     database: Database
     ledger: Ledger
@@ -30,34 +33,34 @@ class Ingestion:
     stopping: Callable[[], bool] = lambda: False
 
     def run(self, content_id: str) -> None:
-        """Ingest the content if it is there to be taken; returns however it ends."""
+        """Ingest the content if it can be claimed; returns on success, rejection and failure."""
         with self.database.write() as tx:
-            held = ingestion.claim(tx, content_id, self.pace.lease_seconds)
-        if held is None:
+            claim = ingestion.claim(tx, content_id, self.pace.lease_seconds)
+        if claim is None:
             return
-        with Heartbeat(self._beat(held), self.pace.heartbeat_seconds, self.pace.lease_seconds):
-            outcome = self._ingest(held)
-        self._conclude(held, outcome)
+        with Heartbeat(self._make_beat(claim), self.pace.heartbeat_seconds, self.pace.lease_seconds):
+            outcome = self._ingest(claim)
+        self._conclude(claim, outcome)
         structlog.get_logger().info("content ingested", content_id=content_id)
 
-    def _ingest(self, held: ingestion.Claim) -> Outcome:
+    def _ingest(self, claim: ingestion.Claim) -> Outcome:
         try:
-            box = self.areas.keys.box(held.dataset_id)
+            box = self.areas.keys.box(claim.dataset_id)
         except ObjectMissing:
             return Failed(transient=False)
         except DependencyUnavailable:
             return Failed(transient=True)
         upload = Upload(
-            parts=held.original,
-            digest_box=held.sealed_digest,
-            content_id=held.content_id,
-            media_type=held.media_type,
-            owner_id=held.owner_id,
-            dataset_id=held.dataset_id,
-            version=held.version,
+            parts=claim.original,
+            digest_box=claim.sealed_digest,
+            content_id=claim.content_id,
+            media_type=claim.media_type,
+            owner_id=claim.owner_id,
+            dataset_id=claim.dataset_id,
+            version=claim.version,
             dataset_box=box,
-            facts_digest=held.facts_digest,
-            public=held.facts.sensitivity == "public",
+            facts_digest=claim.facts_digest,
+            public=claim.facts.sensitivity == "public",
         )
         try:
             areas = self.areas
@@ -66,38 +69,41 @@ class Ingestion:
                 areas.vault,
                 self.opening_key,
                 upload,
-                held.facts,
+                claim.facts,
                 keys=areas.keys,
                 limits=self.limits,
             )
         except DependencyUnavailable:
             return Failed(transient=True)
 
-    def _conclude(self, held: ingestion.Claim, outcome: Outcome) -> None:
-        """What failed without the file being known to be at fault is tried again; it counts unless the store did it."""
+    def _conclude(self, claim: ingestion.Claim, outcome: Outcome) -> None:
+        """Record the outcome in the database.
+
+        A failure that the file may not have caused is retried. It counts as an attempt unless the store caused it.
+        """
         match outcome:
             case Ingested():
-                self._put_in_force(held, outcome)
+                self._mark_ready(claim, outcome)
             case Rejected(reason, columns):
                 with self.database.write() as tx:
-                    ingestion.reject(tx, held, ingestion.Rejection(reason), columns)
+                    ingestion.reject(tx, claim, ingestion.Rejection(reason), columns)
             case Failed(transient):
                 with self.database.write() as tx:
-                    ingestion.postpone(tx, held) if transient else ingestion.release(tx, held, counted=True)
+                    ingestion.postpone(tx, claim) if transient else ingestion.release(tx, claim, counted=True)
 
-    def _put_in_force(self, held: ingestion.Claim, ingested: Ingested) -> None:
+    def _mark_ready(self, claim: ingestion.Claim, ingested: Ingested) -> None:
         table = ingestion.StoredTable(ingested.table_object, ingested.wrapped_key, ingested.fingerprint)
         with self.database.write() as tx:
-            outcome = ingestion.mark_ready(tx, self.ledger, held, table)
+            outcome = ingestion.mark_ready(tx, self.ledger, claim, table)
         if outcome is not ingestion.Outcome.READY:
             self.areas.vault.delete(ingested.table_object)
 
-    def _beat(self, held: ingestion.Claim) -> Callable[[Stage, int], Hold]:
+    def _make_beat(self, claim: ingestion.Claim) -> Callable[[Stage, int], Hold]:
         def beat(_: Stage, __: int) -> Hold:
             with self.database.write() as tx:
-                if self.stopping():  # others may begin anew at once; should this worker finish before, that counts
-                    ingestion.release(tx, held, counted=False)
+                if self.stopping():  # another worker may start at once; if this one finishes first, its result counts
+                    ingestion.release(tx, claim, counted=False)
                     return Hold.HANDED_OVER
-                return Hold.HELD if ingestion.heartbeat(tx, held) else Hold.LOST
+                return Hold.HELD if ingestion.heartbeat(tx, claim) else Hold.LOST
 
         return beat

@@ -22,25 +22,25 @@ from app import tracing
 from app.config import Settings, invalid_names
 from app.errors import CorevaultError
 from app.http.middleware.logs import configure_logs
-from workers.celery_app import Workshop, make_celery, make_sweeper, make_workshop, rewrap_keys
-from workers.command_line import command_of
-from workers.process import StopSign, die_with_parent, forbid_core_dumps
+from workers.celery_app import TaskHandlers, make_celery, make_sweeper, make_task_handlers, rewrap_keys
+from workers.command_line import parse_worker_command
+from workers.process import StopFlag, die_with_parent, forbid_core_dumps
 from workers.tasks import register
 
 FINISH_SECONDS = 5.0
-"""How long a worker that was asked to stop lets its runs go on, before they are handed over."""
+"""How long runs may continue after a worker was asked to stop, before they are handed over."""
 STOP_SECONDS = 10.0
-"""How long it takes at most to stop; runs that have not reached another step by then are lost to their lease."""
+"""The longest time to stop. A run that reaches no step by then is re-queued once its lease expires."""
 
-_workshops: dict[int, Workshop] = {}
+_handlers: dict[int, TaskHandlers] = {}
 
 
 def main() -> None:
-    """Work until asked to stop; with the argument ``rewrap``, seal keys anew and end (see :mod:`workers.rewrap`).
+    """Work until asked to stop, or carry out the command ``rewrap`` (see :mod:`workers.rewrap`).
 
     Settings come from the environment (``COREVAULT_…``).
     """
-    command = command_of(sys.argv[1:])
+    command = parse_worker_command(sys.argv[1:])
     try:
         if command == "rewrap":
             _rewrap(Settings())
@@ -54,14 +54,14 @@ def main() -> None:
 
 def _rewrap(settings: Settings) -> None:
     forbid_core_dumps()
-    done = rewrap_keys(settings)
-    sys.stdout.write(f"{done.sealed_anew} keys sealed again\n")
-    if done.uploads_wait:
-        sys.exit("uploads that need a retired opening key are still waiting; repeat the command after their ingestion")
+    result = rewrap_keys(settings)
+    sys.stdout.write(f"{result.resealed_boxes} boxes sealed to the current key\n")
+    if result.has_pending_uploads:
+        sys.exit("some uploads are not ingested yet and may need a retired key: repeat this once they are ingested")
 
 
 def _work(settings: Settings) -> None:
-    warnings.filterwarnings("ignore", category=SecurityWarning)  # its advice is about options that we do not have
+    warnings.filterwarnings("ignore", category=SecurityWarning)  # it is about options that this worker does not have
     os.umask(0o077)
     forbid_core_dumps()
     configure_logs(settings.log_level)
@@ -69,24 +69,24 @@ def _work(settings: Settings) -> None:
 
     def start_child(**_: Any) -> None:
         die_with_parent(parent)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # whoever stops a whole group means the first process
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a signal to the whole group is for the first process only
         tracing.configure(settings.otlp_endpoint, "corevault-worker")  # not before the fork: it starts a thread
-        _workshops[os.getpid()] = make_workshop(settings, sign.is_up)
+        _handlers[os.getpid()] = make_task_handlers(settings, stop_flag.is_set)
 
-    def leave(**_: Any) -> None:
-        threading.Thread(target=_leave, args=(sweeper, stop, sign), name="leave", daemon=True).start()
+    def shut_down(**_: Any) -> None:
+        threading.Thread(target=_shut_down, args=(sweeper, stop, stop_flag), name="shutdown", daemon=True).start()
 
-    stop, sign = threading.Event(), StopSign()
+    stop, stop_flag = threading.Event(), StopFlag()
     sweeper = threading.Thread(
         target=make_sweeper(settings).run, args=(settings.sweep_seconds, stop), name="sweeper", daemon=True
     )
     celery = make_celery(settings)
-    register(celery, lambda: _workshops[os.getpid()])
-    celery_worker.safe_say = _keep_quiet
-    signals.setup_logging.connect(_keep_our_logs, weak=False)
+    register(celery, lambda: _handlers[os.getpid()])
+    celery_worker.safe_say = _print_nothing
+    signals.setup_logging.connect(_keep_logging_as_is, weak=False)
     signals.worker_process_init.connect(start_child, weak=False)
-    signals.worker_ready.connect(_ready, weak=False)
-    signals.worker_shutting_down.connect(leave, weak=False)
+    signals.worker_ready.connect(_announce_ready, weak=False)
+    signals.worker_shutting_down.connect(shut_down, weak=False)
     worker = celery.Worker(
         pool="prefork", without_gossip=True, without_mingle=True, without_heartbeat=True, quiet=True, beat=False
     )
@@ -95,30 +95,33 @@ def _work(settings: Settings) -> None:
     sys.exit(worker.exitcode)
 
 
-def _keep_our_logs(**_: Any) -> None:
-    """Celery configures no logging where somebody listens here."""
+def _keep_logging_as_is(**_: Any) -> None:
+    """Do nothing: Celery configures no logging if this signal has a receiver."""
 
 
-def _keep_quiet(*_: Any) -> None:
-    """Celery writes a line of its own to the terminal where it is stopped; ours is in the log."""
+def _print_nothing(*_: Any) -> None:
+    """Replace the function with which Celery writes to the terminal at a stop; the log has that line."""
 
 
-def _ready(**_: Any) -> None:
-    signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))  # a terminal that closes must leave nothing behind
+def _announce_ready(**_: Any) -> None:
+    signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))  # also stop when the terminal closes
     structlog.get_logger().info("worker ready")
 
 
-def _leave(sweeper: threading.Thread, stop: threading.Event, sign: StopSign) -> None:
-    """End this process, and with it its children, as soon as nothing is under way; what then is, is taken up again."""
+def _shut_down(sweeper: threading.Thread, stop: threading.Event, stop_flag: StopFlag) -> None:
+    """End this process and its children once no task runs.
+
+    This takes at most ``STOP_SECONDS``. Another worker repeats tasks that have not ended by then.
+    """
     structlog.get_logger().info("worker is stopping")
     started = time.monotonic()
     deadline = started + STOP_SECONDS
     while state.reserved_requests and time.monotonic() < deadline:
         if time.monotonic() > started + FINISH_SECONDS:
-            sign.put_up()
+            stop_flag.set()
         time.sleep(0.05)
     stop.set()
     sweeper.join(deadline + 1 - time.monotonic())
     with suppress(OSError):
-        Path(get_temp_dir()).rmdir()  # the pool's, empty by now; leaving at once skips the library's own tidying
+        Path(get_temp_dir()).rmdir()  # the pool's folder, empty by now; ``os._exit`` skips the library's clean-up
     os._exit(0)

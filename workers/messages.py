@@ -1,8 +1,8 @@
-"""Takes nothing from the broker but messages that look as ours do.
+"""Validates messages before Celery handles them.
 
-Celery believes much of what a message says: one with odd headers or an odd body ends its worker, and a broker that
-keeps what was not acknowledged hands it to the next one. Whoever reaches the broker could stop all of them that way. So
-a message is judged before Celery looks at it, and of its headers nothing is kept but the name of the task.
+Celery trusts the content of messages: a message with malformed headers or a malformed body ends its worker. The broker
+then delivers the message, which was not acknowledged, to the next worker. So anybody with access to the broker could
+stop all workers. Therefore a message is checked first, and only the task's name is kept of its headers.
 """
 
 import json
@@ -23,8 +23,8 @@ TASKS = (RUN_JOB, INGEST_CONTENT, SUM_PARTITION)
 _IDENTIFIER = re.compile(r"[a-z]{1,8}_[0-9a-z]{1,64}(:[0-9]{1,9}){0,3}")
 
 
-def identifier_of(arguments: object, named: object) -> str | None:
-    """The id that is all that one of our tasks is called with; None for anything else."""
+def parse_identifier(arguments: object, named: object) -> str | None:
+    """Return the id that is the only argument of a task; None for other arguments."""
     match arguments:
         case [str(identifier)] if not named and _IDENTIFIER.fullmatch(identifier):
             return identifier
@@ -32,39 +32,46 @@ def identifier_of(arguments: object, named: object) -> str | None:
             return None
 
 
-def ours(message: Any) -> tuple[str, str] | None:
-    """Task and id of a message that we could have sent; None for any other."""
+def parse_message(message: Any) -> tuple[str, str] | None:
+    """Return the task and the id of a valid message; None for an invalid one."""
     try:
         task, (arguments, named, _) = message.headers["task"], message.decode()
-    except Exception:  # noqa: BLE001  (whatever is wrong with it)
+    except Exception:  # noqa: BLE001  (a foreign message may raise any error)
         return None
-    identifier = identifier_of(arguments, named)
+    identifier = parse_identifier(arguments, named)
     return None if identifier is None or task not in TASKS else (task, identifier)
 
 
 def rewrite(message: Any, task: str, identifier: str) -> None:
-    """Make the message say that and nothing else."""
-    own = str(uuid.uuid4())
-    message.headers = {"task": task, "id": own, "root_id": own, "lang": "py", "retries": 0, "timelimit": [None, None]}
+    """Replace all parts of the message by a call of ``task`` with ``identifier``."""
+    new_id = str(uuid.uuid4())
+    message.headers = {
+        "task": task,
+        "id": new_id,
+        "root_id": new_id,
+        "lang": "py",
+        "retries": 0,
+        "timelimit": [None, None],
+    }
     message.body, message.content_type, message.content_encoding = json.dumps([[identifier], {}, {}]), JSON, "utf-8"
     message.properties = {"delivery_tag": message.delivery_tag}
-    message._decoded_cache = None  # noqa: SLF001  (there is no other way to say that the body is a new one)
+    message._decoded_cache = None  # noqa: SLF001  (no public method clears the cache of the old body)
 
 
 class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery is untyped, and so are its messages
-    """What a worker takes its messages with."""
+    """A Celery consumer that ignores invalid messages."""
 
     def create_task_handler(self, promise: Any = promise) -> Callable[[Any], None]:
-        """As Celery's, for messages that are ours."""
+        """Make the handler of Celery, called for valid messages only."""
         handle = super().create_task_handler(promise)
 
         def on_task_received(message: Any) -> None:
-            found = ours(message)
-            if found is None:
+            call = parse_message(message)
+            if call is None:
                 structlog.get_logger().warning("message ignored")
                 message.reject_log_error(logging.getLogger(__name__), self.connection_errors)
                 return
-            rewrite(message, *found)
+            rewrite(message, *call)
             handle(message)
 
         return on_task_received

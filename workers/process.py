@@ -1,4 +1,4 @@
-"""What a worker process owes to the machine: no core dumps, no orphans, and word of a stop."""
+"""Functions of a worker process: no core dumps, no orphans, and a flag that stops all children."""
 
 import ctypes
 import mmap
@@ -10,27 +10,27 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 
 
-class StopSign:
-    """Put up by a worker's first process, seen at once by all that were forked from it."""
+class StopFlag:
+    """A flag in shared memory: set by a worker's first process, read by its forked children."""
 
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, 1)
 
-    def put_up(self) -> None:
+    def set(self) -> None:
         self._page[0] = 1
 
-    def is_up(self) -> bool:
+    def is_set(self) -> bool:
         return self._page[0] == 1
 
 
 def forbid_core_dumps() -> None:
-    """Rows in memory must never reach a disk: no core file, and no other process of this user may attach."""
+    """Forbid core files, and that other processes of this user attach: rows in memory must never reach a disk."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _prctl(PR_SET_DUMPABLE, 0)
 
 
 def die_with_parent(parent: int) -> None:
-    """Kill this process once ``parent`` (or the thread of it that forked) is gone; at once if it is gone already."""
+    """Kill this process once ``parent``, or its thread that forked, has ended; at once if it has ended already."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

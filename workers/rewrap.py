@@ -1,4 +1,4 @@
-"""Sealing the keys of datasets anew, to the key that is in use now: what remains to be done after a rotation."""
+"""Seals the keys of datasets to the current key: the last step of a key rotation."""
 
 from dataclasses import dataclass
 
@@ -15,29 +15,34 @@ from workers.enclave import OpeningKey
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrapped:
-    """What was done, and whether anything is left that only a retired key opens."""
+class RewrapResult:
+    """The result of a rewrap.
 
-    sealed_anew: int
-    uploads_wait: bool
+    Attributes:
+        resealed_boxes: how many boxes were sealed to the current key.
+        has_pending_uploads: whether uploads may still need a retired key.
+    """
+
+    resealed_boxes: int
+    has_pending_uploads: bool
 
 
-def rewrap(database: Database, keys: WrappedKeys, opening_key: OpeningKey, sealing_key: bytes) -> Rewrapped:
-    """Seal every box anew that a retired key opens; harmless to repeat.
+def rewrap(database: Database, keys: WrappedKeys, opening_key: OpeningKey, sealing_key: bytes) -> RewrapResult:
+    """Seal every box that needs a retired key to ``sealing_key``; safe to repeat.
 
-    Each under the lock of its dataset, so that no key that is being destroyed comes back.
+    Each box is sealed under the lock of its dataset. Otherwise a key that is being destroyed could come back.
 
     Raises:
         VaultError: for a box that no key opens.
-        DependencyUnavailable: the area of keys is away.
+        DependencyUnavailable: the store of keys is away.
     """
     with database.read() as session:
         alive = session.scalars(select(Dataset.id).where(Dataset.deleted_at.is_(None)).order_by(Dataset.id)).all()
     done = sum(_rewrap(database, keys, opening_key, sealing_key, dataset_id) for dataset_id in alive)
     with database.read() as session:
         received = session.scalar(select(exists().where(Content.status == "received")))
-        under_way = session.scalar(select(exists().where(Upload.status.not_in(("complete", "ended")))))
-    return Rewrapped(done, bool(received or under_way))
+        unfinished = session.scalar(select(exists().where(Upload.status.not_in(("complete", "ended")))))
+    return RewrapResult(done, bool(received or unfinished))
 
 
 def _rewrap(
@@ -50,7 +55,7 @@ def _rewrap(
         try:
             box = keys.box(dataset_id)
         except ObjectMissing:
-            return False  # an older database that does not know of a deletion
+            return False  # the database was restored from before the dataset's deletion
         if opening_key.opens_without_retired(box):
             return False
         public = dataset.sensitivity == "public"

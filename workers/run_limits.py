@@ -1,8 +1,9 @@
-"""What one run may take: time and memory that follow its plan and declared facts, and never a row (W14).
+"""Limits of time and memory of one run.
 
-They are generous, a hundred times what a run takes on a slow machine and ten times its memory, since nothing but a
-fault of the machine or of ours should ever meet them. A run that is over its soft limits stops itself at its next step;
-one that is over its hard limits is ended with its process. Either way it has failed and is charged, like any other.
+They follow from its plan and declared facts, never from a row (W14). They are generous: a hundred times the time that a
+run takes on a slow machine, and ten times its memory. Only a fault of the machine or of the software should reach them.
+A run over its soft limits stops itself at its next step. A run over its hard limits is ended with its process. In both
+cases it has failed and is charged like any failed run.
 """
 
 import os
@@ -21,7 +22,7 @@ BASE_SECONDS = 600.0
 BASE_BYTES = 1 << 30
 OPERATIONS_A_SECOND = 1e7
 CELLS_A_SECOND = 1e6
-"""Cells of a sealed table that are opened in a second, at the very least."""
+"""The least number of cells of a sealed table that a machine opens in a second."""
 
 _ENDGAME_STEPS = 100
 _PUBLIC_PROJECTIONS = 1024
@@ -33,7 +34,12 @@ _SIZE, _RESIDENT = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """``seconds`` and ``memory_bytes`` are the soft limits; memory is counted from what the process had before."""
+    """The limits of one attempt.
+
+    Attributes:
+        seconds: the soft limit of time.
+        memory_bytes: the soft limit of memory that the process takes in addition to the memory it had before.
+    """
 
     seconds: float
     memory_bytes: int
@@ -48,42 +54,46 @@ class RunLimits:
 
     @property
     def address_bytes(self) -> int:
-        """Libraries reserve more addresses than they use."""
+        """The hard limit of address space; libraries reserve more of it than they use."""
         return self.hard_bytes + _SPARE_ADDRESSES
 
 
-def run_limits(plan: MechanismPlan, facts: DeclaredFacts, scale: float = 1.0) -> RunLimits:
-    """The limits of an attempt at ``plan`` on a table of these facts; ``scale`` suits them to the machine."""
+def compute_run_limits(plan: MechanismPlan, facts: DeclaredFacts, scale: float = 1.0) -> RunLimits:
+    """Compute the limits of an attempt at ``plan`` on a table of these facts.
+
+    ``scale`` multiplies all limits, for slower machines.
+    """
     rows = float(facts.slots * facts.rows_per_unit)
     width = problem_for(plan.model, facts).model.row_width
     if not plan.queries:
         operations = (plan.steps + 1.0) * rows * width * _PUBLIC_PROJECTIONS
-        held = rows * (64.0 * 8 * width + 8 * _PUBLIC_PROJECTIONS)
-        return _limits(operations, rows * width, held + 8.0 * plan.size * width, scale)
+        row_bytes = rows * (64.0 * 8 * width + 8 * _PUBLIC_PROJECTIONS)
+        return _scale_limits(operations, rows * width, row_bytes + 8.0 * plan.size * width, scale)
     longest = plan.answer_length
     shares = [(query.event.sampling_rate * query.count, query.length) for query in plan.queries]
     operations = sum(share * rows * width * (length + width) for share, length in shares)
     operations += (plan.steps + _ENDGAME_STEPS) * float(width * (plan.size * (longest + width) + width**2))
-    read = rows * width * sum(share for share, _ in shares)
-    held = 4.0 * min(RESIDENT_BYTES, rows * (4 * width + 1)) + 32 * rows
-    return _limits(operations, read, held + 64.0 * (plan.size * (longest + width) + longest + width**2), scale)
+    cells = rows * width * sum(share for share, _ in shares)
+    row_bytes = 4.0 * min(RESIDENT_BYTES, rows * (4 * width + 1)) + 32 * rows
+    point_bytes = 64.0 * (plan.size * (longest + width) + longest + width**2)
+    return _scale_limits(operations, cells, row_bytes + point_bytes, scale)
 
 
-def _limits(operations: float, cells: float, held_bytes: float, scale: float) -> RunLimits:
+def _scale_limits(operations: float, cells: float, memory_bytes: float, scale: float) -> RunLimits:
     seconds = BASE_SECONDS + operations / OPERATIONS_A_SECOND + cells / CELLS_A_SECOND
-    return RunLimits(seconds * scale, int((BASE_BYTES + held_bytes) * scale))
+    return RunLimits(seconds * scale, int((BASE_BYTES + memory_bytes) * scale))
 
 
 @contextmanager
 def confine(limits: RunLimits) -> Iterator[None]:
-    """Have the kernel hold this process to the hard limits, for what holds up every thread of it.
+    """Let the kernel enforce the hard limits on this process.
 
-    Memory beyond them is refused; after more processor time than they allow, the process ends. For processes that carry
-    out one run at a time.
+    This also works if a fault blocks every thread of the process. The kernel refuses memory beyond the limit, and ends
+    the process after more processor time than the limit. Only for processes that carry out one run at a time.
     """
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(used.ru_utime + used.ru_stime + 2 * limits.hard_seconds) + 1
-    wanted = {resource.RLIMIT_AS: _statm(_SIZE) + limits.address_bytes, resource.RLIMIT_CPU: seconds}
+    wanted = {resource.RLIMIT_AS: _read_statm(_SIZE) + limits.address_bytes, resource.RLIMIT_CPU: seconds}
     before = {kind: resource.getrlimit(kind) for kind in wanted}
     try:
         for kind, value in wanted.items():
@@ -96,10 +106,10 @@ def confine(limits: RunLimits) -> Iterator[None]:
 
 
 def resident_bytes() -> int:
-    """Memory that this process takes up now."""
-    return _statm(_RESIDENT)
+    """Return the memory that this process takes up now."""
+    return _read_statm(_RESIDENT)
 
 
-def _statm(place: int) -> int:
+def _read_statm(place: int) -> int:
     with Path("/proc/self/statm").open() as file:
         return int(file.read().split()[place]) * _PAGE_BYTES

@@ -1,8 +1,9 @@
-"""Carries a job through: claim, open, run, publish and settle. Whoever dies on the way leaves nothing behind.
+"""Runs a job: claim, open, run, publish and settle.
 
-Only the loss of the process lets an attempt be repeated: the sweeper sees to it once the lease has run out, or a worker
-that is being stopped hands its job over. An exception after opening is final, and so is a run that takes more time or
-memory than its plan explains: the job has failed and is charged, and nobody learns more than that.
+An attempt is repeated only if its process ends: the sweeper re-queues the job once the lease has expired, or a worker
+that is being stopped hands the job over. The next attempt destroys the objects of the earlier one. An exception after
+opening is final, and so is a run that takes more time or memory than its plan explains. Then the job has failed and is
+charged, and only its error code is published.
 """
 
 import os
@@ -30,16 +31,16 @@ from app.releases.statement import Standing
 from app.tracing import span
 from app.vault.errors import ObjectMissing
 from app.vault.wrapped_keys import WrappedKeys
-from workers.assignments import Assignment, Tables, assignment, read_run
-from workers.computation import EnclaveFault, compute, rehearse
+from workers.assignments import Assignment, OpenTable, make_assignment, read_run
+from workers.computation import EnclaveFault, compute, dry_run_plan
 from workers.heartbeat import Heartbeat, Stopped
-from workers.run_limits import RunLimits, run_limits
+from workers.run_limits import RunLimits, compute_run_limits
 from workers.split_queries.coordinator import Sharing
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long a claim lives without a heartbeat, and how often it beats."""
+    """How long a claim lives without a heartbeat, and the time between heartbeats."""
 
     lease_seconds: float = 10.0
     heartbeat_seconds: float = 2.0
@@ -47,29 +48,32 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What ends a run from outside of its plan.
+    """The conditions that end a run early.
 
     Attributes:
-        scale: of the limits that follow from the plan.
-        confined: holds this process to the hard ones.
+        scale: multiplies the limits that follow from the plan.
+        confine: enforces the hard limits on this process.
         stopping: whether this worker is being stopped.
     """
 
     scale: float = 1.0
-    confined: Callable[[RunLimits], AbstractContextManager[None]] = lambda _: nullcontext()
+    confine: Callable[[RunLimits], AbstractContextManager[None]] = lambda _: nullcontext()
     stopping: Callable[[], bool] = lambda: False
 
 
 class KeyDestroyed(Exception):
-    """The dataset was deleted, whatever the database says."""
+    """The dataset's key is gone: it was deleted, although a restored database may still list it."""
 
 
 class Altered(Exception):
-    """Somebody changed rows of the database in mid-run."""
+    """Somebody changed the job's rows in the database during the run."""
 
 
 class Runner:
-    """Runs jobs by id. A message that comes twice, late, or for an ended job does nothing."""
+    """Runs jobs by id.
+
+    A message that arrives twice, late, or for an ended job has no effect.
+    """
 
     def __init__(
         self,
@@ -79,7 +83,7 @@ class Runner:
         *,
         publisher: Publisher,
         keys: WrappedKeys,
-        tables: Tables,
+        tables: OpenTable,
         sharing: Sharing,
         pace: Pace,
         bounds: Bounds | None = None,
@@ -95,7 +99,7 @@ class Runner:
         self._bounds = bounds or Bounds()
 
     def run(self, job_id: str) -> None:
-        """Carry the job through if it is there to be taken; returns however it ends."""
+        """Run the job if it can be claimed; returns on success and failure."""
         with self._database.write() as tx:
             claim = self._lifecycle.claim(tx, job_id)
         if claim is None:
@@ -116,7 +120,7 @@ class Runner:
             with self._database.write() as tx:
                 self._lifecycle.fail(tx, claim, JobError.DATASET_DELETED)
             log.info("job failed", code=str(JobError.DATASET_DELETED))
-        except Exception as error:  # noqa: BLE001  (a final failure, of which nothing but its code may be known)
+        except Exception as error:  # noqa: BLE001  (a final failure; only its code may be published)
             self._fail(claim, faulty=isinstance(error, EnclaveFault | Altered))
             log.error("job failed", code=str(JobError.RUN_FAILED))
         else:
@@ -124,20 +128,20 @@ class Runner:
             log.info("job succeeded")
 
     def heartbeat(self, claim: Claim) -> Heartbeat:
-        """What keeps the claim alive while the run goes on."""
+        """Make the heartbeat that renews the claim during the run."""
         pace = self._pace
-        return Heartbeat(self._beat(claim), pace.heartbeat_seconds, pace.lease_seconds, self._bounds.stopping)
+        return Heartbeat(self._make_beat(claim), pace.heartbeat_seconds, pace.lease_seconds, self._bounds.stopping)
 
     def _carry_through(self, claim: Claim, heartbeat: Heartbeat) -> None:
         self._clear(claim)
         assignment = self._open(claim)
-        if assignment.accounted:
+        if assignment.is_accounted:
             with self._database.write() as tx:
                 self._ledger.checkpoint(tx, assignment.run.dataset_id)
         crashpoints.reach("after-open")
-        limits = run_limits(assignment.run.plan, assignment.run.facts, self._bounds.scale)
-        heartbeat.limit(limits, lambda: self._die(claim))
-        with self._bounds.confined(limits):
+        limits = compute_run_limits(assignment.run.plan, assignment.run.facts, self._bounds.scale)
+        heartbeat.set_limits(limits, lambda: self._kill_process(claim))
+        with self._bounds.confine(limits):
             points, executed = self._compute(assignment, heartbeat)
             if executed != assignment.run.plan.events:
                 raise Internal
@@ -156,8 +160,8 @@ class Runner:
         with span("job.run"), self._tables(assignment) as rows, self._sharing.share(assignment, rows) as summation:
             return compute(run.plan, run.facts, rows, on_step, summation)
 
-    def _die(self, claim: Claim) -> None:
-        """End a run that is over its hard limits, in its heartbeat's thread: the run itself cannot be asked."""
+    def _kill_process(self, claim: Claim) -> None:
+        """End a run that is over its hard limits, from its heartbeat's thread: the run may not respond."""
         structlog.get_logger().error("job over its hard limits", job_id=claim.job_id, attempt=claim.attempt)
         try:
             with self._database.write() as tx:
@@ -166,26 +170,30 @@ class Runner:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def _clear(self, claim: Claim) -> None:
-        """Destroy what earlier attempts may have stored before they died."""
+        """Destroy objects that earlier attempts may have stored before their processes ended."""
         for token in range(1, claim.fencing_token):
             self._publisher.discard(claim.job_id, token)
             self._sharing.clear(claim.job_id, token)
 
     def _open(self, claim: Claim) -> Assignment:
-        """Past this transaction the job is charged, come what may."""
-        box = self._dataset_box(claim)
+        """Open the reservation: once this transaction has committed, the job is charged in every case."""
+        box = self._read_dataset_box(claim)
         with self._database.write() as tx:
             self._lifecycle.check_terms(tx, claim)
-        self._rehearse(claim)
+        self._dry_run_plan(claim)
         with span("job.open"), self._database.write() as tx:
             job = self._lifecycle.open(tx, claim)
-            opened = None if job is None else assignment(tx, claim, job, box)
-        if opened is None:
+            assignment = None if job is None else make_assignment(tx, claim, job, box)
+        if assignment is None:
             raise Stopped(Hold.LOST)
-        return opened
+        return assignment
 
-    def _dataset_box(self, claim: Claim) -> bytes:
-        """The key's box, before anything is charged; it is gone where an older database forgot of a deletion."""
+    def _read_dataset_box(self, claim: Claim) -> bytes:
+        """Read the box with the dataset's key, before anything is charged.
+
+        Raises:
+            KeyDestroyed: the box is gone; the database was restored from before the dataset's deletion.
+        """
         with self._database.read() as session:
             dataset_id = session.get_one(Job, claim.job_id).dataset_id
         try:
@@ -193,13 +201,13 @@ class Runner:
         except ObjectMissing:
             raise KeyDestroyed from None
 
-    def _rehearse(self, claim: Claim) -> None:
-        """Dry-run the job's plan, which another version may have made; what fails here is not charged."""
+    def _dry_run_plan(self, claim: Claim) -> None:
+        """Dry-run the job's plan, which another version may have made; a failure here is not charged."""
         with self._database.read() as session:
             job = session.get_one(Job, claim.job_id)
             facts = declared_facts(session.get_one(Dataset, job.dataset_id), job.cost_delta)
             plan = plan_json.from_json(job.plan)
-        rehearse(plan, facts)
+        dry_run_plan(plan, facts)
 
     def _publish(self, assignment: Assignment, draft: Draft, executed: tuple[PrivacyEvent, ...]) -> None:
         """Settle, publish and finish in one transaction."""
@@ -209,20 +217,20 @@ class Runner:
             if hold is Hold.HELD:
                 self._compare(tx, assignment)
                 public = tx.get_one(Dataset, dataset_id).releases_public
-                standing = self._standing(tx, dataset_id) if assignment.accounted else None
+                standing = self._read_standing(tx, dataset_id) if assignment.is_accounted else None
                 release = self._publisher.publish(tx, draft, standing, public=public)
                 self._lifecycle.finish(tx, claim, release.id)
         if hold is not Hold.HELD:
             raise Stopped(hold)
 
     def _compare(self, tx: WriteSession, assignment: Assignment) -> None:
-        """Compare the run with what the database says of it now."""
+        """Raise ``Altered`` unless the run is still the one in the database."""
         job = tx.get_one(Job, assignment.claim.job_id)
         dataset, content = tx.get_one(Dataset, job.dataset_id), tx.get_one(Content, job.content_id)
         if read_run(job, dataset, content) != assignment.run:
             raise Altered
 
-    def _standing(self, tx: WriteSession, dataset_id: str) -> Standing:
+    def _read_standing(self, tx: WriteSession, dataset_id: str) -> Standing:
         checkpoint = self._ledger.checkpoint(tx, dataset_id)
         return Standing(self._ledger.guarantee(tx, dataset_id), checkpoint)
 
@@ -236,7 +244,11 @@ class Runner:
                 self._lifecycle.hand_over(tx, claim)
 
     def _fail(self, claim: Claim, *, faulty: bool) -> None:
-        """End the job; a fault that may have followed from rows, or an altered one, also freezes the account."""
+        """End the job as failed.
+
+        ``faulty``: the failure may have followed from rows, or rows of the database were altered. Then the account is
+        frozen as well.
+        """
         with self._database.write() as tx:
             self._lifecycle.fail(tx, claim, JobError.RUN_FAILED)
             job = tx.get_one(Job, claim.job_id)
@@ -245,13 +257,16 @@ class Runner:
         self._discard_unpublished(claim)
 
     def _discard_unpublished(self, claim: Claim) -> None:
-        """Destroy what this attempt stored, unless its release is there after all (a commit whose answer got lost)."""
+        """Destroy the objects of this attempt, unless its release exists.
+
+        It exists if the commit succeeded and only the reply was lost.
+        """
         with self._database.read() as session:
             release = releases.of_job(session, claim.job_id)
         if release is None or not self._publisher.owns(release, claim.fencing_token):
             self._publisher.discard(claim.job_id, claim.fencing_token)
 
-    def _beat(self, claim: Claim) -> Callable[[Stage, int], Hold]:
+    def _make_beat(self, claim: Claim) -> Callable[[Stage, int], Hold]:
         def beat(stage: Stage, steps_done: int) -> Hold:
             with self._database.write() as tx:
                 return self._lifecycle.heartbeat(tx, claim, stage=stage, steps_done=steps_done)

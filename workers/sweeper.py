@@ -1,8 +1,8 @@
-"""Finds what got lost, in whichever worker holds the ``sweeper`` lease.
+"""The sweeper: repairs lost work once a second, in the worker that holds the ``sweeper`` lease.
 
-That is: runs without a worker, messages that never arrived, jobs of deleted datasets, bytes that nothing needs, freezes
-that no mark tells of. The sweeper is a thread of the worker's parent process and holds ``FORKING`` while it works, so
-that no child is ever forked out of the middle of it.
+It re-queues runs whose worker is gone and messages that never arrived, and ends jobs of deleted datasets. It deletes
+unneeded objects, and marks freezes that the high-water mark does not have yet. It is a thread of the worker's parent
+process. It holds ``FORKING`` while it works, so that no child is forked during a sweep.
 """
 
 import os
@@ -27,7 +27,7 @@ from app.jobs.models import Job, WorkerLease
 from app.ledger import Ledger
 from app.queue import TaskQueue
 from app.releases.publication import discard
-from workers.split_queries.mailbox import clear
+from workers.split_queries.mailbox import clear_mailbox
 
 LEASE_NAME = "sweeper"
 LEASE = timedelta(seconds=5)
@@ -37,14 +37,17 @@ LONGEST_WAIT = timedelta(seconds=60)
 UNFINISHED_SECONDS = 24 * 3600.0
 RARELY_SECONDS = 600.0
 LATEST = timedelta(minutes=30)
-"""How long after a job's end a worker that does not know of it may still store something."""
+"""How long after a job's end another worker may still store objects for it."""
 
 FORKING = threading.Lock()
 os.register_at_fork(before=FORKING.acquire, after_in_parent=FORKING.release, after_in_child=FORKING.release)
 
 
 class Sweeper:
-    """One sweep a second. An error ends a step of a sweep, never the sweeper."""
+    """Sweeps once a second.
+
+    An error ends one step of a sweep, never the sweeper.
+    """
 
     def __init__(
         self, database: Database, ledger: Ledger, lifecycle: Lifecycle, queue: TaskQueue, disposal: Disposal
@@ -64,117 +67,126 @@ class Sweeper:
         while not stop.wait(every_seconds):
             with FORKING:
                 self.sweep()
-        with FORKING, _going_on("release"):
-            self._release()
+        with FORKING, _log_errors("release"):
+            self._release_lease()
 
     def sweep(self) -> None:
-        """One round, if this worker holds the lease."""
-        leading = False
-        with _going_on("lease"):
-            leading = self._lead()
-        if not leading:
+        """Sweep once, if this worker holds the lease."""
+        has_lease = False
+        with _log_errors("lease"):
+            has_lease = self._renew_lease()
+        if not has_lease:
             return
         for name, step in (
-            ("expired", self._recover),
-            ("waiting", self._remind),
-            ("orphaned", self._abandon),
-            ("contents", self._contents),
-            ("disposal", self._dispose),
-            ("uploads", self._lapse),
-            ("freezes", self._freezes),
-            ("unfinished", self._remove_unfinished),
+            ("expired", self._recover_jobs),
+            ("waiting", self._remind_workers),
+            ("orphaned", self._abandon_jobs),
+            ("contents", self._requeue_contents),
+            ("disposal", self._delete_unneeded),
+            ("uploads", self._end_lapsed_uploads),
+            ("freezes", self._mark_freezes),
+            ("unfinished", self._clean_up_rarely),
         ):
-            with _going_on(name):
+            with _log_errors(name):
                 step()
 
-    def _lead(self) -> bool:
+    def _renew_lease(self) -> bool:
         started = time.monotonic()
         if started < self._renew_at:
             return True
         with self._database.write() as tx:
-            held = _take_lease(tx, self._holder)
-        if held:
+            has_lease = _take_lease(tx, self._holder)
+        if has_lease:
             self._renew_at = started + (LEASE - RENEW_BEFORE).total_seconds()
-        return held
+        return has_lease
 
-    def _release(self) -> None:
+    def _release_lease(self) -> None:
         with self._database.write() as tx:
             mine = update(WorkerLease).where(WorkerLease.name == LEASE_NAME, WorkerLease.holder == self._holder)
             tx.execute(mine.values(until=moment(tx)))
 
-    def _recover(self) -> None:
+    def _recover_jobs(self) -> None:
         with self._database.read() as session:
             job_ids = self._lifecycle.find_lost(session)
-        self._end(job_ids, self._lifecycle.recover)
+        self._end_jobs(job_ids, self._lifecycle.recover)
 
     def _destroy_attempts(self, job_id: str) -> None:
-        """What a job's attempts told each other is nobody's once it has ended; what they stored, without a release."""
+        """Destroy the mailboxes of an ended job's attempts.
+
+        If the job has no release, the objects that its attempts stored are destroyed as well.
+        """
         with self._database.read() as session:
             job = repository.get(session, job_id)
         if job is None or job.status not in repository.ENDED:
             return
         for token in range(1, job.fencing_token + 1):
-            clear(self._areas.vault, job_id, token)
+            clear_mailbox(self._areas.vault, job_id, token)
             if job.release_id is None:
                 discard(self._areas.released, job_id, token)
 
-    def _abandon(self) -> None:
+    def _abandon_jobs(self) -> None:
         with self._database.read() as session:
             job_ids = repository.find_orphaned(session)
-        self._end(job_ids, self._lifecycle.abandon)
+        self._end_jobs(job_ids, self._lifecycle.abandon)
 
-    def _remind(self) -> None:
-        """The longer a job waits, the rarer its reminders: behind a long queue its message is most likely there."""
+    def _remind_workers(self) -> None:
+        """Send the messages of waiting jobs again.
+
+        The longer a job waits, the rarer its reminders: it is probably behind a long queue, with its message in place.
+        """
         at = now()
         with self._database.read() as session:
-            found = repository.waiting(session, at - SHORTEST_WAIT, at + SHORTEST_WAIT)
-            waiting = [job for job in found if _is_due(job)]
-        for job in waiting:
+            waiting = repository.waiting(session, at - SHORTEST_WAIT, at + SHORTEST_WAIT)
+            due = [job for job in waiting if _is_due(job)]
+        for job in due:
             with self._database.write() as tx:
                 self._lifecycle.remind(tx, job.id, job.queued_at)
 
-    def _end(self, job_ids: Sequence[str], change: Callable[[WriteSession, str], None]) -> None:
-        """Each in a transaction of its own, so that one that fails does not hold up the others."""
+    def _end_jobs(self, job_ids: Sequence[str], change: Callable[[WriteSession, str], None]) -> None:
+        """End each job in a separate transaction: a failure does not block the others."""
         for job_id in job_ids:
-            with _going_on("job"), self._database.write() as tx:
+            with _log_errors("job"), self._database.write() as tx:
                 change(tx, job_id)
-            with _going_on("attempts"):
+            with _log_errors("attempts"):
                 self._destroy_attempts(job_id)
 
-    def _contents(self) -> None:
+    def _requeue_contents(self) -> None:
         with self._database.write() as tx:
             ingestion.requeue_stale(tx, self._queue)
 
-    def _dispose(self) -> None:
+    def _delete_unneeded(self) -> None:
         with self._database.read() as session:
             half_deleted = datasets.half_deleted(session)
         self._disposal.keys(half_deleted)
         self._disposal.contents(self._database, repository.is_pinned)
 
-    def _lapse(self) -> None:
+    def _end_lapsed_uploads(self) -> None:
         self._disposal.end_lapsed(self._database)
 
-    def _freezes(self) -> None:
+    def _mark_freezes(self) -> None:
         with self._database.read() as session:
             unmarked = self._ledger.unmarked_freezes(session)
         for account_id in unmarked:
-            with _going_on("freeze"), self._database.write() as tx:
+            with _log_errors("freeze"), self._database.write() as tx:
                 self._ledger.mark_freeze(tx, account_id)
 
-    def _remove_unfinished(self) -> None:
+    def _clean_up_rarely(self) -> None:
         if time.monotonic() >= self._rare_at:
             self._rare_at = time.monotonic() + RARELY_SECONDS
             for area in self._areas.all:
                 area.delete_unfinished(UNFINISHED_SECONDS)
             self._database.forget()
-            self._end_of_jobs()
+            self._tidy_ended_jobs()
 
-    def _end_of_jobs(self) -> None:
-        """Once more for jobs that ended lately: a worker that died then, or came too late, has left what it stored."""
+    def _tidy_ended_jobs(self) -> None:
+        """Destroy the attempts of recently ended jobs again.
+
+        A worker that died at the job's end, or that stored objects after it, has left them behind.
+        """
         with self._database.read() as session:
             ended = repository.find_untidied(session)
         for job in ended:
-            with _going_on("attempts"):
+            with _log_errors("attempts"):
                 self._destroy_attempts(job.id)
                 if job.ended_at is None or abs(now() - job.ended_at) > LATEST:
                     with self._database.write() as tx:
@@ -182,16 +194,19 @@ class Sweeper:
 
 
 @contextmanager
-def _going_on(step: str) -> Iterator[None]:
-    """Keep an error from ending more than ``step``: the next sweep tries again."""
+def _log_errors(step: str) -> Iterator[None]:
+    """Log an error of ``step`` and continue: the next sweep tries again."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001  (whatever it is, the other steps go on)
+    except Exception as error:  # noqa: BLE001  (after any error the other steps continue)
         structlog.get_logger().warning("sweep failed", step=step, kind=type(error).__name__)
 
 
 def _take_lease(tx: WriteSession, holder: str) -> bool:
-    """Renew the lease, or take it over once it has run out (or lies further ahead than it could by this clock)."""
+    """Renew the lease, or take over an expired one; True if ``holder`` has it now.
+
+    A lease that ends later than any lease can by this clock also counts as expired.
+    """
     at = moment(tx)
     free = or_(WorkerLease.holder == holder, WorkerLease.until < at, WorkerLease.until > at + 2 * LEASE)
     taken = (
@@ -213,6 +228,9 @@ def _take_lease(tx: WriteSession, holder: str) -> bool:
 
 
 def _is_due(job: Job) -> bool:
-    """By this machine's clock, set back or not: a reminder too many does no harm."""
+    """Whether the job's message is due again.
+
+    This machine's clock may have been set back, but extra reminders are harmless.
+    """
     patience = min(LONGEST_WAIT, max(SHORTEST_WAIT, (job.queued_at - job.created_at) / 2))
     return abs(now() - job.queued_at) >= patience

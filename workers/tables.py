@@ -1,4 +1,4 @@
-"""How a run gets at its rows: the pinned table, opened by the enclave."""
+"""Opens the pinned table of a run."""
 
 from app.vault.store import ObjectStore
 from workers.assignments import Assignment
@@ -6,14 +6,22 @@ from workers.enclave import OpeningKey, StoredTable, layout, open_table
 
 
 class EnclaveTables:
-    """Opens the table of an assignment, limited to the columns that its model names."""
+    """Opens the table of an assignment with the columns of its model only.
+
+    A :data:`workers.assignments.OpenTable`.
+    """
 
     def __init__(self, store: ObjectStore, opening_key: OpeningKey) -> None:
         self._store = store
         self._opening_key = opening_key
 
     def __call__(self, assignment: Assignment) -> StoredTable:
-        """Raises VaultError if anything does not open, DependencyUnavailable if the store is away."""
+        """Open the table.
+
+        Raises:
+            VaultError: a key or the table does not open.
+            DependencyUnavailable: the store is away.
+        """
         run = assignment.run
         model = run.plan.model
         return open_table(

@@ -1,6 +1,7 @@
-"""The tasks: an id comes in, nothing goes out. Names and arguments never change in one step: messages are in flight.
+"""The Celery tasks: each takes an id and returns nothing.
 
-Whoever reaches the broker can send anything. A message is worth no more than the id in it, which must look like one.
+Names and arguments of tasks never change in one step, because messages are in flight. Anybody with access to the broker
+can send any message. So only the id in a message is used, and only if it has the form of an id.
 """
 
 from collections.abc import Callable
@@ -9,31 +10,31 @@ import structlog
 from celery import Celery
 
 from app.queue import INGEST_CONTENT, RUN_JOB, SUM_PARTITION
-from workers.celery_app import Workshop
-from workers.messages import identifier_of
+from workers.celery_app import TaskHandlers
+from workers.messages import parse_identifier
 
 
-def register(celery: Celery, workshop: Callable[[], Workshop]) -> None:
-    """Make ``celery`` answer the tasks with this process's workshop."""
-    _register(celery, RUN_JOB, lambda: workshop().runner.run)
-    _register(celery, INGEST_CONTENT, lambda: workshop().ingestion.run)
-    _register(celery, SUM_PARTITION, lambda: workshop().helper.run)
+def register(celery: Celery, get_handlers: Callable[[], TaskHandlers]) -> None:
+    """Register the tasks; ``get_handlers`` returns the handlers of the process that runs a task."""
+    _register(celery, RUN_JOB, lambda: get_handlers().runner.run)
+    _register(celery, INGEST_CONTENT, lambda: get_handlers().ingestion.run)
+    _register(celery, SUM_PARTITION, lambda: get_handlers().helper.run)
 
 
-def _register(celery: Celery, name: str, found: Callable[[], Callable[[str], None]]) -> None:
+def _register(celery: Celery, name: str, get_handler: Callable[[], Callable[[str], None]]) -> None:
     def task(*arguments: object, **named: object) -> None:
-        identifier = identifier_of(arguments, named)
+        identifier = parse_identifier(arguments, named)
         if identifier is None:
             structlog.get_logger().warning("message ignored", task=name)
         else:
-            _guard(name, lambda: found()(identifier))
+            _guard(name, lambda: get_handler()(identifier))
 
     celery.task(task, name=name, typing=False, shared=False)
 
 
 def _guard(task: str, run: Callable[[], None]) -> None:
-    """Keep exceptions away from Celery, which would log what they say: the row's lease decides what happens next."""
+    """Keep exceptions from Celery, which would log their messages; the lease decides the next step."""
     try:
         run()
-    except Exception:  # noqa: BLE001  (nothing of a task's exception may be known)
+    except Exception:  # noqa: BLE001  (an exception of a task may hold data)
         structlog.get_logger().error("task failed", task=task)

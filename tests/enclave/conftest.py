@@ -14,5 +14,5 @@ def vault(tmp_path: Path) -> Vault:
 
 @pytest.fixture(scope="module")
 def vault_of_module(tmp_path_factory: pytest.TempPathFactory) -> Vault:
-    """For properties, which try many tables on one vault."""
+    """One vault for tests of properties, which try many tables."""
     return new_vault(tmp_path_factory.mktemp("vault"))

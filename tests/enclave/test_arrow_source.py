@@ -1,4 +1,4 @@
-"""Parquet and Arrow: the same table as CSV, and every fault of the file by its code."""
+"""Parquet and Arrow: the same tables as CSV, and a reason for every fault of the file."""
 
 import io
 from decimal import Decimal
@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.inference.core.facts import Column
-from support.vault import ARROW, COLUMNS, PARQUET, Rows, listed
+from support.vault import ARROW, COLUMNS, PARQUET, Rows, to_lists
 from workers.enclave import arrow_source
-from workers.enclave.cells import null_rows
+from workers.enclave.cells import make_null_rows
 from workers.enclave.faults import FileFault
 from workers.enclave.parse import parse
 from workers.enclave.sources import Caps
@@ -24,7 +24,7 @@ WORD = Column("x", "categorical", categories=("1", "a", "ä"))
 MEDIA = pytest.mark.parametrize("media", [PARQUET, ARROW])
 
 
-def encoded(table: pa.Table, media: str, **options: Any) -> bytes:
+def encode(table: pa.Table, media: str, **options: Any) -> bytes:
     sink = io.BytesIO()
     if media == PARQUET:
         pq.write_table(table, sink, **options)
@@ -34,14 +34,14 @@ def encoded(table: pa.Table, media: str, **options: Any) -> bytes:
     return sink.getvalue()
 
 
-def stored(data: bytes, media: str, columns: Any, slots: int = 10, caps: Caps = Caps(10**6, 1 << 30)) -> Rows:  # noqa: B008
+def read_stored(data: bytes, media: str, columns: Any, slots: int = 10, caps: Caps = Caps(10**6, 1 << 30)) -> Rows:  # noqa: B008
     batches = list(parse(io.BytesIO(data), media, columns, slots, caps))
-    return listed({name: np.concatenate([batch[name] for batch in batches]) for name in null_rows(columns, 0)})
+    return to_lists({name: np.concatenate([batch[name] for batch in batches]) for name in make_null_rows(columns, 0)})
 
 
-def rejection(data: bytes, media: str, columns: Any = (REAL,), **options: Any) -> str:
+def read_reason(data: bytes, media: str, columns: Any = (REAL,), **options: Any) -> str:
     with pytest.raises(FileFault) as fault:
-        stored(data, media, columns, **options)
+        read_stored(data, media, columns, **options)
     return fault.value.reason
 
 
@@ -56,8 +56,8 @@ FULL = {
 
 
 @MEDIA
-def test_a_table_of_mixed_types(media: str) -> None:
-    assert stored(encoded(pa.table(FULL), media), media, COLUMNS) == {
+def test_table_of_mixed_types_is_converted(media: str) -> None:
+    assert read_stored(encode(pa.table(FULL), media), media, COLUMNS) == {
         "age": [40, 90, 0], "hours": [20.5, 30, 0], "sex": [1, 0, 0], "race": [0, 1, 0],
         "rich": [1, 0, 0], "ill": [1, 1, 0], "_present": [1, 1, 0],
     }  # fmt: skip
@@ -87,15 +87,17 @@ def test_a_table_of_mixed_types(media: str) -> None:
         (WORD, pa.array(["a", None, "ä"]).dictionary_encode(), [1, 0, 2]),
     ],
 )
-def test_types_that_can_be_the_declared_one(media: str, column: Column, cells: Any, values: list[float]) -> None:
-    assert stored(encoded(pa.table({"x": cells}), media), media, [column])["x"] == values
+def test_compatible_types_are_converted_to_the_declared_one(
+    media: str, column: Column, cells: Any, values: list[float]
+) -> None:
+    assert read_stored(encode(pa.table({"x": cells}), media), media, [column])["x"] == values
 
 
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.float16(), pa.decimal32(5, 1)])
-def test_types_that_streams_alone_carry(kind: Any) -> None:
+def test_types_of_streams_only_are_converted(kind: Any) -> None:
     text = pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)
     cells = pa.array(["1.5", "0.5"]).cast(kind) if text else pa.array([1.5, 0.5], pa.float64()).cast(kind)
-    assert stored(encoded(pa.table({"x": cells}), ARROW), ARROW, [REAL])["x"] == [1.5, 0.5]
+    assert read_stored(encode(pa.table({"x": cells}), ARROW), ARROW, [REAL])["x"] == [1.5, 0.5]
 
 
 @MEDIA
@@ -111,12 +113,12 @@ def test_types_that_streams_alone_carry(kind: Any) -> None:
         (WORD, pa.array([0], pa.timestamp("us"))),
     ],
 )
-def test_types_that_cannot_be_the_declared_one(media: str, column: Column, cells: Any) -> None:
-    """All columns at fault are named, by their declared names."""
+def test_incompatible_types_are_rejected(media: str, column: Column, cells: Any) -> None:
+    """All columns with a wrong type are named, by their declared names."""
     good, also = Column("good", "real", 0.0, 1.0), Column("also", "binary")
     table = pa.table({"also": pa.array([[True]]), "x": cells, "good": [0.5]})
     with pytest.raises(FileFault) as fault:
-        stored(encoded(table, media), media, [column, good, also])
+        read_stored(encode(table, media), media, [column, good, also])
     assert (fault.value.reason, fault.value.columns) == ("wrong_type", ("x", "also"))
 
 
@@ -135,48 +137,48 @@ X = pa.array([1.0, 2.0])
     ],
     ids=["missing", "unknown", "twice", "empty", "too many"],
 )
-def test_faults_of_the_file(media: str, table: pa.Table, reason: str) -> None:
-    assert rejection(encoded(table, media), media) == reason
+def test_fault_of_the_file_has_its_reason(media: str, table: pa.Table, reason: str) -> None:
+    assert read_reason(encode(table, media), media) == reason
 
 
 @MEDIA
 def test_truncated_and_foreign_files_are_malformed(media: str) -> None:
-    data = encoded(pa.table({"x": pa.array(np.arange(1000.0))}), media)
+    data = encode(pa.table({"x": pa.array(np.arange(1000.0))}), media)
     for length in (1, 4, 100, len(data) // 2, len(data) - (20 if media == ARROW else 1)):
-        assert rejection(data[:length], media, slots=1000) == "malformed"
+        assert read_reason(data[:length], media, slots=1000) == "malformed"
     for foreign in (b"x\n1\n", bytes(1000), b"PAR1" + bytes(100) + b"PAR1"):
-        assert rejection(foreign, media) == "malformed"
-    assert rejection(b"", media) == "empty"
+        assert read_reason(foreign, media) == "malformed"
+    assert read_reason(b"", media) == "empty"
 
 
 @MEDIA
-def test_caps(media: str) -> None:
-    data = encoded(pa.table({"x": pa.array(np.arange(1000.0))}), media)
-    assert rejection(data, media, slots=1000, caps=Caps(999, 1 << 30)) == "too_large"
-    assert rejection(data, media, slots=1000, caps=Caps(1000, 7999)) == "too_large"
+def test_file_over_its_caps_is_too_large(media: str) -> None:
+    data = encode(pa.table({"x": pa.array(np.arange(1000.0))}), media)
+    assert read_reason(data, media, slots=1000, caps=Caps(999, 1 << 30)) == "too_large"
+    assert read_reason(data, media, slots=1000, caps=Caps(1000, 7999)) == "too_large"
 
 
 @MEDIA
 def test_w14_bad_utf8_spoils_a_cell_only(media: str) -> None:
-    """W14: bytes that are no UTF-8 make one row null, whatever the column's type says they are."""
+    """W14: invalid UTF-8 makes one row null, for every type of the column."""
     raw = pa.array([b"a", b"\xff\xfe", "ä".encode()])
     text = raw.view(pa.string())
     for cells in (text, pa.DictionaryArray.from_arrays([0, 1, 2], text)):
-        result = stored(encoded(pa.table({"x": cells}), media), media, [WORD])
+        result = read_stored(encode(pa.table({"x": cells}), media), media, [WORD])
         assert result == {"x": [1, 0, 2], "_present": [1, 0, 1]}
 
 
 def test_streams_with_indices_or_offsets_out_of_range_are_malformed() -> None:
-    """Hostile memory layouts are checked before anything follows them."""
+    """Offsets and indices are checked before they are used."""
     words, indices = pa.array(["aa"] * 8), pa.array([5, 6, 7], pa.int32())
     keyed = pa.DictionaryArray.from_arrays(indices, words)
     for cells, old in ((pa.array(["a", "ä"]), (0, 1, 3)), (keyed, (5, 6, 7))):
-        data = encoded(pa.table({"x": cells}), ARROW)
+        data = encode(pa.table({"x": cells}), ARROW)
         layout = np.array(old, dtype=np.int32).tobytes()
         assert data.count(layout) == 1
         for new in ((*old[:2], 1 << 20), (old[0], -1, old[2])):
             hostile = data.replace(layout, np.array(new, dtype=np.int32).tobytes())
-            assert rejection(hostile, ARROW, [WORD]) == "malformed"
+            assert read_reason(hostile, ARROW, [WORD]) == "malformed"
 
 
 def test_many_batches_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,5 +186,5 @@ def test_many_batches_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_source, "PARQUET_BATCH_ROWS", 7)
     column = Column("x", "real", 0.0, 1000.0)
     table = pa.table({"x": np.arange(100.0)})
-    for data, media in ((encoded(table, PARQUET, row_group_size=30), PARQUET), (encoded(table, ARROW), ARROW)):
-        assert stored(data, media, [column], 100)["x"] == list(range(100))
+    for data, media in ((encode(table, PARQUET, row_group_size=30), PARQUET), (encode(table, ARROW), ARROW)):
+        assert read_stored(data, media, [column], 100)["x"] == list(range(100))

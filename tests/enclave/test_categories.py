@@ -1,4 +1,4 @@
-"""A cell is the category of the same text, or else the only one of the same value."""
+"""A cell matches the category of its text, or else of its value."""
 
 import io
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 
 from app.inference.core.facts import Column
 from support.vault import ARROW, CSV, PARQUET
-from tests.enclave.test_arrow_source import encoded, stored
+from tests.enclave.test_arrow_source import encode, read_stored
 from tests.factories.categories import CELLS, NUMBERS
 from workers.enclave.cells import match_categories, parse_units
 
@@ -27,10 +27,10 @@ def _index(categories: tuple[str, ...], category: str | None) -> list[int]:
 def test_text_is_a_category_by_text_or_value(
     categories: tuple[str, ...], cell: str, category: str | None, others: tuple[str, ...]
 ) -> None:
-    """Whatever the other cells of its batch are."""
-    found = match_categories(categories, pa.array([cell, *others], pa.string()))
+    """The other cells of its batch have no effect."""
+    indices = match_categories(categories, pa.array([cell, *others], pa.string()))
     expected = np.nan if category is None else categories.index(category)
-    np.testing.assert_equal(found[0], expected)
+    np.testing.assert_equal(indices[0], expected)
 
 
 @pytest.mark.parametrize(("categories", "cell", "category"), NUMBERS)
@@ -45,14 +45,14 @@ def test_numbers_are_categories_by_value(
             continue
         cells = pa.array([cell, None], kind)
         table = pa.table({"x": cells.dictionary_encode() if keyed else cells})
-        result = stored(encoded(table, media), media, [column])
+        result = read_stored(encode(table, media), media, [column])
         assert [result["x"][0], result["_present"][0]] == _index(categories, category)
         assert result["_present"][1] == 0
 
 
 @pytest.mark.parametrize("media", [CSV, PARQUET, ARROW])
-def test_a_frame_with_gaps_keeps_its_codes(media: str) -> None:
-    """As pandas sends codes, truth values and whole numbers once a column has a gap."""
+def test_data_frame_with_missing_cells_keeps_its_codes(media: str) -> None:
+    """Pandas writes codes, truth values and whole numbers differently if a cell is missing."""
     columns = [
         Column("code", "categorical", categories=("1", "2"), impute="2"),
         Column("flag", "binary", impute=False),
@@ -67,12 +67,12 @@ def test_a_frame_with_gaps_keeps_its_codes(media: str) -> None:
     for each in (frame, frame.astype({"flag": float, "known": float})):
         sink = io.BytesIO()
         each.to_csv(sink, index=False)
-        data = sink.getvalue() if media == CSV else encoded(pa.Table.from_pandas(each), media)
-        assert stored(data, media, columns) == expected
+        data = sink.getvalue() if media == CSV else encode(pa.Table.from_pandas(each), media)
+        assert read_stored(data, media, columns) == expected
 
 
-def test_one_person_has_one_name_however_it_is_spelt() -> None:
-    """W5: units of a categorical column go by the same rule."""
+def test_spellings_of_one_category_name_one_unit() -> None:
+    """W5: units of a categorical column follow the same rule."""
     unit = Column("x", "categorical", categories=("1", "2"))
     names = parse_units(unit, pa.array(["1", "1.0", "01", "2", "2e0", "3", ""]))
     np.testing.assert_array_equal(names, [0, 0, 0, 1, 1, np.nan, np.nan])

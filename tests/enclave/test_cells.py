@@ -1,4 +1,4 @@
-"""Cells by declared type: total, and the same as a slow parser that shares nothing with the real one."""
+"""The conversion of cells is total, and equals an independent slow parser."""
 
 import re
 from itertools import product
@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.inference.core.facts import Column
-from support.vault import AGE, COLUMNS, HOURS, ILL, NAMES, RACE, RICH, SEX, listed, slow_row
-from workers.enclave.cells import NUMBER, _numbers, null_rows, parse_cells
+from support.vault import AGE, COLUMNS, HOURS, ILL, NAMES, RACE, RICH, SEX, slow_row, to_lists
+from workers.enclave.cells import NUMBER, _convert_numbers, make_null_rows, parse_cells
 
 digits = st.text("0123456789", min_size=1, max_size=400)
 odd_numbers = st.sampled_from(
@@ -39,9 +39,9 @@ cells = st.one_of(
 tables = st.lists(st.lists(cells, min_size=len(COLUMNS), max_size=len(COLUMNS)), min_size=1, max_size=8)
 
 
-def parsed(rows: list[list[str]]) -> dict[str, list[float]]:
+def parse_text(rows: list[list[str]]) -> dict[str, list[float]]:
     arrays = {name: pa.array([row[place] for row in rows], pa.string()) for place, name in enumerate(NAMES)}
-    return listed(parse_cells(COLUMNS, arrays, len(rows)))
+    return to_lists(parse_cells(COLUMNS, arrays, len(rows)))
 
 
 def expected(rows: list[list[str]]) -> dict[str, list[float]]:
@@ -53,30 +53,31 @@ def expected(rows: list[list[str]]) -> dict[str, list[float]]:
 @settings(max_examples=200, deadline=None)
 @given(tables)
 def test_w14_any_cell_has_a_value_or_makes_its_row_null(rows: list[list[str]]) -> None:
-    """W14: no cell raises; null rows are zeros throughout. Against the slow parser."""
-    assert parsed(rows) == expected(rows)
+    """W14: no cell raises, and null rows have zeros only; compared with the slow parser."""
+    assert parse_text(rows) == expected(rows)
 
 
 def read(*column: str) -> list[float | None]:
-    """The numbers that cells of one column are, None for none."""
-    return [value if np.isfinite(value) else None for value in _numbers(pa.array(column, pa.string())).tolist()]
+    """Convert the cells of one column to finite numbers, None for other cells."""
+    return [value if np.isfinite(value) else None for value in _convert_numbers(pa.array(column, pa.string())).tolist()]
 
 
-def matched(cell: str) -> float | None:
-    """The number that a cell is by the grammar alone."""
+def match_grammar(cell: str) -> float | None:
+    """Convert a cell to a number by the grammar alone."""
     value = float(cell) if re.fullmatch(NUMBER, cell.strip(SPACES)) else np.nan
     return value if np.isfinite(value) else None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("alphabet", "longest"), [("05.+-eE", 5), ("1.+exXpPfFdDlLnNaAiIt_, '#\0٣½", 3)])
-def test_short_cells_are_numbers_exactly_as_the_grammar_says(alphabet: str, longest: int) -> None:
-    """Every text there is, alone and among others; what casting accepts beyond the grammar (words for NaN and infinity)
-    is no number either.
+def test_short_cells_are_numbers_by_the_grammar(alphabet: str, longest: int) -> None:
+    """Every short text is converted alone and among others.
+
+    Casting also accepts words for NaN and infinity, which are not numbers either.
     """
     lengths = range(longest + 1)
     every = ["".join(letters) for length in lengths for letters in product(alphabet, repeat=length)]
-    numbers = [matched(cell) for cell in every]
+    numbers = [match_grammar(cell) for cell in every]
     for cell, number in zip(every, numbers, strict=True):
         assert read(cell) == [number], cell
     assert read(*every, "none") == [*numbers, None]
@@ -84,14 +85,14 @@ def test_short_cells_are_numbers_exactly_as_the_grammar_says(alphabet: str, long
 
 @settings(max_examples=500, deadline=None)
 @given(cells)
-def test_long_cells_are_numbers_exactly_as_the_grammar_says(cell: str) -> None:
-    assert read(cell) == [matched(cell)]
+def test_long_cells_are_numbers_by_the_grammar(cell: str) -> None:
+    assert read(cell) == [match_grammar(cell)]
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(cells, min_size=1, max_size=8))
-def test_w14_a_cell_says_the_same_whatever_stands_beside_it(column: list[str]) -> None:
-    """W14: a cell that is no number changes how the others are read, and nothing of what they say."""
+def test_w14_value_of_a_cell_does_not_depend_on_other_cells(column: list[str]) -> None:
+    """W14: a cell that is not a number changes the method of conversion, but not the values of other cells."""
     assert read(*column) == [read(cell)[0] for cell in column]
 
 
@@ -108,10 +109,10 @@ GOOD = ["40", "20", "Male", "A", "1", "0"]
         ("rich", "TRUE", 1), ("rich", "false", 0), ("rich", "1.0", 1), ("ill", "2", 1), ("ill", "", 1),
     ],
 )  # fmt: skip
-def test_clamped_or_imputed(name: str, cell: str, stored: float) -> None:
+def test_cell_is_clamped_or_imputed(name: str, cell: str, stored: float) -> None:
     row = list(GOOD)
     row[NAMES.index(name)] = cell
-    result = parsed([row])
+    result = parse_text([row])
     assert result["_present"] == [1]
     assert result[name] == [stored]
 
@@ -121,10 +122,10 @@ def test_clamped_or_imputed(name: str, cell: str, stored: float) -> None:
     [("hours", ""), ("hours", "NaN"), ("hours", "inf"), ("hours", "1e400"), ("hours", "a"), ("sex", "male"),
      ("sex", ""), ("rich", "2"), ("rich", ""), ("rich", "yes"), ("hours", "1\0")],
 )  # fmt: skip
-def test_a_missing_cell_without_a_substitute_makes_its_row_zeros(name: str, cell: str) -> None:
+def test_missing_cell_without_an_impute_value_makes_a_null_row(name: str, cell: str) -> None:
     row = list(GOOD)
     row[NAMES.index(name)] = cell
-    result = parsed([GOOD, row, GOOD])
+    result = parse_text([GOOD, row, GOOD])
     assert result["_present"] == [1, 0, 1]
     assert [values[1] for values in result.values()] == [0.0] * 7
 
@@ -142,7 +143,7 @@ def test_a_missing_cell_without_a_substitute_makes_its_row_zeros(name: str, cell
         (RACE, pa.array(["A", None]), [0, 1], [1, 1]),
     ],
 )  # fmt: skip
-def test_typed_cells(column: Column, cells: Any, stored: list[float], present: list[int]) -> None:
+def test_typed_cells_are_converted(column: Column, cells: Any, stored: list[float], present: list[int]) -> None:
     result = parse_cells([column], {column.name: cells}, len(cells))
     assert result[column.name].tolist() == stored
     assert result["_present"].tolist() == present
@@ -151,7 +152,7 @@ def test_typed_cells(column: Column, cells: Any, stored: list[float], present: l
 def test_stored_types_are_fixed() -> None:
     arrays = {name: pa.array([cell]) for name, cell in zip(NAMES, GOOD, strict=True)}
     types = {name: values.dtype.name for name, values in parse_cells(COLUMNS, arrays, 1).items()}
-    assert types == {name: values.dtype.name for name, values in null_rows(COLUMNS, 1).items()}
+    assert types == {name: values.dtype.name for name, values in make_null_rows(COLUMNS, 1).items()}
     assert types == {
         "age": "float64", "hours": "float64", "sex": "uint16", "race": "uint16",
         "rich": "uint8", "ill": "uint8", "_present": "uint8",
@@ -160,15 +161,15 @@ def test_stored_types_are_fixed() -> None:
 
 @pytest.mark.parametrize("others", [("1", "3"), ("99", "98", "97"), ("",), ("-40", "x")])
 @pytest.mark.parametrize("kind", ["integer", "real", "binary", "categorical"])
-def test_a_missing_cell_takes_the_declared_value(kind: Any, others: tuple[str, ...]) -> None:
-    """W6: whatever the rest of its batch holds."""
+def test_missing_cell_takes_the_declared_impute_value(kind: Any, others: tuple[str, ...]) -> None:
+    """W6: the other cells of its batch have no effect."""
     lower, upper = (0.0, 100.0) if kind in {"integer", "real"} else (None, None)
     impute, categories = {"categorical": ("3", ("1", "99", "3"))}.get(kind, (True if kind == "binary" else 42.0, ()))
     column = Column("x", kind, lower, upper, categories, impute)
     array = pa.array(["", *others, "no such"], pa.string())
-    found = parse_cells([column], {"x": array}, len(array))
+    values = parse_cells([column], {"x": array}, len(array))
     stored = {"categorical": 2, "binary": 1}.get(kind, 42)
-    assert (found["x"][0], found["x"][-1]) == (stored, stored)
-    assert found["_present"].all()
+    assert (values["x"][0], values["x"][-1]) == (stored, stored)
+    assert values["_present"].all()
     for place, cell in enumerate(array.to_pylist()):
-        assert parse_cells([column], {"x": pa.array([cell])}, 1)["x"][0] == found["x"][place]
+        assert parse_cells([column], {"x": pa.array([cell])}, 1)["x"][0] == values["x"][place]

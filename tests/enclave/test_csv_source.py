@@ -1,4 +1,4 @@
-"""CSV: faults of rows make null rows in their places, faults of the file have a code."""
+"""CSV: faults of rows make null rows in their places; faults of the file have a code."""
 
 import io
 from typing import Any
@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.inference.core.facts import Column
-from support.vault import COLUMNS, CSV, NAMES, Rows, csv_file, listed, slow_csv
+from support.vault import COLUMNS, CSV, NAMES, Rows, csv_file, slow_csv, to_lists
 from workers.enclave import csv_source
-from workers.enclave.cells import null_rows
+from workers.enclave.cells import make_null_rows
 from workers.enclave.faults import FileFault
 from workers.enclave.parse import parse
 from workers.enclave.sources import Caps
@@ -21,9 +21,9 @@ B = Column("b", "real", -10.0, 10.0)
 ROOMY = Caps(10**6, 1 << 30)
 
 
-def stored(data: bytes, columns: Any = (A, B), slots: int = 10, caps: Caps = ROOMY) -> Rows:
+def read_stored(data: bytes, columns: Any = (A, B), slots: int = 10, caps: Caps = ROOMY) -> Rows:
     batches = list(parse(io.BytesIO(data), CSV, columns, slots, caps))
-    return listed({name: np.concatenate([batch[name] for batch in batches]) for name in null_rows(columns, 0)})
+    return to_lists({name: np.concatenate([batch[name] for batch in batches]) for name in make_null_rows(columns, 0)})
 
 
 cells = st.one_of(
@@ -39,17 +39,17 @@ rows = st.one_of(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(rows, min_size=1, max_size=12), st.permutations(NAMES), st.sampled_from([8 << 20, 300]))
-def test_w14_any_row_has_its_place(table: list[list[str]], header: list[str], block: int) -> None:
-    """W14: ragged rows, bad bytes, quotes, line breaks: never an error, each row where it was. Against ``csv``."""
+def test_w14_every_row_keeps_its_place(table: list[list[str]], header: list[str], block: int) -> None:
+    """W14: ragged rows, bad bytes, quotes and line breaks raise no error; compared with the module ``csv``."""
     data = csv_file(table, header)
     longest = max(len(line) for line in csv_file([], header).splitlines())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_source, "BLOCK_BYTES", max(block, longest + len(csv_source.END)))
         if not any(table):
             with pytest.raises(FileFault, match="empty"):
-                stored(data, COLUMNS, 20)
+                read_stored(data, COLUMNS, 20)
         else:
-            assert stored(data, COLUMNS, 20) == slow_csv(data, COLUMNS)
+            assert read_stored(data, COLUMNS, 20) == slow_csv(data, COLUMNS)
 
 
 def test_ragged_rows_across_blocks_and_pieces_keep_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def test_ragged_rows_across_blocks_and_pieces_keep_their_places(monkeypatch: pyt
     lines = ["1,2" if place % 5 and not 3000 < place < 9000 else "9" * (place % 3 + 1) for place in range(20_000)]
     data = "\n".join(["a,b", *lines]).encode()
     good = [float("," in line) for line in lines]
-    result = stored(data, slots=20_000)
+    result = read_stored(data, slots=20_000)
     assert result["_present"] == good
     assert result["b"] == [2 * value for value in good]
 
@@ -74,7 +74,7 @@ FAULTS = {
     "unknown": (b"a,b,c\n1,2,3\n", "unknown_column"),
     "index": (b",a,b\n0,1,2\n", "unknown_column"),
     "twice": (b"a,b,a\n1,2,3\n", "malformed"),
-    "twice but for spaces": (b"a,b, a\n1,2,3\n", "malformed"),
+    "twice with other spaces": (b"a,b, a\n1,2,3\n", "malformed"),
     "utf-16": ("a,b\n1,2\n".encode("utf-16"), "malformed"),
     "latin-1 header": ("a,b,ä\n1,2,3\n".encode("latin-1"), "malformed"),
     "binary": (b"PAR1\x00\x00\xff\xfe", "malformed"),
@@ -89,22 +89,22 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("data", "reason"), FAULTS.values(), ids=FAULTS.keys())
-def test_faults_of_the_file(data: bytes, reason: str) -> None:
+def test_fault_of_the_file_has_its_reason(data: bytes, reason: str) -> None:
     with pytest.raises(FileFault) as fault:
-        stored(data)
+        read_stored(data)
     assert fault.value.reason == reason
     assert fault.value.__cause__ is None
 
 
 @pytest.mark.parametrize("caps", [Caps(3, 1 << 30), Caps(100, 10)], ids=["rows", "bytes"])
-def test_caps(caps: Caps) -> None:
+def test_file_over_its_caps_is_too_large(caps: Caps) -> None:
     with pytest.raises(FileFault, match="too_large"):
-        stored(b"a,b\n" + b"1,2\n" * 4, caps=caps)
+        read_stored(b"a,b\n" + b"1,2\n" * 4, caps=caps)
 
 
-def test_as_many_rows_as_slots_fit_whatever_they_are() -> None:
-    assert stored(b"a,b\n" + b"1,2\n" * 10)["_present"] == [1.0] * 10
-    assert stored(b"a,b\n" + b"1\n" * 10)["_present"] == [0.0] * 10
+def test_good_and_ragged_rows_may_fill_all_slots() -> None:
+    assert read_stored(b"a,b\n" + b"1,2\n" * 10)["_present"] == [1.0] * 10
+    assert read_stored(b"a,b\n" + b"1\n" * 10)["_present"] == [0.0] * 10
 
 
 @pytest.mark.parametrize(
@@ -112,13 +112,13 @@ def test_as_many_rows_as_slots_fit_whatever_they_are() -> None:
     [b"a,b\n1,2\n", b"b,a\n2,1", b"\xef\xbb\xbfa,b\r\n1,2\r\n", b' a,"b"\n" 1","2"\n', b"\n\na,b\n\n1,2\n\n"],
     ids=["plain", "permuted", "mark", "quoted", "blank lines"],
 )
-def test_the_same_table_written_differently(data: bytes) -> None:
-    assert stored(data) == {"a": [1], "b": [2], "_present": [1]}
+def test_variants_of_a_file_are_the_same_table(data: bytes) -> None:
+    assert read_stored(data) == {"a": [1], "b": [2], "_present": [1]}
 
 
-def test_a_column_may_have_any_name_that_the_marker_of_null_rows_suggests() -> None:
+def test_column_may_be_called_present() -> None:
     columns = (Column("present", "binary"), B)
-    assert stored(b"present,b\n0,2\n1,\n1,3\n", columns) == {
+    assert read_stored(b"present,b\n0,2\n1,\n1,3\n", columns) == {
         "present": [0, 0, 1],
         "b": [2, 0, 3],
         "_present": [1, 0, 1],

@@ -1,4 +1,4 @@
-"""What the opening key opens, and what fingerprints tell."""
+"""Boxes open for one purpose only, and fingerprints are keyed by owner."""
 
 import hashlib
 import hmac
@@ -10,7 +10,7 @@ from nacl.public import PrivateKey, PublicKey, SealedBox
 from app.vault.envelope import key_context, new_key, seal_key
 from app.vault.errors import VaultError
 from support.vault import Vault
-from workers.enclave.keys import OpeningKey, fingerprint
+from workers.enclave.keys import OpeningKey, compute_fingerprint
 
 
 def test_boxes_open_for_their_purpose_only(vault: Vault) -> None:
@@ -42,20 +42,20 @@ def test_malformed_boxes_are_refused(vault: Vault) -> None:
             vault.opening_key.upload_key(box, "ct_1")
 
 
-def test_fingerprints_differ_between_owners_and_workers_and_are_not_the_digest() -> None:
-    """Across owners a fingerprint answers no guess: nobody without the opening key can compute one."""
+def test_fingerprints_are_keyed_by_owner_and_opening_key() -> None:
+    """So an owner cannot compute another owner's fingerprint to test a guess."""
     digest = hashlib.sha256(b"rows").digest()
     secret = bytes(range(32))
     owner = OpeningKey(secret).fingerprint_key("key_a")
-    found = fingerprint(owner, digest)
-    assert found == fingerprint(OpeningKey(secret).fingerprint_key("key_a"), digest)
+    expected = compute_fingerprint(owner, digest)
+    assert expected == compute_fingerprint(OpeningKey(secret).fingerprint_key("key_a"), digest)
     inner = hmac.new(bytes.fromhex(OpeningKey(secret)._fingerprints.hex()), b"key_a", hashlib.sha256).digest()
-    assert found == hmac.new(inner, digest, hashlib.sha256).hexdigest()
+    assert expected == hmac.new(inner, digest, hashlib.sha256).hexdigest()
     others = {
-        fingerprint(OpeningKey(secret).fingerprint_key("key_b"), digest),
-        fingerprint(OpeningKey(bytes(32)).fingerprint_key("key_a"), digest),
-        fingerprint(owner, hashlib.sha256(b"row").digest()),
+        compute_fingerprint(OpeningKey(secret).fingerprint_key("key_b"), digest),
+        compute_fingerprint(OpeningKey(bytes(32)).fingerprint_key("key_a"), digest),
+        compute_fingerprint(owner, hashlib.sha256(b"row").digest()),
         digest.hex(),
     }
-    assert found not in others
+    assert expected not in others
     assert len(others) == 4

@@ -1,4 +1,7 @@
-"""Tables whose unit is a person: one person moves one slot, however their rows are spelt, scattered or many."""
+"""Tables whose unit is a person: a person's rows change one slot only.
+
+This holds for all spellings, orders and numbers of their rows.
+"""
 
 import io
 from collections import defaultdict
@@ -21,7 +24,7 @@ from workers.enclave import Ingested, Layout, Rejected, grouping, layout
 from workers.enclave.cells import parse_units
 from workers.enclave.faults import FileFault
 from workers.enclave.grouping import Grouping
-from workers.enclave.pseudonyms import pseudonyms
+from workers.enclave.pseudonyms import compute_pseudonyms
 from workers.enclave.scratch import Scratch
 
 PERSON = Column("person", "integer", 0, 10**9)
@@ -31,12 +34,12 @@ UNIT = {"kind": "column", "column": "person", "max_rows": 3}
 SLOTS = 12
 TABLE = layout(COLUMNS, SLOTS, UNIT)
 
-Row = tuple[int, float, int]  # person, value, lot
+Row = tuple[int, float, int]  # person, value, priority
 Blocks = list[list[tuple[float, int]]]
 
 
 def sip(key: bytes, message: bytes) -> int:
-    """SipHash-2-4 with plain integers, byte by byte as its authors describe it."""
+    """SipHash-2-4 with plain integers, byte by byte as in the paper."""
     mask = 2**64 - 1
     k0, k1 = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
     v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
@@ -66,19 +69,22 @@ def sip(key: bytes, message: bytes) -> int:
 
 
 def test_pseudonyms_are_siphash() -> None:
-    """Against a second implementation, which is held to the value in the paper's appendix A."""
+    """Compared with a second implementation.
+
+    That one is checked against the value in the paper's appendix A.
+    """
     key = bytes(range(16))
     assert sip(key, bytes(range(15))) == 0xA129CA6149BE45E5
     units = np.array([0.0, 1.0, 7.0, -2.5, 1e300])
-    assert pseudonyms(key, units).tolist() == [sip(key, unit.tobytes()) for unit in units]
+    assert compute_pseudonyms(key, units).tolist() == [sip(key, unit.tobytes()) for unit in units]
 
 
-def grouped(vault: Vault, rows: Sequence[Row], table: Layout = TABLE, batch: int = 5) -> Blocks:
-    """The stored blocks, one a slot, of ``rows`` that arrive in batches."""
-    lots = iter([row[2] for row in rows])
+def group(vault: Vault, rows: Sequence[Row], table: Layout = TABLE, batch: int = 5) -> Blocks:
+    """Group ``rows`` that arrive in batches; return the stored blocks, one for each slot."""
+    priorities = iter([row[2] for row in rows])
     with Scratch(vault.store.scratch()) as scratch:
         people = Grouping(
-            table, scratch, key=b"k" * 16, lots=lambda n: np.array([next(lots) for _ in range(n)], np.uint64)
+            table, scratch, key=b"k" * 16, draw=lambda n: np.array([next(priorities) for _ in range(n)], np.uint64)
         )
         for start in range(0, len(rows), batch):
             piece = rows[start : start + batch]
@@ -93,7 +99,7 @@ def grouped(vault: Vault, rows: Sequence[Row], table: Layout = TABLE, batch: int
 
 
 def slow(rows: Sequence[Row], most: int) -> dict[int, list[tuple[float, int]]]:
-    """What each person keeps, by dictionary and ``sorted``."""
+    """Compute the rows that each person keeps, with a dictionary and ``sorted``."""
     people: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
         people[row[0]].append(row)
@@ -104,36 +110,40 @@ def slow(rows: Sequence[Row], most: int) -> dict[int, list[tuple[float, int]]]:
 
 
 def tables() -> st.SearchStrategy[list[Row]]:
-    """Rows of at most twelve people, with lots of their own; a value of zero is a null row."""
+    """Rows of at most twelve people, with different priorities; a value of zero is a null row."""
     places = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 3)), min_size=1, max_size=60)
     return st.tuples(places, st.randoms(use_true_random=False)).map(
         lambda drawn: [
-            (person, 1.0 + index if value else 0.0, drawn[1].getrandbits(58) << 6 | index)  # no two lots are equal
+            (
+                person,
+                1.0 + index if value else 0.0,
+                drawn[1].getrandbits(58) << 6 | index,
+            )  # all priorities are different
             for index, (person, value) in enumerate(drawn[0])
         ]
     )
 
 
-@pytest.fixture(params=[1, 7, 64], ids=["one pile", "seven piles", "piles of few rows"])
-def piles(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """So few bytes in memory that rows wait on disk."""
+@pytest.fixture(params=[1, 7, 64], ids=["one bucket", "seven buckets", "buckets of few rows"])
+def buckets(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Limit the memory so that rows are written to disk."""
     count = int(request.param)
-    monkeypatch.setattr(grouping, "_piles", lambda _: count)
-    monkeypatch.setattr(grouping, "PILE_BYTES", 33 * 9)
+    monkeypatch.setattr(grouping, "_count_buckets", lambda _: count)
+    monkeypatch.setattr(grouping, "BUCKET_BYTES", 33 * 9)
     monkeypatch.setattr(grouping, "PIECE_BYTES", 33 * 4)
     return count
 
 
 @settings(max_examples=60, deadline=None)
 @given(rows=tables(), person=st.integers(0, 11), shuffled=st.randoms(use_true_random=False))
-def test_w5_a_person_who_leaves_nulls_one_slot(
+def test_w5_removing_a_person_removes_one_block(
     vault_of_module: Vault, rows: list[Row], person: int, shuffled: Any
 ) -> None:
-    """W5: with all their rows gone, scattered or too many, every other slot is what it was, row for row."""
-    blocks = grouped(vault_of_module, rows)
+    """W5: every other slot keeps its rows, also if the person had scattered or too many rows."""
+    blocks = group(vault_of_module, rows)
     others = [row for row in rows if row[0] != person]
     shuffled.shuffle(others)
-    without = grouped(vault_of_module, others)
+    without = group(vault_of_module, others)
     mine = slow(rows, 3).get(person)
     if mine is None:
         assert without == blocks
@@ -145,27 +155,27 @@ def test_w5_a_person_who_leaves_nulls_one_slot(
 
 @settings(max_examples=30, deadline=None)
 @given(rows=tables(), person=st.integers(0, 11))
-def test_w5_a_person_whose_rows_become_null_changes_one_slot_in_place(
+def test_w5_replacing_a_persons_rows_by_null_rows_changes_one_slot(
     vault_of_module: Vault, rows: list[Row], person: int
 ) -> None:
-    """W5: the relation itself: null rows in their stead, and nothing moves."""
-    before = grouped(vault_of_module, rows)
-    after = grouped(vault_of_module, [(who, 0.0 if who == person else x, lot) for who, x, lot in rows])
+    """W5: this is the neighbouring relation; no other row moves."""
+    before = group(vault_of_module, rows)
+    after = group(vault_of_module, [(who, 0.0 if who == person else x, priority) for who, x, priority in rows])
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     had_any = any(who == person and x > 0 for who, x, _ in rows)
     assert changed == ([[(0.0, 0)] * 3] if had_any else [])
 
 
-def test_each_person_keeps_what_they_would_keep_alone(vault: Vault, piles: int) -> None:
-    """However the rows are dealt and put down, people keep what a dictionary and ``sorted`` would."""
-    rng = np.random.default_rng(piles)
+def test_each_person_keeps_the_rows_of_the_slow_grouping(vault: Vault, buckets: int) -> None:
+    """The number of buckets and the writes to disk have no effect."""
+    rng = np.random.default_rng(buckets)
     rows = [(int(rng.integers(0, 12)), float(rng.integers(0, 9)), int(rng.integers(0, 2**63))) for _ in range(300)]
     expected = slow(rows, 3)
-    assert sorted(grouped(vault, rows)) == sorted([*mine, *[(0.0, 0)] * (3 - len(mine))] for mine in expected.values())
+    assert sorted(group(vault, rows)) == sorted([*mine, *[(0.0, 0)] * (3 - len(mine))] for mine in expected.values())
 
 
-def test_w3_nothing_waits_on_disk_in_the_clear_or_under_a_name(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grouping, "PILE_BYTES", 100)
+def test_w3_scratch_file_is_encrypted_and_has_no_name(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping, "BUCKET_BYTES", 100)
     file = vault.store.scratch()
     assert vault.files() == {}
     scratch = Scratch(file)
@@ -183,25 +193,25 @@ def test_w3_nothing_waits_on_disk_in_the_clear_or_under_a_name(vault: Vault, mon
     scratch.__exit__(None, None, None)
 
 
-def test_a_full_disk_is_no_fault_of_the_file() -> None:
+def test_full_disk_is_not_a_fault_of_the_file() -> None:
     with open("/dev/full", "r+b", buffering=0) as full, pytest.raises(DependencyUnavailable):  # noqa: PTH123
         Scratch(full).put(0, b"x")
 
 
 @pytest.mark.parametrize("people", [SLOTS, SLOTS + 1])
-def test_more_people_than_slots_are_too_many(vault: Vault, piles: int, people: int) -> None:
+def test_more_people_than_slots_are_too_many(vault: Vault, buckets: int, people: int) -> None:
     rows = [(person, 1.0, person) for person in range(people)] * 5
     if people == SLOTS:
-        assert len(grouped(vault, rows)) == SLOTS
+        assert len(group(vault, rows)) == SLOTS
         return
     with pytest.raises(FileFault) as fault:
-        grouped(vault, rows)
+        group(vault, rows)
     assert fault.value.reason == "too_many_units"
 
 
-def test_w14_no_choice_of_names_fills_one_pile(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    """W14: ids that agree in all their high or low bits are dealt as evenly as any."""
-    monkeypatch.setattr(grouping, "_piles", lambda _: 16)
+def test_w14_no_choice_of_names_fills_one_bucket(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W14: ids with equal high or low bits are distributed as evenly as all others."""
+    monkeypatch.setattr(grouping, "_count_buckets", lambda _: 16)
     table = layout(COLUMNS, 4096, UNIT)
     for step in (1, 4096, 65_536):
         with Scratch(vault.store.scratch()) as scratch:
@@ -221,12 +231,12 @@ IDS = {
 
 
 @pytest.mark.parametrize(("column", "spellings"), IDS.values(), ids=IDS.keys())
-def test_one_person_in_many_spellings(column: Column, spellings: list[str]) -> None:
+def test_spellings_of_one_id_name_one_person(column: Column, spellings: list[str]) -> None:
     units = parse_units(column, pa.array(spellings))
     assert len(set(units.view(np.uint64).tolist())) == 1
 
 
-NOBODY = {
+NO_UNIT = {
     "integer": (PERSON, ["", "x", "nan", "inf", "7.5", "-1", "1000000001", "1e300"]),
     "large integers": (Column("person", "integer", 0, LARGEST_INTEGER), [str(2**53), str(2**53 + 1)]),
     "categorical": (Column("person", "categorical", categories=("a",)), ["", "A", "b"]),
@@ -234,9 +244,9 @@ NOBODY = {
 }
 
 
-@pytest.mark.parametrize(("column", "cells"), NOBODY.values(), ids=NOBODY.keys())
-def test_what_names_nobody_is_nobody(column: Column, cells: list[str]) -> None:
-    """A name outside the declared bounds too: clamping would make one person of strangers."""
+@pytest.mark.parametrize(("column", "cells"), NO_UNIT.values(), ids=NO_UNIT.keys())
+def test_invalid_id_names_no_person(column: Column, cells: list[str]) -> None:
+    """This includes ids outside the declared bounds: clamping would merge different people."""
     assert np.isnan(parse_units(column, pa.array(cells))).all()
 
 
@@ -250,8 +260,8 @@ def read(vault: Vault, outcome: object, slots: int = SLOTS) -> NDArray[Any]:
     return np.asarray(gathered["x"]).reshape(slots, 3)
 
 
-def test_an_upload_of_people_through_the_child(vault: Vault) -> None:
-    """Spelt in many ways, out of order, more rows than are kept, nobody's rows, a ragged one: one slot a person."""
+def test_upload_of_people_has_one_slot_for_each_person(vault: Vault) -> None:
+    """The rows have many spellings, are out of order and too many; one has no person, and one is ragged."""
     rows: list[list[str]] = [
         ["7", "1"],
         ["9", "10"],
@@ -269,7 +279,7 @@ def test_an_upload_of_people_through_the_child(vault: Vault) -> None:
     assert max(blocks, key=len) < {1.0, 2.0, 3.0, 4.0}
 
 
-def test_a_parquet_file_may_hold_more_rows_than_slots(vault: Vault) -> None:
+def test_parquet_file_may_have_more_rows_than_slots(vault: Vault) -> None:
     sink = io.BytesIO()
     table = pa.table({"person": np.repeat(np.arange(SLOTS), 50), "x": np.full(50 * SLOTS, 2.0)})
     pa.parquet.write_table(table, sink)
@@ -278,7 +288,7 @@ def test_a_parquet_file_may_hold_more_rows_than_slots(vault: Vault) -> None:
 
 
 @pytest.mark.parametrize(("people", "each"), [(SLOTS + 1, 1), (SLOTS + 1, 9)])
-def test_too_many_people_reject_the_file_and_leave_nothing(vault: Vault, people: int, each: int) -> None:
+def test_file_of_too_many_people_is_rejected_and_leaves_no_object(vault: Vault, people: int, each: int) -> None:
     upload = vault.receive(csv_file([[p, 1] for p in range(people)] * each, ("person", "x")), CSV)
     before = vault.files()
     assert vault.ingest(upload, COLUMNS, SLOTS, unit=UNIT) == Rejected("too_many_units")
@@ -286,8 +296,8 @@ def test_too_many_people_reject_the_file_and_leave_nothing(vault: Vault, people:
 
 
 @pytest.mark.slow
-def test_w3_the_size_follows_from_schema_slots_and_rows_of_a_slot(vault: Vault) -> None:
-    """W3: one person, many, none that is known: one size; and no id is in the store, sealed or not."""
+def test_w3_size_follows_from_schema_slots_and_rows_of_a_slot(vault: Vault) -> None:
+    """W3: tables of one, many and no valid people have one size."""
     sizes = set()
     for rows in ([["1", "2"]], [[str(i % SLOTS), "3"] for i in range(500)], [["", "1"]]):
         outcome = vault.ingest(vault.receive(csv_file(rows, ("person", "x"))), COLUMNS, SLOTS, unit=UNIT)
@@ -303,8 +313,8 @@ def test_no_row_group_splits_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
         assert table.columns == (X,)
 
 
-def test_lots_are_the_systems_own() -> None:
-    """W7: nobody sets them, and no two uploads share them."""
-    first, second = grouping.draw_lots(1000), grouping.draw_lots(1000)
+def test_priorities_are_random() -> None:
+    """W7: no caller sets a seed, and two uploads share no priorities."""
+    first, second = grouping.draw_priorities(1000), grouping.draw_priorities(1000)
     assert first.dtype == np.uint64
     assert len(set(first.tolist()) | set(second.tolist())) == 2000

@@ -1,4 +1,4 @@
-"""From upload to table: through the real child process, with nothing left behind and nothing in the clear."""
+"""Ingestion through the real child process, with no plaintext in the store."""
 
 import hashlib
 import hmac
@@ -23,8 +23,8 @@ ROWS = [["40", "20.5", "Male", "A", "1", "0"], ["x", "nan", "Male"], ["", "-5", 
 DATA = csv_file(ROWS)
 
 
-def test_round_trip(vault: Vault) -> None:
-    """What was uploaded is what the oracle gathers; the fingerprint is keyed by owner and taken of the bytes."""
+def test_uploaded_rows_are_gathered_from_the_table(vault: Vault) -> None:
+    """The fingerprint is computed from the upload's bytes under the owner's key."""
     outcome = vault.ingest(vault.receive(DATA))
     assert isinstance(outcome, Ingested)
     with vault.open(outcome) as table:
@@ -36,7 +36,7 @@ def test_round_trip(vault: Vault) -> None:
     assert outcome.fingerprint == hmac.new(key, hashlib.sha256(DATA).digest(), hashlib.sha256).hexdigest()
 
 
-def test_a_table_opens_for_its_own_content_only(vault: Vault) -> None:
+def test_table_opens_for_its_content_only(vault: Vault) -> None:
     outcome = vault.ingest(vault.receive(DATA))
     assert isinstance(outcome, Ingested)
     flipped = outcome.wrapped_key[:-1] + bytes([outcome.wrapped_key[-1] ^ 1])
@@ -54,8 +54,8 @@ def test_a_table_opens_for_its_own_content_only(vault: Vault) -> None:
             vault.open(outcome, changes={name: other})
 
 
-def test_a_table_of_an_older_version_opens_still(vault: Vault) -> None:
-    """Its key is bound to no declaration; nobody without the dataset's key can bind a newer one so."""
+def test_table_of_an_older_version_opens(vault: Vault) -> None:
+    """Its key is bound to no declaration; without the dataset's key no newer table can be made so."""
     outcome = vault.ingest(vault.receive(DATA))
     assert isinstance(outcome, Ingested)
     dataset_key = vault.opening_key.dataset_key(vault.dataset_box, "ds_1")
@@ -68,7 +68,7 @@ def test_a_table_of_an_older_version_opens_still(vault: Vault) -> None:
 
 
 def test_w3_no_canary_is_in_the_store(vault: Vault) -> None:
-    """W3: a value is nowhere in the clear, as text or as a stored double, after upload and after ingestion."""
+    """W3: neither after upload nor after ingestion is a value in plaintext, as text or as a double."""
     canary, word = 123456.78901234, "canary-7f3a"
     columns = (Column("x", "real", 0.0, 1e9), Column("w", "categorical", categories=("a", word)))
     data = csv_file([[repr(canary), word]] * 500, ("x", "w"))
@@ -88,8 +88,8 @@ def test_w3_no_canary_is_in_the_store(vault: Vault) -> None:
         assert table.gather(np.array([7]))["x"][0] == canary
 
 
-def test_w3_sizes_of_tables_do_not_tell_their_contents(vault: Vault) -> None:
-    """W3: rows that are there, null or missing: one size."""
+def test_w3_size_of_a_table_does_not_reveal_its_rows(vault: Vault) -> None:
+    """W3: tables with rows, null rows or missing rows have one size."""
     sizes = set()
     for rows in (ROWS[1:2], ROWS * 30):
         outcome = vault.ingest(vault.receive(csv_file(rows)))
@@ -107,7 +107,7 @@ def test_w3_sizes_of_tables_do_not_tell_their_contents(vault: Vault) -> None:
         (b"\0", Rejected("malformed")),
     ],
 )
-def test_a_fault_of_the_file_rejects_it_and_leaves_nothing(vault: Vault, data: bytes, outcome: Rejected) -> None:
+def test_faulty_file_is_rejected_and_leaves_no_object(vault: Vault, data: bytes, outcome: Rejected) -> None:
     upload = vault.receive(data)
     before = vault.files()
     assert vault.ingest(upload) == outcome
@@ -116,10 +116,10 @@ def test_a_fault_of_the_file_rejects_it_and_leaves_nothing(vault: Vault, data: b
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [Limits(memory_bytes=64 << 20), Limits(time_scale=1e-9), Limits(decoded_bytes=1000)])
-def test_what_exhausts_its_caps_is_too_large(vault: Vault, limits: Limits) -> None:
-    """Memory, processor time, decoded size: the file is at fault, and trying again would not help.
+def test_file_that_exceeds_a_cap_is_too_large(vault: Vault, limits: Limits) -> None:
+    """Caps of memory, processor time and decoded size: the file is at fault, and a retry would not help.
 
-    A whole second is the least that processor time is limited to: the file takes several on any machine.
+    The least limit of processor time is one second; the file takes several seconds on any machine.
     """
     upload = vault.receive(b"x\n" + b"0.25\n" * 24_000_000)
     before = vault.files()
@@ -127,8 +127,8 @@ def test_what_exhausts_its_caps_is_too_large(vault: Vault, limits: Limits) -> No
     assert vault.files() == before
 
 
-def test_an_altered_upload_is_never_parsed(vault: Vault) -> None:
-    """Authenticated in full before a parser sees a byte; it is no fault of the file as the owner sent it."""
+def test_altered_upload_is_never_parsed(vault: Vault) -> None:
+    """It is authenticated before parsing, and the owner's file is not at fault."""
     upload = vault.receive(DATA)
     path = next(path for path in vault.root.rglob(upload.parts[0].object_name))
     altered = bytearray(path.read_bytes())
@@ -138,7 +138,7 @@ def test_an_altered_upload_is_never_parsed(vault: Vault) -> None:
     assert set(vault.files()) == {upload.parts[0].object_name}
 
 
-def test_uploads_and_keys_of_others_do_not_open(vault: Vault) -> None:
+def test_uploads_and_keys_of_other_contents_do_not_open(vault: Vault) -> None:
     upload = vault.receive(DATA)
     with pytest.raises(VaultError):
         vault.ingest(replace(upload, parts=(replace(upload.parts[0], bound_to="ct_2"),)))
@@ -149,7 +149,7 @@ def test_uploads_and_keys_of_others_do_not_open(vault: Vault) -> None:
     assert set(vault.files()) == {upload.parts[0].object_name}
 
 
-def test_a_child_that_takes_too_long_is_ended(vault: Vault) -> None:
+def test_child_over_its_time_limit_is_ended(vault: Vault) -> None:
     upload = vault.receive(DATA)
     assert vault.ingest(upload, limits=Limits(time_scale=1e-9, spare_seconds=-1.999)) == Failed(transient=False)
     assert set(vault.files()) == {upload.parts[0].object_name}
@@ -191,17 +191,17 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize(("behaviour", "outcome"), ANSWERS.values(), ids=ANSWERS.keys())
-def test_w3_only_the_closed_list_is_believed_and_nothing_stays(
+def test_w3_outcome_is_from_the_closed_list_and_no_table_remains(
     vault: Vault, monkeypatch: pytest.MonkeyPatch, behaviour: str, outcome: Failed | Rejected
 ) -> None:
-    """W3: whatever the child says or does, what comes back is of the closed list, and its half-written table goes."""
+    """W3: this holds for every output and failure of the child, and its unfinished table is deleted."""
     script = vault.root / "bin" / "corevault-ingest"
     script.parent.mkdir()
     script.write_text(
         f"#!{sys.executable}\nimport json, os, pathlib, signal, sys\n"
-        "told = json.load(sys.stdin)\n"
-        "root = pathlib.Path(told['vault_url'].removeprefix('file://'))\n"
-        "(root / 'unfinished' / told['table_object']).write_bytes(b'half')\n"
+        "instructions = json.load(sys.stdin)\n"
+        "root = pathlib.Path(instructions['vault_url'].removeprefix('file://'))\n"
+        "(root / 'unfinished' / instructions['table_object']).write_bytes(b'half')\n"
         f"{behaviour}\n"
     )
     script.chmod(0o700)
@@ -211,8 +211,8 @@ def test_w3_only_the_closed_list_is_believed_and_nothing_stays(
     assert set(vault.files()) == {upload.parts[0].object_name, "corevault-ingest"}
 
 
-def test_a_full_store_is_worth_another_try(vault: Vault) -> None:
-    """W10: a disk that is full fails the attempt, not the file."""
+def test_full_store_does_not_reject_the_file(vault: Vault) -> None:
+    """W10: the attempt fails and can be repeated."""
     upload = vault.receive(DATA)
     unfinished = vault.root / "store" / "unfinished"
     unfinished.rmdir()
@@ -224,7 +224,7 @@ def test_a_full_store_is_worth_another_try(vault: Vault) -> None:
         unfinished.unlink()
 
 
-def test_the_child_runs_in_an_empty_environment_with_its_keys_in_neither_arguments_nor_files(
+def test_child_gets_keys_neither_as_arguments_nor_in_its_environment(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = vault.root / "bin" / "corevault-ingest"
@@ -240,13 +240,13 @@ def test_the_child_runs_in_an_empty_environment_with_its_keys_in_neither_argumen
     monkeypatch.setenv("COREVAULT_SECRET", "do-not-inherit")
     monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
     vault.ingest(vault.receive(DATA))
-    arguments, environment, told = seen.read_bytes().split(b"|", 2)
-    assert b"content_key" in told
+    arguments, environment, instructions = seen.read_bytes().split(b"|", 2)
+    assert b"content_key" in instructions
     assert b"do-not-inherit" not in environment
     assert len(arguments.strip(b"\0").split(b"\0")) == 2
 
 
-def test_parquet_goes_the_same_way(vault: Vault) -> None:
+def test_parquet_file_is_ingested(vault: Vault) -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"x": np.arange(5000.0)}), sink)
     columns = [Column("x", "real", 0.0, 1e6)]
@@ -256,7 +256,7 @@ def test_parquet_goes_the_same_way(vault: Vault) -> None:
         assert table.gather(np.arange(5000))["x"].tolist() == list(range(5000))
 
 
-def test_content_keys_are_fresh(vault: Vault) -> None:
+def test_each_ingestion_has_a_new_content_key(vault: Vault) -> None:
     upload = vault.receive(DATA)
     first, second = vault.ingest(upload), vault.ingest(upload)
     assert isinstance(first, Ingested)

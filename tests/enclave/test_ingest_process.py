@@ -1,4 +1,4 @@
-"""The parsing process: hostile bytes in, one verdict of the closed list out, and gone with its parent."""
+"""The parsing process gives one of few verdicts, and ends with its parent."""
 
 import io
 import json
@@ -28,7 +28,7 @@ X = Column("x", "real", 0.0, 1.0)
 WORD = Column("x", "categorical", categories=("a",))
 
 
-def instructions(vault: Vault, data: bytes, media_type: str, column: Column = X) -> Instructions:
+def make_instructions(vault: Vault, data: bytes, media_type: str, column: Column = X) -> Instructions:
     upload = vault.receive(data, media_type)
     (sealed_part,) = upload.parts
     key = vault.opening_key.upload_key(vault.keys.part_box(sealed_part.object_name), "ct_1")
@@ -54,20 +54,20 @@ def instructions(vault: Vault, data: bytes, media_type: str, column: Column = X)
     )
 
 
-def answer(told: str) -> tuple[bytes, bytes, int]:
-    child = subprocess.run([CHILD], input=told.encode(), capture_output=True, check=False, timeout=60)
+def run_process(instructions: str) -> tuple[bytes, bytes, int]:
+    child = subprocess.run([CHILD], input=instructions.encode(), capture_output=True, check=False, timeout=60)
     return child.stdout, child.stderr, child.returncode
 
 
-def test_reasons_are_those_that_owners_are_told() -> None:
+def test_owners_can_see_every_reason() -> None:
     assert {str(reason) for reason in Rejection} >= REASONS
 
 
-def test_instructions_survive_their_journey_and_show_no_key(vault: Vault) -> None:
-    told = replace(instructions(vault, b"", CSV), columns=(X, WORD, Column("b", "binary", impute=True)))
-    assert Instructions.from_json(told.to_json()) == told
-    for key in (told.parts[0].key, told.content_key, told.fingerprint_key):
-        assert repr(key) not in repr(told)
+def test_instructions_are_restored_from_json_and_show_no_key(vault: Vault) -> None:
+    instructions = replace(make_instructions(vault, b"", CSV), columns=(X, WORD, Column("b", "binary", impute=True)))
+    assert Instructions.from_json(instructions.to_json()) == instructions
+    for key in (instructions.parts[0].key, instructions.content_key, instructions.fingerprint_key):
+        assert repr(key) not in repr(instructions)
 
 
 def bomb_of_long_words() -> bytes:
@@ -89,7 +89,7 @@ def bomb_of_zeros() -> bytes:
     return sink.getvalue()
 
 
-def nested(depth: int, media_type: str) -> bytes:
+def nested_lists(depth: int, media_type: str) -> bytes:
     kind = pa.float64()
     for _ in range(depth):
         kind = pa.list_(kind)
@@ -103,7 +103,7 @@ def nested(depth: int, media_type: str) -> bytes:
     return sink.getvalue()
 
 
-def lying_stream() -> bytes:
+def stream_with_wrong_length() -> bytes:
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, pa.schema([("x", pa.float64())])) as writer:
         writer.write_batch(pa.record_batch({"x": np.zeros(1000)}))
@@ -114,9 +114,9 @@ def lying_stream() -> bytes:
 HOSTILE: dict[str, tuple[Callable[[], bytes], str, set[str]]] = {
     "long words": (bomb_of_long_words, PARQUET, {"too_large"}),
     "huge page": (bomb_of_zeros, PARQUET, {"too_large"}),
-    "nested parquet": (lambda: nested(90, PARQUET), PARQUET, {"malformed"}),
-    "nested stream": (lambda: nested(60, ARROW), ARROW, {"wrong_type"}),
-    "lying stream": (lying_stream, ARROW, {"malformed", "too_large", "too_many_units"}),
+    "nested_lists parquet": (lambda: nested_lists(90, PARQUET), PARQUET, {"malformed"}),
+    "nested_lists stream": (lambda: nested_lists(60, ARROW), ARROW, {"wrong_type"}),
+    "lying stream": (stream_with_wrong_length, ARROW, {"malformed", "too_large", "too_many_units"}),
     "header only": (lambda: b"x", CSV, {"empty"}),
     "NUL bytes": (lambda: b"\0" * 1_000_000, CSV, {"malformed"}),
     "huge field": (lambda: b"x\n" + b"9" * (40 << 20) + b"\n", CSV, {"malformed", "too_large"}),
@@ -129,62 +129,62 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str, set[str]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("data", "media_type", "reasons"), HOSTILE.values(), ids=HOSTILE.keys())
-def test_w3_hostile_files_get_a_verdict_of_the_closed_list(
+def test_w3_hostile_file_gets_a_verdict_from_the_closed_list(
     vault: Vault, data: Callable[[], bytes], media_type: str, reasons: set[str]
 ) -> None:
-    """W3: one JSON object and nothing else, on any input; no word of any library."""
+    """W3: the output is one JSON object, without messages of a library."""
     column = WORD if data in {bomb_of_long_words, bomb_of_zeros} else X
-    told = instructions(vault, data(), media_type, column)
-    spoken, _, status = answer(told.to_json())
-    verdict = json.loads(spoken)
+    instructions = make_instructions(vault, data(), media_type, column)
+    output, _, status = run_process(instructions.to_json())
+    verdict = json.loads(output)
     assert status == 0
     assert verdict["verdict"] == "rejected"
     assert set(verdict) <= {"verdict", "reason", "columns"}
     assert verdict["reason"] in reasons & REASONS
     assert verdict.get("columns", []) == ([column.name] if verdict["reason"] in NAMING else [])
-    assert set(vault.files()) == {told.parts[0].object_name}
+    assert set(vault.files()) == {instructions.parts[0].object_name}
 
 
-@pytest.mark.parametrize("told", ["", "{}", "[]", '{"parent": 1}', "\0", "x" * 100_000])
-def test_without_sensible_instructions_it_fails_silently(told: str) -> None:
-    assert answer(told) == (b'{"verdict": "failed"}', b"", 0)
+@pytest.mark.parametrize("instructions", ["", "{}", "[]", '{"parent": 1}', "\0", "x" * 100_000])
+def test_invalid_instructions_fail_without_a_message(instructions: str) -> None:
+    assert run_process(instructions) == (b'{"verdict": "failed"}', b"", 0)
 
 
 @pytest.mark.slow
-def test_keys_that_do_not_fit_fail_without_a_reason(vault: Vault) -> None:
-    told = instructions(vault, b"x\n1\n", CSV)
+def test_wrong_keys_fail_without_a_reason(vault: Vault) -> None:
+    instructions = make_instructions(vault, b"x\n1\n", CSV)
     for wrong in (
-        replace(told, parts=(replace(told.parts[0], key=new_key()),)),
-        replace(told, parts=(replace(told.parts[0], bound_to="ct_2"),)),
-        replace(told, parts=(replace(told.parts[0], object_name="0" * 32),)),
-        replace(told, parts=(replace(told.parts[0], size=told.parts[0].size + 1),)),
-        replace(told, media_type="text/plain"),
-        replace(told, parent=1),
+        replace(instructions, parts=(replace(instructions.parts[0], key=new_key()),)),
+        replace(instructions, parts=(replace(instructions.parts[0], bound_to="ct_2"),)),
+        replace(instructions, parts=(replace(instructions.parts[0], object_name="0" * 32),)),
+        replace(instructions, parts=(replace(instructions.parts[0], size=instructions.parts[0].size + 1),)),
+        replace(instructions, media_type="text/plain"),
+        replace(instructions, parent=1),
     ):
-        assert answer(wrong.to_json()) == (b'{"verdict": "failed"}', b"", 0)
-        assert set(vault.files()) == {told.parts[0].object_name}
+        assert run_process(wrong.to_json()) == (b'{"verdict": "failed"}', b"", 0)
+        assert set(vault.files()) == {instructions.parts[0].object_name}
 
 
-def test_it_dies_with_its_parent_and_dumps_nothing(vault: Vault) -> None:
-    """W10: a killed worker leaves no child that still holds keys; a crash leaves no core with rows in it."""
-    told = instructions(vault, b"x\n1\n", CSV)
-    path = next(path for path in vault.root.rglob(told.parts[0].object_name))
+def test_process_ends_with_its_parent_and_writes_no_core(vault: Vault) -> None:
+    """W10: a killed worker leaves no child with keys, and a crash leaves no core file with rows."""
+    instructions = make_instructions(vault, b"x\n1\n", CSV)
+    path = next(path for path in vault.root.rglob(instructions.parts[0].object_name))
     path.unlink()
-    os.mkfifo(path)  # whoever opens it waits: the child is confined by then
+    os.mkfifo(path)  # the child blocks when it opens this, and is confined by then
     code = (
         "import json, os, subprocess, sys\n"
-        "told = json.loads(sys.stdin.read()) | {'parent': os.getpid()}\n"
+        "instructions = json.loads(sys.stdin.read()) | {'parent': os.getpid()}\n"
         f"child = subprocess.Popen([{str(CHILD)!r}], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)\n"
-        "child.stdin.write(json.dumps(told).encode()); child.stdin.close()\n"
+        "child.stdin.write(json.dumps(instructions).encode()); child.stdin.close()\n"
         "print(child.pid, flush=True); child.wait()\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert parent.stdin is not None
     assert parent.stdout is not None
     with parent.stdin as words:
-        words.write(told.to_json().encode())
+        words.write(instructions.to_json().encode())
     child = Path("/proc") / parent.stdout.readline().decode().strip()
-    limit = f"{told.memory_bytes}"
+    limit = f"{instructions.memory_bytes}"
     wait_until(lambda: limit in (child / "limits").read_text())
     limits = {line[:26].strip(): line[26:].split()[:2] for line in (child / "limits").read_text().splitlines()}
     assert limits["Max core file size"] == ["0", "0"]

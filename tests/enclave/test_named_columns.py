@@ -1,4 +1,4 @@
-"""A rejection names columns where it is about columns: names of the header or of the declaration, and never a cell."""
+"""A rejection names columns of the header or the declaration, and never a cell."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 
 from app.db import Database
 from support.vault import ARROW, CSV, PARQUET, Vault, csv_file
-from tests.enclave.test_arrow_source import encoded
+from tests.enclave.test_arrow_source import encode
 from tests.factories import rows
 from tests.factories.datasets import declared
 from tests.factories.worker import House
@@ -25,7 +25,7 @@ COLUMNS: list[dict[str, Any]] = [
 
 
 def test_missing_columns_are_named_as_declared(vault: Vault) -> None:
-    """W3: a file without a header loses all of its columns, and none of its first row's cells is told."""
+    """W3: for a file without a header all declared columns are missing, and no cell of its first row is missing."""
     headerless = csv_file([ROW], ["77", "31", "Male", "canary", "1", "0"])
     assert vault.ingest(vault.receive(headerless)) == Rejected("missing_column", tuple(HEADER))
     one = csv_file([ROW[1:]], HEADER[1:])
@@ -36,39 +36,39 @@ def test_missing_columns_are_named_as_declared(vault: Vault) -> None:
 
 @pytest.mark.parametrize("media", [CSV, PARQUET, ARROW])
 def test_unknown_columns_are_named_as_in_the_header(vault: Vault, media: str) -> None:
-    """Few of them, shortened, and printable."""
+    """At most 20 names, shortened, and printable."""
     unknown = ["Unnamed: 0", "n" * 200, "tab\there", "ünï", *(f"x{place}" for place in range(40))]
     names = [unknown[0], *HEADER, *unknown[1:]]
     cells = {name: pa.array(["1"]) for name in names}
-    data = csv_file([["1"] * len(names)], names) if media == CSV else encoded(pa.table(cells), media)
+    data = csv_file([["1"] * len(names)], names) if media == CSV else encode(pa.table(cells), media)
     outcome = vault.ingest(vault.receive(data, media))
     expected = ["Unnamed: 0", "n" * MOST_CHARACTERS, "tab\ufffdhere", *unknown[3:MOST_NAMES]]
     assert outcome == Rejected("unknown_column", tuple(expected))
 
 
-def test_named_columns_are_the_owners_and_auditors_to_see(house: House, database: Database) -> None:
-    """W3: they follow from the file, as the rejection does, which analysts do not see."""
+def test_only_owner_and_auditor_see_the_named_columns(house: House, database: Database) -> None:
+    """W3: they follow from the file like the rejection, so analysts do not see them."""
     with database.write() as tx:
         owner, analyst, auditor = (rows.api_key(tx, role) for role in ("owner", "analyst", "auditor"))
-    content = encoded(pa.table({"dose": pa.array([[0.5]]), "day": pa.array([0], pa.timestamp("s"))}), PARQUET)
+    content = encode(pa.table({"dose": pa.array([[0.5]]), "day": pa.array([0], pa.timestamp("s"))}), PARQUET)
     with house.client() as client:
         dataset_id = declared(client, owner, columns=COLUMNS, shared_with=[analyst.id])["id"]
         place = f"/v1/datasets/{dataset_id}"
-        seen = _rejected(house, client, owner, place, content, PARQUET)
-        assert seen == {
+        content_json = _rejected(house, client, owner, place, content, PARQUET)
+        assert content_json == {
             "version": 1,
             "status": "rejected",
             "rejection": "wrong_type",
             "rejection_columns": ["dose", "day"],
         }
-        assert client.get(place, headers=auditor.headers).json()["content"] == seen
+        assert client.get(place, headers=auditor.headers).json()["content"] == content_json
         shown = client.get(place, headers=analyst.headers).text
         assert "rejection_columns" not in shown
         assert json.loads(shown)["content"] is None
         malformed = _rejected(house, client, owner, place, b"PAR1", PARQUET)
         assert malformed == {"version": 2, "status": "rejected", "rejection": "malformed"}
-        named = _rejected(house, client, owner, place, b"dose\n1\n", CSV)
-        assert (named["rejection"], named["rejection_columns"]) == ("missing_column", ["day"])
+        missing = _rejected(house, client, owner, place, b"dose\n1\n", CSV)
+        assert (missing["rejection"], missing["rejection_columns"]) == ("missing_column", ["day"])
 
 
 def _rejected(
@@ -77,5 +77,5 @@ def _rejected(
     headers = owner.headers | {"Content-Type": media}
     assert client.put(f"{place}/content", content=content, headers=headers).status_code == 202
     house.work()
-    seen: dict[str, Any] = client.get(place, headers=owner.headers).json()["content"]
-    return seen
+    content_json: dict[str, Any] = client.get(place, headers=owner.headers).json()["content"]
+    return content_json

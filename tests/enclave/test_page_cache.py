@@ -1,4 +1,4 @@
-"""What is let go of behind a reader: of a large file all that was read and nothing to come, of any other nothing."""
+"""Pages of a large file are dropped after they were read; pages of other files stay."""
 
 import io
 import os
@@ -9,8 +9,8 @@ import pytest
 
 from support.vault import COLUMNS, Vault
 from workers.enclave import page_cache, table_format
-from workers.enclave.cells import null_rows
-from workers.enclave.page_cache import Wake
+from workers.enclave.cells import make_null_rows
+from workers.enclave.page_cache import DropBehind
 from workers.enclave.table import StoredTable
 from workers.enclave.table_format import Layout, TableKeys
 from workers.enclave.table_writer import TableWriter
@@ -23,26 +23,26 @@ Pieces = list[tuple[int, int]]
 
 
 @pytest.fixture
-def let_go(monkeypatch: pytest.MonkeyPatch) -> Pieces:
-    """What the system was advised to let go of, from where to where."""
-    found: Pieces = []
+def dropped(monkeypatch: pytest.MonkeyPatch) -> Pieces:
+    """The ranges that the system was advised to drop."""
+    ranges: Pieces = []
 
-    def advised(_: int, begin: int, length: int, advice: int) -> None:
+    def record(_: int, begin: int, length: int, advice: int) -> None:
         assert advice == os.POSIX_FADV_DONTNEED
-        found.append((begin, begin + length))
+        ranges.append((begin, begin + length))
 
-    monkeypatch.setattr(os, "posix_fadvise", advised)
+    monkeypatch.setattr(os, "posix_fadvise", record)
     monkeypatch.setattr(page_cache, "_LARGEST_PIECE", 100)
     monkeypatch.setattr(table_format, "GROUP_ROWS", GROUP)
-    return found
+    return ranges
 
 
 @pytest.fixture
-def stored(vault: Vault, let_go: Pieces) -> str:
+def stored(vault: Vault, dropped: Pieces) -> str:
     """The name of a table in the vault's store."""
     with vault.store.create() as target:
         table = TableWriter(target, KEYS, LAYOUT)
-        table.append({**null_rows(COLUMNS, LAYOUT.slots), "age": AGES})
+        table.append({**make_null_rows(COLUMNS, LAYOUT.slots), "age": AGES})
         table.finish()
         return target.publish()
 
@@ -52,53 +52,53 @@ def file_of(path: Path, size: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("size", "goes"), [(500, False), (501, True)])
-def test_more_than_half_of_the_memory_is_let_go_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, let_go: Pieces, size: int, *, goes: bool
+@pytest.mark.parametrize(("size", "is_large"), [(500, False), (501, True)])
+def test_file_of_more_than_half_of_the_memory_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dropped: Pieces, size: int, *, is_large: bool
 ) -> None:
     monkeypatch.setattr(page_cache, "memory_bytes", lambda: 1000)
     with file_of(tmp_path / "file", size).open("rb") as file:
-        behind = Wake(file)
-        behind.pass_over(50, 200)
-        behind.pass_over(200, 400)
-    assert let_go == ([(0, 200), (100, 400)] if goes else [])
+        drop_behind = DropBehind(file)
+        drop_behind.drop(50, 200)
+        drop_behind.drop(200, 400)
+    assert dropped == ([(0, 200), (100, 400)] if is_large else [])
 
 
-def test_what_is_no_file_of_the_systems_is_left_alone(monkeypatch: pytest.MonkeyPatch, let_go: Pieces) -> None:
+def test_file_in_memory_is_ignored(monkeypatch: pytest.MonkeyPatch, dropped: Pieces) -> None:
     monkeypatch.setattr(page_cache, "memory_bytes", lambda: 0)
-    Wake(io.BytesIO(bytes(10))).pass_over(0, 10)
-    assert not let_go
+    DropBehind(io.BytesIO(bytes(10))).drop(0, 10)
+    assert not dropped
 
 
-def test_the_memory_is_the_machines() -> None:
+def test_memory_is_the_size_of_the_machines_memory() -> None:
     (line,) = (line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
     assert 0.9 * page_cache.memory_bytes() <= 1024 * int(line.split()[1]) <= page_cache.memory_bytes()
 
 
-def test_a_table_is_let_go_of_group_by_group_and_its_rows_stay(
-    vault: Vault, stored: str, monkeypatch: pytest.MonkeyPatch, let_go: Pieces
+def test_large_table_is_dropped_group_by_group(
+    vault: Vault, stored: str, monkeypatch: pytest.MonkeyPatch, dropped: Pieces
 ) -> None:
-    """Each advice ends where the group ends that was read last: what is read ahead of it stays."""
+    """Each advice ends with the last group read, so pages read ahead stay."""
     monkeypatch.setattr(page_cache, "memory_bytes", lambda: 0)
     ends = []
     with StoredTable(vault.store.open(stored), KEYS, LAYOUT) as table:
         for group in range(GROUPS):
             rows = np.arange(group * GROUP, (group + 1) * GROUP)
             assert np.array_equal(table.gather(rows)["age"], AGES[rows])
-            told = table._file.metadata.row_group(group)
-            last = told.column(told.num_columns - 1)
+            metadata = table._file.metadata.row_group(group)
+            last = metadata.column(metadata.num_columns - 1)
             ends.append(last.data_page_offset + last.total_compressed_size)
-    assert [end for _, end in let_go] == ends
-    assert let_go[0][0] == 0
-    assert all(begin < end for (begin, _), (_, end) in zip(let_go[1:], let_go, strict=False))
+    assert [end for _, end in dropped] == ends
+    assert dropped[0][0] == 0
+    assert all(begin < end for (begin, _), (_, end) in zip(dropped[1:], dropped, strict=False))
 
 
-def test_a_table_in_half_of_the_memory_stays_for_the_next_query(
-    vault: Vault, stored: str, monkeypatch: pytest.MonkeyPatch, let_go: Pieces
+def test_table_of_half_of_the_memory_is_not_dropped(
+    vault: Vault, stored: str, monkeypatch: pytest.MonkeyPatch, dropped: Pieces
 ) -> None:
     with vault.store.open(stored) as file:
         size = os.fstat(file.fileno()).st_size
     monkeypatch.setattr(page_cache, "memory_bytes", lambda: 2 * size)
     with StoredTable(vault.store.open(stored), KEYS, LAYOUT) as table:
         table.gather(np.arange(LAYOUT.slots))
-    assert not let_go
+    assert not dropped

@@ -1,4 +1,4 @@
-"""Bytes that no reader would read are a fault of the file: nothing of an upload is lost unsaid."""
+"""Bytes that no reader would read are a fault of the file."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 
 from app.inference.core.facts import Column
 from support.vault import ARROW, PARQUET
-from tests.enclave.test_arrow_source import encoded, rejection, stored
+from tests.enclave.test_arrow_source import encode, read_reason, read_stored
 from tests.factories import parquet
 
 X = Column("x", "real", -10.0, 10.0)
@@ -32,89 +32,89 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_files_are_whole_whatever_a_writer_puts_between(name: str) -> None:
-    data = encoded(TABLE, PARQUET, **OPTIONS[name])
-    assert stored(data, PARQUET, COLUMNS, ROWS)["x"] == TABLE["x"].to_pylist()
+def test_all_parts_that_writers_put_between_pages_are_accepted(name: str) -> None:
+    data = encode(TABLE, PARQUET, **OPTIONS[name])
+    assert read_stored(data, PARQUET, COLUMNS, ROWS)["x"] == TABLE["x"].to_pylist()
 
 
 @pytest.mark.parametrize("name", ["duckdb.parquet", "fastparquet.parquet", "polars.parquet", "polars.arrows"])
-def test_files_of_other_writers_are_whole(name: str) -> None:
-    """As written by DuckDB 2.0, fastparquet 2026.9 and Polars 2.1."""
+def test_files_of_other_writers_are_accepted(name: str) -> None:
+    """The files were written by DuckDB 2.0, fastparquet 2026.9 and Polars 2.1."""
     media, copies = (ARROW if name.endswith("arrows") else PARQUET), 600 if name.startswith("duckdb") else 1
     data = (WRITTEN / name).read_bytes()
-    found = stored(data, media, COLUMNS, 4 * copies)
-    assert (found["x"], found["w"]) == ([1.0, 2.5, -3.0, 2.5] * copies, [0, 1, 0, 0] * copies)
-    for spoilt in (data + data, data + b"\0", b"\0" + data):
-        assert rejection(spoilt, media, COLUMNS, slots=8 * copies) == "malformed"
+    table = read_stored(data, media, COLUMNS, 4 * copies)
+    assert (table["x"], table["w"]) == ([1.0, 2.5, -3.0, 2.5] * copies, [0, 1, 0, 0] * copies)
+    for altered in (data + data, data + b"\0", b"\0" + data):
+        assert read_reason(altered, media, COLUMNS, slots=8 * copies) == "malformed"
 
 
-def test_empty_row_groups_are_taken() -> None:
+def test_empty_row_groups_are_accepted() -> None:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, TABLE.schema) as writer:
         for piece in (TABLE[:0], TABLE[:10], TABLE[:0]):
             writer.write_table(piece)
-    assert len(stored(sink.getvalue().to_pybytes(), PARQUET, COLUMNS, ROWS)["x"]) == 10
+    assert len(read_stored(sink.getvalue().to_pybytes(), PARQUET, COLUMNS, ROWS)["x"]) == 10
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-@pytest.mark.parametrize("first", [TABLE, OTHER, TABLE[:0]], ids=["alike", "other", "empty"])
+@pytest.mark.parametrize("first", [TABLE, OTHER, TABLE[:0]], ids=["same", "other", "empty"])
 def test_two_parquet_files_in_a_row_are_malformed(name: str, first: pa.Table) -> None:
-    """The footer at the end is that of the last one, whatever bytes its offsets meet."""
-    data = encoded(first, PARQUET, **OPTIONS[name]) + encoded(TABLE, PARQUET, **OPTIONS[name])
-    assert rejection(data, PARQUET, COLUMNS, slots=2 * ROWS) == "malformed"
+    """A reader uses the last footer, whose offsets may point into the first file."""
+    data = encode(first, PARQUET, **OPTIONS[name]) + encode(TABLE, PARQUET, **OPTIONS[name])
+    assert read_reason(data, PARQUET, COLUMNS, slots=2 * ROWS) == "malformed"
 
 
-@pytest.mark.parametrize("extra", [b"x", bytes(8), bytes(4), b"\xff\xff\xff\xff\0\0\0\0", encoded(OTHER, ARROW)])
+@pytest.mark.parametrize("extra", [b"x", bytes(8), bytes(4), b"\xff\xff\xff\xff\0\0\0\0", encode(OTHER, ARROW)])
 def test_bytes_after_the_end_of_a_stream_are_malformed(extra: bytes) -> None:
-    data = encoded(TABLE, ARROW)
-    assert stored(data, ARROW, COLUMNS, ROWS)["x"] == TABLE["x"].to_pylist()
-    assert rejection(data + extra, ARROW, COLUMNS, slots=2 * ROWS) == "malformed"
+    data = encode(TABLE, ARROW)
+    assert read_stored(data, ARROW, COLUMNS, ROWS)["x"] == TABLE["x"].to_pylist()
+    assert read_reason(data + extra, ARROW, COLUMNS, slots=2 * ROWS) == "malformed"
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_bytes_that_no_footer_names_are_malformed(name: str) -> None:
-    """In front of the footer, behind the first magic number, and in its place; zeros there are padding."""
-    data = encoded(TABLE, PARQUET, **OPTIONS[name])
+    """The bytes are before the footer, or replace the first magic number; zeros there are padding."""
+    data = encode(TABLE, PARQUET, **OPTIONS[name])
     place = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    assert rejection(data[:place] + b"junk" + data[place:], PARQUET, COLUMNS, slots=ROWS) == "malformed"
-    assert rejection(b"PAR2" + data[4:], PARQUET, COLUMNS, slots=ROWS) == "malformed"
+    assert read_reason(data[:place] + b"junk" + data[place:], PARQUET, COLUMNS, slots=ROWS) == "malformed"
+    assert read_reason(b"PAR2" + data[4:], PARQUET, COLUMNS, slots=ROWS) == "malformed"
     padded = data[:place] + bytes(4096) + data[place:]
-    assert stored(padded, PARQUET, COLUMNS, ROWS)["x"] == TABLE["x"].to_pylist()
+    assert read_stored(padded, PARQUET, COLUMNS, ROWS)["x"] == TABLE["x"].to_pylist()
 
 
-def test_a_column_that_the_footer_gives_up_is_malformed() -> None:
-    """A second row group whose bytes are there, and which the footer leaves out together with its rows."""
-    data = encoded(TABLE, PARQUET, row_group_size=ROWS // 2, store_schema=False)
+def test_row_group_that_the_footer_leaves_out_is_malformed() -> None:
+    """The footer leaves out the second row group, whose bytes exist."""
+    data = encode(TABLE, PARQUET, row_group_size=ROWS // 2, store_schema=False)
 
     def leave_out(footer: parquet.Footer) -> None:
         del footer[parquet.ROW_GROUPS].value[1][1]
         footer[parquet.NUM_ROWS].value = ROWS // 2
 
-    assert rejection(parquet.rewritten(data, leave_out), PARQUET, COLUMNS, slots=ROWS) == "malformed"
+    assert read_reason(parquet.rewritten(data, leave_out), PARQUET, COLUMNS, slots=ROWS) == "malformed"
 
 
 def test_a_filter_without_a_length_is_measured_by_its_header() -> None:
-    """The field came later than filters did."""
-    data = encoded(TABLE, PARQUET, bloom_filter_options={"w": True}, store_schema=False)
+    """Older writers leave out the length of a filter."""
+    data = encode(TABLE, PARQUET, bloom_filter_options={"w": True}, store_schema=False)
 
     def forget_length(footer: parquet.Footer) -> None:
         for group in parquet.groups(footer):
             del parquet.column_of(group, 1)[15]
 
-    assert len(stored(parquet.rewritten(data, forget_length), PARQUET, COLUMNS, ROWS)["x"]) == ROWS
+    assert len(read_stored(parquet.rewritten(data, forget_length), PARQUET, COLUMNS, ROWS)["x"]) == ROWS
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_a_page_whose_checksum_fails_is_malformed(version: str) -> None:
-    """A value that changed on the way is not read as another one; a page without a checksum is."""
+def test_page_with_a_wrong_checksum_is_malformed(version: str) -> None:
+    """A changed value is detected by the checksum; a page without a checksum is read as it is."""
     table = pa.table({"x": np.full(50, 5.0)})
     options = {"use_dictionary": False, "compression": "none", "data_page_version": version}
     for checked in (True, False):
-        data = encoded(table, PARQUET, write_page_checksum=checked, **options)
+        data = encode(table, PARQUET, write_page_checksum=checked, **options)
         place = data.index(np.full(50, 5.0).tobytes()) + 8 * 20
         changed = data[:place] + np.float64(2.5).tobytes() + data[place + 8 :]
         if checked:
-            assert stored(data, PARQUET, [X], 50)["x"] == [5.0] * 50
-            assert rejection(changed, PARQUET, [X], slots=50) == "malformed"
+            assert read_stored(data, PARQUET, [X], 50)["x"] == [5.0] * 50
+            assert read_reason(changed, PARQUET, [X], slots=50) == "malformed"
         else:
-            assert stored(changed, PARQUET, [X], 50)["x"][20] == 2.5
+            assert read_stored(changed, PARQUET, [X], 50)["x"][20] == 2.5

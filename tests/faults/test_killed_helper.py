@@ -1,4 +1,4 @@
-"""Several real workers on one query, one of them killed with a part in its hands."""
+"""Several real workers on one query; one is killed while it sums a part."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from tests.factories.datasets import CSV, declared, stored
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, job_body
 from tests.faults.test_killed_worker import children, start_worker, table, until
-from workers.split_queries.mailbox import _parse, _part_name, _read, _task_name
+from workers.split_queries.mailbox import _parse_header, _part_name, _read, _task_name
 
 pytestmark = pytest.mark.process
 
@@ -37,8 +37,8 @@ OBJECT = re.compile(r"[0-9a-f]{32}")
 MESSAGE = re.compile(r"job_[0-9a-z]+:[0-9]+:[0-9]+:[0-9]+")
 
 
-class Eavesdropper:
-    """Reads the broker's folder as often as it can, and keeps what the messages on parts say."""
+class BrokerWatcher:
+    """Polls the broker's folder, and records the bodies of messages about parts."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "broker" / "messages"
@@ -46,7 +46,7 @@ class Eavesdropper:
         self._thread = threading.Thread(target=self._listen)
         self.bodies: set[str] = set()
 
-    def __enter__(self) -> "Eavesdropper":
+    def __enter__(self) -> "BrokerWatcher":
         self._thread.start()
         return self
 
@@ -59,42 +59,44 @@ class Eavesdropper:
             self.bodies |= self.waiting()
 
     def waiting(self) -> set[str]:
-        """What the messages say that nobody has taken yet."""
-        found = set()
+        """The bodies of messages that no worker has taken yet."""
+        bodies = set()
         for path in self._folder.glob("*.msg"):
             with suppress(FileNotFoundError, json.JSONDecodeError):
                 message = json.loads(path.read_text())
                 if message["headers"]["task"] == SUM_PARTITION:
-                    found.add(message["headers"]["argsrepr"].strip("[]()\"',"))
-        return found
+                    bodies.add(message["headers"]["argsrepr"].strip("[]()\"',"))
+        return bodies
 
 
-def held(worker: "subprocess.Popen[bytes]", broker: Eavesdropper, house: House, job_id: str) -> list[int] | None:
-    """The children of ``worker``, standing still, one of them with a part that it took and has not handed in.
+def stop_while_summing(
+    worker: "subprocess.Popen[bytes]", broker: BrokerWatcher, house: House, job_id: str
+) -> list[int] | None:
+    """Stop the children of ``worker`` if one of them is summing a part; return them, or None.
 
-    They are stopped while it is decided, so that what is found still holds when they are killed.
+    They are stopped during the check, so that its result still holds when they are killed.
     """
     stopped = children(worker.pid)
     for child in stopped:
         os.kill(child, signal.SIGSTOP)
-    query = _asked(house, job_id)
+    query = _current_query(house, job_id)
     if query is not None:
-        asked = {body for body in broker.bodies if body.startswith(f"{job_id}:1:{query}:")}
-        handed_in = {
-            body for body in asked if _has_note(house, _part_name(f"{job_id}|1", query, int(body.split(":")[3])))
+        sent = {body for body in broker.bodies if body.startswith(f"{job_id}:1:{query}:")}
+        answered = {
+            body for body in sent if _has_note(house, _part_name(f"{job_id}|1", query, int(body.split(":")[3])))
         }
-        if asked - broker.waiting() - handed_in:
-            time.sleep(0.1)  # where sums are missing because they are being cleared, the task is gone by then
-            if _asked(house, job_id) == query:
+        if sent - broker.waiting() - answered:
+            time.sleep(0.1)  # if sums are missing because the mailbox is being cleared, the task is gone by then
+            if _current_query(house, job_id) == query:
                 return stopped
     for child in stopped:
         os.kill(child, signal.SIGCONT)
     return None
 
 
-def _asked(house: House, job_id: str) -> int | None:
-    """The query that help is asked for at this moment."""
-    header = _parse(_read(house.areas.vault, _task_name(f"{job_id}|1")))
+def _current_query(house: House, job_id: str) -> int | None:
+    """The query whose task is in the mailbox now."""
+    header = _parse_header(_read(house.areas.vault, _task_name(f"{job_id}|1")))
     return None if header is None else header[0]
 
 
@@ -103,15 +105,15 @@ def _has_note(house: House, name: str) -> bool:
 
 
 @pytest.mark.timeout(240)
-def test_a_helper_that_is_killed_with_a_part_in_its_hands_costs_time_only(
+def test_job_succeeds_if_a_helper_is_killed_while_it_sums_a_part(
     house: House, owner: rows.Key, tmp_path: Path, storage_url: str
 ) -> None:
-    """W5, W10: each part counts once whoever computes it; one charge, one release, and nothing of the parts stays."""
+    """W5, W10: each part is added once; there is one charge and one release, and no part remains in the store."""
     queue = CeleryQueue("filesystem://", tmp_path)
     settings = {
         "COREVAULT_PARTITIONS": "6",
         "COREVAULT_SPLIT_ROWS": str(SLOTS),
-        "COREVAULT_LEASE_SECONDS": "30",  # who asks is never taken for dead here, however busy the machine is
+        "COREVAULT_LEASE_SECONDS": "30",  # so that the coordinator's lease does not expire on a busy machine
     }
     with ExitStack() as cleanup:
         cleanup.callback(queue.close)
@@ -123,16 +125,16 @@ def test_a_helper_that_is_killed_with_a_part_in_its_hands_costs_time_only(
             api.put(f"/v1/datasets/{dataset_id}/content", content=table(), headers=owner.headers | CSV)
             path = f"/v1/datasets/{dataset_id}"
             until(lambda: api.get(path, headers=owner.headers).json()["status"] == "ready" or None)
-            helpers.send_signal(signal.SIGSTOP)  # so that it is the other one that takes the job
+            helpers.send_signal(signal.SIGSTOP)  # so that the other worker takes the job
             cleanup.callback(helpers.send_signal, signal.SIGCONT)
-            asking = start_worker(tmp_path, house, storage_url, **settings)
-            cleanup.callback(_end, asking)
+            coordinator = start_worker(tmp_path, house, storage_url, **settings)
+            cleanup.callback(_end, coordinator)
             body = job_body(dataset_id, privacy=LARGE, parameters={"posterior_draws": 100})
             job_id = api.post("/v1/jobs", json=body, headers=owner.headers).json()["id"]
         until(lambda: house.read(job_id).status == "running" or None)
-        with Eavesdropper(tmp_path) as broker:
+        with BrokerWatcher(tmp_path) as broker:
             helpers.send_signal(signal.SIGCONT)
-            for child in until(lambda: held(helpers, broker, house, job_id)):
+            for child in until(lambda: stop_while_summing(helpers, broker, house, job_id)):
                 os.kill(child, signal.SIGKILL)
             assert house.read(job_id).status == "running"
             until(lambda: house.read(job_id).ended_at, patience_seconds=150)
@@ -144,9 +146,11 @@ def test_a_helper_that_is_killed_with_a_part_in_its_hands_costs_time_only(
         kinds = [entry.kind for entry in house.ledger.entries(session, dataset_id, limit=100, before=None)]
         assert kinds[::-1] == ["account_opened", "reserved", "opened", "settled"]
         assert session.scalar(select(func.count()).select_from(Release)) == 1
-    house.areas.vault.delete_unfinished(-1)  # at most what the one that was killed had in its hands
-    left = [name for name in stored(house.areas) if OBJECT.fullmatch(name)]  # a large one may lie in numbered pieces
-    assert len(left) == 5  # the table, and four representations
+    house.areas.vault.delete_unfinished(-1)  # at most the unfinished part of the killed child
+    remaining = [
+        name for name in stored(house.areas) if OBJECT.fullmatch(name)
+    ]  # a large object may consist of numbered pieces
+    assert len(remaining) == 5  # the table, and four representations
 
 
 def _end(worker: "subprocess.Popen[bytes]") -> None:

@@ -1,12 +1,12 @@
-"""What tests of workers share."""
+"""Fixtures for tests of workers."""
 
 import pytest
 
 from app.inference.private_zone import partition
-from tests.workers.crowd import CHUNK
+from tests.workers.instant_helpers import CHUNK
 
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks so small that the house's table has several, of which parts are made."""
+    """Make chunks smaller than the house's table, so that it has several parts."""
     monkeypatch.setattr(partition, "chunk_units", lambda *_: CHUNK)

@@ -1,7 +1,7 @@
-"""Everything that can be seen of a run, as a set of statements.
+"""Collects everything observable about a run as a set of statements.
 
-A leaf of a document is a statement about its place (``release/diagnostics/trusted=False``). So that nothing hides in
-another place, each number is a statement by itself, wherever it stands in a text or a file.
+A leaf of a document is a statement with its path (``release/diagnostics/trusted=False``). Each number in a text or a
+file is also a statement without a path. So a value that moves to another place is compared as well.
 """
 
 import io
@@ -31,7 +31,7 @@ _TABLES = ("jobs", "releases", "ledger_entries", "ledger_reservations")
 
 
 class Records(logging.Handler):
-    """Keeps what goes to the logging of the standard library."""
+    """Keeps the records of the standard library's logging."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -42,14 +42,17 @@ class Records(logging.Handler):
 
 
 class Observer:
-    """Runs jobs of a house and notes all that leaves them; ``names`` are those of contents, which tell nothing."""
+    """Runs jobs and collects their outputs.
+
+    ``names`` are random ids of contents, which reveal nothing and are replaced.
+    """
 
     def __init__(self, house: House, client: httpx.Client, spans: InMemorySpanExporter, names: Sequence[str]) -> None:
         self._house, self._client, self._spans = house, client, spans
         self._names = re.compile("|".join(map(re.escape, names)))
 
     def run(self, dataset_id: str, owner: Key, request: Mapping[str, Any]) -> set[str]:
-        """The statements that one job on the dataset allows."""
+        """Run one job on the dataset and return the statements about it."""
         self._spans.clear()
         records = Records()
         logging.getLogger().addHandler(records)
@@ -60,12 +63,17 @@ class Observer:
         finally:
             logging.getLogger().removeHandler(records)
         assert self._house.read(job_id).status == "succeeded"
-        documents = {"logs": logs, "records": records.lines, "spans": self._traced(), "metrics": self._metrics(owner)}
+        documents = {
+            "logs": logs,
+            "records": records.lines,
+            "spans": self._list_spans(),
+            "metrics": self._metrics(owner),
+        }
         documents |= self._answers(job_id, owner) | self._rows(job_id)
-        stated = {text for name, document in documents.items() for text in self._statements(name, document)}
-        return stated | self._of_files(job_id, owner)
+        statements = {text for name, document in documents.items() for text in self._statements(name, document)}
+        return statements | self._file_statements(job_id, owner)
 
-    def _traced(self) -> list[Any]:
+    def _list_spans(self) -> list[Any]:
         spans = sorted(self._spans.get_finished_spans(), key=lambda span: span.start_time or 0)
         return [
             [
@@ -82,7 +90,7 @@ class Observer:
         return dict(line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
 
     def _answers(self, job_id: str, owner: Key) -> dict[str, Any]:
-        """What the API says of the job, its release and its certificate."""
+        """The API's answers about the job, its release and its certificate."""
         paths = {"job": f"/v1/jobs/{job_id}", "release": f"/v1/releases/{self._house.read(job_id).release_id}"}
         paths["certificate"] = f"{paths['release']}/certificate"
         answers = {name: self._client.get(path, headers=owner.headers) for name, path in paths.items()}
@@ -96,14 +104,14 @@ class Observer:
                 for name, table in tables.items()
             }
 
-    def _of_files(self, job_id: str, owner: Key) -> set[str]:
+    def _file_statements(self, job_id: str, owner: Key) -> set[str]:
         """Sizes of the release's representations, and the numbers and words in them."""
-        found, path = set(), f"/v1/releases/{self._house.read(job_id).release_id}/points"
+        statements, path = set(), f"/v1/releases/{self._house.read(job_id).release_id}/points"
         for name, media_type in {**_FORMATS, "parquet": _PARQUET}.items():
             answer = self._client.get(path, headers={**owner.headers, "Accept": media_type}).raise_for_status()
-            found.add(f"size of {name}={len(answer.content)}")
-            found |= set(self._statements(f"file {name}", self._read(name, answer.content)))
-        return found
+            statements.add(f"size of {name}={len(answer.content)}")
+            statements |= set(self._statements(f"file {name}", self._read(name, answer.content)))
+        return statements
 
     @staticmethod
     def _read(name: str, content: bytes) -> Any:
@@ -140,7 +148,7 @@ def _leaves(path: str, document: Any) -> Iterator[tuple[str, Any]]:
         yield path, document
 
 
-def tell_apart(one: Sequence[set[str]], other: Sequence[set[str]]) -> set[str]:
-    """What holds in every run on one content and in none on the other."""
+def find_differences(one: Sequence[set[str]], other: Sequence[set[str]]) -> set[str]:
+    """Find statements of all runs on one content and of none on the other."""
     always, also = one[0].intersection(*one), other[0].intersection(*other)
     return (always - other[0].union(*other)) | (also - one[0].union(*one))

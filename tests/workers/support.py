@@ -1,4 +1,4 @@
-"""What befalls a job in mid-run, and what became of it: its lease, its releases, the entries of its account."""
+"""Interference with a running job, and reads of its releases and its account's entries."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from tests.factories.worker import House, MemoryRows
 from workers.assignments import Assignment
 
 _BEATS = 100
-"""Of a worker's heart that may come in between, at most."""
+"""The most heartbeats of a worker that may renew the lease in between."""
 
 TARGETS: Mapping[str, str | None] = {
     "logistic-regression": "sick",
@@ -26,11 +26,11 @@ TARGETS: Mapping[str, str | None] = {
     "poisson-regression": "visits",
     "gaussian-mean": None,
 }
-"""What each family is asked to predict."""
+"""The target column of each family."""
 
 
-class Interfering(MemoryRows):
-    """Does something to the world when its rows are gathered, in mid-run."""
+class ActingRows(MemoryRows):
+    """A table that calls ``action`` during the run, whenever rows are gathered."""
 
     def __init__(self, action: Callable[[], None]) -> None:
         super().__init__()
@@ -41,30 +41,33 @@ class Interfering(MemoryRows):
         return super().gather(indices)
 
 
-def interfering(action: Callable[[], None]) -> Any:
+def acting_tables(action: Callable[[], None]) -> Any:
     @contextmanager
     def tables(_: Assignment) -> Iterator[MemoryRows]:
-        yield Interfering(action)
+        yield ActingRows(action)
 
     return tables
 
 
-def raising(error: BaseException) -> Any:
+def failing_tables(error: BaseException) -> Any:
     def act() -> None:
         raise error
 
-    return interfering(act)
+    return acting_tables(act)
 
 
 def lose_lease(house: House, job_id: str) -> None:
-    """Let the lease run out, and the sweeper see it, even if a beat of its worker comes in between."""
+    """Expire the lease and sweep, until the job is no longer running.
+
+    A heartbeat of its worker may renew the lease in between.
+    """
     for _ in range(_BEATS):
         with house.database.write() as tx:
             repository.change(tx, job_id, lease_until=now() - timedelta(seconds=1))
         house.sweeper.sweep()
         if house.read(job_id).status != "running":
             return
-    raise AssertionError("a lease that has run out was not seen")
+    raise AssertionError("the sweeper did not end an expired lease")
 
 
 def releases(house: House) -> list[Release]:

@@ -1,7 +1,7 @@
-"""W11: what a certificate states is compared with the signed reservation at each step.
+"""W11: the terms that a certificate states are compared with the signed reservation at each step.
 
-Whoever can write to the database alters a column between two steps of a job. The job must end without a release, and
-its account must be frozen.
+An attacker with write access to the database alters a column between two steps of a job. The job must end without a
+release, and its account must be frozen.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from app.jobs import repository
 from app.jobs.models import Job
 from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
-from tests.workers.support import interfering, kinds, releases
+from tests.workers.support import acting_tables, kinds, releases
 from workers.assignments import Assignment
 
 Change = Callable[[Any], Any]
@@ -29,7 +29,7 @@ PEOPLE: dict[str, Any] = {
 
 
 def _with(*path: str | int, value: Any) -> Change:
-    """Puts ``value`` at a place of a JSON document."""
+    """Make a change that sets ``value`` at ``path`` of a JSON document."""
 
     def change(document: Any) -> Any:
         if not path:
@@ -75,18 +75,18 @@ ALTERATIONS: dict[str, tuple[type[Base], str, Change]] = {
     "delta": (Job, "cost_delta", lambda delta: delta / 2),
     "no cost": (Job, "cost_epsilon", lambda _: None),
 }
-"""By what a certificate would state wrongly: the table, the column, and how it is altered."""
+"""Each wrong statement of a certificate, with the table, the column and the change that cause it."""
 
 IN_MID_RUN = {**ALTERATIONS, "content version": (Content, "version", lambda version: version + 1)}
 DECLARED = {
     name: (column, change)
     for name, (model, column, change) in ALTERATIONS.items()
-    if model is Dataset and column != "sensitivity"  # which the dataset's key is bound to
+    if model is Dataset and column != "sensitivity"  # the dataset's key is bound to its sensitivity
 }
 
 
 def alter(house: House, model: type[Base], column: str, change: Change) -> None:
-    """Alter one column of every row of a table, as somebody with SQL can."""
+    """Alter one column of every row of a table with SQL."""
     with house.database.write() as tx:
         for row in tx.scalars(select(model)).all():
             [identity] = inspect(model).primary_key
@@ -108,7 +108,7 @@ def dataset_id(house: House, owner: rows.Key) -> str:
 
 
 @pytest.mark.parametrize(("model", "column", "change"), ALTERATIONS.values(), ids=ALTERATIONS.keys())
-def test_what_is_altered_before_opening_is_refused(
+def test_job_altered_before_opening_is_refused(
     house: House, owner: rows.Key, dataset_id: str, model: type[Base], column: str, change: Change
 ) -> None:
     """W11: nothing is opened or charged, the account is frozen, and the job ends."""
@@ -120,10 +120,10 @@ def test_what_is_altered_before_opening_is_refused(
 
 
 @pytest.mark.parametrize(("model", "column", "change"), IN_MID_RUN.values(), ids=IN_MID_RUN.keys())
-def test_what_is_altered_before_signing_is_not_released(
+def test_job_altered_before_signing_is_not_released(
     house: House, owner: rows.Key, dataset_id: str, model: type[Base], column: str, change: Change
 ) -> None:
-    """W11: no certificate is signed of a job whose rows changed in mid-run; the job stays charged."""
+    """W11: no certificate is signed if the job's rows in the database changed during the run; the job stays charged."""
     job_id = house.job(dataset_id, owner)
     altered: list[str] = []
 
@@ -132,17 +132,17 @@ def test_what_is_altered_before_signing_is_not_released(
             alter(house, model, column, change)
             altered.append(column)
 
-    house.runner(interfering(alter_once)).run(job_id)
+    house.runner(acting_tables(alter_once)).run(job_id)
     assert altered == [column]
     ends_without_a_release(house, job_id, dataset_id)
     assert house.charge(job_id) in {"opened", "settled"}
 
 
 @pytest.mark.parametrize(("column", "change"), DECLARED.values(), ids=DECLARED.keys())
-def test_a_declaration_altered_before_a_job_is_refused(
+def test_declaration_altered_before_a_job_is_refused(
     house: House, owner: rows.Key, dataset_id: str, column: str, change: Change
 ) -> None:
-    """W11: the account knows what was declared, so no job is admitted on anything else."""
+    """W11: the account has the digest of the declaration, so no job is admitted on another declaration."""
     alter(house, Dataset, column, change)
     with pytest.raises(StateConflict):
         house.job(dataset_id, owner)
@@ -150,8 +150,8 @@ def test_a_declaration_altered_before_a_job_is_refused(
 
 
 @pytest.mark.parametrize("alteration", ["no cost", "another dataset"])
-def test_an_altered_job_reads_no_row(house: House, owner: rows.Key, alteration: str) -> None:
-    """W8: without a reservation of the dataset's own account nothing is opened, and nothing is charged elsewhere."""
+def test_altered_job_reads_no_row(house: House, owner: rows.Key, alteration: str) -> None:
+    """W8: without a reservation in the dataset's account no table is opened, and no other account is charged."""
     dataset_id, other_id = house.ready_dataset(owner), house.ready_dataset(owner)
     job_id = house.job(dataset_id, owner)
     changes: dict[str, Any] = {"cost_epsilon": None} if alteration == "no cost" else {"dataset_id": other_id}

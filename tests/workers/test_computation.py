@@ -1,4 +1,4 @@
-"""Which faults of an oracle may show: those of the query, never those among the rows."""
+"""Faults of a question may be reported; faults in the computation on rows may not."""
 
 from typing import cast
 
@@ -21,7 +21,7 @@ METHOD = "dp-psvi-surrogate"
 
 
 class Failing:
-    """An oracle whose every answer is the same error."""
+    """An oracle that always raises the same error."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -35,23 +35,23 @@ def _ask(error: Exception) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("a row"), ZeroDivisionError(), IndexError(), FloatingPointError()])
-def test_a_fault_among_the_rows_is_the_enclaves_whatever_its_class(error: Exception) -> None:
-    """W14: also one that shares its class with a bad query's base; and nothing of it is passed on."""
+def test_fault_on_rows_becomes_an_enclave_fault_without_details(error: Exception) -> None:
+    """W14: this includes ``ValueError``, the base class of a bad question's error."""
     with pytest.raises(EnclaveFault) as raised:
         _ask(error)
     assert str(raised.value) == ""
     assert raised.value.__suppress_context__
 
 
-@pytest.mark.parametrize("error", [BadQuery("draws"), PlanExhausted("beyond"), MemoryError()])
-def test_a_fault_of_the_query_may_show(error: Exception) -> None:
+@pytest.mark.parametrize("error", [BadQuestion("draws"), PlanExhausted("beyond"), MemoryError()])
+def test_fault_of_a_question_is_raised_unchanged(error: Exception) -> None:
     with pytest.raises(type(error)):
         _ask(error)
 
 
 @pytest.mark.parametrize("rounds", [2, 40])
-def test_the_most_noise_that_may_be_asked_for_is_drawn(rounds: int) -> None:
-    """A query of the least share has the most noise: were it more than the grid bears, the account would freeze."""
+def test_plan_with_the_most_noise_is_carried_out(rounds: int) -> None:
+    """The question with the smallest share has the most noise; beyond the grid's range the account would freeze."""
     columns = (Column("x", "real", -1, 1), Column("y", "binary"))
     facts = DeclaredFacts(columns, 100, {"kind": "row"}, "private", 1e-6)
     mechanism = Mechanism(1e6, 1.0, 3 + 2 * rounds)

@@ -1,4 +1,4 @@
-"""Messages that Celery would stumble over never reach it."""
+"""Invalid messages never reach Celery, whose worker would end on them."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from kombu.message import Message
 
 from app.queue import RUN_JOB
-from workers.messages import ours, rewrite
+from workers.messages import parse_message, rewrite
 
 BODY: list[Any] = [["job_1"], {}, {"callbacks": None, "chain": None}]
 HEADERS: dict[str, Any] = {"task": RUN_JOB, "id": "1", "lang": "py"}
@@ -22,11 +22,11 @@ def message(body: object, headers: object, content_type: str = "application/json
     return made
 
 
-def test_one_of_ours_says_its_task_and_id_and_nothing_else() -> None:
+def test_valid_message_is_rewritten_to_task_and_id() -> None:
     made = message(BODY, HEADERS | {"eta": "9999-01-01", "timelimit": 7, "retries": "many"})
-    found = ours(made)
-    assert found == (RUN_JOB, "job_1")
-    rewrite(made, *found)
+    call = parse_message(made)
+    assert call == (RUN_JOB, "job_1")
+    rewrite(made, *call)
     assert made.payload == [["job_1"], {}, {}]
     assert made.headers.keys() == {"task", "id", "root_id", "lang", "retries", "timelimit"}
     assert made.headers["timelimit"] == [None, None]
@@ -50,10 +50,10 @@ def test_one_of_ours_says_its_task_and_id_and_nothing_else() -> None:
         (BODY, HEADERS | {"task": "os.system"}),
     ],
 )
-def test_anything_else_is_not_ours(body: object, headers: object) -> None:
-    assert ours(message(body, headers)) is None
+def test_message_of_another_form_is_refused(body: object, headers: object) -> None:
+    assert parse_message(message(body, headers)) is None
 
 
 @pytest.mark.parametrize("content_type", ["application/x-python-serialize", "application/x-yaml", "text/plain", ""])
-def test_nothing_but_json_is_decoded(content_type: str) -> None:
-    assert ours(message(BODY, HEADERS, content_type)) is None
+def test_message_of_another_content_type_is_refused(content_type: str) -> None:
+    assert parse_message(message(BODY, HEADERS, content_type)) is None

@@ -1,4 +1,4 @@
-"""The heartbeat keeps a lease, tells of progress, and stops a run that has lost its job."""
+"""The heartbeat renews a lease, reports progress, and stops a run without a lease."""
 
 import threading
 import time
@@ -12,22 +12,22 @@ from workers.heartbeat import Beat, Heartbeat, Stopped
 SOON = 10.0
 
 
-def beating(answer: Callable[[], Hold]) -> tuple[Beat, list[tuple[Stage, int]], threading.Event]:
-    told: list[tuple[Stage, int]] = []
+def recording_beat(answer: Callable[[], Hold]) -> tuple[Beat, list[tuple[Stage, int]], threading.Event]:
+    reports: list[tuple[Stage, int]] = []
     beaten = threading.Event()
 
     def beat(stage: Stage, steps: int) -> Hold:
-        told.append((stage, steps))
+        reports.append((stage, steps))
         try:
             return answer()
         finally:
             beaten.set()
 
-    return beat, told, beaten
+    return beat, reports, beaten
 
 
-def test_it_beats_without_progress_and_tells_of_it() -> None:
-    beat, told, beaten = beating(lambda: Hold.HELD)
+def test_heartbeat_beats_without_progress_and_reports_progress() -> None:
+    beat, reports, beaten = recording_beat(lambda: Hold.HELD)
     with Heartbeat(beat, every_seconds=0.01, lease_seconds=60) as heartbeat:
         assert beaten.wait(SOON)
         heartbeat.enter(Stage.RUNNING)
@@ -36,12 +36,12 @@ def test_it_beats_without_progress_and_tells_of_it() -> None:
         assert beaten.wait(SOON)
         beaten.clear()
         assert beaten.wait(SOON)
-    assert told[0] == (Stage.PREPARING, 0)
-    assert told[-1] == (Stage.RUNNING, 3)
+    assert reports[0] == (Stage.PREPARING, 0)
+    assert reports[-1] == (Stage.RUNNING, 3)
 
 
 def hold_of_stopped(heartbeat: Heartbeat) -> Hold:
-    """What the run is stopped by, as soon as it is."""
+    """Wait until the run is stopped; return the state of the claim that stopped it."""
     end = time.monotonic() + SOON
     while time.monotonic() < end:
         try:
@@ -53,39 +53,39 @@ def hold_of_stopped(heartbeat: Heartbeat) -> Hold:
 
 
 @pytest.mark.parametrize("hold", [Hold.CANCELLED, Hold.LOST])
-def test_it_stops_a_run_that_must_not_go_on(hold: Hold) -> None:
-    beat, told, _ = beating(lambda: hold)
+def test_run_without_its_claim_is_stopped(hold: Hold) -> None:
+    beat, reports, _ = recording_beat(lambda: hold)
     with Heartbeat(beat, every_seconds=0.01, lease_seconds=60) as heartbeat:
         assert hold_of_stopped(heartbeat) is hold
         time.sleep(0.3)  # time for thirty more beats
         with pytest.raises(Stopped) as stopped:
             heartbeat.step(1)
-    assert (stopped.value.hold, len(told)) == (hold, 1)
+    assert (stopped.value.hold, len(reports)) == (hold, 1)
 
 
-def test_a_database_that_stays_away_costs_the_lease() -> None:
+def test_lease_is_lost_if_the_database_stays_away() -> None:
     """W10: by the time another worker may have taken the job, this one has stopped."""
 
     def away() -> Hold:
         raise ConnectionError
 
-    beat, _, _ = beating(away)
+    beat, _, _ = recording_beat(away)
     with Heartbeat(beat, every_seconds=0.01, lease_seconds=0.05) as heartbeat:
         assert hold_of_stopped(heartbeat) is Hold.LOST
 
 
-def test_a_database_that_comes_back_costs_nothing() -> None:
+def test_lease_is_held_if_the_database_comes_back() -> None:
     answers: Iterator[Hold | Exception] = iter([ConnectionError()])
     healed = threading.Event()
 
     def answer() -> Hold:
-        found = next(answers, Hold.HELD)
-        if isinstance(found, Exception):
-            raise found
+        hold = next(answers, Hold.HELD)
+        if isinstance(hold, Exception):
+            raise hold
         healed.set()
-        return found
+        return hold
 
-    beat, _, _ = beating(answer)
+    beat, _, _ = recording_beat(answer)
     with Heartbeat(beat, every_seconds=0.01, lease_seconds=60) as heartbeat:
         assert healed.wait(SOON)
         heartbeat.check()

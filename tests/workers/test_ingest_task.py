@@ -1,4 +1,4 @@
-"""An upload's way into the vault, as the worker carries it: once, whatever is repeated, lost or refused."""
+"""The worker ingests an upload once, also after repeated messages, failures and rejections."""
 
 from itertools import pairwise
 from typing import Any
@@ -23,7 +23,7 @@ TABLE = b"age,hours,sex,income_gt_50k\n20,40,Male,1\n30,50,Female,0\n"
 
 
 def received(house: House, api: httpx.Client, owner: rows.Key, content: bytes = TABLE) -> tuple[str, str]:
-    """Ids of a dataset and of its content that waits for the worker."""
+    """The ids of a dataset and of its content, which is not ingested yet."""
     dataset_id = declared(api, owner, slots=100)["id"]
     uploaded(api, owner, dataset_id, content)
     (_, content_id) = house.queue.sent.pop()
@@ -35,7 +35,7 @@ def read(house: House, content_id: str) -> Content:
         return session.get_one(Content, content_id)
 
 
-def test_a_content_is_put_in_force_once(house: House, api: httpx.Client, owner: rows.Key) -> None:
+def test_content_is_ingested_once(house: House, api: httpx.Client, owner: rows.Key) -> None:
     dataset_id, content_id = received(house, api, owner)
     house.ingestion().run(content_id)
     first = read(house, content_id)
@@ -51,7 +51,7 @@ def test_a_content_is_put_in_force_once(house: House, api: httpx.Client, owner: 
 def test_private_rows_are_never_read_as_public_ones(
     house: House, api: httpx.Client, owner: rows.Key, sensitivity: str, status: str
 ) -> None:
-    """W1: the key's box says what the owner declared, whatever somebody has written into the database since."""
+    """W1: the key's box is bound to the owner's declaration, so a change of the database has no effect."""
     declaration = public_declaration() if sensitivity == "public" else {}
     dataset_id = declared(api, owner, **(declaration | {"slots": 100}))["id"]
     uploaded(api, owner, dataset_id, TABLE)
@@ -65,7 +65,7 @@ def test_private_rows_are_never_read_as_public_ones(
     assert (job.status, job.release_id is None) == (status, status == "failed")
 
 
-def test_a_faulty_file_is_rejected_by_its_code(house: House, api: httpx.Client, owner: rows.Key) -> None:
+def test_faulty_file_is_rejected_with_a_code(house: House, api: httpx.Client, owner: rows.Key) -> None:
     _, content_id = received(house, api, owner, b"age\n1\n")
     house.ingestion().run(content_id)
     assert (read(house, content_id).status, read(house, content_id).rejection) == ("rejected", "missing_column")
@@ -74,17 +74,17 @@ def test_a_faulty_file_is_rejected_by_its_code(house: House, api: httpx.Client, 
 
 
 @pytest.mark.parametrize(("outcome", "attempts"), [(Failed(transient=True), 0), (Failed(transient=False), 1)])
-def test_what_failed_is_tried_again(
+def test_failed_ingestion_is_retried(
     house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, attempts: int
 ) -> None:
-    """W10: a store that is away is no fault of the file, and costs it no attempt."""
+    """W10: a store that is away is not the file's fault, so no attempt is counted."""
     _, content_id = received(house, api, owner)
     monkeypatch.setattr(module, "ingest", lambda *_, **__: outcome)
     house.ingestion().run(content_id)
     assert (read(house, content_id).status, read(house, content_id).attempts) == ("received", attempts)
 
 
-def test_a_store_that_goes_away_is_waited_for(
+def test_ingestion_is_retried_if_the_store_is_away(
     house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: Any, **__: Any) -> Outcome:
@@ -96,17 +96,17 @@ def test_a_store_that_goes_away_is_waited_for(
     assert (read(house, content_id).status, read(house, content_id).attempts) == ("received", 0)
 
 
-def test_a_dataset_that_is_deleted_meanwhile_keeps_nothing(
+def test_dataset_deleted_during_ingestion_leaves_no_object(
     house: House, api: httpx.Client, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset_id, content_id = received(house, api, owner)
 
-    def overtaken(*arguments: Any, **keywords: Any) -> Outcome:
+    def ingest_and_delete(*arguments: Any, **keywords: Any) -> Outcome:
         outcome = ingest(*arguments, **keywords)
         assert api.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
         return outcome
 
-    monkeypatch.setattr(module, "ingest", overtaken)
+    monkeypatch.setattr(module, "ingest", ingest_and_delete)
     house.ingestion().run(content_id)
     assert stored(house.areas) == []
 
@@ -115,9 +115,9 @@ def in_parts(api: httpx.Client, owner: rows.Key, bodies: list[bytes], **announce
     """The id of a dataset whose upload in parts is complete."""
     dataset_id: str = declared(api, owner, slots=100)["id"]
     place = f"/v1/datasets/{dataset_id}/uploads"
-    begun = api.post(place, json={"media_type": "text/csv"} | announced, headers=owner.headers)
-    sent(api, owner, begun.headers["location"], *bodies)
-    assert complete(api, owner, begun.headers["location"]).status_code == 202
+    created = api.post(place, json={"media_type": "text/csv"} | announced, headers=owner.headers)
+    sent(api, owner, created.headers["location"], *bodies)
+    assert complete(api, owner, created.headers["location"]).status_code == 202
     return dataset_id
 
 
@@ -127,7 +127,9 @@ def shown(api: httpx.Client, owner: rows.Key, dataset_id: str) -> dict[str, Any]
 
 
 @pytest.mark.parametrize("cuts", [(), (5,), (5, 5, 28, 29, 40)])
-def test_parts_are_read_as_the_whole(house: House, api: httpx.Client, owner: rows.Key, cuts: tuple[int, ...]) -> None:
+def test_upload_in_parts_equals_the_whole(
+    house: House, api: httpx.Client, owner: rows.Key, cuts: tuple[int, ...]
+) -> None:
     bounds = [0, *cuts, len(TABLE)]
     bodies = [TABLE[start:end] for start, end in pairwise(bounds)]
     dataset_id = in_parts(api, owner, bodies, digest=digest(TABLE), length=len(TABLE))
@@ -141,20 +143,20 @@ def test_parts_are_read_as_the_whole(house: House, api: httpx.Client, owner: row
     assert shown(api, owner, whole)["rejection"] == "duplicate_content"
 
 
-def test_another_digest_of_the_whole_rejects_the_content(house: House, api: httpx.Client, owner: rows.Key) -> None:
+def test_content_with_another_digest_is_rejected(house: House, api: httpx.Client, owner: rows.Key) -> None:
     dataset_id = in_parts(api, owner, [TABLE[:9], TABLE[9:]], digest=digest(TABLE + b"x"))
     house.work()
     assert shown(api, owner, dataset_id) == {"version": 1, "status": "rejected", "rejection": "digest_mismatch"}
 
 
-def test_an_upload_of_no_bytes_is_empty(house: House, api: httpx.Client, owner: rows.Key) -> None:
+def test_upload_without_bytes_is_rejected_as_empty(house: House, api: httpx.Client, owner: rows.Key) -> None:
     dataset_id = in_parts(api, owner, [])
     house.work()
     assert shown(api, owner, dataset_id)["rejection"] == "empty"
 
 
-def test_w1_parts_that_were_exchanged_are_never_read(house: House, api: httpx.Client, owner: rows.Key) -> None:
-    """W1: whoever alters the database, but has no key, has no other bytes read in their place."""
+def test_w1_parts_in_another_order_are_never_read(house: House, api: httpx.Client, owner: rows.Key) -> None:
+    """W1: somebody who alters the database, but has no key, cannot have other bytes read."""
     dataset_id = in_parts(api, owner, [TABLE[:28], TABLE[28:42], TABLE[42:]])
     with house.database.write() as tx:
         first, second = tx.query(UploadPart).filter(UploadPart.number > 0).order_by(UploadPart.number)

@@ -1,4 +1,4 @@
-"""Whatever reaches the broker: a message is worth no more than the id in it."""
+"""Tasks use only the id in a message: anybody on the broker can send one."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -21,18 +21,18 @@ def ran() -> list[str]:
 
 @pytest.fixture
 def celery(ran: list[str]) -> Iterator[Celery]:
-    """Tasks whose collaborators only note what they are called with."""
-    noting = SimpleNamespace(run=ran.append)
+    """Tasks whose handlers only record their arguments."""
+    recorder = SimpleNamespace(run=ran.append)
     celery = Celery("test", set_as_current=False, fixups=[])
-    workshop: Any = SimpleNamespace(runner=noting, ingestion=noting, helper=noting)
-    register(celery, lambda: workshop)
+    handlers: Any = SimpleNamespace(runner=recorder, ingestion=recorder, helper=recorder)
+    register(celery, lambda: handlers)
     yield celery
     celery.close()
 
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("identifier", ["job_01jd0000000000000000000000", "ct_1", "job_1:1:0:63"])
-def test_an_id_is_passed_on(celery: Celery, ran: list[str], task: str, identifier: str) -> None:
+def test_id_is_passed_to_the_handler(celery: Celery, ran: list[str], task: str, identifier: str) -> None:
     celery.tasks[task](identifier)
     assert ran == [identifier]
 
@@ -57,7 +57,7 @@ def test_an_id_is_passed_on(celery: Celery, ran: list[str], task: str, identifie
         (("../../keys/opening.key",), {}),
     ],
 )
-def test_anything_else_is_ignored_without_a_word_of_it(
+def test_other_arguments_are_ignored_and_not_logged(
     celery: Celery,
     ran: list[str],
     task: str,
@@ -65,10 +65,10 @@ def test_anything_else_is_ignored_without_a_word_of_it(
     named: dict[str, Any],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """W3: what others wrote is not repeated."""
+    """W3: the log does not repeat a foreign message."""
     celery.tasks[task](*arguments, **named)
-    said = "".join(capsys.readouterr())
+    output = "".join(capsys.readouterr())
     assert ran == []
-    assert "message ignored" in said
-    assert CANARY not in said
-    assert "DROP" not in said
+    assert "message ignored" in output
+    assert CANARY not in output
+    assert "DROP" not in output

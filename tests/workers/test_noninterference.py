@@ -1,7 +1,7 @@
-"""W3: nothing that can be seen of a run tells which content it was on.
+"""W3: the observable outputs of a run do not reveal its content.
 
-Whole jobs run through the real enclave with real noise, several times on each content. What noise hides differs from
-run to run. What is constant on each content and differs between them was never noised.
+Whole jobs run through the real enclave with real noise, several times on each content. A noised output differs from run
+to run. An output that is constant on each content, and differs between two contents, was not noised.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from tests.factories import rows
 from tests.factories.datasets import declared, entries, uploaded
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, make_house
-from tests.workers.observations import Observer, tell_apart
+from tests.workers.observations import Observer, find_differences
 from tests.workers.support import TARGETS
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.slow]
@@ -35,7 +35,7 @@ SLOTS = 1_000
 UNITS = {"whole": 731, "one less": 730, "few": 412}
 """Units of each content: the first two are neighbours."""
 LEAST, MOST = 3, 14
-"""Runs on each content: more of them while something seems to tell two contents apart that chance may explain."""
+"""Runs on each content. There are more of them while a difference between contents may still be chance."""
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "type": "integer", "lower": 0, "upper": 100},
     {"name": "dose", "type": "real", "lower": -5, "upper": 5},
@@ -66,7 +66,7 @@ def table(units: int) -> bytes:
 
 
 class Laboratory:
-    """An installation with a dataset for each content, all declared alike, and what can be seen of it."""
+    """An installation with one dataset for each content, all with the same declaration."""
 
     def __init__(self, house: House, client: httpx.Client, spans: InMemorySpanExporter) -> None:
         with house.database.write() as tx:
@@ -124,29 +124,29 @@ def test_every_private_method_is_observed() -> None:
     assert {method for method, _ in JOBS} == {method.id for method in registry.methods() if method.private}
 
 
-def test_what_is_constant_on_each_and_differs_tells_contents_apart() -> None:
-    alike, noised = {"size=5"}, [{"x=1"}, {"x=2"}]
-    first, second = [{"n=7"} | alike | each for each in noised], [{"n=8"} | alike | each for each in noised]
-    assert tell_apart(first, second) == {"n=7", "n=8"}
-    assert tell_apart(first, first) == set()
+def test_find_differences_returns_constant_statements_that_differ() -> None:
+    constant, noised = {"size=5"}, [{"x=1"}, {"x=2"}]
+    first, second = [{"n=7"} | constant | each for each in noised], [{"n=8"} | constant | each for each in noised]
+    assert find_differences(first, second) == {"n=7", "n=8"}
+    assert find_differences(first, first) == set()
 
 
 @pytest.mark.parametrize(("method", "family"), JOBS, ids=map("-".join, JOBS))
-def test_no_run_tells_which_content_it_was_on(laboratory: Laboratory, method: str, family: str) -> None:
-    """W3: of two neighbours, nor of contents with other numbers of units."""
+def test_outputs_of_a_run_do_not_reveal_its_content(laboratory: Laboratory, method: str, family: str) -> None:
+    """W3: for neighbouring contents, and for contents with different numbers of units."""
     seen: dict[str, list[set[str]]] = {name: [] for name in UNITS}
-    apart: dict[str, set[str]] = {}
+    differences: dict[str, set[str]] = {}
     for runs in range(1, MOST + 1):
         for name, observed in seen.items():
             observed.append(laboratory.observe(name, method, family))
-        apart = {name: tell_apart(seen["whole"], seen[name]) for name in ("one less", "few")}
-        if runs >= LEAST and not any(apart.values()):
+        differences = {name: find_differences(seen["whole"], seen[name]) for name in ("one less", "few")}
+        if runs >= LEAST and not any(differences.values()):
             break
-    assert apart == {"one less": set(), "few": set()}
+    assert differences == {"one less": set(), "few": set()}
 
 
-def test_all_contents_are_ingested_alike(laboratory: Laboratory) -> None:
-    """W3: tables of one declaration have one size, and nothing is logged of what is in them."""
+def test_ingestion_reveals_nothing_of_the_content(laboratory: Laboratory) -> None:
+    """W3: all tables of one declaration have the same size and the same log lines."""
     assert laboratory.ingested[0]
     assert all(logs == laboratory.ingested[0] for logs in laboratory.ingested)
     with laboratory.house.database.read() as session:

@@ -1,4 +1,4 @@
-"""After a rotation the keys of datasets are sealed anew, and everything goes on as before."""
+"""After a key rotation, ``rewrap`` seals the keys of datasets to the new key."""
 
 import dataclasses
 from datetime import timedelta
@@ -26,7 +26,7 @@ def opening(keys: WorkerKeys) -> OpeningKey:
     return OpeningKey(keys.opening_key, keys.opening_retired, keys.fingerprint_key)
 
 
-def test_a_table_from_before_a_rotation_is_read_after_it(
+def test_table_from_before_a_rotation_is_read_after_it(
     house: House, api: httpx.Client, owner: rows.Key, tmp_path: Path
 ) -> None:
     folder = tmp_path / "keys"
@@ -37,9 +37,9 @@ def test_a_table_from_before_a_rotation_is_read_after_it(
     keys = opening(load_worker_keys(folder))
     sealing_key = load_api_keys(folder).sealing_key
     box = house.areas.keys.box(dataset_id)
-    assert rewrap(house.database, house.areas.keys, keys, sealing_key).sealed_anew == 1
+    assert rewrap(house.database, house.areas.keys, keys, sealing_key).resealed_boxes == 1
     again = rewrap(house.database, house.areas.keys, keys, sealing_key)
-    assert (again.sealed_anew, again.uploads_wait) == (0, False)
+    assert (again.resealed_boxes, again.has_pending_uploads) == (0, False)
     assert house.areas.keys.box(dataset_id) != box
     assert destroy_retired_opening(folder, timedelta()) == 1
     after = dataclasses.replace(house, keys=load_worker_keys(folder))
@@ -49,19 +49,19 @@ def test_a_table_from_before_a_rotation_is_read_after_it(
     assert house.read(job["id"]).status == "succeeded"
 
 
-def test_uploads_that_wait_are_told_of(house: House, api: httpx.Client, owner: rows.Key, tmp_path: Path) -> None:
-    """What they are sealed to must not be destroyed before a worker has read them."""
+def test_pending_uploads_are_reported(house: House, api: httpx.Client, owner: rows.Key, tmp_path: Path) -> None:
+    """The retired key must exist until a worker has read them."""
     folder = tmp_path / "keys"
     uploaded(api, owner, declared(api, owner, slots=100)["id"], TABLE)
     rotate(folder, "opening")
     keys = load_worker_keys(folder)
     done = rewrap(house.database, house.areas.keys, opening(keys), load_api_keys(folder).sealing_key)
-    assert (done.sealed_anew, done.uploads_wait) == (1, True)
+    assert (done.resealed_boxes, done.has_pending_uploads) == (1, True)
     dataclasses.replace(house, keys=keys).work()
 
 
-def test_no_key_that_was_destroyed_comes_back(house: House, owner: rows.Key, tmp_path: Path) -> None:
-    """W1: neither of a deleted dataset, nor of one that an older database believes alive."""
+def test_rewrap_brings_no_destroyed_key_back(house: House, owner: rows.Key, tmp_path: Path) -> None:
+    """W1: neither for a deleted dataset, nor for one that a restored database still lists."""
     folder = tmp_path / "keys"
     with house.database.write() as tx:
         deleted = rows.dataset(tx, owner.id, deleted_at=now()).id
@@ -69,21 +69,21 @@ def test_no_key_that_was_destroyed_comes_back(house: House, owner: rows.Key, tmp
     house.areas.keys.keep(deleted, b"left by a deletion that was cut short")
     rotate(folder, "opening")
     keys = opening(load_worker_keys(folder))
-    assert rewrap(house.database, house.areas.keys, keys, load_api_keys(folder).sealing_key).sealed_anew == 0
+    assert rewrap(house.database, house.areas.keys, keys, load_api_keys(folder).sealing_key).resealed_boxes == 0
     assert house.areas.keys.box(deleted) == b"left by a deletion that was cut short"
 
 
-def test_a_restored_database_opens_nothing_of_a_deleted_dataset(
+def test_restored_database_opens_no_table_of_a_deleted_dataset(
     house: House, api: httpx.Client, owner: rows.Key, database: Database
 ) -> None:
-    """W1, W9: its jobs end as those of a deleted dataset, and none is charged."""
+    """W1, W9: its jobs end as if the dataset were deleted, and no job is charged."""
     dataset_id = declared(api, owner, slots=100)["id"]
     uploaded(api, owner, dataset_id, TABLE)
     house.work()
     api.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers)
     with pytest.raises(ObjectMissing):
         house.areas.keys.box(dataset_id)
-    restored = house.ready_dataset(owner)  # a row that does not know of the deletion
+    restored = house.ready_dataset(owner)  # a row from before the deletion
     house.areas.keys.destroy(restored)
     job_id = house.job(restored, owner)
     house.run(job_id)

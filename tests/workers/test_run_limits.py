@@ -1,4 +1,4 @@
-"""Limits of runs: they follow from plan and declared facts, leave honest runs alone, and end the others for good."""
+"""Limits of runs follow from plan and declared facts, and end runs over them."""
 
 import mmap
 import os
@@ -20,8 +20,8 @@ from app.inference.core.plan import Mechanism, ModelSpec, PlanRequest
 from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
 from tests.workers.support import TARGETS, kinds
-from workers.heartbeat import Heartbeat, Overrun
-from workers.run_limits import BASE_BYTES, BASE_SECONDS, RunLimits, confine, run_limits
+from workers.heartbeat import Heartbeat, LimitExceeded
+from workers.run_limits import BASE_BYTES, BASE_SECONDS, RunLimits, compute_run_limits, confine
 from workers.run_task import Bounds
 
 COLUMNS = (
@@ -38,16 +38,16 @@ def facts(slots: int = 10_000, **changes: Any) -> DeclaredFacts:
 
 
 def limits(declared: DeclaredFacts, scale: float = 1.0, **changes: Any) -> RunLimits:
-    wished = {"noise_multiplier": 30.0, "sampling_rate": 0.1, "iterations": 100, "draws": 100, "size": 20} | changes
-    mechanism = Mechanism(wished["noise_multiplier"], wished["sampling_rate"], wished["iterations"])
+    options = {"noise_multiplier": 30.0, "sampling_rate": 0.1, "iterations": 100, "draws": 100, "size": 20} | changes
+    mechanism = Mechanism(options["noise_multiplier"], options["sampling_rate"], options["iterations"])
     model = ModelSpec("logistic-regression", ("age", "group"), "sick")
-    parameters = {"posterior_draws": wished["draws"]}
-    request = PlanRequest("dp-psvi", wished["size"], model, parameters, mechanism)
-    return run_limits(registry.method("dp-psvi").plan(request, declared), declared, scale)
+    parameters = {"posterior_draws": options["draws"]}
+    request = PlanRequest("dp-psvi", options["size"], model, parameters, mechanism)
+    return compute_run_limits(registry.method("dp-psvi").plan(request, declared), declared, scale)
 
 
 def test_limits_grow_with_rows_draws_and_iterations() -> None:
-    """W14: the plan decides."""
+    """W14: limits follow from the plan."""
     least = limits(facts())
     assert BASE_SECONDS < least.seconds < limits(facts(), iterations=1000).seconds
     assert least.seconds < limits(facts(), draws=1000).seconds
@@ -61,10 +61,10 @@ def test_limits_grow_with_rows_draws_and_iterations() -> None:
     assert least.address_bytes > least.hard_bytes > least.memory_bytes
 
 
-def test_what_rows_say_is_not_asked_for(house: House, owner: rows.Key, monkeypatch: pytest.MonkeyPatch) -> None:
-    """W14: the same limits for the same plan on any rows."""
+def test_limits_do_not_depend_on_rows(house: House, owner: rows.Key, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W14: a plan has the same limits on all rows."""
     given: list[RunLimits] = []
-    monkeypatch.setattr(Heartbeat, "limit", lambda _, limits, end: given.append(limits))
+    monkeypatch.setattr(Heartbeat, "set_limits", lambda _, limits, end: given.append(limits))
     dataset_id = house.ready_dataset(owner)
 
     class Others(MemoryRows):
@@ -83,8 +83,8 @@ def test_what_rows_say_is_not_asked_for(house: House, owner: rows.Key, monkeypat
 
 
 @pytest.mark.parametrize("scale", [1e-7, 1.0])
-def test_a_run_over_its_soft_limits_has_failed_and_is_charged(house: House, owner: rows.Key, scale: float) -> None:
-    """W10: whatever stops a run after opening refunds nothing, and the account goes on."""
+def test_run_over_its_soft_limits_fails_and_is_charged(house: House, owner: rows.Key, scale: float) -> None:
+    """W10: a run that ends after opening is never refunded, and its account is not frozen."""
     job_id = house.job(house.ready_dataset(owner), owner)
     house.runner(memory_tables, bounds=Bounds(scale)).run(job_id)
     job = house.read(job_id)
@@ -95,31 +95,31 @@ def test_a_run_over_its_soft_limits_has_failed_and_is_charged(house: House, owne
 
 def test_memory_beyond_the_soft_limit_stops_a_run() -> None:
     heartbeat = Heartbeat(lambda *_: pytest.fail("too soon"), 60, 60)
-    heartbeat.limit(RunLimits(60, 32 << 20), lambda: None)
+    heartbeat.set_limits(RunLimits(60, 32 << 20), lambda: None)
     heartbeat.step(1)
     with mmap.mmap(-1, 96 << 20) as page:
         page.write(b"x" * len(page))
-        with pytest.raises(Overrun):
+        with pytest.raises(LimitExceeded):
             heartbeat.step(2)
     heartbeat.step(3)
 
 
-def test_a_run_that_cannot_be_asked_is_ended_beyond_its_hard_limits() -> None:
-    """Its heartbeat's thread does it: the run itself may be stuck in one long step."""
+def test_heartbeat_ends_a_run_beyond_its_hard_limits() -> None:
+    """The heartbeat's thread ends it: the run itself may be stuck in a long step."""
     ended: list[float] = []
     started = time.monotonic()
     limits = RunLimits(-29.9, 1 << 40)  # hard: 0.2 seconds
     with Heartbeat(lambda *_: pytest.fail("too soon"), 0.05, 60) as heartbeat:
         heartbeat._beat = lambda *_: heartbeat._hold
-        heartbeat.limit(limits, lambda: ended.append(time.monotonic()))
+        heartbeat.set_limits(limits, lambda: ended.append(time.monotonic()))
         while not ended and time.monotonic() < started + 20:
             time.sleep(0.01)
     assert ended
     assert ended[0] - started >= limits.hard_seconds
 
 
-def in_a_child(action: Any) -> int:
-    """How a process ends that does ``action``: its exit code, or minus the signal."""
+def run_in_child(action: Any) -> int:
+    """Run ``action`` in a child process; return its exit code, or minus the signal that ended it."""
     child = os.fork()
     if child == 0:
         try:
@@ -131,21 +131,21 @@ def in_a_child(action: Any) -> int:
 
 
 def test_the_kernel_refuses_memory_beyond_the_hard_limit() -> None:
-    def grow(held: int) -> None:
+    def grow(size: int) -> None:
         with confine(RunLimits(60, 16 << 20)):
-            np.ones(held, dtype=np.uint8)
+            np.ones(size, dtype=np.uint8)
 
-    assert in_a_child(lambda: grow(8 << 20)) == 0
-    assert in_a_child(lambda: grow(8 << 30)) == 7
+    assert run_in_child(lambda: grow(8 << 20)) == 0
+    assert run_in_child(lambda: grow(8 << 30)) == 7
 
 
-def test_the_kernel_ends_what_holds_up_every_thread() -> None:
+def test_the_kernel_ends_a_process_beyond_its_processor_time() -> None:
     def spin() -> None:
         with confine(RunLimits(-29.9, 1 << 40)):
             while True:
                 pass
 
-    assert in_a_child(spin) == -signal.SIGXCPU
+    assert run_in_child(spin) == -signal.SIGXCPU
 
 
 def test_limits_end_with_the_run() -> None:
@@ -158,13 +158,13 @@ def test_limits_end_with_the_run() -> None:
 
 @pytest.mark.parametrize("family", [family.name for family in registry.families()])
 @pytest.mark.parametrize("method", [method.id for method in registry.methods() if method.private])
-def test_every_private_plan_has_finite_limits_far_above_its_rows(method: str, family: str) -> None:
-    """Each attempt's memory is bounded by its plan, and so attempts need no charges of their own."""
+def test_private_plan_has_finite_limits_above_the_size_of_its_rows(method: str, family: str) -> None:
+    """An attempt's memory is bounded by its plan."""
     declared = facts(1_000_000)
     target = TARGETS[family]
     features = tuple(name for name in ("age", "dose") if name != target)
     request = PlanRequest(method, 30, ModelSpec(family, features, target), {}, None, 2.0)
     plan = registry.method(method).plan(request, declared)
-    found = run_limits(plan_json.from_json(plan_json.to_json(plan)), declared)
-    assert BASE_BYTES + 4 * declared.slots < found.memory_bytes < 1 << 40
-    assert BASE_SECONDS < found.seconds < 1e9
+    plan_limits = compute_run_limits(plan_json.from_json(plan_json.to_json(plan)), declared)
+    assert BASE_BYTES + 4 * declared.slots < plan_limits.memory_bytes < 1 << 40
+    assert BASE_SECONDS < plan_limits.seconds < 1e9

@@ -1,4 +1,4 @@
-"""Whole jobs in this process, and everything that can go wrong on their way."""
+"""Whole jobs in this process, with failures at each step."""
 
 import sqlite3
 from pathlib import Path
@@ -17,7 +17,7 @@ from app.vault.signing import verify
 from tests.factories import rows
 from tests.factories.datasets import stored
 from tests.factories.worker import House, memory_tables
-from tests.workers.support import interfering, kinds, lose_lease, raising, releases
+from tests.workers.support import acting_tables, failing_tables, kinds, lose_lease, releases
 from workers import run_task as runner_module
 from workers.computation import compute
 
@@ -30,11 +30,11 @@ SURROGATE = {
 
 
 class ProcessLost(BaseException):
-    """Stands in for SIGKILL: nothing that catches exceptions sees it."""
+    """Simulates SIGKILL: no handler of ``Exception`` catches it."""
 
 
 def test_a_job_ends_with_one_release_and_one_settled_charge(house: House, owner: rows.Key) -> None:
-    """W8: data is read under a durable reservation, and the release goes with its settled charge."""
+    """W8: rows are read under a durable reservation, and the release is published with its settled charge."""
     dataset_id = house.ready_dataset(owner)
     job_id = house.job(dataset_id, owner)
     house.run(job_id)
@@ -51,7 +51,7 @@ def test_a_job_ends_with_one_release_and_one_settled_charge(house: House, owner:
 
 
 def test_the_certificate_states_what_ran_and_verifies(house: House, owner: rows.Key) -> None:
-    """W11: a release carries its account's place in the chain, under the release key."""
+    """W11: a certificate states its account's head in the hash chain, and is signed with the release key."""
     dataset_id = house.ready_dataset(owner)
     job_id = house.job(dataset_id, owner)
     house.run(job_id)
@@ -73,26 +73,26 @@ def test_the_certificate_states_what_ran_and_verifies(house: House, owner: rows.
     assert (statement["account"]["sequence"], statement["account"]["head"]) == (newest.sequence, newest.entry_hash)
 
 
-def test_checkpoints_are_appended_before_the_rows_are_opened_and_at_publication(
+def test_checkpoints_are_written_before_rows_are_read_and_at_publication(
     house: House, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W8, W11: open, commit, checkpoint, and only then the rows."""
+    """W8, W11: the order is open, commit, checkpoint, rows."""
     happened: list[str] = []
     checkpoint = house.ledger.checkpoint
 
-    def noting(tx: Any, dataset_id: str) -> Any:
+    def recording_checkpoint(tx: Any, dataset_id: str) -> Any:
         happened.append(f"checkpoint after {house.ledger.state(tx, job_id)}")
         return checkpoint(tx, dataset_id)
 
-    monkeypatch.setattr(house.ledger, "checkpoint", noting)
+    monkeypatch.setattr(house.ledger, "checkpoint", recording_checkpoint)
     job_id = house.job(house.ready_dataset(owner), owner)
-    house.runner(interfering(lambda: happened.append("rows"))).run(job_id)
+    house.runner(acting_tables(lambda: happened.append("rows"))).run(job_id)
     assert happened == ["checkpoint after opened", "rows", "checkpoint after settled"]
 
 
 @pytest.mark.parametrize("deliveries", [2, 3])
-def test_every_further_delivery_does_nothing(house: House, owner: rows.Key, deliveries: int) -> None:
-    """W10: messages arrive twice and late; nothing is charged or published twice."""
+def test_repeated_message_has_no_effect(house: House, owner: rows.Key, deliveries: int) -> None:
+    """W10: messages arrive twice or late, but a job is charged and published once."""
     dataset_id = house.ready_dataset(owner)
     job_id = house.job(dataset_id, owner)
     for _ in range(deliveries):
@@ -101,10 +101,10 @@ def test_every_further_delivery_does_nothing(house: House, owner: rows.Key, deli
     assert kinds(house, dataset_id).count("settled") == 1
 
 
-def test_a_plan_that_this_version_does_not_make_is_refused_before_its_data_is_opened(
+def test_plan_that_this_version_cannot_make_is_refused_before_opening(
     house: House, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W4, W8: its certificate would state what was not done; nothing was asked, so nothing is charged."""
+    """W4, W8: its certificate would be wrong. No query was made, so the job is not charged."""
     dataset_id = house.ready_dataset(owner)
     with monkeypatch.context() as then:
         then.setattr(contribution_bounds, "_LEAST_SCORE", 2.0)
@@ -115,13 +115,13 @@ def test_a_plan_that_this_version_does_not_make_is_refused_before_its_data_is_op
     assert releases(house) == []
 
 
-def test_a_message_for_nobody_does_nothing(house: House) -> None:
+def test_message_for_an_unknown_job_has_no_effect(house: House) -> None:
     house.run("job_00000000000000000000000000")
 
 
 @pytest.mark.parametrize("error", [ValueError(CANARY), MemoryError(CANARY), OSError(CANARY)])
 @pytest.mark.parametrize("place", ["rows", "method"])
-def test_an_exception_is_final_charged_and_mute(
+def test_exception_ends_and_charges_the_job_and_is_not_logged(
     house: House,
     owner: rows.Key,
     error: Exception,
@@ -130,7 +130,7 @@ def test_an_exception_is_final_charged_and_mute(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """W3, W10: once opened, failure never refunds; of the exception nothing is kept but that there was one."""
+    """W3, W10: a failure after opening is never refunded, and only its error code is stored and logged."""
 
     def broken(*_: Any) -> Any:
         raise error
@@ -138,7 +138,7 @@ def test_an_exception_is_final_charged_and_mute(
     job_id = house.job(house.ready_dataset(owner), owner)
     if place == "method":
         monkeypatch.setattr(runner_module, "compute", broken)
-    house.runner(raising(error) if place == "rows" else memory_tables).run(job_id)
+    house.runner(failing_tables(error) if place == "rows" else memory_tables).run(job_id)
     job = house.read(job_id)
     assert (job.status, job.error_code, job.release_id) == ("failed", "run_failed", None)
     assert house.charge(job_id) == "settled"
@@ -148,17 +148,17 @@ def test_an_exception_is_final_charged_and_mute(
     with sqlite3.connect(tmp_path / "corevault.sqlite3") as connection:
         assert CANARY not in "\n".join(connection.iterdump())
     connection.close()
-    said = "".join(capfd.readouterr())
-    assert "run_failed" in said
-    assert CANARY not in said
-    assert type(error).__name__ not in said
+    output = "".join(capfd.readouterr())
+    assert "run_failed" in output
+    assert CANARY not in output
+    assert type(error).__name__ not in output
 
 
-def test_a_fault_among_the_rows_freezes_the_account(house: House, owner: rows.Key) -> None:
-    """W14: there every function is total; if one fails all the same, that may tell of a row, so spending stops."""
+def test_fault_on_rows_freezes_the_account(house: House, owner: rows.Key) -> None:
+    """W14: functions on rows are total, so a failure of one may reveal a row and stops all spending."""
     dataset_id = house.ready_dataset(owner)
     first, second = house.job(dataset_id, owner), house.job(dataset_id, owner)
-    house.runner(raising(ZeroDivisionError())).run(first)
+    house.runner(failing_tables(ZeroDivisionError())).run(first)
     assert house.read(first).error_code == "run_failed"
     assert kinds(house, dataset_id)[-1] == "frozen"
     house.run(second)
@@ -166,7 +166,7 @@ def test_a_fault_among_the_rows_freezes_the_account(house: House, owner: rows.Ke
     assert releases(house) == []
 
 
-def test_a_store_that_is_away_is_a_failure_without_a_freeze(house: House, owner: rows.Key) -> None:
+def test_job_fails_without_a_freeze_if_the_store_is_away(house: House, owner: rows.Key) -> None:
     dataset_id = house.ready_dataset(owner)
     job_id = house.job(dataset_id, owner)
     house.runner().run(job_id)  # the real enclave: no such object, no such key
@@ -174,10 +174,10 @@ def test_a_store_that_is_away_is_a_failure_without_a_freeze(house: House, owner:
     assert "frozen" not in kinds(house, dataset_id)
 
 
-def test_other_events_than_planned_are_never_released(
+def test_points_of_events_other_than_planned_are_never_released(
     house: House, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W4: what was carried out is compared with the plan before anything is published."""
+    """W4: the events carried out are compared with the plan before publication."""
 
     def fewer(*arguments: Any) -> Any:
         points, _ = compute(*arguments)
@@ -190,8 +190,8 @@ def test_other_events_than_planned_are_never_released(
     assert releases(house) == []
 
 
-def test_a_plan_that_was_altered_after_the_reservation_never_opens(house: House, owner: rows.Key) -> None:
-    """W8: plan equals reservation before opening."""
+def test_plan_altered_after_the_reservation_is_never_opened(house: House, owner: rows.Key) -> None:
+    """W8: the plan must equal the reservation before opening."""
     job_id = house.job(house.ready_dataset(owner), owner)
     with house.database.write() as tx:
         job = tx.get_one(Job, job_id)
@@ -199,19 +199,19 @@ def test_a_plan_that_was_altered_after_the_reservation_never_opens(house: House,
         plan["queries"][0]["event"]["noise_multiplier"] = 0.1
         job.plan = plan
     opened: list[None] = []
-    house.runner(interfering(lambda: opened.append(None))).run(job_id)
+    house.runner(acting_tables(lambda: opened.append(None))).run(job_id)
     assert opened == []
     assert house.read(job_id).error_code == "run_failed"
 
 
 @pytest.mark.parametrize("moment", ["rows", "stored", "published"])
-def test_a_lost_process_is_repeated_under_its_reservation(
+def test_attempt_of_a_lost_process_is_repeated_under_its_reservation(
     house: House, owner: rows.Key, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W10: wherever the process dies: one charge, one release, and nothing left of the abandoned attempt."""
+    """W10: at each step, there is one charge, one release and no object of the abandoned attempt."""
     dataset_id = house.ready_dataset(owner)
     job_id = house.job(dataset_id, owner)
-    dying = house.runner(raising(ProcessLost()) if moment == "rows" else memory_tables)
+    dying = house.runner(failing_tables(ProcessLost()) if moment == "rows" else memory_tables)
     with monkeypatch.context() as patched:
         if moment == "stored":
             patched.setattr(dying, "_publish", lambda *_: (_ for _ in ()).throw(ProcessLost()))
@@ -229,28 +229,28 @@ def test_a_lost_process_is_repeated_under_its_reservation(
     assert len(stored(house.areas)) == 4
 
 
-def test_a_job_that_takes_its_worker_down_three_times_is_interrupted_and_charged(house: House, owner: rows.Key) -> None:
+def test_job_that_kills_three_workers_ends_interrupted_and_charged(house: House, owner: rows.Key) -> None:
     """W10: every job ends."""
     job_id = house.job(house.ready_dataset(owner), owner)
     for _ in range(3):
         with pytest.raises(ProcessLost):
-            house.runner(raising(ProcessLost())).run(job_id)
+            house.runner(failing_tables(ProcessLost())).run(job_id)
         lose_lease(house, job_id)
     job = house.read(job_id)
     assert (job.status, job.error_code, job.attempts) == ("failed", "interrupted", 3)
     assert house.charge(job_id) == "settled"
 
 
-def test_an_attempt_that_lost_its_lease_publishes_nothing(house: House, owner: rows.Key) -> None:
-    """W10: the fencing token decides, though the old attempt is alive and ends after the new one."""
+def test_attempt_that_lost_its_lease_publishes_nothing(house: House, owner: rows.Key) -> None:
+    """W10: the older fencing token is refused, although its attempt ends after the new one."""
     dataset_id = house.ready_dataset(owner)
     job_id = house.job(dataset_id, owner)
 
-    def overtaken() -> None:
+    def lose_lease_during_run() -> None:
         lose_lease(house, job_id)
         house.run(job_id)
 
-    house.runner(interfering(overtaken)).run(job_id)
+    house.runner(acting_tables(lose_lease_during_run)).run(job_id)
     (release,) = releases(house)
     assert (house.read(job_id).status, house.read(job_id).release_id) == ("succeeded", release.id)
     assert kinds(house, dataset_id).count("settled") == 1
@@ -258,15 +258,15 @@ def test_an_attempt_that_lost_its_lease_publishes_nothing(house: House, owner: r
 
 
 @pytest.mark.parametrize("error", [None, MemoryError()])
-def test_an_attempt_that_is_overtaken_leaves_the_job_to_its_successor(
+def test_attempt_without_its_lease_leaves_the_job_to_the_next_one(
     house: House, owner: rows.Key, error: Exception | None
 ) -> None:
-    """W10: the token decides while the successor is still at work, too; it alone settles and publishes."""
+    """W10: the older fencing token is refused also while the next attempt runs, which alone settles and publishes."""
     dataset_id = house.ready_dataset(owner)
     job_id = house.job(dataset_id, owner)
     successor = house.runner(memory_tables)
 
-    def overtaken() -> None:
+    def lose_lease_during_run() -> None:
         lose_lease(house, job_id)
         with house.database.write() as tx:
             claims.append(house.lifecycle.claim(tx, job_id))
@@ -274,7 +274,7 @@ def test_an_attempt_that_is_overtaken_leaves_the_job_to_its_successor(
             raise error
 
     claims: list[Any] = []
-    house.runner(interfering(overtaken)).run(job_id)
+    house.runner(acting_tables(lose_lease_during_run)).run(job_id)
     assert (house.read(job_id).status, house.charge(job_id)) == ("running", "opened")
     assert (releases(house), stored(house.areas)) == ([], [])
     with successor.heartbeat(claims[0]) as heartbeat:
@@ -283,42 +283,42 @@ def test_an_attempt_that_is_overtaken_leaves_the_job_to_its_successor(
     assert kinds(house, dataset_id).count("settled") == 1
 
 
-def test_an_attempt_that_lost_its_lease_and_fails_changes_nothing(house: House, owner: rows.Key) -> None:
+def test_failing_attempt_without_its_lease_changes_nothing(house: House, owner: rows.Key) -> None:
     job_id = house.job(house.ready_dataset(owner), owner)
 
-    def overtaken() -> None:
+    def lose_lease_during_run() -> None:
         lose_lease(house, job_id)
         house.run(job_id)
         raise MemoryError
 
-    house.runner(interfering(overtaken)).run(job_id)
+    house.runner(acting_tables(lose_lease_during_run)).run(job_id)
     assert house.read(job_id).status == "succeeded"
     assert len(stored(house.areas)) == 4
 
 
-def test_cancelling_in_mid_run_charges_and_releases_nothing(house: House, owner: rows.Key) -> None:
-    """W10: opened data is paid for, whoever stops the run."""
+def test_job_cancelled_during_its_run_is_charged_without_a_release(house: House, owner: rows.Key) -> None:
+    """W10: an opened reservation is charged, also if the caller stops the run."""
     job_id = house.job(house.ready_dataset(owner), owner)
 
-    def cancelled() -> None:
+    def cancel() -> None:
         with house.database.write() as tx:
             house.lifecycle.request_cancel(tx, job_id)
 
-    house.runner(interfering(cancelled)).run(job_id)
+    house.runner(acting_tables(cancel)).run(job_id)
     assert (house.read(job_id).status, house.charge(job_id)) == ("cancelled", "settled")
     assert (releases(house), stored(house.areas)) == ([], [])
 
 
-def test_deleting_the_dataset_in_mid_run_ends_the_job(house: House, owner: rows.Key) -> None:
+def test_job_ends_if_its_dataset_is_deleted_during_the_run(house: House, owner: rows.Key) -> None:
     dataset_id = house.ready_dataset(owner)
     running, queued = house.job(dataset_id, owner), house.job(dataset_id, owner)
 
-    def deleted() -> None:
+    def delete_dataset() -> None:
         with house.database.write() as tx:
             house.lifecycle.dataset_deleted(tx, dataset_id)
             tx.get_one(Dataset, dataset_id).deleted_at = now()
 
-    house.runner(interfering(deleted)).run(running)
+    house.runner(acting_tables(delete_dataset)).run(running)
     house.run(queued)
     assert [(house.read(job).error_code, house.charge(job)) for job in (running, queued)] == [
         ("dataset_deleted", "settled"),
@@ -327,11 +327,11 @@ def test_deleting_the_dataset_in_mid_run_ends_the_job(house: House, owner: rows.
     assert (releases(house), stored(house.areas)) == ([], [])
 
 
-def test_a_later_attempt_reads_the_content_that_the_first_one_pinned(house: House, owner: rows.Key) -> None:
+def test_later_attempt_reads_the_content_that_the_first_one_pinned(house: House, owner: rows.Key) -> None:
     dataset_id = house.ready_dataset(owner)
     job_id = house.job(dataset_id, owner)
     with pytest.raises(ProcessLost):
-        house.runner(raising(ProcessLost())).run(job_id)
+        house.runner(failing_tables(ProcessLost())).run(job_id)
     with house.database.write() as tx:
         rows.content(tx, dataset_id, version=2, table_object="1" * 32, wrapped_key=b"wrapped")
     lose_lease(house, job_id)

@@ -1,4 +1,4 @@
-"""The noise of a run as the service carries it out: that of its plan."""
+"""The noise of a run in the service is the noise of its plan."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ CHANCE = 5e-10
 
 
 def _plan(event: AtomicEvent) -> MechanismPlan:
-    """As many queries of as many values as tell two per cent of the noise's scale."""
+    """A plan whose values are enough to detect a two per cent error."""
     mechanism = Mechanism(3.0, 1.0, 10)
     request = PlanRequest("dp-psvi", 3, ModelSpec("logistic-regression", ("x",), "y"), mechanism=mechanism)
     queries = (PlannedQuery("potential_sum", LENGTH, event, COUNT),)
@@ -35,15 +35,18 @@ def _plan(event: AtomicEvent) -> MechanismPlan:
 
 
 def _answers(plan: MechanismPlan) -> Iterator[Array64]:
-    oracle = computation._oracle(plan, FACTS, EMPTY, None)
+    oracle = computation._make_oracle(plan, FACTS, EMPTY, None)
     assert isinstance(oracle, ClippedGaussianOracle)
     for _ in range(COUNT):
         yield oracle.ask(PotentialSum(np.zeros((LENGTH, 2)), CLIP))
 
 
 @pytest.mark.parametrize("event", [GaussianEvent(3.0), PoissonSampledEvent(0.5, GaussianEvent(700.0))])
-def test_answers_about_nobody_are_noise_of_the_planned_scale(event: AtomicEvent) -> None:
-    """W7: by chi-square over 40,000 values, which fails by chance less than once in 10**9; 4 % less noise fails it."""
+def test_answers_on_an_empty_table_have_the_planned_noise(event: AtomicEvent) -> None:
+    """W7: a chi-square test over 40,000 values.
+
+    It fails by chance less than once in 10**9 runs, and 4 % less noise makes it fail.
+    """
     noise = event.noise_multiplier if isinstance(event, GaussianEvent) else event.event.noise_multiplier
     drawn = np.concatenate(list(_answers(_plan(event)))) / (noise * CLIP)
     assert CHANCE < stats.chi2.cdf(float(np.sum(np.square(drawn))), len(drawn)) < 1 - CHANCE
@@ -51,8 +54,8 @@ def test_answers_about_nobody_are_noise_of_the_planned_scale(event: AtomicEvent)
     assert np.unique(drawn).size > 0.99 * drawn.size
 
 
-def test_answers_lie_on_the_grid_of_the_sums() -> None:
-    """W7: certificates state this grid; noise that is not rounded to it would not be what they state."""
+def test_answers_are_multiples_of_the_grid() -> None:
+    """W7: certificates state this grid, so the noise must be rounded to it."""
     (answer, *_) = _answers(_plan(GaussianEvent(3.0)))
     steps = answer / (CLIP / GRID)
     np.testing.assert_array_equal(steps, np.rint(steps))

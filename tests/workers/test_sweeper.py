@@ -1,4 +1,4 @@
-"""The sweeper finds what got lost, in one worker at a time, and nothing stops it."""
+"""The sweeper repairs lost work in one worker at a time, and survives errors."""
 
 import os
 from datetime import timedelta
@@ -23,7 +23,7 @@ from tests.factories.worker import House, make_house, memory_tables
 from workers.sweeper import FORKING, Sweeper
 
 
-def waiting(house: House, job_id: str, *, since: float, created: float) -> None:
+def set_waiting_times(house: House, job_id: str, *, since: float, created: float) -> None:
     at = now()
     with house.database.write() as tx:
         moments = {"queued_at": at - timedelta(seconds=since), "created_at": at - timedelta(seconds=created)}
@@ -34,20 +34,20 @@ def waiting(house: House, job_id: str, *, since: float, created: float) -> None:
     ("since", "created", "reminded"),
     [(5, 5, False), (11, 11, True), (11, 111, False), (51, 151, True), (59, 9999, False), (61, 9999, True)],
 )
-def test_a_lost_message_is_sent_again_ever_more_rarely(
+def test_reminders_of_a_waiting_job_become_rarer(
     house: House, owner: rows.Key, since: float, created: float, reminded: bool
 ) -> None:
-    """W10: the row is the truth, the message a hint."""
+    """W10: the database's row decides, and the message is only a hint."""
     job_id = house.job(house.ready_dataset(owner), owner)
     house.queue.sent.clear()
-    waiting(house, job_id, since=since, created=created)
+    set_waiting_times(house, job_id, since=since, created=created)
     house.sweeper.sweep()
     assert house.queue.sent == ([(RUN_JOB, job_id)] if reminded else [])
     house.sweeper.sweep()
     assert len(house.queue.sent) == int(reminded)
 
 
-def test_an_expired_run_is_queued_again_and_a_live_one_left_alone(house: House, owner: rows.Key) -> None:
+def test_expired_run_is_queued_again_and_a_live_one_is_not(house: House, owner: rows.Key) -> None:
     dataset_id = house.ready_dataset(owner)
     dead, alive = house.job(dataset_id, owner), house.job(dataset_id, owner)
     with house.database.write() as tx:
@@ -73,10 +73,10 @@ def test_a_cancelled_run_whose_worker_died_ends_cancelled(house: House, owner: r
 
 
 @pytest.mark.parametrize("end", ["interrupted", "cancelled"])
-def test_an_abandoned_attempt_leaves_nothing_readable(
+def test_points_of_an_abandoned_attempt_are_destroyed(
     house: House, owner: rows.Key, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W8: points that were stored and never published would be an answer beyond the one that was charged."""
+    """W8: points that were stored but not published would be a second answer for one charge."""
     job_id = house.job(house.ready_dataset(owner), owner)
     dying = house.runner(memory_tables)
     monkeypatch.setattr(dying, "_publish", lambda *_: (_ for _ in ()).throw(SystemExit()))
@@ -110,7 +110,7 @@ def test_lost_ingestions_are_sent_again(house: House, owner: rows.Key) -> None:
     assert (INGEST_CONTENT, content.id) in house.queue.sent
 
 
-def test_superseded_tables_are_destroyed_unless_a_job_holds_them(house: House, owner: rows.Key) -> None:
+def test_superseded_table_is_destroyed_unless_a_job_uses_it(house: House, owner: rows.Key) -> None:
     dataset_id = house.ready_dataset(owner)
     job_id = house.job(dataset_id, owner)
     with house.database.write() as tx:
@@ -137,18 +137,18 @@ def test_one_sweeper_at_a_time_and_the_next_takes_over(house: House, owner: rows
         return Sweeper(house.database, house.ledger, house.lifecycle, house.queue, Disposal(house.areas))
 
     first, second = another(), another()
-    assert (first._lead(), second._lead(), first._lead()) == (True, False, True)
-    first._release()
-    assert second._lead()
+    assert (first._renew_lease(), second._renew_lease(), first._renew_lease()) == (True, False, True)
+    first._release_lease()
+    assert second._renew_lease()
     with house.database.write() as tx:
         tx.execute(update(WorkerLease).values(until=now() - timedelta(seconds=1)))
-    assert another()._lead()
+    assert another()._renew_lease()
 
 
 def test_an_error_ends_neither_the_sweep_nor_the_sweeper(
     house: House, owner: rows.Key, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """W3, W10: what fails in one job holds up no other, and its words are not repeated."""
+    """W3, W10: a failure in one job delays no other job, and the log does not repeat its message."""
     dataset_id = house.ready_dataset(owner)
     jobs = [house.job(dataset_id, owner) for _ in range(2)]
     with house.database.write() as tx:
@@ -168,8 +168,8 @@ def test_an_error_ends_neither_the_sweep_nor_the_sweeper(
     assert "canary" not in "".join(capfd.readouterr())
 
 
-def test_nothing_is_forked_out_of_the_middle_of_a_sweep() -> None:
-    """A child that inherits a database library in mid-call may never come up."""
+def test_no_child_is_forked_during_a_sweep() -> None:
+    """A child that is forked during a database call may never start."""
     assert not FORKING.locked()
     child = os.fork()
     if child == 0:
@@ -178,8 +178,8 @@ def test_nothing_is_forked_out_of_the_middle_of_a_sweep() -> None:
     assert not FORKING.locked()
 
 
-def test_freezes_are_carried_to_the_mark(database: Database, tmp_path: Path, owner: rows.Key) -> None:
-    """W11: whoever froze; an API process cannot write the mark."""
+def test_freezes_are_written_to_the_high_water_mark(database: Database, tmp_path: Path, owner: rows.Key) -> None:
+    """W11: the sweeper writes all freezes, because an API process cannot write the high-water mark."""
     mark_url = (tmp_path / "mark").as_uri()
     house = make_house(database, tmp_path, mark_url=mark_url)
     dataset_id = house.ready_dataset(owner)

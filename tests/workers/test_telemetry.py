@@ -1,4 +1,4 @@
-"""W3: what a worker writes down of an upload and of a job is the same whatever the table holds."""
+"""W3: a worker's logs and spans are the same for all tables of one declaration."""
 
 import logging
 import re
@@ -32,16 +32,16 @@ def spans() -> Iterator[InMemorySpanExporter]:
 
 
 def _content(count: int) -> bytes:
-    """That many rows, and a null row at the end."""
+    """A table of ``count`` rows, and a null row at the end."""
     lines = [
         f"{20 + place % 60},{1 + place % 90},{'Male' if place % 3 else 'Female'},{place % 2}" for place in range(count)
     ]
     return "\n".join(["age,hours,sex,income_gt_50k", *lines, ",,,", ""]).encode()
 
 
-def _noted(record: dict[str, Any]) -> str:
-    kept = {name: value for name, value in record.items() if not any(word in name for word in DURATIONS)}
-    return OPAQUE.sub("ID", repr(sorted(kept.items())))
+def _normalise(record: dict[str, Any]) -> str:
+    stable = {name: value for name, value in record.items() if not any(word in name for word in DURATIONS)}
+    return OPAQUE.sub("ID", repr(sorted(stable.items())))
 
 
 def test_logs_and_spans_do_not_depend_on_rows(
@@ -64,12 +64,12 @@ def test_logs_and_spans_do_not_depend_on_rows(
             job_id = house.job(dataset_id, owner)
             house.runner().run(job_id)
         assert house.read(job_id).status == "succeeded"
-        found = [_noted(dict(entry)) for entry in logs]
-        found += [_noted({"logger": record.name, "message": record.getMessage()}) for record in caplog.records]
+        lines = [_normalise(dict(entry)) for entry in logs]
+        lines += [_normalise({"logger": record.name, "message": record.getMessage()}) for record in caplog.records]
         for span in spans.get_finished_spans():
-            found.append(_noted({"span": span.name, **(span.attributes or {})}))
-            found += [_noted({"event": event.name, **(event.attributes or {})}) for event in span.events]
-        seen.append(sorted(set(found)))
-    assert any("job.run" in noted for noted in seen[0])
-    assert any("content ingested" in noted for noted in seen[0])
+            lines.append(_normalise({"span": span.name, **(span.attributes or {})}))
+            lines += [_normalise({"event": event.name, **(event.attributes or {})}) for event in span.events]
+        seen.append(sorted(set(lines)))
+    assert any("job.run" in line for line in seen[0])
+    assert any("content ingested" in line for line in seen[0])
     assert seen[0] == seen[1]

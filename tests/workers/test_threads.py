@@ -1,4 +1,4 @@
-"""Runs share a machine: one thread each, however the worker was started."""
+"""The numerical libraries of a worker use one thread, because runs share a machine."""
 
 import os
 import subprocess
@@ -6,12 +6,14 @@ import sys
 
 import pytest
 
-SAYS = "import workers.main, os; print(os.environ['OMP_NUM_THREADS'])"
+PROGRAM = "import workers.main, os; print(os.environ['OMP_NUM_THREADS'])"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("given", "expected"), [({}, "1"), ({"OMP_NUM_THREADS": "4"}, "4")])
-def test_a_workers_runs_do_not_fight_over_the_cores(given: dict[str, str], expected: str) -> None:
+def test_worker_uses_one_thread_unless_configured(given: dict[str, str], expected: str) -> None:
     environment = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name} | given
-    answer = subprocess.run([sys.executable, "-c", SAYS], env=environment, capture_output=True, check=True, text=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, check=True, text=True
+    )
     assert answer.stdout.strip() == expected

@@ -1,4 +1,4 @@
-"""``corevault-worker`` as an operator starts it by hand, where something is not as it should be."""
+"""The command lines of ``corevault-worker`` and ``corevault-ingest``, and wrong settings."""
 
 import os
 import subprocess
@@ -16,24 +16,24 @@ WORKER = Path(sys.executable).parent / "corevault-worker"
     ("name", "value", "named"),
     [("LEASE_SECONDS", "canary-7461", "COREVAULT_LEASE_SECONDS"), ("KEYS_DIR", "canary-7461", "opening.key")],
 )
-def test_what_an_operator_can_mend_is_one_line_without_values(
+def test_wrong_setting_is_reported_in_one_line_without_its_value(
     name: str, value: str, named: str, tmp_path: Path
 ) -> None:
-    ours = {"COREVAULT_DATA_DIR": str(tmp_path), f"COREVAULT_{name}": value}
+    settings = {"COREVAULT_DATA_DIR": str(tmp_path), f"COREVAULT_{name}": value}
     others = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
-    ended = subprocess.run(
-        [str(WORKER)], env=others | ours, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+    process = subprocess.run(
+        [str(WORKER)], env=others | settings, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
     )
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("corevault-worker: ")
-    assert named in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
-    assert value not in ended.stderr + ended.stdout
+    assert process.returncode == 1
+    assert process.stderr.startswith("corevault-worker: ")
+    assert named in process.stderr
+    assert len(process.stderr.splitlines()) == 1
+    assert value not in process.stderr + process.stdout
 
 
 @pytest.mark.parametrize("name", ["corevault-worker", "corevault-ingest"])
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "output"),
     [
         (["--help"], 0, "usage: "),
         (["--version"], 0, version("corevault-server")),
@@ -42,11 +42,10 @@ def test_what_an_operator_can_mend_is_one_line_without_values(
     ],
     ids=["help", "version", "option", "argument"],
 )
-def test_a_command_line_is_answered_in_words(
-    name: str, arguments: list[str], status: int, said: str, tmp_path: Path
+def test_command_line_is_answered_and_nothing_is_written(
+    name: str, arguments: list[str], status: int, output: str, tmp_path: Path
 ) -> None:
-    """And nothing is begun."""
-    ended = subprocess.run(
+    process = subprocess.run(
         [str(WORKER.with_name(name)), *arguments],
         input="",
         capture_output=True,
@@ -55,7 +54,7 @@ def test_a_command_line_is_answered_in_words(
         check=False,
         cwd=tmp_path,
     )
-    assert ended.returncode == status
-    assert said in (ended.stderr if status else ended.stdout)
-    assert name in ended.stdout + ended.stderr
+    assert process.returncode == status
+    assert output in (process.stderr if status else process.stdout)
+    assert name in process.stdout + process.stderr
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,7 @@
-"""The only code that opens rows: it seals them into tables, and hands rows of tables to the oracle."""
+"""The only code that opens rows.
+
+It ingests uploads into encrypted tables, and reads rows of tables for the oracle.
+"""
 
 from workers.enclave.ingest_limits import Limits
 from workers.enclave.ingest_parent import Failed, Ingested, Outcome, Rejected, Upload, ingest

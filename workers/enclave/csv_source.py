@@ -1,8 +1,9 @@
-"""CSV as a stream of rows. A ragged row is a null row in its place; blank lines are no rows.
+"""Reads CSV files as batches of rows.
 
-The bytes are first made valid UTF-8, each broken sequence becoming a NUL, which no number and no declared
-category contains: so a bad byte spoils its cell and nothing else. A last row of our own, too wide for any table,
-tells whether the file ends inside a quoted cell, which would have swallowed the rows before it.
+A row with a wrong number of cells (a ragged row) becomes a null row in its place. Blank lines are not rows. The bytes
+are first made valid UTF-8: each invalid sequence becomes a NUL, which no number and no declared category contains. So a
+bad byte makes only its cell missing. A row ``END``, too wide for any table, is appended. If the parser does not report
+it, the file ends inside a quoted cell, which has swallowed the rows before it.
 """
 
 import codecs
@@ -18,16 +19,16 @@ from numpy.typing import NDArray
 
 from app.inference.core.facts import Column
 from workers.enclave.faults import FileFault, Reason
-from workers.enclave.sources import Meter, Plaintext, RawRows, check_header, faults_of_the_file
+from workers.enclave.sources import Meter, Plaintext, RawRows, check_header, translate_library_errors
 
 BLOCK_BYTES = 2 << 20
-"""Also the longest row: a longer one is a fault of the file. The reader holds 32 blocks ahead of us."""
+"""Also the longest row: a longer one is a fault of the file. The library's reader holds 32 blocks ahead."""
 
 READ_BYTES = 1 << 20
 PIECE_ROWS = 65_536
 HEADER_BYTES = 1 << 20  # the longest header: thousands of names of 63 characters
 END = "\0" + "," * 10_000
-ZIP = b"PK\x03\x04"  # as workbooks begin, and no name of a column: it lacks no column, it is no CSV
+ZIP = b"PK\x03\x04"  # the first bytes of a workbook: such a file is malformed, and not one without the columns
 
 
 def _as_nul(error: UnicodeError) -> tuple[str, int]:
@@ -39,7 +40,7 @@ codecs.register_error("corevault-nul", _as_nul)
 
 
 class _Utf8(io.RawIOBase):
-    """``source`` as valid UTF-8 without a byte order mark, followed by the row ``END``."""
+    """``source`` as valid UTF-8 without a byte order mark, then the row ``END``."""
 
     def __init__(self, source: Plaintext) -> None:
         super().__init__()
@@ -52,7 +53,7 @@ class _Utf8(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; ours are written to
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; these are written to
         target = memoryview(buffer).cast("B")
         filled = 0
         while filled < len(target) and (self._ready or not self._ended):
@@ -73,7 +74,7 @@ class _Utf8(io.RawIOBase):
 
 
 class _RaggedRows:
-    """Where the ragged rows are, as far as the parser has told."""
+    """The places of the ragged rows that the parser has reported so far."""
 
     def __init__(self, meter: Meter) -> None:
         self._most_rows = meter.most_rows
@@ -82,8 +83,8 @@ class _RaggedRows:
         self._reason = meter.excess
         self.ended = False
 
-    def meet(self, row: pyarrow.csv.InvalidRow) -> str:
-        """Called by the parser for each ragged row; the header is row 1."""
+    def record(self, row: pyarrow.csv.InvalidRow) -> str:
+        """Record a ragged row. The parser calls this for each one; the header is row 1."""
         self.ended = row.text == END
         if self.ended:
             return "skip"
@@ -95,9 +96,14 @@ class _RaggedRows:
         return "skip"
 
     def take(self, start: int, rows: int | None) -> tuple[int, NDArray[np.int64]]:
-        """The places of the next ``rows`` good rows from ``start`` on, and where the rows after them begin.
+        """Find the places of the next ``rows`` good rows.
 
-        ``rows=None`` stands for the end of the file: no good rows, all ragged ones that are left.
+        Args:
+            start: the place from which to search.
+            rows: the number of good rows; None at the end of the file, where only ragged rows remain.
+
+        Returns:
+            The place after the last row taken, and the places of the good rows.
         """
         ragged = np.array(self._places, dtype=np.int64)
         if rows is None:
@@ -109,8 +115,8 @@ class _RaggedRows:
         return stop, places
 
 
-def csv_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
-    """The rows of a CSV file in order.
+def read_csv(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iterator[RawRows]:
+    """Read the rows of a CSV file in order.
 
     Raises:
         FileFault: malformed, empty, missing_column, unknown_column, too_large, too_many_units.
@@ -129,7 +135,7 @@ def csv_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iter
         stop, places = ragged.take(start, None if batch is None else batch.num_rows)
         meter.count(stop - start, 0 if batch is None else batch.nbytes)
         cells = {} if batch is None else dict(zip(names, batch.columns, strict=True))
-        yield from _pieces(stop - start, places - start, cells)
+        yield from _cut_pieces(stop - start, places - start, cells)
         if batch is None:
             break
         start = stop
@@ -140,7 +146,10 @@ def csv_rows(source: Plaintext, columns: Sequence[Column], meter: Meter) -> Iter
 
 
 def _check_first_line(source: Plaintext, columns: Sequence[Column]) -> None:
-    """The header's faults, found before a parser makes room for as many columns as a hostile line has commas."""
+    """Check the header before the parser does.
+
+    The parser would allocate a column for each comma of a hostile line.
+    """
     head = source.read(HEADER_BYTES)
     if head.startswith(ZIP):
         raise FileFault("malformed")
@@ -156,7 +165,7 @@ def _check_first_line(source: Plaintext, columns: Sequence[Column]) -> None:
     check_header([name.strip() for name in names], columns)
 
 
-def _pieces(length: int, places: NDArray[np.int64], cells: dict[str, pa.Array]) -> Iterator[RawRows]:
+def _cut_pieces(length: int, places: NDArray[np.int64], cells: dict[str, pa.Array]) -> Iterator[RawRows]:
     for start in range(0, length, PIECE_ROWS):
         rows = min(PIECE_ROWS, length - start)
         first, last = np.searchsorted(places, (start, start + rows)).tolist()
@@ -166,23 +175,23 @@ def _pieces(length: int, places: NDArray[np.int64], cells: dict[str, pa.Array]) 
 
 def _open(source: _Utf8, ragged: _RaggedRows) -> pyarrow.csv.CSVStreamingReader:
     try:
-        with faults_of_the_file():
+        with translate_library_errors():
             reader = pyarrow.csv.open_csv(
                 pa.PythonFile(source, mode="r"),
                 read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES),
-                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=ragged.meet),
+                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=ragged.record),
                 convert_options=pyarrow.csv.ConvertOptions(
                     default_column_type=pa.string(), check_utf8=False, strings_can_be_null=False
                 ),
             )
     except FileFault as fault:
-        raise FileFault(_cause(source, ragged, fault)) from None
+        raise FileFault(_find_reason(source, ragged, fault)) from None
     if source.blank:
         raise FileFault("empty")
     return reader
 
 
-def _cause(source: _Utf8, ragged: _RaggedRows, fault: FileFault) -> Reason:
+def _find_reason(source: _Utf8, ragged: _RaggedRows, fault: FileFault) -> Reason:
     if source.blank:
         return "empty"
     return ragged.excess or fault.reason
@@ -190,9 +199,9 @@ def _cause(source: _Utf8, ragged: _RaggedRows, fault: FileFault) -> Reason:
 
 def _next_batch(source: _Utf8, reader: pyarrow.csv.CSVStreamingReader, ragged: _RaggedRows) -> pa.RecordBatch | None:
     try:
-        with faults_of_the_file():
+        with translate_library_errors():
             return reader.read_next_batch()
     except StopIteration:
         return None
     except FileFault as fault:
-        raise FileFault(_cause(source, ragged, fault)) from None
+        raise FileFault(_find_reason(source, ragged, fault)) from None

@@ -1,4 +1,4 @@
-"""Faults of a file as a whole. Faults of single rows have no name, no place and no count."""
+"""Faults of a file as a whole. Faults of single rows are neither named nor counted."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, get_args
@@ -22,18 +22,20 @@ MOST_CHARACTERS: Final = 64
 
 
 class FileFault(Exception):
-    """The file is rejected for ``reason``, of the closed list that owners see.
+    """The file is rejected for a reason from the closed list that owners see.
 
-    ``columns`` are names of a header or a declaration, never cells: the first :data:`MOST_NAMES`, each cut to
-    :data:`MOST_CHARACTERS` printable characters.
+    Attributes:
+        reason: the code.
+        columns: names of a header or a declaration, never cells. The first :data:`MOST_NAMES` names are kept, each cut
+            to :data:`MOST_CHARACTERS` printable characters.
     """
 
     def __init__(self, reason: Reason, columns: Sequence[str] = ()) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.columns = tuple(printable(name) for name in columns[:MOST_NAMES])
+        self.columns = tuple(make_printable(name) for name in columns[:MOST_NAMES])
 
 
-def printable(name: str) -> str:
-    """The beginning of ``name``, with a mark in the place of what cannot be printed."""
+def make_printable(name: str) -> str:
+    """Cut ``name``, and replace characters that cannot be printed by U+FFFD."""
     return "".join(each if each.isprintable() else "\ufffd" for each in name[:MOST_CHARACTERS])

@@ -1,9 +1,9 @@
-"""Rows gathered by the unit that they name, at most ``rows_per_slot`` of each, in bounded memory.
+"""Groups rows by unit, at most ``rows_per_slot`` rows of each, in bounded memory.
 
-Rows are dealt to piles by keyed pseudonyms of their units, so that no choice of units can fill one pile; then each
-pile is sorted by itself. Which rows of a unit are kept follows from those rows and from coins of their own alone:
-rows that are there before null ones, then by lot. Units lie in the order of their pseudonyms. What a unit is called
-reaches neither the scratch file nor the table.
+Rows are distributed to buckets by keyed pseudonyms of their units, so that no choice of units can fill one bucket. Then
+each bucket is sorted. The rows that a unit keeps depend only on its rows and their random priorities: rows before null
+rows, then by priority. Units are in the order of their pseudonyms. The name of a unit reaches neither the scratch file
+nor the table.
 """
 
 import math
@@ -17,140 +17,156 @@ from numpy.typing import NDArray
 from app.inference.core.row_source import PRESENT
 from workers.enclave.cells import STORED_TYPES
 from workers.enclave.faults import FileFault
-from workers.enclave.pseudonyms import KEY_BYTES, pseudonyms
+from workers.enclave.pseudonyms import KEY_BYTES, compute_pseudonyms
 from workers.enclave.scratch import Scratch
 from workers.enclave.table_format import Layout
 
-PILE_BYTES = 32 << 20
+BUCKET_BYTES = 32 << 20
 PIECE_BYTES = 8 << 20
-MOST_PILES = 4096
-_SHIFT = 32  # piles go by other bits than the order within them
-_UNIT, _LOT = "_unit", "_lot"  # no declared column has such a name
+MOST_BUCKETS = 4096
+_SHIFT = 32  # the bucket follows from other bits than the order within it
+_UNIT, _PRIORITY = "_unit", "_priority"  # no declared column has such a name
 
 Records = NDArray[np.void]
-Lots = Callable[[int], NDArray[np.uint64]]
+DrawPriorities = Callable[[int], NDArray[np.uint64]]
 
 
-def draw_lots(rows: int) -> NDArray[np.uint64]:
-    """64 bits of the operating system's for each row."""
+def draw_priorities(rows: int) -> NDArray[np.uint64]:
+    """Draw 64 random bits from the operating system for each row."""
     return np.frombuffer(secrets.token_bytes(8 * rows), dtype=np.uint64)
 
 
 class Grouping:
-    """Takes rows in any order and gives them back unit by unit.
+    """Takes rows in any order and returns them unit by unit.
 
     Args:
-        layout: of the table; it names a unit.
-        scratch: where rows wait that are too many for memory.
-        key: of the pseudonyms; fresh, and used for one upload only.
-        lots: which rows a unit keeps.
+        layout: of the table; it must have a unit's column.
+        scratch: keeps the rows that do not fit into memory.
+        key: of the pseudonyms; by default a new one. A key is used for one upload only.
+        draw: draws the priorities, which decide the rows that a unit keeps.
     """
 
-    def __init__(self, layout: Layout, scratch: Scratch, *, key: bytes | None = None, lots: Lots = draw_lots) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        scratch: Scratch,
+        *,
+        key: bytes | None = None,
+        draw: DrawPriorities = draw_priorities,
+    ) -> None:
         stored = [(column.name, STORED_TYPES[column.type]) for column in layout.columns]
-        self._records = np.dtype([(_UNIT, np.uint64), (_LOT, np.uint64), *stored, (PRESENT, np.uint8)])
-        self._layout, self._scratch, self._lots = layout, scratch, lots
+        self._records = np.dtype([(_UNIT, np.uint64), (_PRIORITY, np.uint64), *stored, (PRESENT, np.uint8)])
+        self._layout, self._scratch, self._draw = layout, scratch, draw
         self._key = secrets.token_bytes(KEY_BYTES) if key is None else key
-        self._piles = _piles(layout.rows * self._records.itemsize)
+        self._buckets = _count_buckets(layout.rows * self._records.itemsize)
         self._waiting: dict[int, list[Records]] = {}
         self._waiting_bytes = 0
 
     def add(self, units: NDArray[np.float64], values: Mapping[str, NDArray[Any]]) -> None:
-        """The next rows: the unit of each, ``(n,)``, and name -> ``(n,)`` stored values, ``present`` included."""
+        """Add rows.
+
+        Args:
+            units: the unit of each row, ``(n,)``.
+            values: name -> ``(n,)`` stored values, with ``present``.
+        """
         step = max(1, PIECE_BYTES // self._records.itemsize)
         for start in range(0, len(units), step):
             piece = slice(start, start + step)
-            self._deal(units[piece], {name: array[piece] for name, array in values.items()})
+            self._distribute(units[piece], {name: array[piece] for name, array in values.items()})
 
     def rows(self) -> Iterator[dict[str, NDArray[Any]]]:
-        """Batches of whole units: ``rows_per_slot`` rows of each, the last ones null where it has fewer.
+        """Yield batches of whole units, ``rows_per_slot`` rows of each, padded with null rows.
 
         Raises:
             FileFault: too_many_units.
         """
-        found = 0
-        for pile in range(self._piles):
-            kept = self._gather(pile)
-            starts = _starts(kept[_UNIT])
-            found += len(starts)
-            if found > self._layout.slots:
+        units = 0
+        for bucket in range(self._buckets):
+            records = self._gather(bucket)
+            starts = _find_starts(records[_UNIT])
+            units += len(starts)
+            if units > self._layout.slots:
                 raise FileFault("too_many_units")
-            laid = np.zeros((len(starts), self._layout.rows_per_slot), dtype=self._records)
-            laid[_units(starts, len(kept)), _ranks(starts, len(kept))] = kept
+            blocks = np.zeros((len(starts), self._layout.rows_per_slot), dtype=self._records)
+            blocks[_number_runs(starts, len(records)), _rank_rows(starts, len(records))] = records
             names = (*(column.name for column in self._layout.columns), PRESENT)
-            yield {name: laid[name].reshape(-1) for name in names}
+            yield {name: blocks[name].reshape(-1) for name in names}
 
-    def _deal(self, units: NDArray[np.float64], values: Mapping[str, NDArray[Any]]) -> None:
+    def _distribute(self, units: NDArray[np.float64], values: Mapping[str, NDArray[Any]]) -> None:
         records = np.empty(len(units), dtype=self._records)
-        records[_UNIT] = pseudonyms(self._key, units)
-        records[_LOT] = self._lots(len(units))
+        records[_UNIT] = compute_pseudonyms(self._key, units)
+        records[_PRIORITY] = self._draw(len(units))
         for name, array in values.items():
             records[name] = array
-        piles = (records[_UNIT] >> np.uint64(_SHIFT)) % np.uint64(self._piles)
-        order = np.argsort(piles, kind="stable")
-        records, piles = records[order], piles[order]
-        starts = _starts(piles)
-        for start, end in zip(starts, np.append(starts[1:], len(piles)), strict=True):
-            self._waiting.setdefault(int(piles[start]), []).append(records[start:end])
+        buckets = (records[_UNIT] >> np.uint64(_SHIFT)) % np.uint64(self._buckets)
+        order = np.argsort(buckets, kind="stable")
+        records, buckets = records[order], buckets[order]
+        starts = _find_starts(buckets)
+        for start, end in zip(starts, np.append(starts[1:], len(buckets)), strict=True):
+            self._waiting.setdefault(int(buckets[start]), []).append(records[start:end])
         self._waiting_bytes += records.nbytes
-        if self._waiting_bytes >= PILE_BYTES:
-            self._put_down()
+        if self._waiting_bytes >= BUCKET_BYTES:
+            self._spill()
 
-    def _put_down(self) -> None:
-        for pile, pieces in self._waiting.items():
-            self._scratch.put(pile, np.concatenate(pieces).tobytes())
+    def _spill(self) -> None:
+        for bucket, pieces in self._waiting.items():
+            self._scratch.put(bucket, np.concatenate(pieces).tobytes())
         self._waiting, self._waiting_bytes = {}, 0
 
-    def _gather(self, pile: int) -> Records:
-        """What the units of a pile keep, sorted; memory follows what is kept, however much there was."""
-        kept, fresh, size = np.empty(0, dtype=self._records), [], 0
-        for piece in self._pieces(pile):
-            fresh.append(piece)
-            size += piece.nbytes
-            if size >= PILE_BYTES:
-                kept, fresh, size = self._reduce([kept, *fresh]), [], 0
-        return self._reduce([kept, *fresh])
+    def _gather(self, bucket: int) -> Records:
+        """Read the rows that the units of a bucket keep, sorted.
 
-    def _pieces(self, pile: int) -> Iterator[Records]:
-        for data in self._scratch.pieces(pile):
+        The memory depends on the rows kept, not on all rows of the bucket.
+        """
+        reduced, pieces, size = np.empty(0, dtype=self._records), [], 0
+        for piece in self._pieces(bucket):
+            pieces.append(piece)
+            size += piece.nbytes
+            if size >= BUCKET_BYTES:
+                reduced, pieces, size = self._reduce([reduced, *pieces]), [], 0
+        return self._reduce([reduced, *pieces])
+
+    def _pieces(self, bucket: int) -> Iterator[Records]:
+        for data in self._scratch.pieces(bucket):
             yield np.frombuffer(data, dtype=self._records)
-        yield from self._waiting.pop(pile, [])
+        yield from self._waiting.pop(bucket, [])
 
     def _reduce(self, pieces: list[Records]) -> Records:
         records = np.concatenate(pieces)
-        records = records[np.lexsort((records[_LOT], records[PRESENT] == 0, records[_UNIT]))]
-        starts = _starts(records[_UNIT])
+        records = records[np.lexsort((records[_PRIORITY], records[PRESENT] == 0, records[_UNIT]))]
+        starts = _find_starts(records[_UNIT])
         if len(starts) > self._most_units():
             raise FileFault("too_many_units")
-        return records[_ranks(starts, len(records)) < self._layout.rows_per_slot]
+        return records[_rank_rows(starts, len(records)) < self._layout.rows_per_slot]
 
     def _most_units(self) -> int:
-        """Units that a pile holds at most, unless there are more than slots: exceeded by less than one pile in 1e30.
+        """Compute a bound on the units of a bucket.
 
-        (Bernstein's inequality for pseudonyms that fall into piles independently; one pile holds all, for certain.)
+        In a table with at most as many units as slots, less than one bucket in 1e30 exceeds it. This follows from
+        Bernstein's inequality for pseudonyms that fall into buckets independently. A single bucket holds all units.
         """
-        expected = self._layout.slots / self._piles
-        chance = math.ceil(expected + 12 * math.sqrt(expected) + 64)
-        return self._layout.slots if self._piles == 1 else min(self._layout.slots, chance)
+        expected = self._layout.slots / self._buckets
+        bound = math.ceil(expected + 12 * math.sqrt(expected) + 64)
+        return self._layout.slots if self._buckets == 1 else min(self._layout.slots, bound)
 
 
-def _piles(table_bytes: int) -> int:
-    """By declared facts alone: so many that what a pile keeps is about ``PILE_BYTES``."""
-    return min(MOST_PILES, -(-table_bytes // PILE_BYTES))
+def _count_buckets(table_bytes: int) -> int:
+    """Compute the number of buckets, from declared facts alone: each keeps about ``BUCKET_BYTES``."""
+    return min(MOST_BUCKETS, -(-table_bytes // BUCKET_BYTES))
 
 
-def _starts(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Where each run of equal words begins."""
+def _find_starts(ordered: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Find the place where each run of equal words begins."""
     begins = np.ones(len(ordered), dtype=bool)
     begins[1:] = ordered[1:] != ordered[:-1]
     return np.flatnonzero(begins)
 
 
-def _units(starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
-    """The run that each of ``rows`` rows belongs to."""
+def _number_runs(starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Number the runs, and repeat the number for each of ``rows`` rows."""
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=rows))
 
 
-def _ranks(starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
-    """The place of each of ``rows`` rows within its run."""
-    return np.arange(rows) - starts[_units(starts, rows)]
+def _rank_rows(starts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Compute the place of each of ``rows`` rows within its run."""
+    return np.arange(rows) - starts[_number_runs(starts, rows)]

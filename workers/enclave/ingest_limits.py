@@ -1,8 +1,8 @@
-"""What one ingestion may take: caps that the operator sets, and time that follows what everybody may know of it (W14).
+"""Limits of one ingestion: caps that the operator sets, and a time limit.
 
-Processor time judges the file, so it is generous: fifty times and more what files of any kind take on a slow core. It
-keeps a file that was made to be slow from holding a worker for ever, and follows the upload's size and the declared
-table, never a row.
+The time limit follows the upload's size and the declared table, which are public, and never a row (W14). A file that
+exceeds it is rejected, so it is generous: at least fifty times the processor time of any kind of file on a slow core.
+It keeps a file that was made to be slow from blocking a worker.
 """
 
 import math
@@ -14,17 +14,23 @@ from workers.enclave.sources import Caps
 
 BASE_SECONDS: Final = 600.0
 BYTES_A_SECOND: Final = 1 << 20
-"""Of the upload, which is opened, hashed and parsed."""
+"""Bytes of the upload that are opened, hashed and parsed in a second."""
 DECODED_BYTES_A_SECOND: Final = 16 << 20
-"""Of what the upload may expand to."""
+"""Bytes of the largest expanded upload that are parsed in a second."""
 CELLS_A_SECOND: Final = 1e6
-"""Of the table, which is written in all of its slots."""
+"""Cells of the table, in all of its slots, that are written in a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``time_scale`` stretches time for slow machines. ``spare_seconds`` guard the worker: the child is ended that long
-    after twice its processor time has gone by.
+    """The limits of ingestions, as the operator sets them.
+
+    Attributes:
+        memory_bytes: address space of the child process.
+        rows: of a file.
+        decoded_bytes: of a file after decoding.
+        time_scale: multiplies processor time, for slow machines.
+        spare_seconds: the child is ended this long after twice its processor time has passed.
     """
 
     memory_bytes: int = 4 << 30  # of address space, of which the libraries take about a third of a gigabyte
@@ -38,12 +44,12 @@ class Limits:
         return Caps(self.rows, self.decoded_bytes)
 
     def cpu_seconds(self, size: int, facts: DeclaredFacts) -> int:
-        """Processor time for an upload of ``size`` bytes into the declared table."""
+        """Compute the processor time for an upload of ``size`` bytes into the declared table."""
         cells = facts.slots * facts.rows_per_unit * (len(facts.columns) + 1)
         seconds = BASE_SECONDS + size / BYTES_A_SECOND + cells / CELLS_A_SECOND
         seconds += self.caps.of(size).decoded_bytes / DECODED_BYTES_A_SECOND
         return math.ceil(seconds * self.time_scale)
 
     def timeout_seconds(self, cpu_seconds: int) -> float:
-        """By the clock: a store may keep the child waiting."""
+        """Compute the limit of elapsed time, which includes waiting for a store."""
         return 2 * cpu_seconds + self.spare_seconds

@@ -1,4 +1,4 @@
-"""From a sealed upload to an encrypted table, by a child process that the worker starts and judges."""
+"""Turns a sealed upload into an encrypted table, with a child process."""
 
 import json
 import os
@@ -16,26 +16,26 @@ from app.vault.envelope import SealedPart, declared_context, new_key, wrap_key
 from app.vault.reader import box_within, plaintext_size
 from app.vault.store import ObjectStore, new_name
 from app.vault.wrapped_keys import WrappedKeys
-from workers.enclave.faults import MOST_NAMES, NAMING, REASONS, Reason, printable
+from workers.enclave.faults import MOST_NAMES, NAMING, REASONS, Reason, make_printable
 from workers.enclave.ingest_limits import Limits
 from workers.enclave.instructions import Instructions, Part
 from workers.enclave.keys import OpeningKey
 
-ANSWER_BYTES = 32 << 10  # read once the child has ended: it cannot fill our memory; all names fit, and a pipe does
+ANSWER_BYTES = 32 << 10  # read after the child has ended, so it cannot fill the worker's memory; fits a pipe
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "OMP_NUM_THREADS": "1",
     "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # what is let go stays with the process,
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),  # instead of being zeroed anew for every block
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # the process keeps the memory that it frees,
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),  # instead of zeroing new memory for every block
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A received content."""
+    """A received content and its sealed keys."""
 
     content_id: str
     parts: Sequence[SealedPart]
@@ -45,13 +45,13 @@ class Upload:
     version: int
     dataset_box: bytes  # the dataset's key in its box
     facts_digest: str  # of the declaration
-    digest_box: bytes | None = None  # the digest that was announced of the whole, in its box
+    digest_box: bytes | None = None  # the announced digest of the whole, in its box
     public: bool = False  # whether the dataset is
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """The table is durable; ``wrapped_key`` is its key under the dataset's."""
+    """The table is durable; ``wrapped_key`` is its key, wrapped with the dataset's key."""
 
     table_object: str
     wrapped_key: bytes
@@ -60,7 +60,7 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The file is at fault; ``columns`` are names of its header or of the declaration, where the reason has any."""
+    """The file is at fault; some reasons name columns of its header or of the declaration."""
 
     reason: Reason
     columns: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The file is not known to be at fault; ``transient`` if the store was full or away, so that a retry may help."""
+    """The file may not be at fault; ``transient`` if the store was full or away."""
 
     transient: bool
 
@@ -88,11 +88,10 @@ def ingest(
 ) -> Outcome:
     """Parse ``upload`` into a new table of the declared slots; blocks until the child has ended.
 
-    Unless the outcome is :class:`Ingested`, or if this raises, nothing new is left in ``vault``. The upload in
-    ``incoming`` is never touched.
+    Only the outcome :class:`Ingested` leaves a new object in ``vault``. The upload in ``incoming`` is never changed.
 
     Raises:
-        VaultError: if the upload's or the dataset's key does not open.
+        VaultError: the upload's or the dataset's key does not open.
         DependencyUnavailable: the store is away.
     """
     box = upload.digest_box
@@ -125,33 +124,33 @@ def ingest(
 
 
 def _open(incoming: ObjectStore, keys: WrappedKeys, opening_key: OpeningKey, part: SealedPart) -> Part:
-    """What the child needs of a part: its key, not what opens the box with it."""
+    """Open a part for the child, which does not get the opening key."""
     with incoming.open(part.object_name) as sealed:
         key = opening_key.upload_key(box_within(sealed) or keys.part_box(part.object_name), part.bound_to)
         return Part(part.object_name, part.bound_to, plaintext_size(sealed.seek(0, os.SEEK_END)), key)
 
 
 def _carry_out(vault: ObjectStore, instructions: Instructions, wrapped_key: bytes, timeout_seconds: float) -> Outcome:
-    kept = False
+    is_ready = False
     try:
         verdict = _run_child(instructions, timeout_seconds)
         if not isinstance(verdict, str):
             return verdict
-        kept = True
+        is_ready = True
         return Ingested(instructions.table_object, wrapped_key, verdict)
     finally:
-        if not kept:
+        if not is_ready:
             vault.delete(instructions.table_object)
 
 
 def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Rejected | Failed:
-    """The fingerprint, or why there is none."""
-    with os.fdopen(os.memfd_create("instructions"), "w+b") as told:
-        told.write(instructions.to_json().encode())
-        told.seek(0)
+    """Return the fingerprint, or the reason why there is no table."""
+    with os.fdopen(os.memfd_create("instructions"), "w+b") as file:
+        file.write(instructions.to_json().encode())
+        file.seek(0)
         child = subprocess.Popen(
             [Path(sys.executable).with_name("corevault-ingest")],
-            stdin=told,
+            stdin=file,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=_ENVIRONMENT | _credentials(),
@@ -165,26 +164,29 @@ def _run_child(instructions: Instructions, timeout_seconds: float) -> str | Reje
         finally:
             child.kill()
         answer = answers.read(ANSWER_BYTES)
-    if child.returncode in {-signal.SIGXCPU, -signal.SIGABRT}:  # out of time; out of memory within a library
+    if child.returncode in {-signal.SIGXCPU, -signal.SIGABRT}:  # out of time; out of memory inside a library
         return Rejected("too_large")
     declared = {column.name for column in instructions.columns}
-    return _judge(answer, declared) if child.returncode == 0 else Failed(transient=False)
+    return _check_answer(answer, declared) if child.returncode == 0 else Failed(transient=False)
 
 
 def _credentials() -> dict[str, str]:
-    """What the AWS libraries look for, where contents lie on an S3 server."""
+    """The environment variables that the AWS libraries read, for contents on an S3 server."""
     return {name: value for name, value in os.environ.items() if name.startswith("AWS_") or name == "HOME"}
 
 
-def _judge(answer: bytes, declared: Collection[str]) -> str | Rejected | Failed:
-    """The child's verdict, if it is one of the closed list: the child has met hostile bytes and is not trusted."""
+def _check_answer(answer: bytes, declared: Collection[str]) -> str | Rejected | Failed:
+    """Return the child's verdict if it is in the closed list.
+
+    The child has parsed hostile bytes, so it is not trusted.
+    """
     try:
         verdict: dict[str, Any] = dict(json.loads(answer))
     except (ValueError, TypeError):
         return Failed(transient=False)
     match verdict:
-        case {"verdict": "ready", "fingerprint": str(found)} if _FINGERPRINT.fullmatch(found):
-            return found
+        case {"verdict": "ready", "fingerprint": str(fingerprint)} if _FINGERPRINT.fullmatch(fingerprint):
+            return fingerprint
         case {"verdict": "rejected", "reason": str(reason), **rest} if reason in REASONS:
             names = rest.get("columns", [])
             return (
@@ -197,10 +199,13 @@ def _judge(answer: bytes, declared: Collection[str]) -> str | Rejected | Failed:
 
 
 def _are_names(reason: str, names: object, declared: Collection[str]) -> bool:
-    """Whether a fault for ``reason`` may name these columns: few, short and printable, and declared unless unknown."""
+    """Whether a fault for ``reason`` may name these columns.
+
+    They must be few, short and printable. They must be declared, except for ``unknown_column``.
+    """
     if not isinstance(names, list) or len(names) > (MOST_NAMES if reason in NAMING else 0):
         return False
     return all(
-        isinstance(name, str) and name == printable(name) and (name in declared) is (reason != "unknown_column")
+        isinstance(name, str) and name == make_printable(name) and (name in declared) is (reason != "unknown_column")
         for name in names
     )

@@ -1,4 +1,7 @@
-"""What the worker tells the ingesting child on its standard input: never arguments, never the environment."""
+"""The worker's instructions to the ingesting child.
+
+They are sent on standard input, never as arguments or in the environment.
+"""
 
 import base64
 import json
@@ -12,7 +15,14 @@ from workers.enclave.table_format import Layout, layout
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A sealed part of the upload, what its chunks are bound to, and its plaintext's size."""
+    """A sealed part of the upload.
+
+    Attributes:
+        object_name: of the sealed object.
+        bound_to: the id that its chunks are bound to.
+        size: of the plaintext, in bytes.
+        key: of the part.
+    """
 
     object_name: str
     bound_to: str
@@ -22,7 +32,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """One ingestion, with keys of this content only: the opening key stays with the worker."""
+    """One ingestion, with keys of this content only; the child never gets the opening key."""
 
     parent: int
     incoming_url: str
@@ -52,10 +62,10 @@ class Instructions:
 
     @classmethod
     def from_json(cls, text: str) -> "Instructions":
-        """The inverse of :meth:`to_json`.
+        """Read the output of :meth:`to_json`.
 
         Raises:
-            ValueError, TypeError, KeyError: for anything else.
+            ValueError, TypeError, KeyError: for another text.
         """
         members: dict[str, Any] = json.loads(text)
         for name in ("content_key", "fingerprint_key"):

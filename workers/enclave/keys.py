@@ -1,4 +1,4 @@
-"""What the opening key opens, and the fingerprints that only its holder can compute."""
+"""The worker's opening key: opens boxes, and derives the keys of fingerprints and attempts."""
 
 import hmac
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ class OpeningKey:
 
     Args:
         secret: its 32 bytes.
-        retired: its predecessors, which open what was sealed before.
-        fingerprints: the secret of fingerprints, which no rotation changes; by default the one that the key implies.
+        retired: its predecessors, which open boxes from before a rotation.
+        fingerprints: the secret of fingerprints, which no rotation changes; by default derived from the key.
     """
 
     def __init__(self, secret: bytes, retired: Iterable[bytes] = (), fingerprints: bytes | None = None) -> None:
@@ -25,31 +25,34 @@ class OpeningKey:
         self._attempts = derived_key(secret, b"attempts")
 
     def upload_key(self, box: bytes, upload_id: str) -> bytes:
-        """The key of a sealed upload.
+        """Open the box with the key of an upload.
 
         Raises:
-            VaultError: for an altered box, one sealed to another key, or one of another upload or purpose.
+            VaultError: for an altered box, a box sealed to another key, or the box of another upload or purpose.
         """
         return self._open(box, upload_context(upload_id))
 
     def digest(self, box: bytes, content_id: str) -> bytes:
-        """The SHA-256 digest that was announced of a content; raises as :meth:`upload_key`."""
+        """Open the box with the announced SHA-256 digest of a content; raises as :meth:`upload_key`."""
         return self._open(box, digest_context(content_id))
 
     def dataset_key(self, box: bytes, dataset_id: str, *, public: bool = False) -> bytes:
-        """The key of a dataset; raises as :meth:`upload_key`, also for a private one that is said to be public."""
+        """Open the box with the key of a dataset; raises as :meth:`upload_key`.
+
+        It also raises if a private dataset is marked as public.
+        """
         return self._open(box, dataset_context(dataset_id, public=public))
 
     def opens_without_retired(self, box: bytes) -> bool:
-        """Whether the key in use opens the box."""
+        """Whether the current key opens the box."""
         return _decrypt(self._boxes[0], box) != b""
 
     def fingerprint_key(self, owner_id: str) -> bytes:
-        """The key of one owner's fingerprints, so that equal bytes of two owners have unrelated ones."""
+        """Derive the key of one owner's fingerprints, so that two owners' fingerprints are unrelated."""
         return hmac.digest(self._fingerprints, owner_id.encode(), "sha256")
 
     def attempt_key(self, job_id: str, token: int) -> bytes:
-        """The key of what the workers tell each other in one attempt of a job."""
+        """Derive the key of the mailbox of one attempt of a job."""
         return hmac.digest(self._attempts, f"{job_id}|{token}".encode(), "sha256")
 
     def _open(self, box: bytes, context: bytes) -> bytes:
@@ -60,13 +63,16 @@ class OpeningKey:
 
 
 def _decrypt(opener: SealedBox[PrivateKey], box: bytes) -> bytes:
-    """Nothing where the box was sealed to another key."""
+    """Open the box; empty if it was sealed to another key."""
     try:
         return bytes(opener.decrypt(box))
     except (CryptoError, ValueError):
         return b""
 
 
-def fingerprint(owner_key: bytes, sha256: bytes) -> str:
-    """64 hexadecimal digits that name the bytes of a content to whoever holds the owner's fingerprint key."""
+def compute_fingerprint(owner_key: bytes, sha256: bytes) -> str:
+    """Compute the fingerprint of a content: 64 hexadecimal digits, keyed by owner.
+
+    Only a holder of the owner's fingerprint key can compute it from the content's bytes.
+    """
     return hmac.new(owner_key, sha256, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""What a reader leaves of a file in the system's cache: nothing, where the file would crowd it."""
+"""Drops the pages of large files from the page cache after reading."""
 
 import os
 from contextlib import suppress
@@ -6,21 +6,22 @@ from typing import BinaryIO
 
 _SHARE_OF_MEMORY = 2
 _LARGEST_PIECE = 8 << 20
-"""At least what the system caches in one piece, which goes once all of it is named."""
+"""At least the largest folio of the page cache, which is dropped only if all of it is named."""
 
 
-class Wake:
-    """Lets go of what was read of a file of more than half of the machine's memory.
+class DropBehind:
+    """Drops the pages already read of a large file from the page cache.
 
-    The system caches a file in memory that is not in use. Little of a large one is still there when it is read again
-    from its beginning, and that memory may have to be fetched: a virtual machine gives what it does not use back to
-    its host, and getting it again, page by page, took longer than reading and decoding together. Where the cache lets
-    go, the same few pages serve for the whole file. Any other file stays, for the next query about it.
+    A file is large if it is larger than half of the machine's memory. The system caches files in unused memory. Most of
+    a large file is evicted before it is read again from its beginning, so its cached pages are useless. They may also
+    be expensive: a virtual machine returns unused memory to its host, and getting it back, page by page, took longer
+    than reading and decoding together. If pages are dropped, the same few pages serve for the whole file. Smaller files
+    stay in the cache for the next query.
 
-    Whether it stays follows from its size alone, and what lies in the cache is ciphertext either way.
+    The decision follows from the size of the file alone, and the cache holds only ciphertext.
 
     Args:
-        source: the file; one that is none of the system's is in none of its caches.
+        source: the file; a file in memory or on a server is ignored.
     """
 
     def __init__(self, source: BinaryIO) -> None:
@@ -30,14 +31,17 @@ class Wake:
             if os.fstat(handle).st_size > memory_bytes() // _SHARE_OF_MEMORY:
                 self._handle = handle
 
-    def pass_over(self, begin: int, end: int) -> None:
-        """The bytes from ``begin`` to ``end`` were read, and those before them too, or not at all."""
+    def drop(self, begin: int, end: int) -> None:
+        """Drop the pages of the bytes from ``begin`` to ``end``.
+
+        Up to 8 MiB before them are dropped as well; they must have been read already, or not be needed.
+        """
         if self._handle is not None:
             first = max(0, begin - _LARGEST_PIECE)
-            with suppress(OSError):  # advice, which nothing depends on
+            with suppress(OSError):  # this is advice only; no result depends on it
                 os.posix_fadvise(self._handle, first, end - first, os.POSIX_FADV_DONTNEED)
 
 
 def memory_bytes() -> int:
-    """Of the machine."""
+    """Return the size of the machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

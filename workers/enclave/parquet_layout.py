@@ -1,16 +1,16 @@
-"""Whether the footer of a Parquet file accounts for every byte before it: no reader reads what no footer names.
+"""Checks that the footer of a Parquet file accounts for every byte before it.
 
-Two files in a row are one file for a reader, which finds the footer at the end and takes the other file's bytes for
-the last one's, or leaves them out. So every byte belongs to a magic number, a column chunk, a page index, a Bloom
-filter or the footer, or is a zero that pads one of them. The footer is read by Thrift's compact protocol, because the
-library does not say where indexes and filters lie.
+Readers ignore bytes that the footer does not name. Two files in a row are one file for a reader: it finds the footer at
+the end, and reads the first file's bytes as the last file's, or leaves them out. So every byte must belong to a magic
+number, a column chunk, a page index, a Bloom filter or the footer. Zeros that pad one of them are allowed. The footer
+is read with Thrift's compact protocol, because the library does not report the places of indexes and filters.
 """
 
 from collections.abc import Iterator
 
 from workers.enclave.faults import FileFault
 from workers.enclave.sources import Plaintext
-from workers.enclave.thrift import INTEGERS, STRUCT, Compact
+from workers.enclave.thrift import INTEGERS, STRUCT, CompactReader
 
 MAGIC = b"PAR1"
 _TAIL_BYTES = 8  # the footer's length and the magic number
@@ -23,13 +23,14 @@ _VALUES, _PAGE_BYTES, _DATA, _DICTIONARY, _FILTER, _FILTER_BYTES = 5, 7, 9, 11, 
 _IDENTITY = frozenset({_VALUES, _PAGE_BYTES, _DATA})
 
 Range = tuple[int, int]
-"""Of bytes: the first one, and the one after the last."""
+"""A range of bytes: the first one, and the one after the last."""
 
 
 def check_every_byte(source: Plaintext, size: int) -> None:
-    """Raise FileFault (malformed) unless the footer accounts for all ``size`` bytes of the file.
+    """Check that the footer accounts for all ``size`` bytes of the file.
 
     Raises:
+        FileFault: malformed; it does not.
         IndexError: the footer ends early.
     """
     source.seek(size - _TAIL_BYTES)
@@ -40,7 +41,7 @@ def check_every_byte(source: Plaintext, size: int) -> None:
     source.seek(end)
     footer = source.read(size - _TAIL_BYTES - end) or b""
     reached = len(MAGIC)
-    for first, last in [*sorted(_ranges(source, footer)), (end, end)]:
+    for first, last in [*sorted(_file_ranges(source, footer)), (end, end)]:
         if not 0 < first <= last <= end:
             raise FileFault("malformed")
         _check_zeros(source, reached, first)
@@ -55,36 +56,40 @@ def _check_zeros(source: Plaintext, first: int, last: int) -> None:
             raise FileFault("malformed")
 
 
-def _ranges(source: Plaintext, footer: bytes) -> Iterator[Range]:
-    """What the footer names, in the order of ``FileMetaData``, whose field 4 lists row groups."""
-    reader = Compact(footer)
+def _file_ranges(source: Plaintext, footer: bytes) -> Iterator[Range]:
+    """Yield the ranges that ``FileMetaData`` names; its field 4 lists row groups."""
+    reader = CompactReader(footer)
     for name, kind in reader.fields():
         if name != 4:
             reader.skip(kind)
             continue
         for _ in range(reader.count()):
-            yield from _of_row_group(source, reader)
+            yield from _row_group_ranges(source, reader)
 
 
-def _of_row_group(source: Plaintext, reader: Compact) -> Iterator[Range]:
-    """``RowGroup``: field 1 lists column chunks."""
+def _row_group_ranges(source: Plaintext, reader: CompactReader) -> Iterator[Range]:
+    """Yield the ranges that a ``RowGroup`` names; its field 1 lists column chunks."""
     for name, kind in reader.fields():
         if name != 1:
             reader.skip(kind)
             continue
         for _ in range(reader.count()):
-            yield from _of_chunk(source, reader)
+            yield from _chunk_ranges(source, reader)
 
 
-def _of_chunk(source: Plaintext, reader: Compact) -> Iterator[Range]:
-    """``ColumnChunk``: 1 another file, 2 where a copy of the metadata 3 may lie, 4 to 7 offset and column index."""
+def _chunk_ranges(source: Plaintext, reader: CompactReader) -> Iterator[Range]:
+    """Yield the ranges that a ``ColumnChunk`` names.
+
+    Its fields: 1 is another file; 2 is the offset of a possible copy of the metadata, which are field 3; 4 to 7 are
+    offsets and lengths of the offset index and the column index.
+    """
     numbers: dict[int, int] = {}
     metadata: dict[int, int] = {}
     for name, kind in reader.fields():
         if name == 1:
             raise FileFault("malformed")
         if name == 3 and kind == STRUCT:
-            metadata = _numbers(reader)
+            metadata = _read_integers(reader)
         elif kind in INTEGERS:
             numbers[name] = reader.number()
         else:
@@ -94,29 +99,32 @@ def _of_chunk(source: Plaintext, reader: Compact) -> Iterator[Range]:
         last = min(places) + metadata.get(_PAGE_BYTES, 0)
         yield min(places), last
         if numbers.get(2, 0) >= last:
-            yield last, last + _copy_bytes(source, last, metadata)
-    yield from _of_filter(source, metadata)
+            yield last, last + _measure_copy(source, last, metadata)
+    yield from _filter_ranges(source, metadata)
     for offset, length in ((4, 5), (6, 7)):
         if offset in numbers:
             yield numbers[offset], numbers[offset] + numbers.get(length, 0)
 
 
-def _copy_bytes(source: Plaintext, offset: int, metadata: dict[int, int]) -> int:
-    """The length of a copy of a chunk's metadata, which some writers put behind its pages; zero if there is none."""
+def _measure_copy(source: Plaintext, offset: int, metadata: dict[int, int]) -> int:
+    """Measure the copy of a chunk's metadata that some writers put after its pages; zero for none."""
     for most in _COPY_BYTES:
         source.seek(offset)
-        reader = Compact(source.read(most) or b"")
+        reader = CompactReader(source.read(most) or b"")
         try:
-            found = _numbers(reader)
+            copy = _read_integers(reader)
         except (IndexError, FileFault):
             continue
-        same = all(found.get(name) == metadata.get(name) for name in _IDENTITY)
-        return reader.place if same else 0
+        is_same = all(copy.get(name) == metadata.get(name) for name in _IDENTITY)
+        return reader.position if is_same else 0
     return 0
 
 
-def _of_filter(source: Plaintext, metadata: dict[int, int]) -> Iterator[Range]:
-    """The Bloom filter. Where the footer leaves out its length, field 1 of its header has the length of its bits."""
+def _filter_ranges(source: Plaintext, metadata: dict[int, int]) -> Iterator[Range]:
+    """Yield the range of the Bloom filter.
+
+    If the footer leaves out its length, field 1 of the filter's header has the length of its bits.
+    """
     offset = metadata.get(_FILTER)
     if offset is None:
         return
@@ -124,13 +132,13 @@ def _of_filter(source: Plaintext, metadata: dict[int, int]) -> Iterator[Range]:
         yield offset, offset + metadata[_FILTER_BYTES]
         return
     source.seek(max(offset, 0))
-    reader = Compact(source.read(_HEADER_BYTES) or b"")
-    bits = _numbers(reader).get(1, 0)
-    yield offset, offset + reader.place + bits
+    reader = CompactReader(source.read(_HEADER_BYTES) or b"")
+    bits = _read_integers(reader).get(1, 0)
+    yield offset, offset + reader.position + bits
 
 
-def _numbers(reader: Compact) -> dict[int, int]:
-    """The integers of a struct, by the names of their fields."""
+def _read_integers(reader: CompactReader) -> dict[int, int]:
+    """Read the integers of a struct, by the numbers of their fields."""
     numbers: dict[int, int] = {}
     for name, kind in reader.fields():
         if kind in INTEGERS:

@@ -1,4 +1,4 @@
-"""A file of any accepted media type to stored values, batch by batch."""
+"""Converts a file of any accepted media type to stored values, batch by batch."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -8,57 +8,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.inference.core.facts import Column
-from workers.enclave.arrow_source import arrow_rows, parquet_rows
-from workers.enclave.cells import null_rows, parse_cells, parse_units
-from workers.enclave.csv_source import csv_rows
+from workers.enclave.arrow_source import read_arrow, read_parquet
+from workers.enclave.cells import make_null_rows, parse_cells, parse_units
+from workers.enclave.csv_source import read_csv
 from workers.enclave.faults import FileFault
 from workers.enclave.sources import Caps, Meter, Plaintext, RawRows
 
 Values = dict[str, NDArray[Any]]
 
 SOURCES = {
-    "text/csv": csv_rows,
-    "application/vnd.apache.parquet": parquet_rows,
-    "application/vnd.apache.arrow.stream": arrow_rows,
+    "text/csv": read_csv,
+    "application/vnd.apache.parquet": read_parquet,
+    "application/vnd.apache.arrow.stream": read_arrow,
 }
 
 
 def parse(source: Plaintext, media_type: str, columns: Sequence[Column], slots: int, caps: Caps) -> Iterator[Values]:
-    """Batches of stored values (see :func:`workers.enclave.cells.parse_cells`), null rows in their places.
+    """Yield batches of stored values, with null rows in their places.
+
+    See :func:`workers.enclave.cells.parse_cells`.
 
     Args:
         source: the plaintext, seekable.
         media_type: a key of ``SOURCES``.
         columns: the declared columns.
-        slots: the most rows that the table takes; the privacy unit is the row.
-        caps: how much is read at most.
+        slots: the most rows of the table; the privacy unit is the row.
+        caps: the most that is read of any file.
 
     Raises:
         FileFault: for a fault of the file as a whole, never for one of a row.
     """
-    for rows in _raw(source, media_type, columns, slots, caps):
-        yield _place(rows, columns)
+    for rows in _read_raw(source, media_type, columns, slots, caps):
+        yield _parse_rows(rows, columns)
 
 
 def parse_by_unit(
     source: Plaintext, media_type: str, columns: Sequence[Column], unit: Column, caps: Caps
 ) -> Iterator[tuple[NDArray[np.float64], Values]]:
-    """Batches of the units that rows name, ``(n,)``, and their stored values without the unit's column.
+    """Yield batches of units, ``(n,)``, and of stored values without the unit's column.
 
-    Rows that name no unit are left out: they would be null rows of nobody. See :func:`parse`.
+    Rows that name no unit are left out, because they belong to no one. See :func:`parse`.
     """
     stored = [column for column in columns if column != unit]
-    for rows in _raw(source, media_type, columns, None, caps):
-        named = rows.length if rows.places is None else len(rows.places)
-        if not named:
+    for rows in _read_raw(source, media_type, columns, None, caps):
+        count = rows.length if rows.places is None else len(rows.places)
+        if not count:
             continue
         units = parse_units(unit, rows.cells[unit.name])
-        known = ~np.isnan(units)
-        values = parse_cells(stored, rows.cells, named)
-        yield units[known], {name: array[known] for name, array in values.items()}
+        has_unit = ~np.isnan(units)
+        values = parse_cells(stored, rows.cells, count)
+        yield units[has_unit], {name: array[has_unit] for name, array in values.items()}
 
 
-def _raw(
+def _read_raw(
     source: Plaintext, media_type: str, columns: Sequence[Column], slots: int | None, caps: Caps
 ) -> Iterator[RawRows]:
     size = source.seek(0, io.SEEK_END)
@@ -68,11 +70,11 @@ def _raw(
     yield from SOURCES[media_type](source, columns, Meter(slots, caps.of(size)))
 
 
-def _place(rows: RawRows, columns: Sequence[Column]) -> Values:
+def _parse_rows(rows: RawRows, columns: Sequence[Column]) -> Values:
     if rows.places is None:
         return parse_cells(columns, rows.cells, rows.length)
     if not len(rows.places):
-        return null_rows(columns, rows.length)
+        return make_null_rows(columns, rows.length)
     parsed = parse_cells(columns, rows.cells, len(rows.places))
     if len(rows.places) == rows.length:
         return parsed

@@ -1,4 +1,7 @@
-"""Keyed pseudonyms of units, so that neither their order nor where they lie follows from what they are called."""
+"""Keyed pseudonyms of units.
+
+Without the key, neither the order of units nor their buckets follow from their names.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +13,17 @@ _LENGTH = 8 << 56  # the message's last block: no bytes, and its length
 _FINISH = 0xFF
 
 
-def pseudonyms(key: bytes, units: NDArray[np.float64]) -> Words:
-    """SipHash-2-4 (Aumasson & Bernstein 2012) of each unit's eight bytes under the 16 bytes of ``key``; shape ``(n,)``.
+def compute_pseudonyms(key: bytes, units: NDArray[np.float64]) -> Words:
+    """Compute SipHash-2-4 of each unit's eight bytes (Aumasson & Bernstein 2012).
 
     Two units share a pseudonym with probability 2**-64; they would then be protected as one.
+
+    Args:
+        key: 16 bytes.
+        units: shape ``(n,)``.
+
+    Returns:
+        Shape ``(n,)``.
     """
     words = units.view(np.uint64)
     low, high = (np.full(len(words), half) for half in np.frombuffer(key, dtype="<u8"))

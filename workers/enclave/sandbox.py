@@ -1,4 +1,4 @@
-"""Limits of the process that parses what owners upload."""
+"""Limits of the process that parses uploads."""
 
 import ctypes
 import os
@@ -10,10 +10,12 @@ _PR_SET_DUMPABLE = 4
 
 
 def confine(memory_bytes: int, cpu_seconds: int, parent: int) -> None:
-    """Cap memory and CPU time of this process, forbid dumps, and tie its life to its parent's.
+    """Confine this process.
+
+    Caps its memory and CPU time, forbids core dumps, and ends it with its parent.
 
     Raises:
-        RuntimeError: if the parent has died already, or the kernel refuses.
+        RuntimeError: the parent has ended already, or the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     refused = libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) | libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

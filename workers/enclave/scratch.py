@@ -1,4 +1,7 @@
-"""Sealed pieces on disk while an upload is parsed: in a file without a name, under a key that is nowhere else."""
+"""Sealed pieces on disk during ingestion.
+
+They are in a file without a name, under a key that exists only in this process.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,10 +21,12 @@ class _Piece(NamedTuple):
 
 
 class Scratch:
-    """Piles of pieces: put in any order, read pile by pile in the order of putting. Nothing outlives the process.
+    """Buckets of pieces: put in any order, read bucket by bucket in the order of putting.
+
+    No piece outlives the process.
 
     Args:
-        file: an empty file that can be read and written; closed with this.
+        file: an empty file that can be read and written; closed with this object.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -29,23 +34,32 @@ class Scratch:
         self._key = new_key()
         self._count = 0
         self._size = 0
-        self._piles: defaultdict[int, list[_Piece]] = defaultdict(list)
+        self._buckets: defaultdict[int, list[_Piece]] = defaultdict(list)
 
-    def put(self, pile: int, data: bytes) -> None:
-        """Raises DependencyUnavailable when the disk is full or broken."""
+    def put(self, bucket: int, data: bytes) -> None:
+        """Seal a piece and write it.
+
+        Raises:
+            DependencyUnavailable: the disk is full or broken.
+        """
         sealed = seal_chunk(self._key, _NAME, self._count, data, last=False)
         try:
             self._file.seek(self._size)
             self._file.write(sealed)
         except OSError:
             raise DependencyUnavailable from None
-        self._piles[pile].append(_Piece(self._count, self._size, len(sealed)))
+        self._buckets[bucket].append(_Piece(self._count, self._size, len(sealed)))
         self._count += 1
         self._size += len(sealed)
 
-    def pieces(self, pile: int) -> Iterator[bytes]:
-        """What was put on ``pile``; raises DependencyUnavailable, or VaultError for bytes that were altered."""
-        for number, offset, length in self._piles[pile]:
+    def pieces(self, bucket: int) -> Iterator[bytes]:
+        """Read and open the pieces of ``bucket``.
+
+        Raises:
+            DependencyUnavailable: the disk is broken.
+            VaultError: a piece was altered.
+        """
+        for number, offset, length in self._buckets[bucket]:
             try:
                 self._file.seek(offset)
                 sealed = self._file.read(length)

@@ -1,4 +1,4 @@
-"""What every file format has in common: rows by column, the header's faults, the caps."""
+"""Common parts of all file formats: rows by column, checks of the header, caps."""
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,33 +14,45 @@ from app.inference.core.facts import Column
 from workers.enclave.faults import FileFault, Reason
 
 EXPANSION = 256
-EXPANDED_BYTES = 256 << 20  # any file may expand to so much, however small it is
+EXPANDED_BYTES = 256 << 20  # every file may expand to this size, also a small one
 Plaintext = io.RawIOBase | io.BufferedIOBase  # seekable
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How much of a file is read before it is too large."""
+    """The most rows and decoded bytes of a file; a larger file is rejected."""
 
     rows: int
     decoded_bytes: int
 
     def of(self, size: int) -> "Caps":
-        """For a file of ``size`` bytes: a small one may not expand without end."""
+        """Compute the caps of a file of ``size`` bytes.
+
+        They limit how much a small file may expand.
+        """
         return Caps(self.rows, min(self.decoded_bytes, max(EXPANDED_BYTES, size * EXPANSION)))
 
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """The next ``length`` rows of a file: ``cells`` of those at ``places``; the others are broken, hence null."""
+    """The next ``length`` rows of a file.
+
+    Attributes:
+        length: the number of rows.
+        places: the places of the rows that have cells, ``(n,)``, or None for all. The other rows are null rows.
+        cells: name -> ``(n,)`` cells.
+    """
 
     length: int
-    places: NDArray[np.int64] | None  # None: all of them
+    places: NDArray[np.int64] | None
     cells: Mapping[str, pa.Array]
 
 
 class Meter:
-    """Counts what was read against caps, and against slots where a row is a unit (``slots`` is None elsewhere)."""
+    """Counts rows and bytes, and rejects a file that exceeds caps or slots.
+
+    ``slots`` is None unless a row is a unit.
+    """
 
     def __init__(self, slots: int | None, caps: Caps) -> None:
         self.most_rows = caps.rows if slots is None else slots
@@ -50,7 +62,11 @@ class Meter:
         self._bytes = 0
 
     def count(self, rows: int, decoded_bytes: int) -> None:
-        """Raises FileFault once there are more rows than units allow, or more of anything than the caps do."""
+        """Count rows and bytes.
+
+        Raises:
+            FileFault: too_many_units if there are more rows than slots, too_large beyond the caps.
+        """
         self._rows += rows
         self._bytes += decoded_bytes
         if self._rows > self.most_rows:
@@ -60,12 +76,16 @@ class Meter:
 
 
 def check_header(names: Sequence[str], columns: Sequence[Column]) -> None:
-    """Raises FileFault unless the file has exactly the declared columns, in any order."""
+    """Check that the file has exactly the declared columns, in any order.
+
+    Raises:
+        FileFault: malformed, missing_column, unknown_column.
+    """
     declared = {column.name for column in columns}
     if len(set(names)) < len(names) or any("\0" in name for name in names):
         raise FileFault("malformed")
     missing = [column.name for column in columns if column.name not in names]
-    if missing:  # and no name of the file is told: without a header, its first row would be
+    if missing:  # names of the file are not reported: in a file without a header they are cells of its first row
         raise FileFault("missing_column", missing)
     unknown = [name for name in names if name not in declared]
     if unknown:
@@ -73,8 +93,8 @@ def check_header(names: Sequence[str], columns: Sequence[Column]) -> None:
 
 
 @contextmanager
-def faults_of_the_file() -> Iterator[None]:
-    """What a library makes of a broken file, as a fault without any of its words."""
+def translate_library_errors() -> Iterator[None]:
+    """Translate a library's errors about a broken file to faults, without their messages."""
     try:
         yield
     except (FileFault, CorevaultError):

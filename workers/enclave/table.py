@@ -1,4 +1,4 @@
-"""A content's encrypted table as the source of rows that the oracle reads."""
+"""Reads rows of a content's encrypted table for the oracle."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -18,14 +18,16 @@ from app.vault.envelope import content_context, declared_context, unwrap_key
 from app.vault.errors import VaultError
 from app.vault.store import Expecting, ObjectStore
 from workers.enclave.keys import OpeningKey
-from workers.enclave.page_cache import Wake
+from workers.enclave.page_cache import DropBehind
 from workers.enclave.table_format import Layout, TableKeys, stored_schema
 
 Arrays = dict[str, NDArray[Any]]
 
 _READ_BYTES = 1 << 16
-"""Ciphertext that is read at a time: little enough that the allocator keeps its memory instead of returning it to the
-system after every column, which would double the time that a table takes.
+"""Ciphertext that is read at a time.
+
+It is small enough that the allocator keeps its memory. Otherwise memory would be returned to the system after every
+column, which doubles the time of reading a table.
 """
 
 
@@ -34,53 +36,53 @@ class StoredTable:
 
     A :class:`app.inference.core.row_source.RowSource`.
 
-    What is read depends on the indices alone. The last row group stays decoded, so a caller who gathers in
-    consecutive blocks reads every group once. Use as a context manager.
+    The bytes read depend on the indices alone. The last row group stays decoded, so a caller who gathers consecutive
+    blocks reads every group once. Use as a context manager.
 
     Args:
-        source: the encrypted table, seekable; closed with this.
-        keys: what it was encrypted with.
-        layout: which columns and rows it must have.
+        source: the encrypted table, seekable; closed with this object.
+        keys: the keys of its encryption.
+        layout: the columns and rows that it must have.
         needed: the names of the columns to gather; None for all.
 
     Raises:
-        VaultError: here and in :meth:`gather`, if any byte that is needed does not authenticate, or the table is
-            not the declared one. Never a part of the rows.
+        VaultError: here and in :meth:`gather`, a byte that is needed does not authenticate, or the table is not the
+            declared one. A part of the rows is never returned.
     """
 
     def __init__(self, source: BinaryIO, keys: TableKeys, layout: Layout, needed: Sequence[str] | None = None) -> None:
         self.slots = layout.slots
         self.rows_per_slot = layout.rows_per_slot
         self._source = source
-        self._wake = Wake(source)
+        self._drop_behind = DropBehind(source)
         self._columns = [column for column in layout.columns if needed is None or column.name in needed]
         self._binary = frozenset(column.name for column in self._columns if column.type == "binary")
         self._group_slots = layout.group_slots
         self._decoded: tuple[int, Arrays] = (-1, {})
-        with _refusing_what_does_not_open():
+        with _translate_library_errors():
             self._file = pq.ParquetFile(
-                _native(source), decryption_properties=keys.decryption(), pre_buffer=False, buffer_size=_READ_BYTES
+                _open_native(source), decryption_properties=keys.decryption(), pre_buffer=False, buffer_size=_READ_BYTES
             )
-            genuine = self._file.schema_arrow.equals(stored_schema(layout.columns))
-        if not genuine or self._file.metadata.num_rows != layout.rows:
+            is_genuine = self._file.schema_arrow.equals(stored_schema(layout.columns))
+        if not is_genuine or self._file.metadata.num_rows != layout.rows:
             raise VaultError
 
     def gather(self, indices: NDArray[np.int64]) -> Arrays:
-        """The rows of the slots ``indices`` (sorted, unique), ``rows_per_slot`` of each, slot after slot.
+        """Read the rows of the slots ``indices`` (sorted, unique), slot after slot.
 
-        See :meth:`app.inference.core.row_source.RowSource.gather`.
+        Each slot has ``rows_per_slot`` rows. See :meth:`app.inference.core.row_source.RowSource.gather`.
 
         Raises:
             ValueError: for indices that are unsorted, repeated or outside of the slots.
         """
         if len(indices) and not (indices[0] >= 0 and indices[-1] < self.slots and np.all(np.diff(indices) > 0)):
-            raise ValueError("indices are sorted, unique and below the slots")
+            raise ValueError("indices must be sorted, unique and below the slots")
         pieces: list[Arrays] = []
         begin = 0
         while begin < len(indices) or not pieces:
             group = int(indices[begin]) // self._group_slots if len(indices) else 0
             end = int(np.searchsorted(indices, (group + 1) * self._group_slots))
-            pieces.append(self._piece(group, indices[begin:end] - group * self._group_slots))
+            pieces.append(self._gather_from_group(group, indices[begin:end] - group * self._group_slots))
             begin = end
         return pieces[0] if len(pieces) == 1 else _join(pieces)
 
@@ -97,37 +99,37 @@ class StoredTable:
     ) -> None:
         self.close()
 
-    def _piece(self, group: int, places: NDArray[np.int64]) -> Arrays:
-        """The rows at ``places`` of a group: where these are consecutive, the decoded ones themselves, not a copy."""
+    def _gather_from_group(self, group: int, places: NDArray[np.int64]) -> Arrays:
+        """Read the slots at ``places`` of a group; consecutive ones are views, not copies."""
         crashpoints.reach("mid-gather")
-        decoded = self._group(group)
-        consecutive = len(places) > 0 and int(places[-1]) - int(places[0]) + 1 == len(places)
-        taken = slice(int(places[0]), int(places[-1]) + 1) if consecutive else places
+        decoded = self._decode_group(group)
+        is_consecutive = len(places) > 0 and int(places[-1]) - int(places[0]) + 1 == len(places)
+        index = slice(int(places[0]), int(places[-1]) + 1) if is_consecutive else places
         return {
-            name: self._gather(name, values.reshape(-1, self.rows_per_slot)[taken].reshape(-1))
+            name: self._convert(name, values.reshape(-1, self.rows_per_slot)[index].reshape(-1))
             for name, values in decoded.items()
         }
 
-    def _gather(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+    def _convert(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         return values.astype(np.float64) if name in self._binary else values
 
-    def _group(self, group: int) -> Arrays:
+    def _decode_group(self, group: int) -> Arrays:
         if self._decoded[0] != group:
-            self._decoded = (-1, {})  # let go of the last one first: two groups are never held
+            self._decoded = (-1, {})  # free the last group first, so that memory never has two
             names = [*(column.name for column in self._columns), PRESENT]
-            with _refusing_what_does_not_open():
-                ranges = self._ranges(group, names)
+            with _translate_library_errors():
+                ranges = self._find_ranges(group, names)
                 if isinstance(self._source, Expecting):
                     self._source.expect(ranges)
                 table = self._file.read_row_group(group, columns=names, use_threads=False)
                 self._decoded = (group, {name: table.column(name).to_numpy() for name in names})
-            self._wake.pass_over(ranges[0][0], ranges[-1][1])
+            self._drop_behind.drop(ranges[0][0], ranges[-1][1])
         return self._decoded[1]
 
-    def _ranges(self, group: int, names: Sequence[str]) -> list[tuple[int, int]]:
-        """Where the columns ``names`` of a row group lie in the file."""
-        told = self._file.metadata.row_group(group)
-        chunks = (told.column(i) for i in range(told.num_columns))
+    def _find_ranges(self, group: int, names: Sequence[str]) -> list[tuple[int, int]]:
+        """Find the byte ranges of the columns ``names`` of a row group."""
+        metadata = self._file.metadata.row_group(group)
+        chunks = (metadata.column(i) for i in range(metadata.num_columns))
         return [
             (chunk.data_page_offset, chunk.data_page_offset + chunk.total_compressed_size)
             for chunk in chunks
@@ -149,28 +151,28 @@ def open_table(
     needed: Sequence[str] | None = None,
     public: bool = False,
 ) -> StoredTable:
-    """The table ``name`` of a content.
+    """Open the table of a content.
 
     Args:
-        store: where it lies.
-        name: its object's name.
-        opening_key: the worker's.
-        dataset_id: with ``version`` what key and table are bound to.
+        store: has the table.
+        name: of the table's object.
+        opening_key: the worker's opening key.
+        dataset_id: key and table are bound to it and to ``version``.
         version: of the content.
         dataset_box: the dataset's key in its box.
-        wrapped_key: the content's key under the dataset's.
-        facts_digest: of the declaration, which the content's key is bound to as well.
-        layout: which columns and rows the declaration gives it.
+        wrapped_key: the content's key, wrapped with the dataset's key.
+        facts_digest: of the declaration; the content's key is bound to it as well.
+        layout: the columns and rows of the declaration.
         needed: the names of the columns to gather; None for all.
-        public: whether the dataset is.
+        public: whether the dataset is public.
 
     Raises:
-        VaultError: if anything does not open or is another's.
+        VaultError: a key or the table does not open, or belongs to another content.
         DependencyUnavailable: the store is away.
     """
     dataset_key = opening_key.dataset_key(dataset_box, dataset_id, public=public)
     context = declared_context(dataset_id, version, facts_digest)
-    content_key = _content_key(wrapped_key, dataset_key, context, content_context(dataset_id, version))
+    content_key = _unwrap_content_key(wrapped_key, dataset_key, context, content_context(dataset_id, version))
     source = store.open(name)
     try:
         return StoredTable(source, TableKeys(content_key, dataset_id, version), layout, needed)
@@ -179,16 +181,20 @@ def open_table(
         raise
 
 
-def _content_key(wrapped_key: bytes, dataset_key: bytes, context: bytes, older: bytes) -> bytes:
-    """``older``: what contents of versions that knew no digest are bound to; nobody can bind a newer one so."""
+def _unwrap_content_key(wrapped_key: bytes, dataset_key: bytes, context: bytes, older_context: bytes) -> bytes:
+    """Unwrap the content's key.
+
+    ``older_context`` is for contents of older versions, whose keys are bound to no digest. Without the dataset's key
+    no newer content can be bound to it.
+    """
     try:
         return unwrap_key(wrapped_key, dataset_key, context)
     except VaultError:
-        return unwrap_key(wrapped_key, dataset_key, older)
+        return unwrap_key(wrapped_key, dataset_key, older_context)
 
 
-def _native(source: BinaryIO) -> Any:
-    """A file of the system as the Parquet library opens it itself, so that it need not ask Python for every read."""
+def _open_native(source: BinaryIO) -> Any:
+    """Reopen a file in the Parquet library, so that reads do not call Python."""
     if not isinstance(source, io.BufferedReader) or not isinstance(source.raw, io.FileIO):
         return source
     return pa.OSFile(f"/dev/fd/{source.fileno()}")
@@ -199,8 +205,8 @@ def _join(pieces: Sequence[Arrays]) -> Arrays:
 
 
 @contextmanager
-def _refusing_what_does_not_open() -> Iterator[None]:
-    """A library's complaint becomes a refusal, without its words."""
+def _translate_library_errors() -> Iterator[None]:
+    """Translate a library's errors to ``VaultError``, without their messages."""
     try:
         yield
     except (MemoryError, DependencyUnavailable):

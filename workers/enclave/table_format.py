@@ -1,7 +1,8 @@
-"""The stored table: encrypted Parquet whose size follows from the schema, the slots and the rows of a slot alone.
+"""The format of stored tables: encrypted Parquet whose size reveals nothing about rows.
 
-Nothing in it varies with the values: no nulls, no statistics, no dictionary, no compression. Keys and the
-associated data ``dataset|version`` bind it to one content.
+The size follows from the schema, the slots and the rows of a slot alone. No part varies with the values: there are no
+nulls, statistics, dictionaries or compression. Keys and the associated data ``dataset|version`` bind a table to one
+content.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ GROUP_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the rows of a table lie: ``rows_per_slot`` rows a slot, slot after slot, null where there are no more."""
+    """The order of a table's rows: slot after slot, each padded with null rows to ``rows_per_slot`` rows."""
 
     columns: tuple[Column, ...]  # the stored ones
     slots: int
@@ -36,29 +37,34 @@ class Layout:
 
     @property
     def group_slots(self) -> int:
-        """Slots of a row group, so that no group splits a slot."""
+        """The number of slots of a row group; no group splits a slot."""
         return max(1, group_rows(len(self.columns)) // self.rows_per_slot)
 
 
 def layout(columns: Sequence[Column], slots: int, unit: Mapping[str, Any]) -> Layout:
-    """The layout of a table of declared ``columns`` for ``slots`` units of the declared kind ``unit``.
+    """Make the layout of a table.
+
+    Args:
+        columns: the declared columns.
+        slots: the number of units.
+        unit: the declared privacy unit.
 
     Raises:
-        ValueError: for another kind of unit, or a column that is not declared.
+        ValueError: for an unknown kind of unit, or a unit's column that is not declared.
     """
     match unit:
         case {"kind": "row"}:
             return Layout(tuple(columns), slots)
         case {"kind": "column", "column": name, "max_rows": int(max_rows)}:
             (column,) = (column for column in columns if column.name == name)
-            return Layout(tuple(kept for kept in columns if kept != column), slots, max_rows, column)
+            return Layout(tuple(other for other in columns if other != column), slots, max_rows, column)
         case _:
-            raise ValueError("another kind of unit")
+            raise ValueError("unknown kind of privacy unit")
 
 
 @dataclass(frozen=True, slots=True)
 class TableKeys:
-    """What a content's table is encrypted with and bound to."""
+    """The key of a table, and the content to which the table is bound."""
 
     content_key: bytes = field(repr=False)
     dataset_id: str
@@ -69,7 +75,7 @@ class TableKeys:
         return content_context(self.dataset_id, self.version)
 
     def encryption(self) -> Any:
-        """AES-256-GCM for the footer and every column; the associated data is not stored in the file."""
+        """Encrypt the footer and every column with AES-256-GCM; the file does not contain the associated data."""
         return pe.create_encryption_properties(self.content_key, aad_prefix=self.associated, store_aad_prefix=False)
 
     def decryption(self) -> Any:
@@ -77,13 +83,13 @@ class TableKeys:
 
 
 def stored_schema(columns: Sequence[Column]) -> pa.Schema:
-    """``columns`` in their stored types, then ``present``."""
+    """Make the schema of ``columns`` in their stored types, then ``present``."""
     types = [(column.name, pa.from_numpy_dtype(np.dtype(STORED_TYPES[column.type]))) for column in columns]
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in [*types, (PRESENT, pa.uint8())]])
 
 
 def group_rows(columns: int) -> int:
-    """Rows of a row group: 65,536, halved until a group of a wide table fits into 32 MiB."""
+    """Compute the rows of a row group: 65,536, halved until a group fits into 32 MiB."""
     rows = GROUP_ROWS
     while rows > 1 and rows * 8 * (columns + 1) > GROUP_BYTES:
         rows //= 2

@@ -1,4 +1,4 @@
-"""Writes a content's encrypted table in row groups, one group in memory."""
+"""Writes a content's encrypted table in row groups, with one group in memory."""
 
 import io
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from app.inference.core.row_source import PRESENT
 from app.vault.store import ObjectWriter
-from workers.enclave.cells import null_rows
+from workers.enclave.cells import make_null_rows
 from workers.enclave.table_format import Layout, TableKeys, stored_schema
 
 
 class _Sink(io.RawIOBase):
-    """An object in the making, as a file for Parquet."""
+    """A file for the Parquet library that writes to an object writer."""
 
     def __init__(self, target: ObjectWriter) -> None:
         super().__init__()
@@ -36,19 +36,19 @@ class _Sink(io.RawIOBase):
 
 
 class TableWriter:
-    """Takes rows in batches and pads the table with null rows to all of its slots.
+    """Writes rows in batches and pads the table with null rows.
 
     Args:
-        target: where the table goes; publishing it is the caller's.
-        keys: what it is encrypted with.
-        layout: which columns it has and how many rows, whatever is appended.
+        target: receives the table; the caller publishes it.
+        keys: the keys of its encryption.
+        layout: its columns and its number of rows, which do not depend on the rows appended.
     """
 
     def __init__(self, target: ObjectWriter, keys: TableKeys, layout: Layout) -> None:
         self._rest = layout.rows
         self._filled = 0
         self._schema = stored_schema(layout.columns)
-        self._group = null_rows(layout.columns, min(layout.slots, layout.group_slots) * layout.rows_per_slot)
+        self._group = make_null_rows(layout.columns, min(layout.slots, layout.group_slots) * layout.rows_per_slot)
         self._group_rows = len(self._group[PRESENT])
         self._writer = pq.ParquetWriter(
             _Sink(target),
@@ -61,7 +61,7 @@ class TableWriter:
         )
 
     def append(self, values: Mapping[str, NDArray[Any]]) -> None:
-        """The next rows: name -> (n,) array of the stored type, ``present`` included.
+        """Append rows: name -> (n,) array of the stored type, with ``present``.
 
         Raises:
             ValueError: for more rows than the slots hold.

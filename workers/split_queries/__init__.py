@@ -1,1 +1,1 @@
-"""One query on many workers: a coordinator asks, helpers answer, sums travel sealed."""
+"""One query on many workers: a coordinator splits it, helpers sum parts, and a mailbox carries sealed sums."""

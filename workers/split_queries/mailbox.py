@@ -1,8 +1,8 @@
-"""What workers tell each other while they answer one query together: a task, and partial sums in return.
+"""The mailbox of one attempt: the coordinator puts a task into it, and helpers put partial sums.
 
-Both lie in the store as notes, sealed, outside of the broker. The task of a query lies under a key that only workers
-derive, and brings the key of its partial sums with it: once it is destroyed, they open for nobody, whatever may be left
-of them. Each is bound to job, attempt, query and (a sum) its part, so that none can stand in for another.
+Both are sealed notes in the store, outside of the broker. The task is sealed under a key that only workers can derive,
+and contains the key of its partial sums. Once the task is destroyed, no remaining sum can be opened. A task is bound to
+job, attempt and query, and a sum also to its part, so that none can replace another.
 """
 
 import hashlib
@@ -26,18 +26,18 @@ from app.vault.store import ObjectStore
 from workers.enclave.keys import OpeningKey
 
 MOST_PARTS = 64
-_HEADER = struct.Struct("<4sQI")  # magic, query, parts: all that whoever tidies up has to know
+_HEADER = struct.Struct("<4sQI")  # magic, query, parts: enough to name all notes of the attempt and delete them
 _MAGIC = b"CVT1"
 _FAULT = b"fault"
 
 
 class PartFaulty(Exception):
-    """A part failed among its rows."""
+    """A helper's computation on the rows of a part failed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """One query: part ``i`` takes the units ``slots[places[i]:places[i + 1]]``."""
+    """One query in parts: part ``i`` has the units ``slots[places[i]:places[i + 1]]``."""
 
     query: Query
     slots: Slots
@@ -52,14 +52,14 @@ class Task:
         return self.slots[self.places[part] : self.places[part + 1]]
 
 
-class Exchange:
-    """The place where one attempt of a job keeps its current task, and its helpers their partial sums.
+class Mailbox:
+    """The current task of one attempt of a job, and its helpers' partial sums.
 
     Args:
-        store: where objects lie.
-        opening_key: the worker's.
-        job_id: with ``token`` the attempt.
-        token: its fencing token.
+        store: keeps the notes.
+        opening_key: the worker's opening key.
+        job_id: with ``token``, identifies the attempt.
+        token: the attempt's fencing token.
     """
 
     def __init__(self, store: ObjectStore, opening_key: OpeningKey, job_id: str, token: int) -> None:
@@ -67,31 +67,31 @@ class Exchange:
         self._key = opening_key.attempt_key(job_id, token)
         self._attempt = f"{job_id}|{token}"
 
-    def tell(self, query: int, task: Task) -> bool:
-        """Put up the task of ``query`` in place of the last one; False if the store does not take it."""
+    def put_task(self, query: int, task: Task) -> bool:
+        """Replace the task by that of ``query``; False if the store is away."""
         sealed = seal_message(_pack(task), self._key, self._context("task", query, task.parts))
         return self._put(_task_name(self._attempt), _HEADER.pack(_MAGIC, query, task.parts) + sealed)
 
     def read_task(self, query: int) -> Task | None:
-        """The task of ``query``, if it is the current one."""
+        """Read the task of ``query``; None unless it is the current one."""
         data = self._read(_task_name(self._attempt))
-        header = _parse(data)
+        header = _parse_header(data)
         if data is None or header is None or header[0] != query:
             return None
         with suppress(VaultError):
             return _unpack(open_message(data[_HEADER.size :], self._key, self._context("task", *header)))
         return None
 
-    def hand_in(self, query: int, task: Task, part: int, sums: Integers | None) -> None:
-        """Keep the sums of ``part`` for whoever asked, or (None) that it was faulty."""
+    def put_part(self, query: int, task: Task, part: int, sums: Integers | None) -> None:
+        """Put the sums of ``part`` for the coordinator; None reports a faulty part."""
         content = _FAULT if sums is None else sums.astype("<i8").tobytes()
         self._put(self._name(query, part), seal_message(content, task.key, self._context("part", query, part)))
 
     def read_part(self, query: int, task: Task, part: int) -> Integers | None:
-        """The sums of ``part`` of this very task, None if there are none that open.
+        """Read the sums of ``part`` of ``task``; None if they are absent or do not open.
 
         Raises:
-            PartFaulty: whoever computed them met a fault among the rows.
+            PartFaulty: the helper's computation on rows failed.
         """
         data = self._read(self._name(query, part))
         if data is None:
@@ -104,8 +104,8 @@ class Exchange:
             raise PartFaulty
         return np.frombuffer(content, dtype="<i8").astype(np.int64)
 
-    def withdraw(self, query: int, part: int) -> None:
-        """Destroy what was handed in for a task that has ended meanwhile."""
+    def delete_part(self, query: int, part: int) -> None:
+        """Destroy the sums of a part that were put after the task had ended."""
         self._store.delete_note(self._name(query, part))
 
     def _context(self, purpose: str, query: int, number: int) -> bytes:
@@ -124,13 +124,14 @@ class Exchange:
         return _read(self._store, name)
 
 
-def clear(store: ObjectStore, job_id: str, token: int) -> None:
-    """Destroy the current task of an attempt and all partial sums for it; harmless if there are none.
+def clear_mailbox(store: ObjectStore, job_id: str, token: int) -> None:
+    """Destroy the current task of an attempt and its partial sums; harmless if there are none.
 
-    Sums are destroyed before the task, which names them, and after it: whoever hands one in too late finds no task.
+    Sums are destroyed before the task, because the task is needed to name them. They are destroyed again after it, for
+    sums that arrived in between. A helper that puts one later finds no task, and deletes its sums.
     """
     attempt = f"{job_id}|{token}"
-    header = _parse(_read(store, _task_name(attempt)))
+    header = _parse_header(_read(store, _task_name(attempt)))
     names = [] if header is None else [_part_name(attempt, header[0], part) for part in range(header[1])]
     for name in (*names, _task_name(attempt), *names):
         store.delete_note(name)
@@ -150,8 +151,8 @@ def _read(store: ObjectStore, name: str) -> bytes | None:
     return None
 
 
-def _parse(data: bytes | None) -> tuple[int, int] | None:
-    """Query and parts of a task's header."""
+def _parse_header(data: bytes | None) -> tuple[int, int] | None:
+    """Parse a task's header into the query and the number of parts; None for an invalid header."""
     if data is None or len(data) < _HEADER.size:
         return None
     magic, query, parts = _HEADER.unpack_from(data)

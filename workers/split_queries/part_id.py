@@ -1,4 +1,4 @@
-"""The id of one part of one query: the whole content of a message to a helper."""
+"""The id of one part of one query: the only content of a helper's message."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ _IDENTIFIER = re.compile(r"(job_[0-9a-z]{1,64}):([0-9]{1,9}):([0-9]{1,9}):([0-9]
 
 @dataclass(frozen=True, slots=True)
 class PartId:
-    """Which part of which query of which attempt."""
+    """Identifies the attempt, its query and the part of that query."""
 
     job_id: str
     token: int
@@ -20,5 +20,6 @@ class PartId:
 
     @classmethod
     def parse(cls, text: str) -> "PartId | None":
-        found = _IDENTIFIER.fullmatch(text)
-        return None if found is None else cls(found[1], *map(int, found.groups()[1:]))
+        """Parse the text form of an id; None for other texts."""
+        match = _IDENTIFIER.fullmatch(text)
+        return None if match is None else cls(match[1], *map(int, match.groups()[1:]))

@@ -1,4 +1,4 @@
-"""Sums of parts of one table, whose rows stay in memory after the first one, while there is room and use for them."""
+"""Sums over parts of one table, whose rows stay in memory between queries."""
 
 import threading
 from collections.abc import Callable
@@ -15,62 +15,69 @@ from app.inference.private_zone.partition import Slots, gather, partial_sum
 from app.inference.private_zone.rows import RESIDENT_BYTES
 
 Rows = tuple[Array32, NDArray[np.bool_]]
-Opening = Callable[[], AbstractContextManager[RowSource]]
-"""How to get at the table, for who finds that it needs it."""
+OpenRows = Callable[[], AbstractContextManager[RowSource]]
+"""Opens the table; called only if the rows are not in memory."""
 
 
-class Parts:
-    """Parts of one attempt's table. Consecutive units are asked for again by the next query; samples are not."""
+class PartSummer:
+    """Sums over parts of one attempt's table.
+
+    Keeps the rows of consecutive units in memory, because the next query needs them again. Rows of a random sample are
+    not kept.
+    """
 
     def __init__(self, problem: Problem, rows_per_unit: int, room_bytes: int = RESIDENT_BYTES) -> None:
         self._problem = problem
-        self._each = rows_per_unit
-        self._room = room_bytes
-        self._held: dict[range, Rows] = {}
+        self._rows_per_unit = rows_per_unit
+        self._free_bytes = room_bytes
+        self._rows: dict[range, Rows] = {}
 
-    def sum(self, query: Query, units: Slots, opening: Opening) -> Integers:
-        """The exact sum over ``units``. Total in the rows; only ``opening`` and the table may fail."""
+    def sum(self, question: Question, units: Slots, open_rows: OpenRows) -> Integers:
+        """Compute the exact sum over ``units``. Total in the rows; only ``open_rows`` and the table may fail."""
         model, design = self._problem.model, self._problem.design
-        if isinstance(units, range) and units in self._held:
-            return query.sum(model, *self._held[units], self._each)
-        with opening() as source:
-            if isinstance(units, range) and self._makes_room(len(units)):
-                self._held[units] = gather(model, design, source, units)
-                return query.sum(model, *self._held[units], self._each)
-            return partial_sum(query, model, design, source, units)
+        if isinstance(units, range) and units in self._rows:
+            return question.sum(model, *self._rows[units], self._rows_per_unit)
+        with open_rows() as source:
+            if isinstance(units, range) and self._reserve_memory(len(units)):
+                self._rows[units] = gather(model, design, source, units)
+                return question.sum(model, *self._rows[units], self._rows_per_unit)
+            return partial_sum(question, model, design, source, units)
 
-    def _makes_room(self, units: int) -> bool:
-        needed = units * self._each * (4 * self._problem.model.row_width + 1)
-        if needed > self._room:
+    def _reserve_memory(self, units: int) -> bool:
+        needed = units * self._rows_per_unit * (4 * self._problem.model.row_width + 1)
+        if needed > self._free_bytes:
             return False
-        self._room -= needed
+        self._free_bytes -= needed
         return True
 
 
-class Memory:
-    """The parts of the attempt that was helped last; forgotten when another one asks, or none does for a while."""
+class SummerCache:
+    """Keeps the summer of the latest attempt in memory.
+
+    It is dropped when another attempt needs one, or after ``idle_seconds`` without use.
+    """
 
     def __init__(self, idle_seconds: float) -> None:
         self._idle_seconds = idle_seconds
         self._attempt: tuple[str, int] | None = None
-        self._parts: Parts | None = None
+        self._summer: PartSummer | None = None
         self._timer: threading.Timer | None = None
 
-    def of(self, attempt: tuple[str, int], fresh: Callable[[], Parts]) -> Parts:
-        """The parts of ``attempt``, those that were kept or ``fresh`` ones."""
+    def get(self, attempt: tuple[str, int], make_summer: Callable[[], PartSummer]) -> PartSummer:
+        """Return the cached or a new summer of ``attempt``, and stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
-        parts = self._parts
-        if parts is None or self._attempt != attempt:
-            parts = fresh()
-        self._attempt, self._parts = attempt, parts
-        return parts
+        summer = self._summer
+        if summer is None or self._attempt != attempt:
+            summer = make_summer()
+        self._attempt, self._summer = attempt, summer
+        return summer
 
-    def keep(self) -> None:
-        """Forget unless somebody asks again within ``idle_seconds``."""
+    def start_timer(self) -> None:
+        """Forget the summer after ``idle_seconds``, unless :meth:`get` is called before."""
         self._timer = threading.Timer(self._idle_seconds, self.forget)
         self._timer.daemon = True
         self._timer.start()
 
     def forget(self) -> None:
-        self._parts = None
+        self._summer = None

@@ -1,4 +1,4 @@
-"""W8: a helper reads rows under an opened reservation, and under no other."""
+"""W8: a helper reads rows only under an opened reservation."""
 
 import numpy as np
 import pytest
@@ -12,15 +12,15 @@ from app.vault.store import ObjectStore
 from tests.factories import rows
 from tests.factories.datasets import stored
 from tests.factories.worker import SLOTS, House
-from tests.workers.crowd import PARTS, QUERY, watched
+from tests.workers.instant_helpers import PARTS, QUESTION, recording_tables
 from workers.enclave import OpeningKey
-from workers.split_queries.mailbox import Exchange, Task
+from workers.split_queries.mailbox import Mailbox, Task
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 
 
-def _claimed(house: House, owner: rows.Key) -> Claim:
-    """A job in its first attempt, whose content is pinned and whose reservation is not opened yet."""
+def _claim_job(house: House, owner: rows.Key) -> Claim:
+    """Claim a job whose content is pinned and whose reservation is not opened yet."""
     job_id = house.job(house.ready_dataset(owner), owner)
     with house.database.write() as tx:
         claim = house.lifecycle.claim(tx, job_id)
@@ -31,8 +31,8 @@ def _claimed(house: House, owner: rows.Key) -> Claim:
 
 @pytest.mark.parametrize("state", ["reserved", "opened", "settled", "voided"])
 def test_helper_reads_rows_of_an_opened_reservation_only(house: House, owner: rows.Key, state: str) -> None:
-    """W8: also where all else about the job says that somebody waits for the part."""
-    claim = _claimed(house, owner)
+    """W8: the state of the reservation decides, even if the job runs and its task is current."""
+    claim = _claim_job(house, owner)
     with house.database.write() as tx:
         if state in {"opened", "settled"}:
             house.lifecycle.open(tx, claim)
@@ -42,10 +42,10 @@ def test_helper_reads_rows_of_an_opened_reservation_only(house: House, owner: ro
             house.ledger.void(tx, claim.job_id)
     assert house.charge(claim.job_id) == state
     store: ObjectStore = house.areas.vault
-    exchange = Exchange(store, OpeningKey(house.keys.opening_key), claim.job_id, claim.fencing_token)
+    mailbox = Mailbox(store, OpeningKey(house.keys.opening_key), claim.job_id, claim.fencing_token)
     cuts = [SLOTS * part // PARTS for part in range(PARTS + 1)]
-    assert exchange.tell(0, Task(QUERY, range(SLOTS), cuts))
+    assert mailbox.put_task(0, Task(QUESTION, range(SLOTS), cuts))
     before = stored(house.areas)
     read: list[NDArray[np.int64]] = []
-    house.helper(watched(read)).run(f"{claim.job_id}:1:0:0")
+    house.helper(recording_tables(read)).run(f"{claim.job_id}:1:0:0")
     assert (len(read) > 0, stored(house.areas) != before) == ((True, True) if state == "opened" else (False, False))

@@ -1,4 +1,4 @@
-"""Sums of parts, held against the sum of the whole, whoever hands in what."""
+"""Sums of parts equal the sum of the whole, also with wrong helpers."""
 
 import time
 import weakref
@@ -16,131 +16,129 @@ from app.inference.private_zone.queries import MeanSum
 from app.jobs.lifecycle import Claim
 from tests.factories import rows
 from tests.factories.worker import SLOTS, House, MemoryRows
-from tests.workers.crowd import CHUNK, CHUNKS, PARTS, QUERY, Crowd, Watched, problem_of
+from tests.workers.instant_helpers import CHUNK, CHUNKS, PARTS, QUESTION, InstantQueue, RecordingRows, problem_of
 from workers.enclave import OpeningKey
-from workers.split_queries.coordinator import SharedSum, Sharing
-from workers.split_queries.mailbox import Exchange, Task
+from workers.split_queries.coordinator import Sharing, SplitSum
+from workers.split_queries.mailbox import Mailbox, Task
 from workers.split_queries.part_id import PartId
-from workers.split_queries.resident_parts import Memory, Parts
+from workers.split_queries.resident_parts import PartSummer, SummerCache
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 CLAIM = Claim("job_1", 2, 1)
-# What somebody hands in wrongly is off by a million, so that it would show.
-Wrong = Callable[[Exchange, House, Task, int, int, Integers], None]
+Behaviour = Callable[[Mailbox, House, Task, int, int, Integers], None]
+"""Puts the sums of a part. Behaviour sums are too large by a million, so that they would change the total."""
 
 
-def right(exchange: Exchange, _: House, task: Task, query: int, part: int, sums: Integers) -> None:
-    exchange.hand_in(query, task, part, sums)
+def correctly(mailbox: Mailbox, _: House, task: Task, query: int, part: int, sums: Integers) -> None:
+    mailbox.put_part(query, task, part, sums)
 
 
-def twice(exchange: Exchange, house: House, task: Task, query: int, part: int, sums: Integers) -> None:
+def twice(mailbox: Mailbox, house: House, task: Task, query: int, part: int, sums: Integers) -> None:
     for _ in range(2):
-        right(exchange, house, task, query, part, sums)
+        correctly(mailbox, house, task, query, part, sums)
 
 
-def half(exchange: Exchange, house: House, task: Task, query: int, part: int, sums: Integers) -> None:
+def every_second_part(mailbox: Mailbox, house: House, task: Task, query: int, part: int, sums: Integers) -> None:
     if part % 2:
-        right(exchange, house, task, query, part, sums)
+        correctly(mailbox, house, task, query, part, sums)
 
 
-def of_an_earlier_attempt(_: Exchange, house: House, task: Task, query: int, part: int, sums: Integers) -> None:
-    earlier = Exchange(house.areas.vault, OpeningKey(house.keys.opening_key), CLAIM.job_id, CLAIM.fencing_token - 1)
-    earlier.hand_in(query, task, part, sums + 10**6)
+def for_an_earlier_attempt(_: Mailbox, house: House, task: Task, query: int, part: int, sums: Integers) -> None:
+    earlier = Mailbox(house.areas.vault, OpeningKey(house.keys.opening_key), CLAIM.job_id, CLAIM.fencing_token - 1)
+    earlier.put_part(query, task, part, sums + 10**6)
 
 
-def of_the_last_query(exchange: Exchange, _: House, task: Task, query: int, part: int, sums: Integers) -> None:
-    exchange.hand_in(query - 1 if query else 9, task, part, sums + 10**6)
+def for_the_last_query(mailbox: Mailbox, _: House, task: Task, query: int, part: int, sums: Integers) -> None:
+    mailbox.put_part(query - 1 if query else 9, task, part, sums + 10**6)
 
 
-def under_another_key(exchange: Exchange, _: House, task: Task, query: int, part: int, sums: Integers) -> None:
-    exchange.hand_in(query, Task(task.query, task.slots, task.places), part, sums + 10**6)
+def under_another_key(mailbox: Mailbox, _: House, task: Task, query: int, part: int, sums: Integers) -> None:
+    mailbox.put_part(query, Task(task.question, task.slots, task.places), part, sums + 10**6)
 
 
-def of_a_part_that_there_is_not(
-    exchange: Exchange, house: House, task: Task, query: int, part: int, sums: Integers
+def for_a_part_out_of_range(mailbox: Mailbox, house: House, task: Task, query: int, part: int, sums: Integers) -> None:
+    mailbox.put_part(query, task, part + PARTS, sums + 10**6)
+
+
+def for_the_coordinators_part(
+    mailbox: Mailbox, house: House, task: Task, query: int, part: int, sums: Integers
 ) -> None:
-    exchange.hand_in(query, task, part + PARTS, sums + 10**6)
+    mailbox.put_part(query, task, PARTS - 1, sums + 10**6)
 
 
-def of_the_part_that_was_not_asked(
-    exchange: Exchange, house: House, task: Task, query: int, part: int, sums: Integers
-) -> None:
-    exchange.hand_in(query, task, PARTS - 1, sums + 10**6)
-
-
-BEHAVIOURS: list[Wrong] = [
-    right,
+BEHAVIOURS: list[Behaviour] = [
+    correctly,
     twice,
-    half,
-    of_an_earlier_attempt,
-    of_the_last_query,
+    every_second_part,
+    for_an_earlier_attempt,
+    for_the_last_query,
     under_another_key,
-    of_a_part_that_there_is_not,
-    of_the_part_that_was_not_asked,
+    for_a_part_out_of_range,
+    for_the_coordinators_part,
 ]
 
 
-def shared_sum(house: House, problem: Problem, behave: Wrong, source: MemoryRows) -> Summation:
+def make_split_sum(house: House, problem: Problem, behave: Behaviour, source: MemoryRows) -> Summation:
     key = OpeningKey(house.keys.opening_key)
-    exchange = Exchange(house.areas.vault, key, CLAIM.job_id, CLAIM.fencing_token)
+    mailbox = Mailbox(house.areas.vault, key, CLAIM.job_id, CLAIM.fencing_token)
 
     def act(identifiers: Sequence[str]) -> None:
         for identifier in identifiers:
-            wanted = PartId.parse(identifier)
-            assert wanted is not None
-            task = exchange.read_task(wanted.query)
+            part_id = PartId.parse(identifier)
+            assert part_id is not None
+            task = mailbox.read_task(part_id.query)
             assert task is not None
-            sums = partial_sum(task.query, problem.model, problem.design, MemoryRows(), task.units(wanted.part))
-            behave(exchange, house, task, wanted.query, wanted.part, sums)
+            sums = partial_sum(task.question, problem.model, problem.design, MemoryRows(), task.units(part_id.part))
+            behave(mailbox, house, task, part_id.query, part_id.part, sums)
 
-    sharing = Sharing(house.areas.vault, key, Crowd(act), PARTS, 1)
-    return SharedSum(sharing, CLAIM, exchange, problem, source)
+    sharing = Sharing(house.areas.vault, key, InstantQueue(act), PARTS, 1)
+    return SplitSum(sharing, CLAIM, mailbox, problem, source)
 
 
 @pytest.mark.parametrize("behave", BEHAVIOURS, ids=lambda behave: behave.__name__)
-def test_w5_each_part_is_added_exactly_once(house: House, owner: rows.Key, behave: Wrong) -> None:
-    """W5: bit for bit the sum of the whole: full, sampled and small, whoever hands in what."""
+def test_w5_each_part_is_added_exactly_once(house: House, owner: rows.Key, behave: Behaviour) -> None:
+    """W5: the sum is exactly that of the whole, for full, sampled and small queries."""
     problem = problem_of(house, owner)
-    mine = shared_sum(house, problem, behave, MemoryRows())
-    for query in (QUERY, MeanSum(1.0, problem.design.width, intercept=True, clip=1.0)):
+    mine = make_split_sum(house, problem, behave, MemoryRows())
+    for question in (QUESTION, MeanSum(1.0, problem.design.width, intercept=True, clip=1.0)):
         for slots in (range(SLOTS), np.arange(0, SLOTS, 2), np.arange(5), np.arange(0)):
             whole = partial_sum(query, problem.model, problem.design, MemoryRows(), slots)
             assert mine(query, slots).tolist() == whole.tolist()
 
 
-def test_what_is_handed_in_is_not_computed_again(house: House, owner: rows.Key) -> None:
+def test_part_from_a_helper_is_not_computed_again(house: House, owner: rows.Key) -> None:
     seen: list[NDArray[np.int64]] = []
-    shared_sum(house, problem_of(house, owner), right, Watched(seen))(QUERY, range(SLOTS))
+    make_split_sum(house, problem_of(house, owner), correctly, RecordingRows(seen))(QUESTION, range(SLOTS))
     assert sum(map(len, seen)) == SLOTS - CHUNK * (CHUNKS * (PARTS - 1) // PARTS)
 
 
-def test_rows_stay_in_memory_while_there_is_room(house: House, owner: rows.Key) -> None:
-    """Consecutive units only: samples do not come back. The sums are the same either way."""
+def test_rows_of_consecutive_units_stay_in_memory(house: House, owner: rows.Key) -> None:
+    """They stay only if the limit allows it, and rows of samples do not. The sums are the same in all cases."""
     problem = problem_of(house, owner)
     whole = partial_sum(QUERY, problem.model, problem.design, MemoryRows(), range(256)).tolist()
     for room, read in ((10**6, 256), (255 * 17, 3 * 256)):
         seen: list[NDArray[np.int64]] = []
-        parts = Parts(problem, 1, room)
+        summer = PartSummer(problem, 1, room)
         for units in (range(256), np.arange(7), range(256), range(256)):
-            found = parts.sum(QUERY, units, lambda: nullcontext(Watched(seen)))  # noqa: B023
-            assert isinstance(units, np.ndarray) or found.tolist() == whole
+            sums = summer.sum(QUESTION, units, lambda: nullcontext(RecordingRows(seen)))  # noqa: B023
+            assert isinstance(units, np.ndarray) or sums.tolist() == whole
         assert sum(map(len, seen)) == read + 7
 
 
-def test_a_helper_forgets_when_it_is_not_asked_again(house: House, owner: rows.Key) -> None:
-    """Rows outlive a query in a helper's memory by little, and another attempt's query ends them."""
+def test_idle_helper_forgets_its_rows(house: House, owner: rows.Key) -> None:
+    """Rows leave a helper's memory soon after a query, or when another attempt asks."""
     problem = problem_of(house, owner)
-    memory = Memory(0.01)
-    first = memory.of(("job_1", 1), lambda: Parts(problem, 1))
-    assert memory.of(("job_1", 1), lambda: Parts(problem, 1)) is first
-    second = memory.of(("job_1", 2), lambda: Parts(problem, 1))
+    cache = SummerCache(0.01)
+    first = cache.get(("job_1", 1), lambda: PartSummer(problem, 1))
+    assert cache.get(("job_1", 1), lambda: PartSummer(problem, 1)) is first
+    second = cache.get(("job_1", 2), lambda: PartSummer(problem, 1))
     assert second is not first
-    memory.keep()
-    assert memory.of(("job_1", 2), lambda: Parts(problem, 1)) is second
-    memory.keep()
-    gone = weakref.ref(second)
+    cache.start_timer()
+    assert cache.get(("job_1", 2), lambda: PartSummer(problem, 1)) is second
+    cache.start_timer()
+    reference = weakref.ref(second)
     del second
     deadline = time.monotonic() + 30
-    while gone() is not None:
+    while reference() is not None:
         assert time.monotonic() < deadline
         time.sleep(0.01)

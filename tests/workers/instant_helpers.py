@@ -1,4 +1,4 @@
-"""Workers that help with a query at once, in this process, over a table that tells what was read of it."""
+"""Helpers that act at once in this process, and a table that records reads."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,8 +22,8 @@ PARTS = 4
 QUERY = PotentialSum(np.random.default_rng(3).standard_normal((7, 4)), 0.5)
 
 
-class Crowd(RecordingQueue):
-    """A broker whose workers act at once."""
+class InstantQueue(RecordingQueue):
+    """A queue whose messages are handled as soon as they are sent."""
 
     def __init__(self, act: Callable[[Sequence[str]], None]) -> None:
         super().__init__()
@@ -34,22 +34,22 @@ class Crowd(RecordingQueue):
         self._act(identifiers)
 
 
-class Watched(MemoryRows):
-    """Tells which slots were read."""
+class RecordingRows(MemoryRows):
+    """A table that records the slots read."""
 
-    def __init__(self, seen: list[NDArray[np.int64]]) -> None:
+    def __init__(self, reads: list[NDArray[np.int64]]) -> None:
         super().__init__()
-        self._seen = seen
+        self._reads = reads
 
     def gather(self, indices: NDArray[np.int64]) -> Any:
-        self._seen.append(indices)
+        self._reads.append(indices)
         return super().gather(indices)
 
 
-def watched(seen: list[NDArray[np.int64]]) -> Any:
+def recording_tables(reads: list[NDArray[np.int64]]) -> Any:
     @contextmanager
     def tables(_: Assignment) -> Iterator[MemoryRows]:
-        yield Watched(seen)
+        yield RecordingRows(reads)
 
     return tables
 
