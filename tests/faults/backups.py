@@ -1,4 +1,4 @@
-"""A backup of a seeded world's database, restored under it: refused by the mark, reconciled, and served on."""
+"""A backup of a seeded world's database: restored, refused by the high-water mark, and reconciled."""
 
 import shutil
 import sqlite3
@@ -17,11 +17,11 @@ from app.vault.marks import newest, open_marks
 from tests.factories.worker import House
 
 Released = dict[str, MechanismPlan]
-"""What is out, for ever: releases, and what was done for each."""
+"""All published releases by id, with the plan of each."""
 
 
 class Backup:
-    """Of an SQLite database and nothing else: the mark, the keys and the store stay as they are."""
+    """A backup of an SQLite database; the mark, the keys and the store are not backed up."""
 
     def __init__(self, house: House, mark_url: str) -> None:
         self._house, self._mark_url = house, mark_url
@@ -32,7 +32,7 @@ class Backup:
             source.backup(target)
 
     def restore(self) -> None:
-        """All processes are stopped meanwhile, and remember nothing."""
+        """Restore the backup as if all processes had been stopped: caches are cleared."""
         self._house.database.dispose()
         for suffix in ("", "-wal", "-shm"):
             self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
@@ -51,7 +51,10 @@ class Backup:
             return not session.scalar(select(exists().where(Checkpoint.checkpoint_hash == top.digest)))
 
     def reconcile(self) -> str | None:
-        """What was done to the one account that is behind; the entries before stay, and what is added only charges."""
+        """Reconcile the account that is behind; return the outcome.
+
+        Earlier entries stay, and all new entries charge or freeze.
+        """
         before = self._entries()
         with Database(self._house.database.engine).write() as tx:
             outcomes = [each.outcome for each in self._house.ledger.reconcile(tx, adopt=False)]
@@ -69,8 +72,8 @@ class Backup:
             return [(account_id, sequence, kind) for account_id, sequence, kind in session.execute(query)]
 
 
-def released(database: Database, dataset_id: str) -> Released:
-    """The releases of a dataset that the database has."""
+def read_released(database: Database, dataset_id: str) -> Released:
+    """Read the releases of a dataset that the database has."""
     with database.read() as session:
         query = select(Release.id, Job.plan).join(Job, Job.id == Release.job_id).where(Job.dataset_id == dataset_id)
         return {release_id: plan_json.from_json(plan) for release_id, plan in session.execute(query)}

@@ -1,4 +1,4 @@
-"""The plugs that seeded runs pull: crash points, commits, the store and the clocks of one process."""
+"""Fault injection for seeded runs: crash points, commits, the store and clocks of one process."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -19,24 +19,24 @@ from workers import heartbeat, sweeper
 
 
 class ProcessLost(BaseException):
-    """Stands in for SIGKILL: nothing that catches exceptions sees it."""
+    """Simulates SIGKILL: no handler of ``Exception`` catches it."""
 
 
-class Unplugged(sa.exc.OperationalError):
-    """The database went away in the middle of a commit."""
+class DatabaseLost(sa.exc.OperationalError):
+    """The database went away during a commit."""
 
     def __init__(self) -> None:
         super().__init__("COMMIT", None, Exception("server closed the connection"))
 
 
 @dataclass
-class Plugs:
-    """What is pulled next. Each is pulled once and then in its place again, but for ``disk_full``."""
+class Faults:
+    """The next faults. Each occurs once, except for ``disk_full``, which lasts."""
 
     point: str | None = None
-    after: int = 1  # how often the point is reached before
+    after: int = 1  # the fault occurs when the point is reached for this time
     action: Callable[[], None] = lambda: None
-    commit: str | None = None  # "lost": it never happened; "answer lost": it did, and nobody was told
+    commit: str | None = None  # "lost": the commit fails; "answer lost": it succeeds, but raises an error
     commits: int = 1
     disk_full: bool = False
     database_ahead: timedelta = timedelta()
@@ -51,7 +51,7 @@ class Plugs:
             self.action()
 
     def moment(self, _: object) -> datetime:
-        """What time the database has it."""
+        """Return the time of the database's clock."""
         return datetime.now(UTC) + self.database_ahead
 
     def clear(self) -> None:
@@ -59,16 +59,16 @@ class Plugs:
         self.disk_full = False
 
 
-class LyingStore:
+class FaultyStore:
     """A store whose disk may be full."""
 
-    def __init__(self, store: ObjectStore, plugs: Plugs) -> None:
-        self._store, self._plugs = store, plugs
+    def __init__(self, store: ObjectStore, faults: Faults) -> None:
+        self._store, self._faults = store, faults
         self.url = store.url
 
     def create(self, name: str | None = None) -> ObjectWriter:
         writer = self._store.create(name)
-        if self._plugs.disk_full:
+        if self._faults.disk_full:
             full = mock.Mock(side_effect=DependencyUnavailable)
             place = "publish" if (name or "0")[0] in "01234567" else "write"  # sometimes only the last block is missing
             setattr(writer, place, full)
@@ -82,33 +82,33 @@ class LyingStore:
 
 
 @contextmanager
-def plugged(plugs: Plugs) -> Iterator[None]:
-    """Let this process run by ``plugs``."""
+def inject(faults: Faults) -> Iterator[None]:
+    """Inject ``faults`` into this process."""
     commit = WriteSession.commit
 
-    def committing(session: WriteSession) -> None:
-        if plugs.commit is not None:
-            plugs.commits -= 1
-        if plugs.commit is None or plugs.commits:
+    def commit_or_fail(session: WriteSession) -> None:
+        if faults.commit is not None:
+            faults.commits -= 1
+        if faults.commit is None or faults.commits:
             commit(session)
             return
-        lost, plugs.commit = plugs.commit, None
+        lost, faults.commit = faults.commit, None
         if lost == "answer lost":
             commit(session)
-        raise Unplugged
+        raise DatabaseLost
 
     class Clock:
         @staticmethod
         def now(tz: tzinfo) -> datetime:
-            return datetime.now(tz) + plugs.machine_ahead
+            return datetime.now(tz) + faults.machine_ahead
 
     with (
-        mock.patch.object(crashpoints, "reach", plugs.reach),
-        mock.patch.object(lifecycle, "moment", plugs.moment),
-        mock.patch.object(sweeper, "moment", plugs.moment),
+        mock.patch.object(crashpoints, "reach", faults.reach),
+        mock.patch.object(lifecycle, "moment", faults.moment),
+        mock.patch.object(sweeper, "moment", faults.moment),
         mock.patch.object(base, "datetime", Clock),
-        mock.patch.object(WriteSession, "commit", committing),
+        mock.patch.object(WriteSession, "commit", commit_or_fail),
         mock.patch.object(os, "fsync"),
-        mock.patch.object(heartbeat, "TICK_SECONDS", 3600.0),  # beats are too far apart to come in between by chance
+        mock.patch.object(heartbeat, "TICK_SECONDS", 3600.0),  # no heartbeat occurs by chance during a run
     ):
         yield

@@ -1,4 +1,4 @@
-"""What must hold once everything has come to rest, whatever went wrong on the way: one function for all faults."""
+"""The invariants of the database after any faults, once all jobs have ended."""
 
 import math
 from collections import Counter
@@ -22,39 +22,45 @@ _CHARGES = {"succeeded": {"settled"}, "failed": {"settled", "voided"}, "cancelle
 
 
 def check(database: Database, ledger: Ledger, dataset_ids: Iterable[str]) -> None:
-    """W8 to W11, from the database alone: balances, limits, ends, charges and releases of these datasets."""
+    """Check W8 to W11 of these datasets from the database alone.
+
+    These are balances, limits, ends of jobs, charges and releases.
+    """
     with database.read() as session:
         assert ledger.verify(session) == (), "entries and cached balances disagree"
         for dataset_id in dataset_ids:
             jobs = session.scalars(select(Job).where(Job.dataset_id == dataset_id)).all()
             entries = ledger.entries(session, dataset_id, limit=10_000, before=None)
             assert "frozen" not in {entry.kind for entry in entries}
-            every_job_has_ended(jobs)
-            every_job_has_its_entries(jobs, entries)
-            every_release_has_one_settled_charge(session, jobs)
-            the_limit_holds(session, ledger, dataset_id, jobs)
+            check_jobs_have_ended(jobs)
+            check_entries_of_jobs(jobs, entries)
+            check_charges_of_releases(session, jobs)
+            check_limit(session, ledger, dataset_id, jobs)
 
 
 def check_reconciled(
     database: Database, ledger: Ledger, dataset_id: str, outcome: str | None, released: Iterable[MechanismPlan]
 ) -> None:
-    """W8 to W11 after a restore, whatever the database forgot: all that was ever ``released`` is paid for."""
+    """Check W8 to W11 after a restore: all plans in ``released`` must be charged.
+
+    The restored database may have lost their entries.
+    """
     with database.read() as session:
         assert ledger.verify(session) == (), "entries and cached balances disagree"
         jobs = session.scalars(select(Job).where(Job.dataset_id == dataset_id)).all()
         entries = ledger.entries(session, dataset_id, limit=10_000, before=None)
         assert ("frozen" in {entry.kind for entry in entries}) == (outcome == "frozen")
-        every_job_has_ended(jobs)
-        every_job_has_its_entries(jobs, [entry for entry in entries if not (entry.job_id or "").startswith("lost_")])
-        every_release_has_one_settled_charge(session, jobs)
+        check_jobs_have_ended(jobs)
+        check_entries_of_jobs(jobs, [entry for entry in entries if not (entry.job_id or "").startswith("lost_")])
+        check_charges_of_releases(session, jobs)
         budget = ledger.budget(session, dataset_id)
-    cost = composed(released, budget.limit.delta)
-    assert cost <= budget.limit.epsilon, "more was released than the limit allows"
+    cost = compose_plans(released, budget.limit.delta)
+    assert cost <= budget.limit.epsilon, "the releases cost more than the limit"
     if outcome != "frozen":
-        assert is_paid(budget, cost), "something was released that nobody is charged for"
+        assert is_paid(budget, cost), "a release is not charged"
 
 
-def every_job_has_ended(jobs: Iterable[Job]) -> None:
+def check_jobs_have_ended(jobs: Iterable[Job]) -> None:
     for job in jobs:
         assert job.status in ENDED, (job.id, job.status, job.stage)
         assert job.ended_at is not None
@@ -63,8 +69,11 @@ def every_job_has_ended(jobs: Iterable[Job]) -> None:
         assert (job.release_id is not None) == (job.status == "succeeded")
 
 
-def every_job_has_its_entries(jobs: Iterable[Job], entries: Iterable[LedgerEntry]) -> None:
-    """Reserved once, opened at most once, and then closed once: settled if it was opened, voided if not."""
+def check_entries_of_jobs(jobs: Iterable[Job], entries: Iterable[LedgerEntry]) -> None:
+    """Check that each job is reserved once, opened at most once, and closed once.
+
+    An opened job must be settled, and another one voided.
+    """
     kinds: dict[str, list[str]] = {}
     for entry in sorted(entries, key=lambda entry: entry.sequence):
         if entry.job_id is not None:
@@ -75,7 +84,7 @@ def every_job_has_its_entries(jobs: Iterable[Job], entries: Iterable[LedgerEntry
         assert kinds[job.id][-1] in _CHARGES[job.status]
 
 
-def every_release_has_one_settled_charge(session: ReadSession, jobs: Iterable[Job]) -> None:
+def check_charges_of_releases(session: ReadSession, jobs: Iterable[Job]) -> None:
     by_id = {job.id: job for job in jobs}
     releases = session.scalars(select(Release).where(Release.job_id.in_(by_id))).all()
     assert all(count == 1 for count in Counter(release.job_id for release in releases).values())
@@ -93,38 +102,38 @@ def _came_from(release: Release, token: int) -> bool:
     return all(each["object"] == publication._object_name(release.job_id, token, name) for name, each in stored)
 
 
-def the_limit_holds(session: ReadSession, ledger: Ledger, dataset_id: str, jobs: Iterable[Job]) -> None:
-    """By a second derivation: the library composes what was charged, over its own orders."""
+def check_limit(session: ReadSession, ledger: Ledger, dataset_id: str, jobs: Iterable[Job]) -> None:
+    """Check the limit with a second derivation: the library composes the charged plans over its default orders."""
     charged = [job for job in jobs if ledger.state(session, job.id) != "voided"]
     budget = ledger.budget(session, dataset_id)
-    cost = composed((plan_json.from_json(job.plan) for job in charged), budget.limit.delta)
-    assert cost <= budget.limit.epsilon, "what was charged is over the limit"
+    cost = compose_plans((plan_json.from_json(job.plan) for job in charged), budget.limit.delta)
+    assert cost <= budget.limit.epsilon, "the charges are over the limit"
     assert budget.jobs.settled == len(charged)
     assert (budget.jobs.reserved, budget.reserved.epsilon) == (0, 0.0)
     assert is_paid(budget, cost)
 
 
-def composed(done: Iterable[MechanismPlan], delta: float) -> float:
-    """The epsilon of all plans together, by the library."""
+def compose_plans(plans: Iterable[MechanismPlan], delta: float) -> float:
+    """Compute the epsilon of all plans together with the library."""
     accountant = RdpAccountant()
-    events = [each for plan in done for each in flatten(plan.events)]
+    events = [each for plan in plans for each in flatten(plan.events)]
     for event, count in events:
         sampled = isinstance(event, PoissonSampledEvent)
         gaussian = event.event if isinstance(event, PoissonSampledEvent) else event
         assert isinstance(gaussian, GaussianEvent)
-        made = dp_event.GaussianDpEvent(gaussian.noise_multiplier)
+        library_event = dp_event.GaussianDpEvent(gaussian.noise_multiplier)
         rate = event.sampling_rate if isinstance(event, PoissonSampledEvent) else 1.0
-        accountant.compose(dp_event.PoissonSampledDpEvent(rate, made) if sampled else made, count)
+        accountant.compose(dp_event.PoissonSampledDpEvent(rate, library_event) if sampled else library_event, count)
     return float(accountant.get_epsilon(delta)) if events else 0.0
 
 
 def is_paid(budget: Budget, cost: float) -> bool:
-    """Whether so much epsilon is spent, but for what two sets of orders make of it."""
+    """Whether ``cost`` is spent, up to the difference between two sets of orders."""
     return budget.spent.epsilon >= cost * (1 - 1e-9) or math.isclose(budget.spent.epsilon, cost, rel_tol=0.02)
 
 
-def nothing_is_left_behind(database: Database, stored: Iterable[str], others: Iterable[str] = ()) -> None:
-    """The store holds what releases name (and ``others``), and nothing else that could be read."""
+def check_store(database: Database, stored: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Check that the store has only the objects that releases name, and ``others``."""
     with database.read() as session:
         releases = session.scalars(select(Release)).all()
     named = {each["object"] for release in releases for each in release.representations.values()}

@@ -1,8 +1,9 @@
-"""API or worker as a process that dies where it is told to: ``python -m tests.faults.process FOLDER NAME COMMAND…``.
+"""Runs the API or a worker as a process that fails on request.
 
-An order is a file in FOLDER, ``<number>.<point>.<deed>``. Whichever process reaches the point first takes it: it kills
-itself, its whole group, freezes for a while and goes on as if nothing had happened, or stops until somebody wakes it:
-it has left its process id in FOLDER then, as ``stopped.<id>``.
+Call ``python -m tests.faults.process FOLDER NAME COMMAND…``. A request is a file in FOLDER,
+``<number>.<point>.<action>``. The first process that reaches the point carries out the action: it kills itself or its
+whole group, freezes for a while and continues, or stops until a signal. Before it stops, it writes its process id to
+FOLDER as ``stopped.<id>``.
 """
 
 import os
@@ -18,35 +19,35 @@ from app import cli, crashpoints
 from app.crashpoints import Point
 from workers import main as worker
 
-DEEDS = ("kill", "kill-group", "freeze", "stop")
+ACTIONS = ("kill", "kill-group", "freeze", "stop")
 FREEZE_SECONDS = 4.0
-"""Longer than a lease of the tests."""
+"""Longer than a lease in the tests."""
 
 
-def orders(folder: Path) -> Callable[[Point], None]:
-    """What takes the place of :func:`app.crashpoints.reach`."""
+def make_reach(folder: Path) -> Callable[[Point], None]:
+    """Make the replacement of :func:`app.crashpoints.reach`."""
 
     def reach(point: Point) -> None:
         for order in folder.glob(f"*.{point}.*"):
             try:
                 order.unlink()
             except FileNotFoundError:
-                continue  # somebody else was faster
+                continue  # another process was faster
             carry_out(order.suffix.removeprefix("."), folder)
 
     return reach
 
 
-def carry_out(deed: str, folder: Path) -> None:
+def carry_out(action: str, folder: Path) -> None:
     me = os.getpid()
-    if deed == "freeze":
+    if action == "freeze":
         waking = f"sleep {FREEZE_SECONDS}; kill -CONT {me}"
         subprocess.Popen(["/bin/sh", "-c", waking], start_new_session=True)
         os.kill(me, signal.SIGSTOP)
-    elif deed == "stop":
+    elif action == "stop":
         (folder / f"stopped.{me}").touch()
         os.kill(me, signal.SIGSTOP)
-    elif deed == "kill-group":
+    elif action == "kill-group":
         os.killpg(os.getpgid(me), signal.SIGKILL)
     else:
         os.kill(me, signal.SIGKILL)
@@ -54,7 +55,7 @@ def carry_out(deed: str, folder: Path) -> None:
 
 def main() -> None:
     folder, name, *arguments = sys.argv[1:]
-    setattr(crashpoints, "reach", orders(Path(folder)))  # noqa: B010  (a function is no variable to mypy)
+    setattr(crashpoints, "reach", make_reach(Path(folder)))  # noqa: B010  (mypy forbids assignment to a function)
     sys.argv = [name, *arguments]
     {"corevaultd": cli.main, "corevault-worker": worker.main}[name]()
 

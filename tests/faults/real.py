@@ -1,4 +1,4 @@
-"""A whole installation of real processes (API, workers, broker, database) that are killed, and started again."""
+"""A whole installation of real processes, which can be killed and are restarted."""
 
 import os
 import signal
@@ -27,20 +27,20 @@ ROOT = Path(__file__).resolve().parents[2]
 PACE = {"LEASE_SECONDS": "1.5", "HEARTBEAT_SECONDS": "0.3", "SWEEP_SECONDS": "0.2"}
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
 PATIENCE_SECONDS = 90.0
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def until(condition: Callable[[], Found | None], what: str) -> Found:
-    """What ``condition`` finds, as soon as it does."""
+def until(condition: Callable[[], Result | None], description: str) -> Result:
+    """Wait until ``condition`` returns a result; return it."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (found := condition()) is None:
-        assert time.monotonic() < deadline, f"nothing happened: {what}"
+    while (result := condition()) is None:
+        assert time.monotonic() < deadline, f"this did not happen in time: {description}"
         time.sleep(0.05)
-    return found
+    return result
 
 
-class Kept:
-    """A process that is started again whenever it has died, as an operator's supervisor does."""
+class Supervised:
+    """A process that is restarted whenever it has ended, as by an operator's supervisor."""
 
     def __init__(self, command: list[str], environment: Mapping[str, str], log: Path) -> None:
         self._command, self._environment, self._log = command, dict(environment), log
@@ -61,7 +61,7 @@ class Kept:
                 self.process = self._start()
 
     def signal(self, number: int) -> None:
-        """To the whole group."""
+        """Send a signal to the whole group."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
@@ -80,9 +80,9 @@ class Real(Started):
 
     Args:
         folder: of the installation.
-        database_url: migrated.
+        database_url: of a migrated database.
         services: further settings, without their prefix.
-        workers: how many processes of workers, each with one run at a time.
+        workers: the number of worker processes, each with one run at a time.
     """
 
     def __init__(self, folder: Path, database_url: str, services: Mapping[str, str], workers: int = 2) -> None:
@@ -92,9 +92,9 @@ class Real(Started):
         self._workers = workers
         self.port = free_port()
         settings = {"DATA_DIR": str(folder), "DATABASE_URL": database_url, **PACE, **services}
-        ours = {f"COREVAULT_{name}": value for name, value in settings.items()}
+        own_settings = {f"COREVAULT_{name}": value for name, value in settings.items()}
         others = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
-        self._environment = others | ours | THREADS
+        self._environment = others | own_settings | THREADS
         self.database = Database(make_engine(database_url))
         api_keys = load_api_keys(folder / "keys")
         self.ledger = Ledger(Signer(api_keys.ledger_seed), 20.0)
@@ -104,7 +104,7 @@ class Real(Started):
         self.api = httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}", headers={"Authorization": f"Bearer {secret}"}, timeout=60
         )
-        self.kept: dict[str, Kept] = {}
+        self.processes: dict[str, Supervised] = {}
         self._numbers = iter(range(10**9))
 
     def begin(self) -> None:
@@ -113,17 +113,17 @@ class Real(Started):
         until(self._ready, "the API comes up")
 
     def start_api(self) -> None:
-        self.kept["api"] = self._keep("corevaultd", "api", "--port", str(self.port))
+        self.processes["api"] = self._keep("corevaultd", "api", "--port", str(self.port))
 
     def start_workers(self) -> None:
         for number in range(self._workers):
-            self.kept[f"worker {number}"] = self._keep("corevault-worker")
+            self.processes[f"worker {number}"] = self._keep("corevault-worker")
 
     def stop(self) -> None:
-        """All processes, in good order; calls are answered again once they are started."""
-        for kept in self.kept.values():
-            kept.end()
-        self.kept.clear()
+        """Stop all processes in an orderly way; calls are answered again after a start."""
+        for process in self.processes.values():
+            process.end()
+        self.processes.clear()
         self.database.dispose()
 
     def end(self) -> None:
@@ -131,13 +131,13 @@ class Real(Started):
         self.api.close()
 
     def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """``corevaultd`` as the operator calls it."""
+        """Run a command of ``corevaultd``."""
         command = [str(Path(sys.executable).with_name("corevaultd")), *arguments]
         return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
 
-    def _keep(self, name: str, *arguments: str) -> Kept:
+    def _keep(self, name: str, *arguments: str) -> Supervised:
         command = [sys.executable, "-m", "tests.faults.process", str(self.orders), name, *arguments]
-        return Kept(command, self._environment, self.folder / "log")
+        return Supervised(command, self._environment, self.folder / "log")
 
     def _ready(self) -> bool | None:
         with suppress(httpx.TransportError):
@@ -145,15 +145,15 @@ class Real(Started):
         return None
 
     @property
-    def workers(self) -> list[Kept]:
-        return [kept for name, kept in self.kept.items() if name != "api"]
+    def workers(self) -> list[Supervised]:
+        return [process for name, process in self.processes.items() if name != "api"]
 
-    def order(self, point: str, deed: str) -> None:
-        """Whoever reaches ``point`` next does it."""
-        (self.orders / f"{next(self._numbers)}.{point}.{deed}").touch()
+    def order(self, point: str, action: str) -> None:
+        """Request ``action`` from the next process that reaches ``point``."""
+        (self.orders / f"{next(self._numbers)}.{point}.{action}").touch()
 
     def wake(self) -> None:
-        """The one process that was ordered to stop goes on."""
+        """Continue the one process that was ordered to stop."""
         (stopped,) = self.orders.glob("stopped.*")
         os.kill(int(stopped.suffix.removeprefix(".")), signal.SIGCONT)
 
@@ -166,30 +166,30 @@ class Real(Started):
         return dataset_id
 
     def submit(self, body: Mapping[str, Any], key: str) -> str:
-        """The job's id, asked for again until an answer comes: under its key it is one job."""
+        """Submit a job, with retries under one idempotency key; return its id."""
 
-        def posted() -> str | None:
+        def post() -> str | None:
             answer = self.call("POST", "/v1/jobs", json=body, headers={"Idempotency-Key": key})
             assert answer.status_code in {202, 409, 500, 503}, answer.text
             return str(answer.json()["id"]) if answer.status_code == 202 else None
 
-        return until(posted, "the job is accepted")
+        return until(post, "the job is accepted")
 
     def call(self, method: str, path: str, **arguments: Any) -> httpx.Response:
-        """Again while the API is away."""
+        """Call the API, with retries while it is away."""
 
-        def answered() -> httpx.Response | None:
+        def request() -> httpx.Response | None:
             with suppress(httpx.TransportError):
                 return self.api.request(method, path, **arguments)
             return None
 
-        return until(answered, f"{method} {path}")
+        return until(request, f"{method} {path}")
 
     def read(self, job_id: str) -> Job:
         with self.database.read() as session:
             return session.get_one(Job, job_id)
 
     def wait(self, job_id: str) -> Job:
-        """The job, once it has ended."""
+        """Wait until the job has ended; return it."""
         until(lambda: self.read(job_id).ended_at, f"{job_id} ends")
         return self.read(job_id)

@@ -16,24 +16,27 @@ from app.db.migrations import upgrade
 from tests.faults.world import Installation, live
 
 BATCH = 10
-"""Seeds that share an installation: starting one takes as long as a run, and auditing grows with what it has seen."""
+"""Seeds on one installation. Starting one takes as long as a run, but audits become slower with each run."""
 
 
-def batch(seeds: Iterable[int], database: Database, folder: Path) -> None:
-    """Each of the seeds, on a new installation over an empty database; the error that one ends with tells which."""
-    lived: list[int] = []
+def run_batch(seeds: Iterable[int], database: Database, folder: Path) -> None:
+    """Run the seeds on a new installation over an empty database.
+
+    An error has a note with the seed.
+    """
+    started: list[int] = []
     with Installation(database, folder) as installation:
         for seed in seeds:
-            lived.append(seed)
+            started.append(seed)
             try:
                 live(installation, seed)
-            except BaseException as error:  # what those before it left may have a part in it
-                error.add_note(f"replay it with those before it: --first {lived[0]} --runs {len(lived)}")
+            except BaseException as error:  # earlier seeds may have contributed to it
+                error.add_note(f"to replay with the earlier seeds: --first {started[0]} --runs {len(started)}")
                 raise
 
 
 @contextmanager
-def _fresh(folder: Path) -> Iterator[Database]:
+def _make_database(folder: Path) -> Iterator[Database]:
     database = Database(make_engine(f"sqlite:///{folder}/corevault.sqlite3"))
     upgrade(database.engine)
     try:
@@ -46,17 +49,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seed", type=int, default=None, help="replay this one alone")
-    wanted = parser.parse_args()
+    parser.add_argument("--seed", type=int, default=None, help="replay only this seed")
+    options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    seeds = [wanted.seed] if wanted.seed is not None else list(range(wanted.first, wanted.first + wanted.runs))
+    seeds = [options.seed] if options.seed is not None else list(range(options.first, options.first + options.runs))
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as root:
         for begin in range(0, len(seeds), BATCH):
             folder = Path(root) / str(begin)
             folder.mkdir()
-            with _fresh(folder) as database:
-                batch(seeds[begin : begin + BATCH], database, folder)
+            with _make_database(folder) as database:
+                run_batch(seeds[begin : begin + BATCH], database, folder)
             shutil.rmtree(folder)
     sys.stdout.write(
         f"{len(seeds)} runs, seeds {seeds[0]} to {seeds[-1]}, {time.monotonic() - started:.0f} s: all held\n"

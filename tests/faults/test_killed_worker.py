@@ -1,4 +1,4 @@
-"""A real worker, killed in mid-run: first the process that carries the job, then its parent."""
+"""A real worker, killed during a run: first the process that runs the job, then its parent."""
 
 import os
 import signal
@@ -26,20 +26,20 @@ pytestmark = pytest.mark.process
 
 PATIENCE_SECONDS = 60.0
 LONG = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": 1500}
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def until(condition: Callable[[], Found | None], patience_seconds: float = PATIENCE_SECONDS) -> Found:
-    """What ``condition`` finds, as soon as it does."""
+def until(condition: Callable[[], Result | None], patience_seconds: float = PATIENCE_SECONDS) -> Result:
+    """Wait until ``condition`` returns a result; return it."""
     deadline = time.monotonic() + patience_seconds
-    while (found := condition()) is None:
-        assert time.monotonic() < deadline, "nothing happened"
+    while (result := condition()) is None:
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.05)
-    return found
+    return result
 
 
 def start_worker(folder: Path, house: House, storage_url: str, **more: str) -> "subprocess.Popen[bytes]":
-    """A worker over the house's database and contents, with a broker in ``folder``."""
+    """Start a worker on the house's database and contents, with a broker in ``folder``."""
     settings = {
         "COREVAULT_DATA_DIR": str(folder),
         "COREVAULT_STORAGE_URL": storage_url,
@@ -77,7 +77,7 @@ def table(size: int = 200) -> bytes:
 
 
 @pytest.mark.timeout(150)
-def test_wherever_a_worker_is_killed_the_job_ends_with_one_charge_and_one_release(
+def test_job_of_a_killed_worker_has_one_charge_and_one_release(
     house: House, owner: rows.Key, tmp_path: Path, storage_url: str
 ) -> None:
     """W10: SIGKILL refunds nothing, charges nothing twice and forgets nothing; and a dead parent leaves no child."""

@@ -1,4 +1,7 @@
-"""Services that vanish under a running installation, and hostile messages: on PostgreSQL, Redis and RabbitMQ."""
+"""Services that vanish during operation, and hostile messages.
+
+On PostgreSQL, Redis and RabbitMQ.
+"""
 
 import os
 import signal
@@ -16,7 +19,7 @@ from app.queue import RUN_JOB, TASKS_QUEUE
 from support.servers import Postgres, Redis
 from tests.factories.worker import job_body
 from tests.faults import invariants
-from tests.faults.real import Kept, Real, until
+from tests.faults.real import Real, Supervised, until
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300), pytest.mark.process]
 kombu: Any = import_module("kombu")  # untyped
@@ -28,7 +31,7 @@ LONG = QUICK | {"iterations": 3000}
 
 @pytest.fixture
 def redis() -> Iterator[Redis]:
-    """One that may be stopped, unlike everybody's."""
+    """A server that may be stopped, unlike the shared one."""
     with Redis() as server:
         yield server
 
@@ -39,55 +42,55 @@ def real(database_url: str, redis: Redis, tmp_path: Path) -> Iterator[Real]:
         yield installation
 
 
-def running(real: Real, job_id: str) -> None:
-    """Until the job is in mid-run."""
+def wait_until_running(real: Real, job_id: str) -> None:
+    """Wait until the job has done at least one step."""
     until(lambda: (real.read(job_id).status, real.read(job_id).steps_done > 0) == ("running", True) or None, "it runs")
 
 
-def holds(real: Real, dataset_id: str, *job_ids: str) -> None:
+def check_success(real: Real, dataset_id: str, *job_ids: str) -> None:
     for job_id in job_ids:
         job = real.wait(job_id)
         assert job.status == "succeeded", job.error_code
     invariants.check(real.database, real.ledger, [dataset_id])
 
 
-def test_redis_that_loses_its_memory_costs_time_only(real: Real, redis: Redis) -> None:
-    """W10: the row is the truth; what is submitted meanwhile is accepted, and what was queued is queued again."""
+def test_jobs_succeed_after_redis_loses_its_memory(real: Real, redis: Redis) -> None:
+    """W10: jobs are accepted while Redis is away, and queued jobs are queued again from the database."""
     dataset_id = real.ready_dataset()
     started = real.submit(job_body(dataset_id, privacy=LONG), "started")
     queued = [real.submit(job_body(dataset_id, privacy=QUICK), f"queued-{number}") for number in range(4)]
-    running(real, started)
+    wait_until_running(real, started)
     redis.stop(immediate=True)
-    meanwhile = real.submit(job_body(dataset_id, privacy=QUICK), "meanwhile")
-    assert real.read(meanwhile).status == "queued"
+    during_outage = real.submit(job_body(dataset_id, privacy=QUICK), "during-outage")
+    assert real.read(during_outage).status == "queued"
     redis.start()
-    holds(real, dataset_id, started, *queued, meanwhile)
+    check_success(real, dataset_id, started, *queued, during_outage)
 
 
-def test_postgresql_that_is_torn_down_costs_time_only(redis: Redis, tmp_path: Path) -> None:
-    """W10, W11: an immediate shutdown in mid-run; what was committed is there, and the job goes on under its charge."""
+def test_jobs_succeed_after_postgresql_is_shut_down(redis: Redis, tmp_path: Path) -> None:
+    """W10, W11: after an immediate shutdown committed entries exist, and the job continues under its reservation."""
     with Postgres(options=("max_connections=100",)) as postgres:
         _migrate(postgres.url)
         with Real(tmp_path, postgres.url, {"BROKER_URL": redis.url()}) as real:
             dataset_id = real.ready_dataset()
             job_id = real.submit(job_body(dataset_id, privacy=LONG), "one")
-            running(real, job_id)
+            wait_until_running(real, job_id)
             postgres.stop(immediate=True)
             time.sleep(2.5)  # longer than a lease
             postgres.start()
             real.database.dispose()
             other = real.submit(job_body(dataset_id, privacy=QUICK), "other")
-            holds(real, dataset_id, job_id, other)
+            check_success(real, dataset_id, job_id, other)
 
 
-def test_a_worker_that_is_stopped_hands_its_run_over_at_once(real: Real) -> None:
-    """W10: SIGTERM to the whole group; the run goes on elsewhere, and no attempt is lost."""
+def test_stopped_worker_hands_its_run_over_at_once(real: Real) -> None:
+    """W10: after SIGTERM to the whole group another worker runs the job, and no attempt is counted."""
     dataset_id = real.ready_dataset()
     job_id = real.submit(job_body(dataset_id, privacy=LONG | {"iterations": 40_000}), "long")
-    running(real, job_id)
+    wait_until_running(real, job_id)
     for worker in real.workers:
         if real.read(job_id).handovers == 0:  # the first one had nothing to do
-            _stopped(worker)
+            _stop(worker)
     assert real.read(job_id).handovers == 1
     until(lambda: real.read(job_id).attempts == 2 or None, "it runs elsewhere")
     job = real.read(job_id)
@@ -97,33 +100,33 @@ def test_a_worker_that_is_stopped_hands_its_run_over_at_once(real: Real) -> None
     invariants.check(real.database, real.ledger, [dataset_id])
 
 
-def test_a_frozen_worker_that_wakes_up_publishes_nothing(real: Real) -> None:
-    """W10: SIGSTOP before it publishes, past its lease; it goes on once another one has published."""
+def test_frozen_worker_publishes_nothing_when_it_continues(real: Real) -> None:
+    """W10: it gets SIGSTOP before publication, and continues after another worker has published."""
     dataset_id = real.ready_dataset()
     real.order("before-publish", "stop")
     job_id = real.submit(job_body(dataset_id, privacy=QUICK), "one")
-    holds(real, dataset_id, job_id)
+    check_success(real, dataset_id, job_id)
     job = real.read(job_id)
     assert (job.attempts, job.fencing_token) == (2, 2)
     real.wake()
     time.sleep(2)  # time enough to publish
-    holds(real, dataset_id, job_id)
+    check_success(real, dataset_id, job_id)
     assert real.read(job_id).release_id == job.release_id
 
 
-def test_hostile_messages_are_ignored_without_a_word_of_them(real: Real, redis: Redis) -> None:
-    """W3, W10: types, tasks, ids and encodings of anybody's choice; the next job runs all the same."""
+def test_hostile_messages_are_ignored_and_not_logged(real: Real, redis: Redis) -> None:
+    """W3, W10: messages with any types, tasks, ids and encodings do not stop the next job."""
     dataset_id = real.ready_dataset()
     with kombu.Connection(redis.url()) as connection:
         _send_hostile(connection)
-    holds(real, dataset_id, real.submit(job_body(dataset_id, privacy=QUICK), "after"))
+    check_success(real, dataset_id, real.submit(job_body(dataset_id, privacy=QUICK), "after"))
     log = (real.folder / "log").read_text()
     assert "message ignored" in log
     assert CANARY not in log
     assert not (real.folder / CANARY).exists()
 
 
-def test_rabbitmq_serves_by_settings_alone(database_url: str, tmp_path: Path) -> None:
+def test_rabbitmq_works_with_settings_only(database_url: str, tmp_path: Path) -> None:
     with kombu.Connection(AMQP, connect_timeout=5) as connection:
         connection.ensure_connection(max_retries=1)
         with connection.SimpleQueue(TASKS_QUEUE) as queue:
@@ -134,19 +137,19 @@ def test_rabbitmq_serves_by_settings_alone(database_url: str, tmp_path: Path) ->
             _send_hostile(connection)
         real.order("mid-iteration", "kill")
         job_id = real.submit(job_body(dataset_id, privacy=QUICK), "one")
-        holds(real, dataset_id, job_id)
+        check_success(real, dataset_id, job_id)
         assert real.read(job_id).attempts == 2
 
 
-def _stopped(worker: Kept) -> None:
-    """Until another process has taken its place."""
+def _stop(worker: Supervised) -> None:
+    """Stop the worker, and wait until another process has replaced it."""
     pid = worker.process.pid
     worker.signal(signal.SIGTERM)
     until(lambda: worker.process.pid != pid or None, "it stops")
 
 
 class Exploit:
-    """What runs if somebody unpickles it."""
+    """Makes a folder when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,8 +1,8 @@
-"""The API and its ledger beside a model that fits on a page: whatever callers and workers do, both say the same.
+"""The API and its ledger agree with a small model, after any calls.
 
-The model knows a zero-concentrated budget: a job of T full-batch answers at noise s adds T / (2 s^2), and the composed
-epsilon follows in closed form, over a fine grid of orders. Which jobs are admitted is the filter's to say; here a quote
-foretells it, it never exceeds the limit, and a refusal changes nothing but the count of refusals.
+The model has a zero-concentrated budget: a job of T full-batch answers at noise s adds T / (2 s^2). The compose
+epsilon follows in closed form, over a fine grid of orders. The filter decides which jobs are admitted, and a quote must
+predict the decision. The cost must never exceed the limit, and a refusal must change only the count of refusals.
 """
 
 import shutil
@@ -27,7 +27,7 @@ from tests.factories import rows
 from tests.factories.datasets import declaration
 from tests.factories.worker import SLOTS, House, job_body, make_house, memory_tables
 from tests.faults import invariants
-from tests.faults.plugs import ProcessLost
+from tests.faults.injection import ProcessLost
 from tests.jobs.test_lifecycle_machine import migrated
 from workers.sweeper import LEASE
 
@@ -38,15 +38,18 @@ NOISES = [4.0, 7.0, 12.0, 40.0]
 ORDERS = 1 + np.exp(np.linspace(np.log(0.01), np.log(1e5), 20_001))
 
 
-def composed(rho: float, delta: float) -> float:
-    """Epsilon of Gaussian answers that add up to ``rho`` (Canonne, Kamath & Steinke 2020, proposition 12)."""
+def compose(rho: float, delta: float) -> float:
+    """Compute the epsilon of Gaussian answers that add up to ``rho``.
+
+    Canonne, Kamath & Steinke 2020, proposition 12.
+    """
     loss = ORDERS * rho + np.log1p(-1 / ORDERS) - np.log(delta * ORDERS) / (ORDERS - 1)
     return max(0.0, float(loss.min())) if rho else 0.0
 
 
 @dataclass
 class Account:
-    """The model."""
+    """The model of an account."""
 
     epsilon: float = EPSILON
     highest: float = EPSILON
@@ -64,11 +67,11 @@ class Account:
         return self.rho.keys() - self.ended
 
     def total(self, jobs: set[str]) -> float:
-        return composed(sum(self.rho[job] for job in jobs), self.delta)
+        return compose(sum(self.rho[job] for job in jobs), self.delta)
 
 
 class Books(RuleBasedStateMachine):
-    """W8, W9, W10: after every step the budget is the model's."""
+    """W8, W9, W10: after every step the budget equals the model's budget."""
 
     datasets: Bundle[str] = Bundle("datasets")
     jobs: Bundle[str] = Bundle("jobs")
@@ -85,7 +88,7 @@ class Books(RuleBasedStateMachine):
         self.headers = dict(self.owner.headers)
         self.client = self.house.client()
         self.model = Account()
-        self.known: dict[str, float | None] = {}
+        self.caps: dict[str, float | None] = {}
         self.deleted: set[str] = set()
 
     def teardown(self) -> None:
@@ -111,15 +114,15 @@ class Books(RuleBasedStateMachine):
     @initialize(target=datasets)
     def open(self) -> str:
         first = self.declare(EPSILON)
-        self.known[first] = None
+        self.caps[first] = None
         return first
 
-    @precondition(lambda self: len(self.known) == 1)
+    @precondition(lambda self: len(self.caps) == 1)
     @rule(target=datasets)
     def declare_another(self) -> str:
-        """Over the same people: its budget is a cap within the account."""
+        """Declare a dataset of the same people; its budget is a cap."""
         second = self.declare(min(CAP, self.model.epsilon))
-        self.known[second] = 0.0
+        self.caps[second] = 0.0
         return second
 
     @rule(target=jobs, dataset=datasets, noise=st.sampled_from(NOISES))
@@ -142,7 +145,7 @@ class Books(RuleBasedStateMachine):
 
     @rule(job=jobs, crash=st.sampled_from([None, None, "after-open", "mid-iteration", "before-publish"]))
     def run(self, job: str, crash: str | None) -> None:
-        """One delivery; a worker that dies is found by the sweeper, once its lease has run out."""
+        """Deliver the job's message once; if the worker dies, expire its lease and sweep."""
         if not job:
             return
         live = job in self.model.live()
@@ -169,7 +172,7 @@ class Books(RuleBasedStateMachine):
         with self.database.write() as tx:
             repository.change(tx, job, Job.status == "running", lease_until=now() - LEASE)
         self.house.sweeper.sweep()
-        if self.house.read(job).status == "failed":  # once too often
+        if self.house.read(job).status == "failed":  # it has no attempts left
             self.model.ended.add(job)
 
     @rule(job=consumes(jobs))
@@ -180,8 +183,11 @@ class Books(RuleBasedStateMachine):
 
     @rule(epsilon=st.sampled_from([0.5, 1.0, 1.5, 2.5]))
     def change_limit(self, epsilon: float) -> None:
-        """Of the account: lower at once, never below what is spent; higher with a delta of its own."""
-        first = next(iter(self.known))
+        """Change the account's limit.
+
+        It may be lowered, but not below the spent budget, or raised with an additional delta.
+        """
+        first = next(iter(self.caps))
         higher = epsilon > self.model.epsilon
         wanted = {"epsilon": epsilon, "delta": DELTA} if higher else {"epsilon": epsilon}
         answer = self.call("PUT", f"/v1/datasets/{first}/budget", wanted)
@@ -195,16 +201,16 @@ class Books(RuleBasedStateMachine):
 
     @rule()
     def rotate(self) -> None:
-        """The old secret ends at once; nothing of the account changes."""
+        """Rotate the owner's key: the old secret ends at once, and the account does not change."""
         answer = self.client.post(f"/v1/api-keys/{self.owner.id}/rotate", headers=self.admin.headers)
         assert answer.status_code == 200, answer.text
         assert self.call("GET", "/v1/me").status_code == 401
         self.headers = {"Authorization": f"Bearer {answer.json()['key']}"}
 
-    @precondition(lambda self: len(self.known) == 2 and len(self.model.rho) > 2)
+    @precondition(lambda self: len(self.caps) == 2 and len(self.model.rho) > 2)
     @rule(dataset=datasets)
     def delete(self, dataset: str) -> None:
-        """Its jobs end; what it spent stays spent."""
+        """Delete a dataset: its jobs end, and its spent budget stays spent."""
         if dataset in self.deleted:
             return
         assert self.call("DELETE", f"/v1/datasets/{dataset}").status_code == 200
@@ -214,28 +220,28 @@ class Books(RuleBasedStateMachine):
     @invariant()
     def the_budget_is_the_models(self) -> None:
         model = self.model
-        for dataset in self.known:
+        for dataset in self.caps:
             budget = self.call("GET", f"/v1/datasets/{dataset}/budget").json()
             counts = {"settled": len(model.settled()), "reserved": len(model.live()), "refused": model.refused}
             assert budget["jobs"] == counts
             assert budget["limit"]["delta"] == pytest.approx(model.delta)
-            if self.known[dataset] is None:
+            if self.caps[dataset] is None:
                 assert budget["limit"]["epsilon"] == model.epsilon
             spent, reserved = budget["spent"]["epsilon"], budget["reserved"]["epsilon"]
             charged = model.total(model.settled() | model.live())
             assert spent + reserved == pytest.approx(charged, rel=0.02, abs=1e-6)
             assert spent == pytest.approx(model.total(model.opened), rel=0.02, abs=1e-6)
             assert spent + reserved <= model.highest
-        if self.known:
-            assert spent >= model.spent - 1e-9 or model.delta > DELTA, "nothing is ever refunded"
+        if self.caps:
+            assert spent >= model.spent - 1e-9 or model.delta > DELTA, "the spent budget never falls"
             model.spent = spent
 
     @invariant()
     def what_has_ended_has_its_entries(self) -> None:
         with self.database.read() as session:
             for job in self.model.ended:
-                found = session.get_one(Job, job)
-                assert found.status in invariants.ENDED
+                row = session.get_one(Job, job)
+                assert row.status in invariants.ENDED
                 assert self.house.ledger.state(session, job) == ("settled" if job in self.model.opened else "voided")
 
 
@@ -244,7 +250,7 @@ Books.TestCase.settings = settings(
     stateful_step_count=15,
     derandomize=True,
     deadline=None,
-    phases=[Phase.generate],  # each step takes a while, and a failing history is short
+    phases=[Phase.generate],  # no shrinking: steps are slow, and a failing history is short
     suppress_health_check=list(HealthCheck),
 )
 test_books = pytest.mark.timeout(300)(Books.TestCase)

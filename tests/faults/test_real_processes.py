@@ -1,4 +1,7 @@
-"""W8 to W11 with real processes, real signals and a real broker, killed and frozen at every named point."""
+"""W8 to W11 with real processes, killed and frozen at every named point.
+
+Signals and the broker are real as well.
+"""
 
 from collections.abc import Iterator
 from itertools import product
@@ -15,12 +18,12 @@ from tests.faults.real import Real
 pytestmark = pytest.mark.process
 
 API_POINTS, RUN_POINTS = POINTS[:3], POINTS[3:]
-DEEDS = ("kill", "kill-group", "freeze")
+ACTIONS = ("kill", "kill-group", "freeze")
 BATCHES = [
-    [(API_POINTS[shift], "kill"), *((point, DEEDS[(place + shift) % 3]) for place, point in enumerate(RUN_POINTS))]
+    [(API_POINTS[shift], "kill"), *((point, ACTIONS[(place + shift) % 3]) for place, point in enumerate(RUN_POINTS))]
     for shift in range(3)
 ]
-"""Each run point with each deed, and the API once a batch, which takes seconds to come back."""
+"""Each run point with each action. The API is killed once a batch only, because it takes seconds to restart."""
 CHEAP = {"noise_multiplier": 600.0, "sampling_rate": 1.0, "iterations": 30}
 
 
@@ -30,20 +33,20 @@ def real(database_url: str, broker_settings: dict[str, str], tmp_path: Path) -> 
         yield installation
 
 
-def test_orders_are_all_points_with_all_deeds() -> None:
+def test_orders_are_all_points_with_all_actions() -> None:
     orders = [order for batch in BATCHES for order in batch]
-    assert sorted(orders) == sorted([*product(API_POINTS, ["kill"]), *product(RUN_POINTS, DEEDS)])
+    assert sorted(orders) == sorted([*product(API_POINTS, ["kill"]), *product(RUN_POINTS, ACTIONS)])
 
 
 @pytest.mark.timeout(600)
-def test_wherever_processes_die_or_freeze_the_books_are_right_and_every_job_ends(real: Real) -> None:
-    """W10: one charge and one release for each job, whatever happens where, and nothing left behind."""
+def test_ledger_is_right_after_processes_are_killed_or_frozen(real: Real) -> None:
+    """W10: every job ends with one charge and at most one release."""
     dataset_id = real.ready_dataset()
     for number, batch in enumerate(BATCHES):
         job_ids = []
-        for point, deed in batch:
-            real.order(point, deed)
-            job_ids.append(real.submit(job_body(dataset_id, privacy=CHEAP), f"{number}-{point}-{deed}"))
+        for point, action in batch:
+            real.order(point, action)
+            job_ids.append(real.submit(job_body(dataset_id, privacy=CHEAP), f"{number}-{point}-{action}"))
         for order, job_id in zip(batch, job_ids, strict=True):
             job = real.wait(job_id)
             assert job.status == "succeeded" or job.attempts - job.handovers == MAX_ATTEMPTS, (order, job.error_code)

@@ -1,4 +1,4 @@
-"""A backup of PostgreSQL restored under a running installation, as an operator does it by ``docs/operations.md``."""
+"""A backup of PostgreSQL, restored as in ``docs/operations.md``."""
 
 import shutil
 import signal
@@ -29,7 +29,10 @@ COSTLY = {"noise_multiplier": 60.0, "sampling_rate": 1.0, "iterations": 30}
 
 @dataclass
 class Backup:
-    """A dump of the database and a copy of the vault; the keys of datasets and the mark are in neither."""
+    """A dump of the database and a copy of the vault.
+
+    It contains neither the keys of datasets nor the high-water mark.
+    """
 
     url: str
     folder: Path
@@ -39,7 +42,7 @@ class Backup:
         shutil.copytree(installation / "storage" / "vault", self.vault)
 
     def restore(self, installation: Path) -> None:
-        """What the database holds by now is dropped."""
+        """Drop the database, and restore it and the vault."""
         server, name = self._plain.rsplit("/", 1)
         _program("dropdb", "--force", "--maintenance-db", f"{server}/postgres", name)
         _program("createdb", "--maintenance-db", f"{server}/postgres", name)
@@ -66,105 +69,121 @@ def _program(name: str, *arguments: str) -> None:
 
 @dataclass
 class Restored:
-    """An installation on an older database than its mark, and what happened after the backup."""
+    """An installation whose database is older than its high-water mark.
+
+    Attributes:
+        real: the installation; its processes are stopped.
+        backup: the backup.
+        remaining: a dataset that still exists.
+        deleted: a dataset that was deleted after the backup.
+        deleted_box: the box with its key, from before the deletion.
+        waiting: a job that was queued at the time of the backup, and has a release since then.
+        spent: the budget of the remaining dataset before the restore.
+    """
 
     real: Real
     backup: Backup
-    kept: str  # a dataset that is still there
-    deleted: str  # one that was deleted after the backup
-    deleted_box: bytes  # its key, as it lay in the area of keys before
-    waiting: str  # a job that was queued when the backup was made, and has a release since
+    remaining: str
+    deleted: str
+    deleted_box: bytes
+    waiting: str
     spent: Budget
 
 
 @pytest.fixture
 def restored(database_url: str, broker_settings: dict[str, str], tmp_path: Path) -> Iterator[Restored]:
-    """Its processes are stopped."""
+    """Restore a backup, with all processes stopped."""
     backup = Backup(database_url, tmp_path / "backup")
     backup.folder.mkdir()
     (tmp_path / "installation").mkdir()
     with Real(tmp_path / "installation", database_url, broker_settings) as real:
-        kept, deleted = real.ready_dataset(), real.ready_dataset(table(201))
-        for dataset_id in (kept, deleted):
+        remaining, deleted = real.ready_dataset(), real.ready_dataset(table(201))
+        for dataset_id in (remaining, deleted):
             assert real.wait(real.submit(_job(dataset_id), f"first-{dataset_id}")).status == "succeeded"
         for worker in real.workers:
             worker.signal(signal.SIGSTOP)
-        waiting = real.submit(_job(kept), "waiting")
+        waiting = real.submit(_job(remaining), "waiting")
         backup.take(real.folder)
         for worker in real.workers:
             worker.signal(signal.SIGCONT)
         assert real.wait(waiting).status == "succeeded"
         (box,) = [each for each in _boxes(real) if _opens(real, backup, deleted, each)]
         assert real.call("DELETE", f"/v1/datasets/{deleted}").json()["statement"]["key_destroyed"]
-        spent = _budget(real, kept)
+        spent = _budget(real, remaining)
         real.stop()
         backup.restore(real.folder)
-        yield Restored(real, backup, kept, deleted, box, waiting, spent)
+        yield Restored(real, backup, remaining, deleted, box, waiting, spent)
 
 
-def test_a_restored_backup_refunds_nothing_and_opens_nothing_that_was_deleted(restored: Restored) -> None:
-    """W1, W9, W11: refused until it is reconciled, which only charges; then serving goes on."""
+def test_restored_backup_refunds_nothing_and_opens_no_deleted_dataset(restored: Restored) -> None:
+    """W1, W9, W11: requests are refused until ``reconcile``, which only charges; then service continues."""
     real = restored.real
     real.start_api()
-    _is_refused(restored)
+    _check_refusal(restored)
     real.stop()
-    assert _budget(real, restored.kept).spent.epsilon < restored.spent.spent.epsilon
+    assert _budget(real, restored.remaining).spent.epsilon < restored.spent.spent.epsilon
     done = real.command("reconcile")
     assert (done.returncode, done.stdout.count("charged"), "frozen" in done.stdout) == (0, 1, False), done
-    _nothing_is_refunded(restored)
-    _nothing_that_was_deleted_opens(restored)
+    _check_charges(restored)
+    _check_deleted_dataset(restored)
     real.start_workers()
-    _serves_again(restored)
+    _check_service(restored)
     with real.database.read() as session:
         assert real.ledger.verify(session) == ()
 
 
-def _is_refused(restored: Restored) -> None:
+def _check_refusal(restored: Restored) -> None:
     real = restored.real
     ready = real.call("GET", "/health/ready")
     assert (ready.status_code, "reconcile" in ready.text) == (503, True), ready.text
-    body = _job(restored.kept)
+    body = _job(restored.remaining)
     for answer in (
         real.call("POST", "/v1/jobs", json=body, headers={"Idempotency-Key": "refused"}),
         real.call("DELETE", f"/v1/datasets/{restored.deleted}"),
     ):
         assert (answer.status_code, answer.json()["code"]) == (503, "dependency_unavailable")
-    assert real.call("GET", f"/v1/datasets/{restored.kept}/budget").status_code == 200, "it can be read"
+    assert real.call("GET", f"/v1/datasets/{restored.remaining}/budget").status_code == 200, "it can be read"
     checked = real.command("verify")
     assert (checked.returncode, "mark" in checked.stdout) == (1, True), checked
-    assert real.read(restored.waiting).status == "queued", "the backup does not know that it ran"
+    assert real.read(restored.waiting).status == "queued", "the backup is from before its run"
 
 
-def _nothing_is_refunded(restored: Restored) -> None:
-    """Not by the job either that the backup believes to be waiting: what it gives back is a reservation of its own."""
+def _check_charges(restored: Restored) -> None:
+    """Check that nothing is refunded.
+
+    The job that waits according to the backup is no exception: cancelling it only ends its new reservation.
+    """
     real, spent = restored.real, restored.spent.spent.epsilon
-    assert _budget(real, restored.kept).spent.epsilon >= spent
+    assert _budget(real, restored.remaining).spent.epsilon >= spent
     real.start_api()
     assert real.call("GET", "/health/ready").status_code == 200
     assert real.call("POST", f"/v1/jobs/{restored.waiting}/cancel").json()["status"] == "cancelled"
-    after = _budget(real, restored.kept)
+    after = _budget(real, restored.remaining)
     assert after.spent.epsilon >= spent
     assert after.reserved.epsilon == 0.0
     assert real.command("reconcile").stdout == "nothing to do\n"
 
 
-def _nothing_that_was_deleted_opens(restored: Restored) -> None:
-    """With every key of the installation in hand, the backup's row of the content, and the table itself."""
+def _check_deleted_dataset(restored: Restored) -> None:
+    """Check that no key of the installation opens the deleted dataset.
+
+    The backup has the content's row and the table itself.
+    """
     real, backup, deleted = restored.real, restored.backup, restored.deleted
     assert real.call("GET", f"/v1/datasets/{deleted}").json()["status"] == "ready", "the row is back"
-    assert _opens(real, backup, deleted, restored.deleted_box), "all that is missing is the destroyed box"
+    assert _opens(real, backup, deleted, restored.deleted_box), "only the destroyed box is missing"
     boxes = _boxes(real)
     assert boxes
     assert not [box for box in boxes if _opens(real, backup, deleted, box)]
 
 
-def _serves_again(restored: Restored) -> None:
+def _check_service(restored: Restored) -> None:
     real = restored.real
     lost = real.wait(real.submit(_job(restored.deleted), "of-the-deleted"))
     assert (lost.status, lost.error_code) == ("failed", "dataset_deleted")
     assert real.call("GET", f"/v1/datasets/{restored.deleted}/budget").json()["jobs"]["settled"] == 1, "uncharged"
-    assert real.wait(real.submit(_job(restored.kept), "again")).status == "succeeded"
-    assert _budget(real, restored.kept).spent.epsilon > restored.spent.spent.epsilon
+    assert real.wait(real.submit(_job(restored.remaining), "again")).status == "succeeded"
+    assert _budget(real, restored.remaining).spent.epsilon > restored.spent.spent.epsilon
     assert real.call("DELETE", f"/v1/datasets/{restored.deleted}").status_code == 200
 
 
@@ -178,12 +197,12 @@ def _budget(real: Real, dataset_id: str) -> Budget:
 
 
 def _boxes(real: Real) -> list[bytes]:
-    """All that lies in the area of keys."""
+    """All boxes in the store of keys."""
     return list(entries(open_store((real.folder / "storage" / "wrapped-keys").as_uri())).values())
 
 
 def _opens(real: Real, backup: Backup, dataset_id: str, box: bytes) -> bool:
-    """Whether a row of the dataset's table can be read from the backup's vault, if its key is in ``box``."""
+    """Whether ``box`` has the key that opens the dataset's table in the backup."""
     with real.database.read() as session:
         dataset = session.get_one(Dataset, dataset_id)
         facts, digest = declared_facts(dataset), digest_facts(dataset)
