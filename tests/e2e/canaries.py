@@ -1,4 +1,4 @@
-"""What the canary hunt looks for, and everywhere that it looks: what leaves a house, and what stays."""
+"""Canary values, and readers of all outputs and stored data of a service."""
 
 import struct
 import threading
@@ -22,28 +22,28 @@ PERSON = 271_828_182_845
 
 
 def canary_table() -> bytes:
-    """Good rows, and cells of every kind that cannot be read."""
+    """Good rows, and all kinds of invalid cells."""
     lines = table(500).decode().splitlines()
     lines += [f"{AGE},{DOUBLE!r},a,1", f"{TEXT},1.0,a,0", f"50,1.0,{TEXT},1", f'1,"{TEXT}",a,1', f"{TEXT},{TEXT}"]
     return "\n".join(lines).encode()
 
 
 def people_table() -> bytes:
-    """Three rows of one person, whose name is spelt in three ways, among those of others."""
+    """Three rows of one person, with three spellings of the id, among other people."""
     lines = ["person,age,dose,group,sick", *(f"{i % 90},50,{i / 400!r},b,{i % 2}" for i in range(400))]
     lines[100:100] = [f"{PERSON},{AGE},{DOUBLE!r},a,1", f"0{PERSON},50,1.0,a,0"]
     return "\n".join([*lines, f"{PERSON}.0,50,{TEXT},a,1"]).encode()
 
 
-BAD_TABLES = (  # rejected, or full of rows that are null
+BAD_TABLES = (  # rejected, or with many null rows
     f"{TEXT},age\n{TEXT},1\n".encode(),  # a column that was not declared
     f'age,dose,group,sick\n1,"{TEXT}\n'.encode(),  # a quote that never closes
-    f"age,dose,group,sick\n{DOUBLE!r},1\n".encode() + b"\xff\xfe" + TEXT.encode(),  # no UTF-8
+    f"age,dose,group,sick\n{DOUBLE!r},1\n".encode() + b"\xff\xfe" + TEXT.encode(),  # invalid UTF-8
 )
 
 
 def needles() -> list[bytes]:
-    """As text, and as the bytes of doubles, singles and integers in both orders."""
+    """The canaries as text, and as bytes of floats and integers in both orders."""
     doubles = [struct.pack(order + "d", value) for order in "<>" for value in (DOUBLE, PERSON)]
     singles = [struct.pack(order + "f", DOUBLE) for order in "<>"]
     whole = [struct.pack(order + "q", PERSON) for order in "<>"]
@@ -51,13 +51,13 @@ def needles() -> list[bytes]:
     return [*words, *doubles, *singles, *whole]
 
 
-def found(haystack: bytes) -> list[bytes]:
+def find_needles(haystack: bytes) -> list[bytes]:
     return [needle for needle in needles() if needle in haystack]
 
 
 @contextmanager
 def collector() -> Iterator[tuple[str, list[bytes]]]:
-    """The address of a collector of traces, and the bodies that it was sent."""
+    """Run a collector of traces; yield its address and the bodies received."""
     bodies: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -67,7 +67,7 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Quietly."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -82,7 +82,7 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
 
 @contextmanager
 def messages(data: Path, broker: str | None) -> Iterator[list[bytes]]:
-    """Every message while it is on its way: commands to Redis, or files of the broker's folder."""
+    """Record every message in transit: commands to Redis, or files of the broker's folder."""
     seen: list[bytes] = []
     stop = threading.Event()
     watch = _watch_redis if broker else _watch_folder
@@ -94,7 +94,7 @@ def messages(data: Path, broker: str | None) -> Iterator[list[bytes]]:
         stop.set()
         if broker:
             with redis.Redis.from_url(broker) as client:
-                client.ping()  # whoever watches waits for one more command
+                client.ping()  # the watcher waits for one more command
         thread.join()
 
 
@@ -104,7 +104,7 @@ def _watch_folder(folder: Path, seen: list[bytes], stop: threading.Event) -> Non
             try:
                 content = path.name.encode() + (path.read_bytes() if path.is_file() else b"")
             except OSError:
-                continue  # taken meanwhile
+                continue  # taken by a worker
             if content not in seen:
                 seen.append(content)
 
@@ -116,7 +116,7 @@ def _watch_redis(url: str, seen: list[bytes], stop: threading.Event) -> None:
 
 
 def cells(url: str) -> Iterator[tuple[str, bytes]]:
-    """Every table of a database: as text, and on PostgreSQL as it is stored."""
+    """Every table of a database as text, and on PostgreSQL also as stored."""
     engine = sa.create_engine(url)
     names = sa.inspect(engine).get_table_names()
     with engine.connect() as connection:
@@ -130,7 +130,7 @@ def cells(url: str) -> Iterator[tuple[str, bytes]]:
 
 
 def keys(url: str) -> Iterator[tuple[str, bytes]]:
-    """Every key of a Redis database, with its value as Redis would write it to disk."""
+    """Every key of a Redis database, with its value in Redis's dump format."""
     with redis.Redis.from_url(url) as client:
         for key in client.scan_iter():
             yield key.decode(errors="replace"), key + (client.dump(key) or b"")
@@ -153,7 +153,7 @@ def objects(url: str) -> Iterator[tuple[str, bytes]]:
 
 
 def files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Every file below a folder that is still there."""
+    """Every existing file below a folder."""
     for path in folder.rglob("*"):
         try:
             yield path.name, path.read_bytes() if path.is_file() else b""

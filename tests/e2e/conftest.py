@@ -1,4 +1,4 @@
-"""One house for all tests from the outside: starting one takes seconds."""
+"""One running service for all end-to-end tests, because starting one takes seconds."""
 
 from collections.abc import Iterator
 from pathlib import Path

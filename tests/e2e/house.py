@@ -1,4 +1,4 @@
-"""A real house for tests from the outside: `corevaultd up` in a folder of its own, spoken to over HTTP only."""
+"""A real service for end-to-end tests: `corevaultd up` in a new folder, used over HTTP only."""
 
 import csv
 import io
@@ -45,18 +45,18 @@ def table(rows: int, *, shift: float = 0.0) -> bytes:
 
 
 def until(probe: Callable[[], Any], seconds: float) -> Any:
-    """The first truthy answer of ``probe``; fails after ``seconds``."""
+    """Wait for the first truthy answer of ``probe``; fail after ``seconds``."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if answer := probe():
             return answer
         time.sleep(0.05)
-    raise AssertionError(f"nothing came within {seconds} seconds")
+    raise AssertionError(f"no answer within {seconds} seconds")
 
 
 @contextmanager
 def services() -> Iterator[dict[str, str]]:
-    """The settings of a house's database and broker: none, or those of servers under ``make test-services``."""
+    """Settings of the database and the broker: none, or servers under ``make test-services``."""
     if not stack.on_services():
         yield {}
         return
@@ -99,7 +99,7 @@ class House:
             return False
 
     def stop(self) -> int:
-        """SIGTERM, as an operator would; the exit status."""
+        """Stop with SIGTERM; return the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=30)
 
@@ -126,7 +126,10 @@ class House:
 
 
 class Patient(httpx.HTTPTransport):
-    """Asks again after as long as it is told, because a quick machine sends more than one key may."""
+    """Repeats rate-limited requests after the time in ``Retry-After``.
+
+    A fast machine sends more requests than one key may.
+    """
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         answer = super().handle_request(request)
@@ -182,8 +185,8 @@ def job_body(dataset: str, **changes: Any) -> dict[str, Any]:
     return body | {"parameters": {"iterations": 20, "sampling_rate": 0.2, "posterior_draws": 20}} | changes
 
 
-def ended(client: httpx.Client, job: str, seconds: float = 60) -> dict[str, Any]:
-    """The job, once it has ended."""
+def wait_for_job(client: httpx.Client, job: str, seconds: float = 60) -> dict[str, Any]:
+    """Wait until the job has ended; return it."""
 
     def probe() -> dict[str, Any] | None:
         body: dict[str, Any] = client.get(f"/v1/jobs/{job}").json()

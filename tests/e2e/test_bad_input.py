@@ -1,4 +1,4 @@
-"""Bad input from the outside: the named code, and nothing changed."""
+"""Bad input, end to end: a stable error code, and no change of state."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.e2e.house import House, declaration, ended, job_body, ready_dataset, table, until
+from tests.e2e.house import House, declaration, job_body, ready_dataset, table, until, wait_for_job
 
 pytestmark = pytest.mark.process
 
@@ -27,7 +27,7 @@ def new_dataset(owner: httpx.Client, **changes: Any) -> str:
     return str(owner.post("/v1/datasets", json=declaration(**changes)).json()["id"])
 
 
-def rejection(owner: httpx.Client, body: bytes, media_type: str = "text/csv", **changes: Any) -> str:
+def upload_rejected(owner: httpx.Client, body: bytes, media_type: str = "text/csv", **changes: Any) -> str:
     name = new_dataset(owner, **changes)
     sent = owner.put(f"/v1/datasets/{name}/content", content=body, headers={"Content-Type": media_type})
     assert sent.status_code == 202, sent.text
@@ -57,15 +57,15 @@ def parquet() -> bytes:
         (table(2100), "too_many_units"),
     ],
 )
-def test_a_faulty_file_is_rejected_by_name(owner: httpx.Client, body: bytes, reason: str) -> None:
-    assert rejection(owner, body) == reason
+def test_faulty_file_is_rejected_with_its_reason(owner: httpx.Client, body: bytes, reason: str) -> None:
+    assert upload_rejected(owner, body) == reason
 
 
-def test_a_truncated_parquet_file_is_malformed(owner: httpx.Client) -> None:
-    assert rejection(owner, parquet()[:-20], "application/vnd.apache.parquet") == "malformed"
+def test_truncated_parquet_file_is_malformed(owner: httpx.Client) -> None:
+    assert upload_rejected(owner, parquet()[:-20], "application/vnd.apache.parquet") == "malformed"
 
 
-def test_faults_of_single_rows_reject_nothing_and_leave_no_count(owner: httpx.Client) -> None:
+def test_faulty_rows_neither_reject_the_file_nor_are_counted(owner: httpx.Client) -> None:
     lines = [b"age,dose,group,sick", b"1,2,a", b"30,0.5,a,1,9,9", b"nan,inf,zz,7", b"1e999,-99,b,true", b"x,,,", b",,,"]
     bare = ready_dataset(owner, b"\n".join([*lines, b"40,1.0,c,0"]), population="ragged")
     clean = ready_dataset(owner, b"\n".join([lines[0]] + [b"40,1.0,c,0"] * 7), population="clean")
@@ -76,7 +76,7 @@ def test_faults_of_single_rows_reject_nothing_and_leave_no_count(owner: httpx.Cl
     }
 
 
-def test_a_wrong_media_type_is_refused(owner: httpx.Client) -> None:
+def test_wrong_media_type_is_refused(owner: httpx.Client) -> None:
     name = new_dataset(owner)
     answer = owner.put(f"/v1/datasets/{name}/content", content=b"{}", headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
@@ -85,7 +85,7 @@ def test_a_wrong_media_type_is_refused(owner: httpx.Client) -> None:
     assert owner.get(f"/v1/datasets/{name}").json()["status"] == "created"
 
 
-def test_a_wrong_digest_keeps_nothing(owner: httpx.Client, house: House) -> None:
+def test_upload_with_a_wrong_digest_is_not_stored(owner: httpx.Client, house: House) -> None:
     name = new_dataset(owner)
     digest = base64.b64encode(hashlib.sha256(b"other").digest()).decode()
     before = sorted(path for path in (house.data).rglob("*") if path.is_file() and "broker" not in str(path))
@@ -101,7 +101,7 @@ def test_a_wrong_digest_keeps_nothing(owner: httpx.Client, house: House) -> None
 def test_identical_bytes_of_another_population_are_refused(owner: httpx.Client) -> None:
     content = table(321)
     ready_dataset(owner, content, population="original")
-    assert rejection(owner, content, population="copy") == "duplicate_content"
+    assert upload_rejected(owner, content, population="copy") == "duplicate_content"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_identical_bytes_of_another_population_are_refused(owner: httpx.Client) 
     ],
     ids=lambda change: json.dumps(change)[:60],
 )
-def test_an_invalid_job_is_refused_and_changes_nothing(
+def test_invalid_job_is_refused_and_changes_no_balance(
     owner: httpx.Client, dataset: str, change: dict[str, Any]
 ) -> None:
     before = owner.get(f"/v1/datasets/{dataset}/budget").json()
@@ -149,7 +149,7 @@ def test_an_invalid_job_is_refused_and_changes_nothing(
 
 
 @pytest.mark.parametrize("number", ["1e400", "NaN", "Infinity", "-Infinity", "1" * 5000])
-def test_numbers_that_json_does_not_have_are_refused(owner: httpx.Client, dataset: str, number: str) -> None:
+def test_numbers_outside_of_json_are_refused(owner: httpx.Client, dataset: str, number: str) -> None:
     text = json.dumps(job_body(dataset, privacy={"epsilon": 7})).replace("7}", f"{number}}}")
     answer = owner.post("/v1/jobs", content=text, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
@@ -170,19 +170,19 @@ def test_numbers_that_json_does_not_have_are_refused(owner: httpx.Client, datase
     ],
     ids=lambda change: json.dumps(change)[:60],
 )
-def test_an_invalid_declaration_is_refused(owner: httpx.Client, change: dict[str, Any]) -> None:
+def test_invalid_declaration_is_refused(owner: httpx.Client, change: dict[str, Any]) -> None:
     before = owner.get("/v1/datasets").json()
     answer = owner.post("/v1/datasets", json=declaration() | change)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request"), answer.text
     assert owner.get("/v1/datasets").json() == before
 
 
-def test_a_job_on_a_dataset_without_content_is_a_state_conflict(owner: httpx.Client) -> None:
+def test_job_on_a_dataset_without_content_is_a_state_conflict(owner: httpx.Client) -> None:
     answer = owner.post("/v1/jobs", json=job_body(new_dataset(owner)))
     assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
 
 
-def test_a_method_without_privacy_is_for_public_data_only(owner: httpx.Client, dataset: str) -> None:
+def test_method_without_privacy_is_for_public_data_only(owner: httpx.Client, dataset: str) -> None:
     body = job_body(dataset, method="uniform", parameters={})
     body.pop("privacy")
     for path in ("/v1/quotes", "/v1/jobs"):
@@ -191,7 +191,7 @@ def test_a_method_without_privacy_is_for_public_data_only(owner: httpx.Client, d
     public = ready_dataset(owner, sensitivity="public", budget=None, population="published")
     sent = owner.post("/v1/jobs", json=body | {"dataset_id": public})
     assert sent.status_code == 202, sent.text
-    job = ended(owner, sent.json()["id"])
+    job = wait_for_job(owner, sent.json()["id"])
     assert (job["status"], job["cost"]) == ("succeeded", None)
 
 

@@ -1,4 +1,4 @@
-"""The main job from the outside: upload, quote, job, public release, ledger, deletion."""
+"""The main job, end to end: upload, quote, job, public release, ledger, deletion."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ import pytest
 import rfc8785
 from nacl.signing import VerifyKey
 
-from tests.e2e.house import COLUMNS, House, ended, job_body, ready_dataset
+from tests.e2e.house import COLUMNS, House, job_body, ready_dataset, wait_for_job
 
 pytestmark = pytest.mark.process
 
@@ -25,15 +25,15 @@ def job(owner: httpx.Client, dataset: str) -> dict[str, Any]:
     sent = owner.post("/v1/jobs", json=job_body(dataset))
     assert sent.status_code == 202, sent.text
     assert sent.headers["Location"].endswith(sent.json()["id"])
-    return ended(owner, sent.json()["id"])
+    return wait_for_job(owner, sent.json()["id"])
 
 
-def test_a_job_succeeds_and_costs_what_was_asked(job: dict[str, Any]) -> None:
+def test_job_succeeds_at_the_requested_cost(job: dict[str, Any]) -> None:
     assert job["status"] == "succeeded"
     assert 0.29 < job["cost"]["epsilon"] <= 0.3
 
 
-def test_the_release_is_public_and_has_one_row_a_pseudopoint(anyone: httpx.Client, job: dict[str, Any]) -> None:
+def test_release_is_public_and_has_one_row_for_each_pseudopoint(anyone: httpx.Client, job: dict[str, Any]) -> None:
     answer = anyone.get(f"/v1/releases/{job['release_id']}/points", params={"format": "json"})
     points = answer.json()
     assert len(points["rows"]) == 8
@@ -42,7 +42,7 @@ def test_the_release_is_public_and_has_one_row_a_pseudopoint(anyone: httpx.Clien
     assert all(row[weight] >= 0 for row in points["rows"])
 
 
-def test_the_certificate_is_signed_and_names_the_bytes(anyone: httpx.Client, job: dict[str, Any]) -> None:
+def test_certificate_is_signed_and_has_the_digests(anyone: httpx.Client, job: dict[str, Any]) -> None:
     certificate = anyone.get(f"/v1/releases/{job['release_id']}/certificate").json()
     keys = {key["key_id"]: key["public_key"] for key in anyone.get("/v1/keys").json()["items"]}
     public = VerifyKey(base64.b64decode(keys[certificate["key_id"]]))
@@ -52,7 +52,7 @@ def test_the_certificate_is_signed_and_names_the_bytes(anyone: httpx.Client, job
         assert digest == f"sha-256=:{base64.b64encode(hashlib.sha256(content).digest()).decode()}:"
 
 
-def test_the_ledger_holds_one_charge(owner: httpx.Client, dataset: str, job: dict[str, Any]) -> None:
+def test_ledger_has_one_charge(owner: httpx.Client, dataset: str, job: dict[str, Any]) -> None:
     entries = owner.get(f"/v1/datasets/{dataset}/ledger").json()["items"]
     mine = [entry["kind"] for entry in reversed(entries) if entry["job_id"] == job["id"]]
     assert mine == ["reserved", "opened", "settled"]
@@ -63,14 +63,16 @@ def test_the_ledger_holds_one_charge(owner: httpx.Client, dataset: str, job: dic
     assert budget["reserved"]["epsilon"] == 0
 
 
-def test_a_stranger_sees_nothing(house: House, dataset: str) -> None:
+def test_dataset_is_not_found_by_another_owner(house: House, dataset: str) -> None:
     with house.client(house.new_key("owner")) as stranger:
         for path in ("", "/budget", "/ledger"):
             answer = stranger.get(f"/v1/datasets/{dataset}{path}")
             assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-def test_sharing_lets_an_analyst_buy_but_not_read_the_ledger(house: House, owner: httpx.Client, dataset: str) -> None:
+def test_analyst_of_a_shared_dataset_may_quote_but_not_read_the_ledger(
+    house: House, owner: httpx.Client, dataset: str
+) -> None:
     with house.client(house.new_key("analyst")) as analyst:
         mine = analyst.get("/v1/me").json()["id"]
         assert analyst.post("/v1/quotes", json=job_body(dataset)).status_code == 404
@@ -83,7 +85,9 @@ def test_sharing_lets_an_analyst_buy_but_not_read_the_ledger(house: House, owner
         assert analyst.get(f"/v1/datasets/{dataset}").json()["content"]["rejection"] is None
 
 
-def test_an_overdraft_is_refused_and_changes_no_balance(owner: httpx.Client, dataset: str, job: dict[str, Any]) -> None:
+def test_job_over_the_limit_is_refused_and_changes_no_balance(
+    owner: httpx.Client, dataset: str, job: dict[str, Any]
+) -> None:
     before = owner.get(f"/v1/datasets/{dataset}/budget").json()
     refused = owner.post("/v1/jobs", json=job_body(dataset, privacy={"epsilon": 5.0}))
     assert (refused.status_code, refused.json()["code"]) == (409, "budget_exceeded")
@@ -105,14 +109,14 @@ def test_deletion_ends_uploads_but_not_the_ledger(owner: httpx.Client) -> None:
     assert (refused.status_code, refused.json()["code"]) == (409, "state_conflict")
 
 
-def test_an_idempotent_job_is_one_job(owner: httpx.Client, dataset: str) -> None:
+def test_repeated_idempotency_key_makes_one_job(owner: httpx.Client, dataset: str) -> None:
     headers = {"Idempotency-Key": "once-only"}
     body = job_body(dataset, privacy={"epsilon": 0.1})
     first, second = (owner.post("/v1/jobs", json=body, headers=headers) for _ in range(2))
     assert first.json()["id"] == second.json()["id"]
     other = owner.post("/v1/jobs", json=body | {"size": 9}, headers=headers)
     assert (other.status_code, other.json()["code"]) == (409, "idempotency_conflict")
-    assert ended(owner, first.json()["id"])["status"] == "succeeded"
+    assert wait_for_job(owner, first.json()["id"])["status"] == "succeeded"
 
 
 def test_progress_is_sent_as_server_sent_events(owner: httpx.Client, dataset: str) -> None:
@@ -124,6 +128,6 @@ def test_progress_is_sent_as_server_sent_events(owner: httpx.Client, dataset: st
     assert any(line.startswith("id:") for line in lines)
 
 
-def test_the_schema_reads_back_as_declared(owner: httpx.Client, dataset: str) -> None:
+def test_schema_is_returned_as_declared(owner: httpx.Client, dataset: str) -> None:
     columns = owner.get(f"/v1/datasets/{dataset}").json()["columns"]
     assert [column["name"] for column in columns] == [column["name"] for column in COLUMNS]

@@ -1,4 +1,4 @@
-"""W10 from the outside: the plug is pulled, and everything still adds up."""
+"""W10, end to end: processes are killed, and the ledger is still right."""
 
 import time
 from typing import Any
@@ -7,40 +7,43 @@ import httpx
 import pytest
 
 from support.processes import kill
-from tests.e2e.house import House, ended, job_body, ready_dataset, table, until
+from tests.e2e.house import House, job_body, ready_dataset, table, until, wait_for_job
 
 pytestmark = pytest.mark.process
 
 RECOVERY_SECONDS = 30
 LONG = {"iterations": 1500, "sampling_rate": 1.0, "posterior_draws": 150}
-WHOM = ["every worker process", pytest.param("one child", marks=pytest.mark.services)]  # else tests/faults kills one
+TARGETS = [
+    "every worker process",
+    pytest.param("one child", marks=pytest.mark.services),
+]  # without services tests/faults kills one
 
 
-def submitted(owner: httpx.Client, dataset: str) -> str:
+def submit(owner: httpx.Client, dataset: str) -> str:
     return str(owner.post("/v1/jobs", json=job_body(dataset, parameters=LONG)).json()["id"])
 
 
-def running(owner: httpx.Client, job: str) -> dict[str, Any] | None:
+def read_running(owner: httpx.Client, job: str) -> dict[str, Any] | None:
     body: dict[str, Any] = owner.get(f"/v1/jobs/{job}").json()
     assert body["status"] in {"queued", "running"}, body
     return body if body["status"] == "running" and body["progress"]["fraction"] > 0 else None
 
 
-@pytest.mark.parametrize("whom", WHOM)
-def test_a_killed_worker_costs_one_charge_and_one_release(house: House, owner: httpx.Client, whom: str) -> None:
-    """W10: SIGKILL in mid-run; the job still succeeds, charged once, released once."""
-    dataset = ready_dataset(owner, table(1900 + len(whom)), population=f"killed-{whom}")
-    undisturbed = time.monotonic()
-    assert ended(owner, submitted(owner, dataset))["status"] == "succeeded"
-    own_seconds = time.monotonic() - undisturbed
-    job = submitted(owner, dataset)
-    until(lambda: running(owner, job), 30)
+@pytest.mark.parametrize("target", TARGETS)
+def test_job_of_a_killed_worker_has_one_charge_and_one_release(house: House, owner: httpx.Client, target: str) -> None:
+    """W10: SIGKILL during the run; the job succeeds, with one charge and one release."""
+    dataset = ready_dataset(owner, table(1900 + len(target)), population=f"killed-{target}")
+    started = time.monotonic()
+    assert wait_for_job(owner, submit(owner, dataset))["status"] == "succeeded"
+    usual_seconds = time.monotonic() - started
+    job = submit(owner, dataset)
+    until(lambda: read_running(owner, job), 30)
     pids = house.workers()
-    kill(pids if whom == "every worker process" else pids[-1:])
+    kill(pids if target == "every worker process" else pids[-1:])
     killed = time.monotonic()
-    body = ended(owner, job, RECOVERY_SECONDS + 60)
+    body = wait_for_job(owner, job, RECOVERY_SECONDS + 60)
     assert body["status"] == "succeeded", body
-    assert time.monotonic() - killed < RECOVERY_SECONDS + 2 * own_seconds
+    assert time.monotonic() - killed < RECOVERY_SECONDS + 2 * usual_seconds
     entries = owner.get(f"/v1/datasets/{dataset}/ledger").json()["items"]
     kinds = [entry["kind"] for entry in entries if entry["job_id"] == job]
     assert sorted(kinds) == ["opened", "reserved", "settled"]
@@ -48,8 +51,8 @@ def test_a_killed_worker_costs_one_charge_and_one_release(house: House, owner: h
     assert [release["job_id"] for release in releases].count(job) == 1
 
 
-def test_a_killed_api_comes_back(house: House, owner: httpx.Client) -> None:
-    """W10: the API is restarted by its parent, and nothing that was committed is lost."""
+def test_killed_api_is_restarted(house: House, owner: httpx.Client) -> None:
+    """W10: its parent restarts it, and no committed data is lost."""
     dataset = ready_dataset(owner, table(77), population="api-killed")
     before = owner.get(f"/v1/datasets/{dataset}/budget").json()
     workers = set(house.workers())

@@ -1,4 +1,4 @@
-"""The main job where the privacy unit is a person of several rows, from the outside."""
+"""The main job, end to end, for a privacy unit of several rows."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.e2e.house import COLUMNS, House, ended, job_body, ready_dataset, until
+from tests.e2e.house import COLUMNS, House, job_body, ready_dataset, until, wait_for_job
 
 pytestmark = pytest.mark.process
 
@@ -19,7 +19,7 @@ DECLARED: dict[str, Any] = {"columns": [PERSON, *COLUMNS], "privacy_unit": UNIT,
 
 
 def visits(people: int, seed: int = 0) -> bytes:
-    """Up to nine rows of each of so many people, in any order, their names padded in several ways."""
+    """Up to nine rows a person, in random order, with differently padded ids."""
     rng = np.random.default_rng(seed)
     rows = [
         (f"{person:0{rng.integers(1, 9)}}", rng.integers(18, 90), round(rng.normal(), 4), "abc"[rng.integers(3)], sick)
@@ -40,19 +40,19 @@ def dataset(owner: httpx.Client) -> str:
 
 @pytest.fixture(scope="module")
 def certificate(owner: httpx.Client, dataset: str) -> dict[str, Any]:
-    job = ended(owner, owner.post("/v1/jobs", json=job_body(dataset)).json()["id"])
+    job = wait_for_job(owner, owner.post("/v1/jobs", json=job_body(dataset)).json()["id"])
     assert job["status"] == "succeeded", job
     statement: dict[str, Any] = owner.get(f"/v1/releases/{job['release_id']}/certificate").json()["statement"]
     return statement
 
 
-def test_the_certificate_says_whom_it_protects(certificate: dict[str, Any]) -> None:
+def test_certificate_states_the_privacy_unit(certificate: dict[str, Any]) -> None:
     assert (certificate["unit"], certificate["slots"]) == (UNIT, 700)
     assert "summed over its rows" in certificate["clipping"]
 
 
-def test_the_budget_is_that_of_people(owner: httpx.Client, dataset: str, certificate: dict[str, Any]) -> None:
-    """The price follows from slots, hence people; it is what as many single rows would cost."""
+def test_budget_and_cost_count_people(owner: httpx.Client, dataset: str, certificate: dict[str, Any]) -> None:
+    """The cost does not depend on the rows of a person: it equals that of a table of single rows."""
     budget = owner.get(f"/v1/datasets/{dataset}/budget").json()
     assert (budget["unit"], budget["slots"], budget["relation"]) == ("column", 700, "zero_out")
     assert budget["spent"]["epsilon"] == pytest.approx(certificate["privacy"]["epsilon"])
@@ -61,15 +61,15 @@ def test_the_budget_is_that_of_people(owner: httpx.Client, dataset: str, certifi
     assert quotes[0] == quotes[1]
 
 
-def test_the_persons_column_is_never_modelled(owner: httpx.Client, dataset: str) -> None:
+def test_model_of_the_persons_column_is_refused(owner: httpx.Client, dataset: str) -> None:
     for features, target in ((["person", "age"], "sick"), (["age"], "person")):
         model = {"family": "logistic-regression", "features": features, "target": target}
         refused = owner.post("/v1/quotes", json=job_body(dataset, model=model))
         assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
 
 
-def test_one_person_more_than_slots_rejects_the_file(owner: httpx.Client, dataset: str) -> None:
-    """Only its owner sees it; the content in force stays in force."""
+def test_file_of_more_people_than_slots_is_rejected(owner: httpx.Client, dataset: str) -> None:
+    """The dataset stays ready with its last content."""
     path = f"/v1/datasets/{dataset}"
     version = owner.get(path).json()["content"]["version"]
     headers = {"Content-Type": "text/csv"}
@@ -80,7 +80,7 @@ def test_one_person_more_than_slots_rejects_the_file(owner: httpx.Client, datase
 
 
 def test_people_and_rows_share_no_account(house: House, owner: httpx.Client) -> None:
-    """One population, one kind of unit: the account's promise is about one or the other."""
+    """An account has one kind of privacy unit."""
     created = owner.post("/v1/datasets", json={"name": "a", "sensitivity": "private", "population": "visits"} | DECLARED
                          | {"budget": {"epsilon": 1.0, "delta": 1e-6}})  # fmt: skip
     assert created.status_code == 201, created.text

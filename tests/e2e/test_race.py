@@ -1,4 +1,4 @@
-"""W9 from the outside: clients racing for one budget."""
+"""W9, end to end: clients compete for one budget."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -6,7 +6,7 @@ from threading import Barrier
 import httpx
 import pytest
 
-from tests.e2e.house import House, ended, job_body, ready_dataset, table
+from tests.e2e.house import House, job_body, ready_dataset, table, wait_for_job
 
 pytestmark = pytest.mark.process
 
@@ -14,8 +14,8 @@ CLIENTS, RACES = 24, 10
 
 
 @pytest.mark.timeout(240)
-def test_exactly_one_of_24_racing_jobs_wins(house: House, owner: httpx.Client) -> None:
-    """W9: jobs of 0.3 race for a limit of 0.4; one is admitted, and the balance is right afterwards."""
+def test_one_of_24_concurrent_jobs_is_admitted(house: House, owner: httpx.Client) -> None:
+    """W9: each costs 0.3 of a limit of 0.4; one is admitted, and the balance is right afterwards."""
     for race in range(RACES):
         dataset = ready_dataset(
             owner, table(50 + race), population=f"race-{race}", budget={"epsilon": 0.4, "delta": 1e-6}
@@ -25,7 +25,7 @@ def test_exactly_one_of_24_racing_jobs_wins(house: House, owner: httpx.Client) -
         losers = [answer for answer in answers if answer.status_code == 409]
         assert (len(winners), len(losers)) == (1, CLIENTS - 1), [answer.status_code for answer in answers]
         assert {answer.json()["code"] for answer in losers} == {"budget_exceeded"}
-        job = ended(owner, winners[0].json()["id"])
+        job = wait_for_job(owner, winners[0].json()["id"])
         budget = owner.get(f"/v1/datasets/{dataset}/budget").json()
         assert budget["spent"]["epsilon"] == pytest.approx(job["cost"]["epsilon"])
         assert budget["reserved"]["epsilon"] == 0
@@ -38,7 +38,7 @@ def _race(house: House, owner: httpx.Client, dataset: str) -> list[httpx.Respons
 
     def run() -> httpx.Response:
         with house.client(key) as client:
-            client.get("/health/live")  # opens the connection, and counts nothing against the key's rate
+            client.get("/health/live")  # opens the connection, and does not count for the key's rate limit
             start.wait()
             return client.post("/v1/jobs", json=job_body(dataset))
 

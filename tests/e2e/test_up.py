@@ -1,4 +1,7 @@
-"""`corevaultd up` twice on one folder, as an operator meets it (tests/cli/test_up.py looks at its processes)."""
+"""`corevaultd up`, started twice on one folder.
+
+tests/cli/test_up.py tests its processes.
+"""
 
 import signal
 from pathlib import Path
@@ -10,7 +13,7 @@ from tests.e2e.house import House, until
 pytestmark = pytest.mark.process
 
 
-def test_up_ends_on_ctrl_c_and_goes_on_with_its_key_and_its_data(tmp_path: Path) -> None:
+def test_up_ends_on_ctrl_c_and_continues_with_the_same_key_and_data(tmp_path: Path) -> None:
     first = House(tmp_path)
     first.wait_ready()
     key = first.key_file.read_text()

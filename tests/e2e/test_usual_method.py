@@ -1,4 +1,4 @@
-"""The main job with the method of a request that names none, through the SDK: quote, job, release, posterior."""
+"""The main job with the default method, through the SDK: quote, job, release, posterior."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def core(client: Client, job: Job) -> Pseudocoreset:
     return client.releases.download(str(job.release_id))
 
 
-def test_the_quote_is_what_the_job_costs(client: Client, dataset: str, job: Job) -> None:
+def test_quote_equals_the_cost_of_the_job(client: Client, dataset: str, job: Job) -> None:
     quote = client.quote(dataset, MODEL, size=SIZE, epsilon=EPSILON)
     assert quote.cost is not None
     assert quote.cost == job.cost
@@ -63,15 +63,15 @@ def test_the_quote_is_what_the_job_costs(client: Client, dataset: str, job: Job)
     assert quote.warnings == ()
 
 
-def test_the_ledger_settles_the_planned_events_and_no_others(client: Client, dataset: str, job: Job) -> None:
-    """W4, W8: one charge; what was settled is what was reserved and what the certificate lists."""
+def test_ledger_settles_the_planned_events(client: Client, dataset: str, job: Job) -> None:
+    """W4, W8: one charge; reserved, settled and certified events are equal."""
     booked = {entry.kind: entry.event for entry in client.datasets.ledger(dataset) if entry.job_id == job.id}
     assert set(booked) == {"reserved", "opened", "settled"}
     statement = client.releases.verify(str(job.release_id))
     assert booked["reserved"]["events"] == booked["settled"]["events"] == statement["events"]
 
 
-def test_the_points_posterior_is_near_the_tables(core: Pseudocoreset) -> None:
+def test_posterior_of_the_points_is_near_that_of_the_table(core: Pseudocoreset) -> None:
     rows = list(csv.DictReader(io.StringIO(CONTENT.decode())))
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     target = columns["sick"].astype(float)
