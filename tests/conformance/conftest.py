@@ -1,4 +1,4 @@
-"""A test that asks for a ``case`` is held against every model in turn."""
+"""A test with the fixture ``case`` runs once for every model."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from tests.conformance.models import CASES, ModelCase
 
 @pytest.fixture(params=CASES, ids=lambda case: type(case).__name__)
 def case(request: pytest.FixtureRequest) -> ModelCase:
-    found: ModelCase = request.param
-    return found
+    model_case: ModelCase = request.param
+    return model_case

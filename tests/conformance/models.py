@@ -1,4 +1,7 @@
-"""One case for every model, which says what rows and targets it may have: a new model adds its own to ``CASES``."""
+"""One case for every model, with its possible rows and targets.
+
+A new model adds a case to ``CASES``.
+"""
 
 from abc import ABC, abstractmethod
 
@@ -20,14 +23,14 @@ COUNT = Column("y", "integer", 0.0, 30.0)
 
 
 class ModelCase(ABC):
-    """A model, and random rows, targets and parameters of it: its laws are tested against them."""
+    """A model with random rows, targets and parameters, on which its laws are tested."""
 
     name: str
     good: Column | None
     bad: Column
     noise_scale: float | None = None
     least_single = -np.inf
-    """Where the model bounds its log-likelihood in single precision, the bound."""
+    """The model's lower bound of the log-likelihood in single precision, if it has one."""
 
     @abstractmethod
     def outcomes(self, x: Array64, theta: Array64) -> tuple[Array64, Array64]:
@@ -102,7 +105,7 @@ class MultinomialLogistic(ModelCase):
         return np.array([0.0, 1.0, 2.0]), odds / odds.sum(axis=1, keepdims=True)
 
     def wild_draws(self, rng: np.random.Generator) -> Array64:
-        """Within the bounds of single precision, where the log-likelihood has no least value of its own."""
+        """Draws within the range of single precision, because this log-likelihood has no lower bound."""
         return 8 * rng.standard_normal((S, 2 * P))
 
 
@@ -158,7 +161,7 @@ class GaussianMean(ModelCase):
         return np.zeros(1), np.ones((len(x), 1))
 
     def all_outcomes(self, x: Array64, theta: Array64) -> tuple[Array32, Array64]:
-        """Rows in pairs about ``theta``, whose second moments are made those of the model."""
+        """Rows in pairs about ``theta``, scaled to the model's second moments."""
         z = np.random.default_rng(0).standard_normal((3000, P))
         z = z @ np.linalg.inv(np.linalg.cholesky(z.T @ z / len(z))).T
         rows = (theta + 0.8 * np.concatenate((z, -z))).astype(np.float32)

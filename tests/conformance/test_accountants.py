@@ -1,4 +1,4 @@
-"""What every accountant owes: a new one inherits the suite and says how it states a cost."""
+"""The contract of every accountant: a new one inherits the suite and implements ``cost``."""
 
 import itertools
 import math
@@ -45,18 +45,18 @@ def _library_epsilons(events: Sequence[PrivacyEvent], deltas: Sequence[float]) -
 
 
 class AccountantConformance(ABC):
-    """Laws of a stated cost. Each fails where a promise about charges (W8, W9) would."""
+    """Laws of a cost. If one fails, a promise about charges is broken (W8, W9)."""
 
     @abstractmethod
     def cost(self, events: Sequence[PrivacyEvent], delta: float) -> float:
-        """The epsilon that the accountant states for ``events`` at ``delta``."""
+        """Compute the epsilon of ``events`` at ``delta``."""
 
     @pytest.mark.parametrize("delta", DELTAS)
-    def test_nothing_costs_nothing(self, delta: float) -> None:
+    def test_no_events_cost_zero(self, delta: float) -> None:
         assert self.cost((), delta) == 0.0
 
     @pytest.mark.parametrize(("rate", "noise"), list(itertools.product(RATES, NOISES)))
-    def test_something_costs_something_finite(self, rate: float, noise: float) -> None:
+    def test_cost_of_an_event_is_positive_and_finite(self, rate: float, noise: float) -> None:
         assert 0 < self.cost((_event(rate, noise),), 1e-6) < math.inf
 
     @pytest.mark.parametrize("rate", RATES)
@@ -88,23 +88,23 @@ class AccountantConformance(ABC):
         assert both == self.cost((right, left), 1e-6)
         assert both >= max(self.cost((left,), 1e-6), self.cost((right,), 1e-6))
 
-    def test_splitting_a_run_saves_nothing_and_hides_nothing(self) -> None:
+    def test_cost_of_a_split_run_equals_that_of_the_whole(self) -> None:
         whole = self.cost((_event(count=100),), 1e-6)
         parts = self.cost((_event(count=37), _event(count=63)), 1e-6)
         assert whole <= parts == pytest.approx(whole, rel=1e-9)
 
-    def test_sampling_everything_is_not_sampling(self) -> None:
+    def test_sampling_rate_of_one_costs_as_much_as_no_sampling(self) -> None:
         sampled = self.cost((PoissonSampledEvent(1.0, GaussianEvent(2.0)),), 1e-6)
         assert sampled == self.cost((GaussianEvent(2.0),), 1e-6)
 
     @pytest.mark.parametrize("stranger", [NonPrivateEvent(), object(), None])
-    def test_what_has_no_price_is_refused_alone_and_among_others(self, stranger: Any) -> None:
+    def test_event_without_a_price_is_refused_alone_and_among_others(self, stranger: Any) -> None:
         for events in ((stranger,), (_event(), stranger), (stranger, _event())):
             with pytest.raises(UnknownEvent):
                 self.cost(events, 1e-6)
 
     @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan, math.inf])
-    def test_a_delta_that_is_none_is_refused(self, delta: float) -> None:
+    def test_invalid_delta_is_refused(self, delta: float) -> None:
         with pytest.raises(ValueError, match="delta"):
             self.cost((_event(),), delta)
 
@@ -120,9 +120,9 @@ class AccountantConformance(ABC):
         ids=["gaussian", "mixed", "rare", "usual", "three"],
     )
     def test_the_cost_is_never_below_the_librarys(self, events: Sequence[PrivacyEvent]) -> None:
-        """W8: every charge is at least what dp-accounting's moments accountant states, whatever its orders."""
-        theirs = _library_epsilons(events, DELTAS)
-        assert all(self.cost(events, delta) >= epsilon for delta, epsilon in zip(DELTAS, theirs, strict=True))
+        """W8: every charge is at least the cost of dp-accounting's moments accountant with its default orders."""
+        library_epsilons = _library_epsilons(events, DELTAS)
+        assert all(self.cost(events, delta) >= epsilon for delta, epsilon in zip(DELTAS, library_epsilons, strict=True))
 
 
 class TestRenyiAccountant(AccountantConformance):

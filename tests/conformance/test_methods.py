@@ -1,4 +1,4 @@
-"""What every method owes: any that is registered is held to it, private and public ones apart."""
+"""The contract of every registered method, with further rules for private and public ones."""
 
 import inspect
 import json
@@ -65,7 +65,7 @@ def _values(knob: Parameter | Choice | Switch) -> tuple[Any, ...]:
 
 
 class _Answers:
-    """An oracle without any table behind it: whatever a method makes of it, it made without rows."""
+    """An oracle without a table, which shows that a method needs no rows."""
 
     def __init__(self, value: float) -> None:
         self._value = value
@@ -81,20 +81,20 @@ class _Answers:
 class TestEveryMethod:
     """Laws of planning."""
 
-    def test_a_plan_is_deterministic_and_survives_storage(self, method_id: str) -> None:
+    def test_plan_is_deterministic_and_survives_storage(self, method_id: str) -> None:
         plan = _plan(method_id)
         assert plan == _plan(method_id)
         assert plan_json.from_json(json.loads(json.dumps(plan_json.to_json(plan)))) == plan
         assert plan.method == method_id
 
     @pytest.mark.parametrize("size", [0, -1, 10**9, True])
-    def test_an_impossible_size_is_refused(self, method_id: str, size: Any) -> None:
+    def test_impossible_size_is_refused(self, method_id: str, size: Any) -> None:
         sensitivity = "private" if method(method_id).private else "public"
         with pytest.raises(InvalidRequest) as caught:
             method(method_id).plan(replace(_request(method_id), size=size), facts(60, sensitivity=sensitivity))
         assert caught.value.faults[0].pointer == "/size"
 
-    def test_an_unknown_parameter_is_refused_without_its_name(self, method_id: str) -> None:
+    def test_unknown_parameter_is_refused_without_its_name(self, method_id: str) -> None:
         sensitivity = "private" if method(method_id).private else "public"
         request = _request(method_id, parameters={"secret_name": 1})
         with pytest.raises(InvalidRequest) as caught:
@@ -119,7 +119,7 @@ class TestEveryMethod:
 class TestPrivateMethods:
     """Laws of methods that learn from noised answers."""
 
-    def test_the_plan_is_the_mechanism_that_was_asked_for(self, method_id: str) -> None:
+    def test_plan_has_the_requested_mechanism(self, method_id: str) -> None:
         plan = _plan(method_id)
         assert plan.mechanism == MECHANISM
         rates = {event.sampling_rate for event, _ in flatten(plan.events) if isinstance(event, PoissonSampledEvent)}
@@ -127,8 +127,8 @@ class TestPrivateMethods:
         assert not any(isinstance(event, GaussianEvent) for event, _ in flatten(plan.events))
         assert plan.grid_bits == GRID_BITS
 
-    def test_what_runs_is_what_was_planned(self, method_id: str) -> None:
-        """W4: executed equals planned, and every planned step is heard of."""
+    def test_run_carries_out_the_planned_events(self, method_id: str) -> None:
+        """W4: the executed events equal the planned ones, and every planned step is reported."""
         plan, done = _plan(method_id), list[int]()
         asked = oracle(table(50, slots=60), plan)
         points = run(plan, facts(60), asked, monte_carlo_generator(), done.append)
@@ -137,20 +137,22 @@ class TestPrivateMethods:
         assert sum(count for _, count in flatten(plan.events)) == plan.steps
         _check(points, plan.size)
 
-    def test_a_release_says_what_its_answers_say_of_it(self, method_id: str) -> None:
-        """Whether to trust it, and how far noise may have moved each parameter, in posterior standard deviations."""
+    def test_release_has_diagnostics_of_its_noise(self, method_id: str) -> None:
+        """They include trust, and the noise of each parameter in posterior standard deviations."""
         plan = _plan(method_id)
         points = run(plan, facts(60), oracle(table(50, slots=60), plan), monte_carlo_generator(), lambda _: None)
-        said, design = points.diagnostics, [column.name for column in points.design]
-        assert isinstance(said["trusted"], bool)
-        assert said["noise_kl"] >= 0
-        assert list(said["noise_in_posterior_sds"]) == list(MODEL.parameter_names(design))
-        assert min(said["noise_in_posterior_sds"].values()) >= 0
-        assert said["represents_every_direction"] is (plan.size >= MODEL.smallest_exact)
-        assert said["effective_size"] == pytest.approx(points.weight.sum() ** 2 / np.square(points.weight).sum(), 1e-3)
-        assert said["total_weight"] == pytest.approx(points.weight.sum(), rel=1e-3)
+        diagnostics, design = points.diagnostics, [column.name for column in points.design]
+        assert isinstance(diagnostics["trusted"], bool)
+        assert diagnostics["noise_kl"] >= 0
+        assert list(diagnostics["noise_in_posterior_sds"]) == list(MODEL.parameter_names(design))
+        assert min(diagnostics["noise_in_posterior_sds"].values()) >= 0
+        assert diagnostics["represents_every_direction"] is (plan.size >= MODEL.smallest_exact)
+        assert diagnostics["effective_size"] == pytest.approx(
+            points.weight.sum() ** 2 / np.square(points.weight).sum(), 1e-3
+        )
+        assert diagnostics["total_weight"] == pytest.approx(points.weight.sum(), rel=1e-3)
 
-    def test_too_few_points_are_said_to_be(self, method_id: str) -> None:
+    def test_too_few_points_are_reported(self, method_id: str) -> None:
         request = replace(_request(method_id), size=MODEL.smallest_exact - 1)
         plan = private_method(method_id).plan(request, facts(60))
         points = run(plan, facts(60), _Answers(1.0), monte_carlo_generator(), lambda _: None)
@@ -158,13 +160,13 @@ class TestPrivateMethods:
         assert any(str(MODEL.smallest_exact) in warning for warning in plan.warnings)
 
     @pytest.mark.parametrize("value", [0.0, 1.0, 1e6, 1e30])
-    def test_it_needs_no_rows_and_survives_any_answer(self, method_id: str, value: float) -> None:
+    def test_run_needs_no_rows_and_survives_any_answer(self, method_id: str, value: float) -> None:
         """W3, W14: a run over pure noise of any size ends with finite points."""
         plan = _plan(method_id)
         _check(run(plan, facts(60), _Answers(value), monte_carlo_generator(), lambda _: None), plan.size)
 
     def test_no_step_accepts_rows(self, method_id: str) -> None:
-        """W2: nowhere does a private method take a row source."""
+        """W2: no function of a private method takes a row source."""
         entry = private_method(method_id)
         for name in ("init", "step", "finish"):
             annotations = inspect.get_annotations(getattr(entry, name))
@@ -172,7 +174,7 @@ class TestPrivateMethods:
         assert not hasattr(entry, "build")
 
     def test_units_of_many_rows_are_refused(self, method_id: str) -> None:
-        """Never accounted by rows instead."""
+        """They must never be accounted as single rows."""
         people = replace(facts(60), unit={"kind": "column", "column": "age", "max_rows": 3})
         with pytest.raises(InvalidRequest):
             method(method_id).plan(_request(method_id), people)
@@ -182,12 +184,12 @@ class TestPrivateMethods:
 class TestPublicMethods:
     """Laws of methods that read rows."""
 
-    def test_they_have_no_price(self, method_id: str) -> None:
+    def test_public_method_has_no_price(self, method_id: str) -> None:
         plan = _plan(method_id)
         assert plan.events == (NonPrivateEvent(),)
         assert plan.mechanism is None
 
-    def test_they_are_refused_on_private_data(self, method_id: str) -> None:
+    def test_public_method_is_refused_on_private_data(self, method_id: str) -> None:
         with pytest.raises(MethodNotAllowedOnPrivateData):
             method(method_id).plan(_request(method_id), facts(60))
         with pytest.raises(ValueError, match="public"):
@@ -196,13 +198,13 @@ class TestPublicMethods:
             private_method(method_id)
 
     @pytest.mark.parametrize("rows", [0, 3, 50])
-    def test_they_release_what_was_asked_for(self, method_id: str, rows: int) -> None:
+    def test_release_has_the_requested_size(self, method_id: str, rows: int) -> None:
         declared = facts(60, sensitivity="public")
         plan = _plan(method_id)
         _check(run_public(plan, declared, table(rows, slots=60), monte_carlo_generator()), plan.size)
 
     def test_every_parameter_is_filled_in_and_checked(self, method_id: str) -> None:
-        """A plan says all that a run depends on; a value out of range is refused where it stands."""
+        """A plan has all inputs of a run; the error for a value out of range points to it."""
         knobs = {knob.name: knob for knob in method(method_id).parameters}
         plan = _plan(method_id)
         assert set(plan.parameters) == set(knobs)
@@ -214,12 +216,12 @@ class TestPublicMethods:
             assert caught.value.faults[0].pointer == f"/parameters/{name}"
 
     def test_units_of_several_rows_count_row_by_row(self, method_id: str) -> None:
-        """60 rows are 60 rows, whoever they belong to: as for units of one, on the same coins."""
+        """60 rows of 20 people give the same release as rows of 60 people."""
         alone, shared = (
             facts(60, sensitivity="public"),
             replace(facts(20, sensitivity="public"), unit={"kind": "column", "column": "name", "max_rows": 3}),
         )
-        found = [
+        releases = [
             run_public(
                 method(method_id).plan(_request(method_id), declared),
                 declared,
@@ -228,8 +230,8 @@ class TestPublicMethods:
             )
             for declared in (alone, shared)
         ]
-        np.testing.assert_array_equal(found[0].u, found[1].u)
-        np.testing.assert_array_equal(found[0].weight, found[1].weight)
+        np.testing.assert_array_equal(releases[0].u, releases[1].u)
+        np.testing.assert_array_equal(releases[0].weight, releases[1].weight)
 
 
 def test_unknown_methods_are_refused() -> None:
@@ -240,8 +242,8 @@ def test_unknown_methods_are_refused() -> None:
 
 
 @pytest.mark.parametrize("method_id", ["dp-psvi", *PUBLIC])
-def test_a_plan_that_was_stored_before_queries_had_kinds_is_carried_out(method_id: str) -> None:
-    """Jobs are in flight when a version changes: every query was a sum of potentials then."""
+def test_plan_stored_before_queries_had_kinds_is_read(method_id: str) -> None:
+    """Jobs are in flight when a version changes; in the old version every query was a sum of potentials."""
     plan = _plan(method_id)
     stored = plan_json.to_json(plan)
     del stored["queries"]

@@ -22,7 +22,7 @@ def _differences(f: Callable[[Array64], float], at: Array64) -> Array64:
     return gradient
 
 
-def test_the_gradient_in_points_is_that_of_the_log_likelihood(case: ModelCase) -> None:
+def test_gradient_in_points_is_that_of_the_log_likelihood(case: ModelCase) -> None:
     rng, model = np.random.default_rng(0), case.model()
     u, y, cotangent = case.x(rng), case.targets(rng, N), rng.standard_normal(S)
     draws = case.draws(rng)
@@ -45,12 +45,12 @@ def test_potentials_and_gradient_in_points_are_the_same_together(case: ModelCase
     potentials, pull_back = model.point_potentials(u, y, draws)
     np.testing.assert_allclose(potentials, model.log_likelihood(model.fold(u, y), draws), rtol=1e-12, atol=1e-12)
     potentials[...] = np.nan
-    for found, expected in zip(pull_back(cotangent), model.point_gradient(u, y, draws, cotangent), strict=True):
-        assert (found is None) is (expected is None)
-        assert found is None or expected is None or np.allclose(found, expected, rtol=1e-12, atol=1e-12)
+    for gradient, expected in zip(pull_back(cotangent), model.point_gradient(u, y, draws, cotangent), strict=True):
+        assert (gradient is None) is (expected is None)
+        assert gradient is None or expected is None or np.allclose(gradient, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_potentials_of_points_are_finite_in_single_precision_however_far_they_are_out(case: ModelCase) -> None:
+def test_potentials_of_distant_points_are_finite_in_single_precision(case: ModelCase) -> None:
     rng, model = np.random.default_rng(6), case.model()
     u, y, draws = (each.astype(np.float32) for each in (case.x(rng), case.targets(rng, N), case.wild_draws(rng)))
     potentials, pull_back = model.point_potentials(u, y, draws)
@@ -58,24 +58,24 @@ def test_potentials_of_points_are_finite_in_single_precision_however_far_they_ar
     assert np.all(np.isfinite(pull_back(np.ones(S, dtype=np.float32))[0]))
 
 
-def test_the_gradient_in_points_is_the_same_in_single_precision(case: ModelCase) -> None:
+def test_gradient_in_points_is_the_same_in_single_precision(case: ModelCase) -> None:
     for single, double in _point_gradients(case, 1.0):
         np.testing.assert_allclose(single, double, atol=1e-5 * (1 + np.abs(double).max()))
 
 
-def test_the_gradient_in_points_is_finite_in_single_precision_however_far_they_are_out(case: ModelCase) -> None:
+def test_gradient_in_distant_points_is_finite_in_single_precision(case: ModelCase) -> None:
     assert all(np.all(np.isfinite(single)) for single, _ in _point_gradients(case, 30.0))
 
 
 def _point_gradients(case: ModelCase, spread: float) -> list[tuple[Array64, Array64]]:
-    """In single and in double precision, at points and draws of that spread."""
+    """Gradients in single and in double precision, at points and draws of that spread."""
     rng, model = np.random.default_rng(0), case.model()
     exact = (spread * case.x(rng), case.targets(rng, N), spread * case.draws(rng), rng.standard_normal(S))
     single, double = (model.point_gradient(*(each.astype(to) for each in exact)) for to in (np.float32, np.float64))
     return [(a, b) for a, b in zip(single, double, strict=True) if a is not None and b is not None]
 
 
-def test_the_expansion_is_that_of_the_log_likelihood(case: ModelCase) -> None:
+def test_expansion_is_that_of_the_log_likelihood(case: ModelCase) -> None:
     rng, model = np.random.default_rng(1), case.model()
     rows, weights, theta = case.rows(rng), rng.uniform(0, 3, N), case.theta(rng)
     expansion = model.expand(rows, weights, theta)
@@ -92,7 +92,7 @@ def test_the_expansion_is_that_of_the_log_likelihood(case: ModelCase) -> None:
     np.testing.assert_allclose(expansion.information, numeric, atol=1e-8 * scale)
 
 
-def test_potentials_are_stable_and_alike_in_both_precisions(case: ModelCase) -> None:
+def test_potentials_are_finite_and_equal_in_both_precisions(case: ModelCase) -> None:
     rng, model = np.random.default_rng(2), case.model()
     rows, draws = case.rows(rng), case.wild_draws(rng)
     double = model.log_likelihood(rows, draws)
@@ -103,7 +103,7 @@ def test_potentials_are_stable_and_alike_in_both_precisions(case: ModelCase) -> 
     np.testing.assert_allclose(single, np.maximum(double, case.least_single), rtol=1e-4, atol=1e-4)
 
 
-def test_losses_of_pairs_are_potentials_with_the_other_sign_up_to_a_constant_a_row(case: ModelCase) -> None:
+def test_losses_of_pairs_are_negative_potentials_up_to_a_constant(case: ModelCase) -> None:
     rng, model = np.random.default_rng(2), case.model()
     rows, centre, deviations = case.rows(rng), case.theta(rng), 0.3 * case.draws(rng)
     expected = -model.log_likelihood(rows, np.concatenate((centre + deviations, centre - deviations)))

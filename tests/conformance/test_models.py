@@ -1,4 +1,4 @@
-"""What every model owes its callers: its targets, its shapes, and a mode that can be found."""
+"""The contract of every model: targets, shapes, and a mode that can be fitted."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def test_every_registered_model_is_a_case() -> None:
     assert {case.family() for case in CASES} == set(families())
 
 
-def test_it_is_registered(case: ModelCase) -> None:
+def test_family_is_registered(case: ModelCase) -> None:
     assert case.family() in families()
     assert case.family().description
 
@@ -41,7 +41,7 @@ def test_dimensions_fit_together(case: ModelCase) -> None:
     assert np.all((again == x).all(axis=1) | (again == -x).all(axis=1))
 
 
-def test_a_null_row_says_nothing(case: ModelCase) -> None:
+def test_null_row_contributes_zero(case: ModelCase) -> None:
     rng, model = np.random.default_rng(3), case.model()
     null, theta = np.zeros((1, model.row_width)), case.theta(rng)
     assert np.ptp(model.log_likelihood(null, case.draws(rng))) == 0
@@ -83,7 +83,7 @@ def test_laplace_finds_the_mode_of_an_independent_optimiser(case: ModelCase, sca
     rng, model = np.random.default_rng(7), case.model()
     prior = NormalPrior(np.full(model.dimension, scale))
     rows, weights = case.rows(rng, 40), rng.uniform(0, 20, 40)
-    found = laplace(model, rows, weights, prior, np.full(model.dimension, start))
+    fitted = laplace(model, rows, weights, prior, np.full(model.dimension, start))
 
     def energy(theta: NDArray[np.float64]) -> float:
         likelihood = float(weights @ model.log_likelihood(rows, theta[None, :])[:, 0])
@@ -94,7 +94,7 @@ def test_laplace_finds_the_mode_of_an_independent_optimiser(case: ModelCase, sca
 
     start_of_other = np.zeros(model.dimension)
     independent = minimize(energy, start_of_other, jac=slope, method="BFGS", options={"gtol": 1e-7}).x
-    np.testing.assert_allclose(found.mean, independent, atol=1e-4 * max(1.0, scale))
-    precision = found.factor @ found.factor.T
-    information = model.expand(rows, weights, found.mean).information + prior.precision(found.mean)
+    np.testing.assert_allclose(fitted.mean, independent, atol=1e-4 * max(1.0, scale))
+    precision = fitted.factor @ fitted.factor.T
+    information = model.expand(rows, weights, fitted.mean).information + prior.precision(fitted.mean)
     np.testing.assert_allclose(precision, information, rtol=1e-3, atol=1e-6 * np.abs(information).max())

@@ -1,4 +1,4 @@
-"""What every object store keeps to: objects appear whole or not at all, and reveal nothing by their names."""
+"""The contract of every object store: objects appear as a whole, under random names."""
 
 import io
 import secrets
@@ -23,11 +23,11 @@ SIZES = [0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, len(LARGE)]
 
 @dataclass
 class Subject:
-    """A store, and how to look behind it."""
+    """A store, and a function that lists its files or keys."""
 
     store: ObjectStore
     behind: Callable[[], list[str]]
-    """The names of all files or keys that there are."""
+    """The names of all files or keys."""
 
 
 @pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.services)])
@@ -64,7 +64,7 @@ def read(store: ObjectStore, name: str) -> bytes:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_was_published_is_read_and_deleted(subject: Subject, size: int) -> None:
+def test_published_object_is_read_and_deleted(subject: Subject, size: int) -> None:
     name = put(subject.store, LARGE[:size])
     assert read(subject.store, name) == LARGE[:size]
     subject.store.delete(name)
@@ -95,7 +95,7 @@ def test_an_object_is_as_seekable_as_a_file(store: ObjectStore) -> None:
 
 
 @pytest.mark.parametrize("size", [5, len(LARGE)])
-def test_nothing_shows_before_publication_nor_stays_without_it(subject: Subject, size: int) -> None:
+def test_unpublished_object_is_invisible_and_leaves_no_file(subject: Subject, size: int) -> None:
     with subject.store.create() as target:
         target.write(LARGE[:size])
         with pytest.raises(ObjectMissing):
@@ -104,8 +104,8 @@ def test_nothing_shows_before_publication_nor_stays_without_it(subject: Subject,
     target.discard()
 
 
-def test_an_object_of_a_known_name_takes_the_place_of_the_last_one(store: ObjectStore) -> None:
-    """Readers see the one or the other; boxes of keys are sealed anew in this way."""
+def test_object_of_the_same_name_replaces_the_last_one(store: ObjectStore) -> None:
+    """Readers get the old or the new one as a whole; ``rewrap`` replaces boxes in this way."""
     name = put(store, b"first")
     with store.create(name) as target:
         target.write(b"second")
@@ -149,8 +149,8 @@ def test_leftovers_of_dead_writers_and_old_notes_are_swept(subject: Subject) -> 
     assert subject.behind() == []
 
 
-def test_a_note_takes_the_place_of_the_last_one(subject: Subject) -> None:
-    """Notes and objects of one name have nothing to do with each other."""
+def test_note_replaces_the_last_one(subject: Subject) -> None:
+    """A note and an object of the same name are independent."""
     store = subject.store
     name = put(store, b"object")
     for content in (b"first", b"second", b""):
@@ -177,7 +177,7 @@ def test_names_are_random(store: ObjectStore) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../../etc/passwd", "a" * 31, "A" * 32, "a" * 32 + "\n", "a" * 31 + "/"])
-def test_other_names_name_nothing(store: ObjectStore, name: str) -> None:
+def test_invalid_name_is_refused(store: ObjectStore, name: str) -> None:
     for operation in (store.open, store.delete, store.create, store.note, store.delete_note):
         with pytest.raises(ObjectMissing):
             operation(name)
@@ -185,6 +185,6 @@ def test_other_names_name_nothing(store: ObjectStore, name: str) -> None:
         store.leave(name, b"x")
 
 
-def test_the_url_leads_another_process_to_the_same_objects(store: ObjectStore) -> None:
+def test_url_opens_the_same_objects_in_another_process(store: ObjectStore) -> None:
     name = put(store, LARGE)
     assert read(open_store(store.url), name) == LARGE

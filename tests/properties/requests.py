@@ -1,4 +1,4 @@
-"""Random declarations, degenerate ones included, and random requests over them."""
+"""Random declarations, also degenerate ones, and random requests on them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from app.inference import registry
 
 MODERATE = 1e4
-"""Bounds and width of numeric targets at most; their inverse bounds the width from below."""
+"""The largest bound and width of numeric targets; its inverse is the least width."""
 _WIDTHS = st.sampled_from([1e-99, 1e-9, 0.5, 1.0, 100.0, 1e9, 1e99])
 _TARGETS: dict[str, str | None] = {
     "logistic-regression": "sick",
@@ -23,9 +23,14 @@ _TARGETS: dict[str, str | None] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A declaration and a request over it, as JSON bodies; ``dataset_id`` is left out of the request.
+    """A declaration and a request on it, as JSON bodies.
 
-    ``share`` of the rows are there; ``extreme``: all values lie on their bounds.
+    Attributes:
+        declaration: of the dataset.
+        request: without ``dataset_id``.
+        share: of slots that have a row.
+        extreme: whether all values are on their bounds.
+        state: of the generator of rows.
     """
 
     declaration: dict[str, Any]
@@ -127,7 +132,7 @@ def _mechanisms() -> SearchStrategy[dict[str, Any]]:
 
 @st.composite
 def _parameters(draw: DrawFn, method: str, stated: set[str]) -> dict[str, Any]:
-    """Some of the method's knobs. ``iterations`` is always there: the default takes hundreds."""
+    """Some of the method's parameters, and always ``iterations``, because the default is hundreds."""
     chosen: dict[str, Any] = {}
     for knob in registry.method(method).parameters:
         schema = knob.schema()

@@ -1,4 +1,4 @@
-"""W15: every request that is accepted ends with a release, and nothing else charges or freezes."""
+"""W15: every accepted request ends with a release, and a refused one neither charges nor freezes."""
 
 import os
 import shutil
@@ -36,9 +36,9 @@ SLOTS = 1_000_000
 
 @pytest.fixture(scope="module")
 def house() -> Iterator[House]:
-    """One for all examples: each has a dataset and an account of its own.
+    """One house for all examples, each of which makes a dataset and an account.
 
-    Descents take few steps, so that an example is quick: their number is not what is tested.
+    Descents take few steps, so that an example is quick; their number has no effect on the test.
     """
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         for name in ("_BUDGET", "_BUDGET_WITHIN_BOUNDS"):
@@ -66,7 +66,7 @@ def owner(house: House) -> rows.Key:
 )
 def test_accepted_request_ends_with_a_release(house: House, owner: rows.Key, case: Case) -> None:
     """W15: for random declarations and requests, degenerate ones included."""
-    dataset_id = _declared(house, owner, case)
+    dataset_id = _declare(house, owner, case)
     if dataset_id is None:
         event("declaration refused")
         return
@@ -81,7 +81,7 @@ def test_accepted_request_ends_with_a_release(house: House, owner: rows.Key, cas
     else:
         refused = None
     if refused is not None:
-        assert refused != IMPOSSIBLE, "every design here makes sense"
+        assert refused != IMPOSSIBLE, "every design here is possible"
         assert budget(house, dataset_id) == before
         return
     event(f"accepted: {body.method}")
@@ -92,8 +92,8 @@ def test_accepted_request_ends_with_a_release(house: House, owner: rows.Key, cas
     assert kinds(house, dataset_id) == ["account_opened", "reserved", "opened", "settled"]
 
 
-def _declared(house: House, owner: rows.Key, case: Case) -> str | None:
-    """The id of a dataset with a content in force; None where the declaration is refused."""
+def _declare(house: House, owner: rows.Key, case: Case) -> str | None:
+    """Declare a dataset with a ready content; return its id, or None if the declaration is refused."""
     body = DatasetBody.model_validate(case.declaration)
     try:
         declaration.check(body, SLOTS)

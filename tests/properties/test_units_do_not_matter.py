@@ -1,4 +1,4 @@
-"""A table whose columns are shifted and stretched, and its bounds with them, gives the same posterior."""
+"""Shifted and scaled columns and bounds give the same posterior."""
 
 from dataclasses import replace
 from typing import Final
@@ -29,7 +29,7 @@ METHODS: Final = ("dp-psvi-surrogate", "dp-psvi", "dp-vi")
 STEPS: Final = {"dp-psvi": 60, "dp-vi": 60}
 BOUNDS: Final = ((2_459_000.0, 2_459_001.0), (1e8, 1e8 + 10), (1.7e12, 1.7e12 + 3.6e6), (0.0, 1e60), (-1e-60, 1e-60))
 NEARLY: Final = 0.05
-"""Nats by which rounding may move a posterior."""
+"""The divergence in nats that rounding may cause."""
 
 
 def _coordinates() -> Array64:
@@ -59,10 +59,12 @@ def _release(name: str, spec: ModelSpec, declared: DeclaredFacts, source: Table)
     return run(plan, declared, oracle, np.random.default_rng(0), lambda _: None)
 
 
-def _apart(name: str, family: str, lower: float, upper: float, *, noise_scale: float | None = None) -> float:
-    """Nats between the posteriors of a release with these bounds, and of one with bounds of -1 and 1."""
+def _measure_divergence(
+    name: str, family: str, lower: float, upper: float, *, noise_scale: float | None = None
+) -> float:
+    """The divergence in nats between releases with these bounds and with -1 and 1."""
     target = None if family == "gaussian-mean" else "y"
-    found = []
+    results = []
     for least, most in ((lower, upper), (-1.0, 1.0)):
         half = most / 2 - least / 2 if target else 1.0
         scale = None if noise_scale is None else noise_scale * half
@@ -70,21 +72,21 @@ def _apart(name: str, family: str, lower: float, upper: float, *, noise_scale: f
         declared, source = _declared(least, most), _table(least, most)
         points, problem = _release(name, spec, declared, source), problem_for(spec, declared)
         y = np.zeros(len(points.u)) if points.y is None else problem.design.encode_targets(points.y)
-        found.append(posterior(problem, points.u, y, points.weight))
-    return divergence(*found)
+        results.append(posterior(problem, points.u, y, points.weight))
+    return divergence(*results)
 
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 def test_release_of_shifted_targets_is_that_of_coordinates(name: str, bounds: tuple[float, float]) -> None:
-    assert _apart(name, "linear-regression", *bounds) < NEARLY
-    assert _apart(name, "linear-regression", *bounds, noise_scale=0.1) < NEARLY
+    assert _measure_divergence(name, "linear-regression", *bounds) < NEARLY
+    assert _measure_divergence(name, "linear-regression", *bounds, noise_scale=0.1) < NEARLY
 
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 def test_release_of_shifted_features_is_that_of_coordinates(name: str, bounds: tuple[float, float]) -> None:
-    assert _apart(name, "gaussian-mean", *bounds) < NEARLY
+    assert _measure_divergence(name, "gaussian-mean", *bounds) < NEARLY
 
 
 @settings(max_examples=15, deadline=None)
@@ -97,7 +99,7 @@ def test_release_of_shifted_features_is_that_of_coordinates(name: str, bounds: t
 def test_any_shift_and_scale_gives_the_same_posterior(center: float, width: float, name: str, family: str) -> None:
     lower, upper = center - width / 2, center + width / 2
     if resolves(lower, upper):
-        assert _apart(name, family, lower, upper) < NEARLY
+        assert _measure_divergence(name, family, lower, upper) < NEARLY
     elif family == "linear-regression" and lower < upper:
         with pytest.raises(InvalidRequest):
             problem_for(ModelSpec(family, ("a",), "y"), _declared(lower, upper))
@@ -122,11 +124,11 @@ def test_released_targets_return_to_the_units_of_the_table(bounds: tuple[float, 
     assert nearest.max() <= 1e-9 * (bounds[1] - bounds[0])
 
 
-def test_large_integers_are_told_apart_to_the_last_one() -> None:
-    """Up to 2^53 in magnitude, whatever the width of the bounds."""
+def test_large_integers_are_distinguished() -> None:
+    """Integers up to 2^53 in magnitude are distinguished, for every width of the bounds."""
     most = 2.0**53 - 1
     facts = replace(_declared(0, 1), columns=(Column("k", "integer", most - 8, most), Column("y", "binary")))
     design = problem_for(ModelSpec("logistic-regression", ("k",), "y"), facts).design
     table = Table({"k": most - np.arange(9.0), "y": np.zeros(9), "_present": np.ones(9, dtype=np.uint8)})
-    found = design.encode(table.gather(np.arange(9)))[0]
-    np.testing.assert_array_equal(found[:, 0], 1 - np.arange(9) / 4)
+    results = design.encode(table.gather(np.arange(9)))[0]
+    np.testing.assert_array_equal(results[:, 0], 1 - np.arange(9) / 4)

@@ -1,6 +1,7 @@
-"""Parts of the surrogate lower the divergence on the tables they are for: whole runs with each part and without it.
+"""Parts of the surrogate lower the divergence on the tables they are for.
 
-These are measurements with fixed seeds, a few seconds each. ``make quality-checks`` runs them.
+These are measurements of whole runs with and without the part, with fixed seeds, a few seconds each. ``make
+quality-checks`` runs them.
 """
 
 from collections.abc import Sequence
@@ -34,20 +35,20 @@ METHOD = "dp-psvi-surrogate"
 
 
 def _nats(case: BenchmarkCase, plan: MechanismPlan, runs: int) -> Array64:
-    """The divergence of so many runs under noise of their own."""
+    """The divergences of ``runs`` runs, each with different noise."""
     assert case.exact is not None
-    found = list[float]()
+    nats = list[float]()
     for seed in range(runs):
         oracle = ClippedGaussianOracle(
             case.problem.model, plan, case.facts, case.source, noise=Drawn(seed), sampling=sampling_generator()
         )
         points = run(plan, case.facts, oracle, np.random.default_rng(seed), lambda _: None)
-        found.append(divergence(posterior(case, points), case.exact))
-    return np.array(found)
+        nats.append(divergence(posterior(case, points), case.exact))
+    return np.array(nats)
 
 
 def _nats_of_tables(cases: Sequence[Case], sigma: float, size: int) -> Array64:
-    """The divergence of one run for each table, under noise that follows its seed."""
+    """The divergence of one run on each table, with noise from its seed."""
     return np.array(
         [losses(case, build(case, case.plan(sigma, size=size), Drawn(case.seed), case.seed))[0] for case in cases]
     )
@@ -59,9 +60,10 @@ def _mean_ratio(with_part: Array64, without: Array64) -> float:
 
 
 def test_steepness_lowers_divergence_under_wide_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of the nats at least where bounds are far wider than the data and squares are those around zero.
+    """It saves at least a third of the nats.
 
-    Of scores that are bounded as one: a part that is bounded by itself rests on less.
+    Bounds are far wider than the data, squares are queried around zero, and scores have one bound. A part with a
+    separate bound has a smaller effect.
     """
     case = logistic("wide", draw_unseen("bounds far wider than data", seed=5), bound=1.0)
     monkeypatch.setattr("app.inference.methods.surrogate.schedule.MEANS_SHARE", 0.0)
@@ -74,27 +76,33 @@ def test_steepness_lowers_divergence_under_wide_bounds(monkeypatch: pytest.Monke
 
 
 def test_tails_lower_divergence_where_levels_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nearly certain labels of one row in a hundred, of 300,000 rows. Measured: a twentieth to a half of the nats."""
+    """One row in a hundred of 300,000 has nearly certain labels.
+
+    Measured with the part: a twentieth to a half of the nats.
+    """
     case = logistic("many rows", draw_unseen("many rows"), bound=1.0)
     plan = plan_of(Job(case, METHOD, 50, 0, epsilon=1.0))
-    known = _nats(case, plan, 3)
+    with_tails = _nats(case, plan, 3)
     monkeypatch.setattr(Winsorised, "tails", lambda self, rng: None)
-    assert _mean_ratio(known, _nats(case, plan, 3)) < 0.5
+    assert _mean_ratio(with_tails, _nats(case, plan, 3)) < 0.5
 
 
-def _as_believed(state: State, within: Metric, bound: float) -> Metric:
-    """No score has more room."""
+def _keep_metric(state: State, within: Metric, bound: float) -> Metric:
+    """Return the metric without a larger bound for any score."""
     return within
 
 
 def _no_places(state: State) -> Places:
-    """No column is disputed."""
+    """Return no disputed column."""
     width = len(state.theta)
     return Places(np.zeros((0, width)), np.zeros(0), np.ones((0, 1)))
 
 
 def test_score_metric_lowers_divergence_of_a_one_sided_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of nine levels in bounds five times as wide, whose labels are all zero, and which looks like amounts."""
+    """All labels of one of nine levels are zero; the bounds are five times as wide.
+
+    The level looks like a column of amounts.
+    """
     rng, n = np.random.default_rng(8), 100_000
     level = rng.choice(10, n, p=[0.19, 0.095, 0.17, 0.15, 0.11, 0.08, 0.07, 0.06, 0.045, 0.03])
     x = np.column_stack([0.2 * np.eye(10)[level][:, 1:], rng.uniform(-0.2, 0.2, (n, 2))])
@@ -102,12 +110,15 @@ def test_score_metric_lowers_divergence_of_a_one_sided_level(monkeypatch: pytest
     case = logistic("a level", Rows(x, y.astype(np.float64)), bound=1.0)
     plan = plan_of(Job(case, METHOD, 40, 0, epsilon=0.2))
     nats = np.median(_nats(case, plan, 3))
-    monkeypatch.setattr(rounds, "roomy_for_scores", _as_believed)
+    monkeypatch.setattr(rounds, "roomy_for_scores", _keep_metric)
     assert nats < 0.7 * np.median(_nats(case, plan, 3))
 
 
 def test_disputed_columns_lower_divergence_of_common_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A level of a fifth of the rows, that no tail shows. Measured: 28 nats without, 0.7 with it."""
+    """A level of a fifth of the rows, which is not in a tail.
+
+    Measured: 28 nats without the part, 0.7 with it.
+    """
     rng, n = np.random.default_rng(9), 100_000
     level, x = rng.random(n) < 0.2, rng.uniform(-1, 1, (n, 6))
     y = (rng.random(n) < expit(x @ np.array([1.0, -0.5, 0.5, 1.0, 0.3, -0.8]))) & ~level
@@ -120,7 +131,7 @@ def test_disputed_columns_lower_divergence_of_common_levels(monkeypatch: pytest.
 
 
 def test_separate_slope_bound_lowers_divergence_of_steep_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three labels in a hundred are wrong; against scores that are bounded as one."""
+    """Three labels in a hundred are wrong; compared with one bound for scores."""
     rng, n = np.random.default_rng(4), 20_000
     x = rng.uniform(-1, 1, (n, 5))
     y = (x @ np.array([1.0, -0.5, 0.3, 0.8, -1.0]) > 0) ^ (rng.random(n) < 0.03)
@@ -131,14 +142,14 @@ def test_separate_slope_bound_lowers_divergence_of_steep_labels(monkeypatch: pyt
 
 
 def test_rounds_at_zero_lower_divergence_of_isotropic_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fifth of the nats at least, over a few runs of the same noise."""
+    """They save at least a fifth of the nats, over six runs."""
     case = Case(design="normal", features=40, rows=100_000, slots=100_000, seed=3)
     plan = case.plan(90.0, size=50)
 
     def nats() -> Array64:
         return np.array([losses(case, build(case, plan, Drawn(seed), seed))[0] for seed in range(6)])
 
-    followed = nats()
+    with_part = nats()
     monkeypatch.setattr(first_bearing, "LEAST_NOISE", np.inf)
     plan = case.plan(90.0, size=50)
-    assert _mean_ratio(followed, nats()) < 0.8
+    assert _mean_ratio(with_part, nats()) < 0.8
