@@ -1,7 +1,7 @@
-"""Checks which of the folders beside the service import which: benchmarks never import tests, nor tests benchmarks.
+"""Checks that benchmarks never import tests, nor tests benchmarks.
 
-Both take what they share from ``support``, and the service imports none of the three. Run as
-``python tools/check_imports.py``; prints one line a breach and exits with 1 if there is any.
+Both may import ``support``, and the service imports neither of the three. Run as ``python tools/check_imports.py``;
+prints one line for each breach and exits with 1 if there is any.
 """
 
 import ast
@@ -20,33 +20,33 @@ FORBIDDEN = {
     "tests": {"benchmarks"},
 }
 ABOUT_BENCHMARKS = ("tests/benchmarks/", "tests/quality/")
-"""Tests of the benchmarks' own code, and checks that measure by it."""
+"""Tests of the benchmarks' code, and checks that measure with it."""
 
 
-def breaches(path: str, source: str) -> Iterator[tuple[int, str]]:
-    """Line and package of every forbidden import in one file; ``path`` is relative to the root."""
+def find_breaches(path: str, source: str) -> Iterator[tuple[int, str]]:
+    """Find line and package of every forbidden import in one file; ``path`` is relative to the root."""
     forbidden = set() if path.startswith(ABOUT_BENCHMARKS) else FORBIDDEN[path.split("/", maxsplit=1)[0]]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            for name in _imported(node):
+            for name in _list_modules(node):
                 if name.split(".")[0] in forbidden:
                     yield node.lineno, name.split(".")[0]
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> list[str]:
+def _list_modules(node: ast.Import | ast.ImportFrom) -> list[str]:
     return [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
 
 
 def main() -> int:
-    """Exit code 1 if any file has a forbidden import."""
-    found = 0
+    """Print all breaches; return 1 if there is any."""
+    count = 0
     for folder in FORBIDDEN:
         for file in sorted((ROOT / folder).rglob("*.py")):
             path = file.relative_to(ROOT).as_posix()
-            for line, package in breaches(path, file.read_text()):
-                found += 1
+            for line, package in find_breaches(path, file.read_text()):
+                count += 1
                 sys.stdout.write(f"{path}:{line}: {folder} imports {package}\n")
-    return 1 if found else 0
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes ``docs/grafana/corevault.json``: panels are listed here, so that the JSON is never edited by hand."""
+"""Writes ``docs/grafana/corevault.json`` from the list of panels below; do not edit the JSON."""
 
 import json
 import sys
@@ -37,7 +37,7 @@ PANELS: Final[tuple[Panel, ...]] = (
         "{{status}}",
     ),
     ("Uploads by status", "short", "max by (status) (corevault_contents)", "{{status}}"),
-    ("Oldest upload on its way", "s", "max(corevault_content_age_seconds)", "age"),
+    ("Oldest upload in progress", "s", "max(corevault_content_age_seconds)", "age"),
     ("Open reservations", "short", "max by (state) (corevault_reservations)", "{{state}}"),
     ("Budget refusals a minute", "short", "max(rate(corevault_ledger_refusals_total[5m])) * 60", "refusals"),
     ("Frozen accounts", "short", "max(corevault_ledger_accounts_frozen)", "accounts"),
@@ -50,7 +50,7 @@ PANELS: Final[tuple[Panel, ...]] = (
 
 
 def dashboard() -> dict[str, Any]:
-    """The whole dashboard, as Grafana imports it."""
+    """Make the dashboard in Grafana's import format."""
     source = {"name": "source", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
     return {
         "uid": "corevault",

@@ -1,13 +1,18 @@
-"""What a query about a table costs that does not fit into memory: ``make out-of-core``, ``ROWS=100000000`` for more.
+"""Measures the cost of a query on a table larger than memory.
 
-An encrypted table of 20 real columns and a binary target is written, in the format that ingestion writes, and deleted
-at the end. Each case then runs in a process of its own, after a small table that is not counted: *read* reads the
-file's bytes in order, *scan* is a plain sequential scan of it (the Parquet library decrypts and decodes all columns
-into arrays, and nothing else is done), *lean scan* is the same but lets the system's cache forget what was read, as
-the oracle does of a large table, *kernel* answers a query about as many rows that lie in memory already, and
-*oracle* answers it about the table. The ratio is oracle over (scan + kernel), and over (lean scan + kernel). All use
-one core but the oracle, which reads ahead and so uses two where there are two. Before a case, the file's pages are
-dropped from the system's cache. Seconds of the clock count what else the machine does; those of the processor do not.
+Run ``make out-of-core``, with ``ROWS=100000000`` for a larger table. An encrypted table of 20 real columns and a binary
+target is written in the format of ingestion, and deleted at the end. Each case runs in a new process, after a warm-up
+on a small table:
+
+- *read* reads the file's bytes in order;
+- *scan* is a plain sequential scan: the Parquet library decrypts and decodes all columns into arrays;
+- *lean scan* is the same, but drops pages from the page cache after reading, as the oracle does for a large table;
+- *kernel* answers a query on as many rows that are in memory already;
+- *oracle* answers the query on the table.
+
+The ratios are oracle over (scan + kernel), and over (lean scan + kernel). All cases use one core, except the oracle,
+which reads ahead and uses two if there are two. Before each case the file's pages are dropped from the page cache. Wall
+seconds include the effect of other processes; processor seconds do not.
 """
 
 import os
@@ -51,7 +56,7 @@ from workers.enclave.table_writer import TableWriter
 
 FEATURES, DRAWS, CLIP = 20, 42, 1.0
 BLOCK: Final = 1 << 16
-"""Rows that are generated once and repeated."""
+"""Number of rows that are generated once and then repeated."""
 
 READ_BYTES = 1 << 20
 KEYS = TableKeys(bytes(32), "benchmark", 1)
@@ -64,7 +69,7 @@ FIELDS = ("rows", "case", "wall_seconds", "processor_seconds", "peak_mib", *RATI
 
 
 def write(path: Path, rows: int) -> None:
-    """The encrypted table."""
+    """Write the encrypted table."""
     values = dict(GeneratedRows(BLOCK, FEATURES).gather(np.arange(BLOCK)))
     values[TARGET] = values[TARGET].astype(np.uint8)
     with path.open("wb") as file:
@@ -76,17 +81,17 @@ def write(path: Path, rows: int) -> None:
 
 
 def small(path: Path) -> Path:
-    """Where a table of one block lies beside the one at ``path``."""
+    """The path of the table of one block, in the same folder as ``path``."""
     return path.with_name("small")
 
 
 def layout(rows: int) -> Layout:
-    """Of the table."""
+    """Make the table's layout."""
     return Layout(facts(FEATURES, rows).columns, rows)
 
 
-def make_query(kind: str) -> Query:
-    """A query of ``kind`` about a parameter like any other."""
+def make_question(kind: str) -> Question:
+    """Make a question of ``kind`` about a random parameter."""
     rng = monte_carlo_generator()
     width = FEATURES + 1
     theta = 0.5 * rng.standard_normal(width)
@@ -97,7 +102,7 @@ def make_query(kind: str) -> Query:
 
 
 def read(path: Path) -> Callable[[], object]:
-    """All bytes in order into one buffer: a new one for each read would cost more than the reading."""
+    """Read all bytes in order into one buffer; a new buffer for each read would cost more than reading."""
     buffer = bytearray(READ_BYTES)
 
     def work() -> None:
@@ -110,7 +115,7 @@ def read(path: Path) -> Callable[[], object]:
 
 
 def scan(path: Path, *, lean: bool = False) -> Callable[[], object]:
-    """All columns as arrays, one row group after the other, as the Parquet library reads them."""
+    """Decode all columns to arrays with the Parquet library, group by group."""
 
     def work() -> None:
         with pq.ParquetFile(path, decryption_properties=KEYS.decryption(), pre_buffer=False) as file:
@@ -124,8 +129,8 @@ def scan(path: Path, *, lean: bool = False) -> Callable[[], object]:
 
 
 def kernel(kind: str, rows: int) -> Callable[[], object]:
-    """The sums over rows in memory; the same rows again and again, noise left out."""
-    problem, query = problem_for(spec(FEATURES), facts(FEATURES, BLOCK)), make_query(kind)
+    """Compute the sums over repeated rows in memory, without noise."""
+    problem, question = problem_for(spec(FEATURES), facts(FEATURES, BLOCK)), make_question(kind)
     block, present = fold(problem.model, problem.design, GeneratedRows(BLOCK, FEATURES), range(BLOCK))
 
     def work() -> None:
@@ -137,8 +142,8 @@ def kernel(kind: str, rows: int) -> Callable[[], object]:
 
 
 def oracle(kind: str, path: Path, rows: int) -> Callable[[], object]:
-    """A planned query about every row of the table, with its noise."""
-    declared, query = facts(FEATURES, rows), make_query(kind)
+    """Answer a planned question about all rows of the table, with noise."""
+    declared, question = facts(FEATURES, rows), make_question(kind)
     request = PlanRequest("dp-psvi", 50, spec(FEATURES), {"posterior_draws": DRAWS}, Mechanism(5.0, 1.0, 1))
     planned = (PlannedQuery(kind, query.length, GaussianEvent(5.0)),)
     plan = replace(method("dp-psvi").plan(request, declared), queries=planned)
@@ -154,7 +159,7 @@ def oracle(kind: str, path: Path, rows: int) -> Callable[[], object]:
 
 
 def work_of(name: str, path: Path, rows: int) -> Callable[[], object]:
-    """What a case does."""
+    """Find the function of a case."""
     side, _, kind = name.partition(" ")
     return {
         "read": lambda: read(path),
@@ -166,9 +171,9 @@ def work_of(name: str, path: Path, rows: int) -> Callable[[], object]:
 
 
 def case(name: str, path: Path, rows: int) -> dict[str, float]:
-    """Seconds and peak memory of one case, in this process."""
+    """Measure seconds and peak memory of one case in this process."""
     pa.set_cpu_count(1)
-    work_of(name, small(path), BLOCK)()  # what is loaded when it is first used is no part of the work
+    work_of(name, small(path), BLOCK)()  # modules that are loaded on first use do not count
     work = work_of(name, path, rows)
     forget(path)
     wall, processor = time.perf_counter(), time.process_time()
@@ -181,20 +186,20 @@ def case(name: str, path: Path, rows: int) -> dict[str, float]:
 
 
 def forget(path: Path, length: int = 0) -> None:
-    """Drop the file's first ``length`` bytes from the system's cache; 0: all of it."""
+    """Drop the file's first ``length`` bytes from the page cache; 0 drops all."""
     descriptor = os.open(path, os.O_RDONLY)
     os.posix_fadvise(descriptor, 0, length, os.POSIX_FADV_DONTNEED)
     os.close(descriptor)
 
 
 def peak_mib() -> float:
-    """Most memory that was ever resident: VmHWM."""
+    """Read the peak of resident memory (VmHWM)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def fastest(name: str, path: Path, rows: int, repeats: int) -> dict[str, float]:
-    """The smallest figures of several processes."""
+    """Run a case in several processes; return the least seconds and the largest peak."""
     command = [sys.executable, "-m", "tools.out_of_core", "--rows", str(rows), "--case", name, "--path", str(path)]
     runs = [
         json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)  # noqa: S603
@@ -205,18 +210,18 @@ def fastest(name: str, path: Path, rows: int, repeats: int) -> dict[str, float]:
 
 
 def measure(path: Path, rows: int, repeats: int) -> list[dict[str, str | float]]:
-    """One record a case."""
-    found = {name: fastest(name, path, rows, repeats) for name in CASES}
-    for kind, (scanned, bare), clock in product(QUERIES, SCANS.items(), CLOCKS):
-        seconds = {name: found[name][f"{clock}_seconds"] for name in CASES}
+    """Measure all cases; return one record for each."""
+    figures = {name: fastest(name, path, rows, repeats) for name in CASES}
+    for kind, (scanned, bare), clock in product(QUESTIONS, SCANS.items(), CLOCKS):
+        seconds = {name: figures[name][f"{clock}_seconds"] for name in CASES}
         ratio = seconds[f"oracle {kind}"] / (seconds[bare] + seconds[f"kernel {kind}"])
-        found[f"oracle {kind}"][f"{scanned}{clock}_ratio"] = ratio
-    return [{"rows": rows, "case": name, **found[name]} for name in CASES]
+        figures[f"oracle {kind}"][f"{scanned}{clock}_ratio"] = ratio
+    return [{"rows": rows, "case": name, **figures[name]} for name in CASES]
 
 
 def report(records: list[dict[str, str | float]]) -> Table:
-    """The records as a table."""
-    table = Table(title=f"One query about a table, {records[0]['rows']:,} rows x {FEATURES} columns")
+    """Format the records as a table."""
+    table = Table(title=f"One question about a table, {records[0]['rows']:,} rows x {FEATURES} columns")
     for name in FIELDS[1:]:
         table.add_column(name.replace("_", " "), justify="right")
     for record in records:
@@ -225,11 +230,11 @@ def report(records: list[dict[str, str | float]]) -> Table:
 
 
 def keep(path: Path, records: list[dict[str, str | float]]) -> None:
-    """Put ``records`` in place of those of as many rows in a CSV file."""
-    kept: list[dict[str, str | float]] = []
+    """Replace the records with the same number of rows in a CSV file."""
+    others: list[dict[str, str | float]] = []
     if path.exists():
         with path.open(newline="") as stream:
-            kept = [dict(row) for row in csv.DictReader(stream) if row["rows"] != str(records[0]["rows"])]
+            others = [dict(row) for row in csv.DictReader(stream) if row["rows"] != str(records[0]["rows"])]
     rounded = [
         {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in record.items()}
         for record in records
@@ -237,11 +242,11 @@ def keep(path: Path, records: list[dict[str, str | float]]) -> None:
     with path.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows([*kept, *rounded])
+        writer.writerows([*others, *rounded])
 
 
 def main() -> None:
-    """Write, measure, print and delete; or, as a child, one case as JSON."""
+    """Write a table, measure, print and delete it; as a child process, measure one case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--repeats", type=int, default=1, help="processes a case, of which the fastest counts")
@@ -253,7 +258,7 @@ def main() -> None:
     if arguments.case:
         sys.stdout.write(json.dumps(case(arguments.case, arguments.path, arguments.rows)))
         return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the table goes, whoever ends this
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the table is deleted
     with tempfile.TemporaryDirectory(dir=arguments.directory, prefix="out-of-core-") as directory:
         path = Path(directory) / "table"
         write(path, arguments.rows)

@@ -1,4 +1,4 @@
-"""Tests that depend on servers are marked by their fixtures, and no others may reach a database or a server."""
+"""Tests are marked as ``backend`` by their fixtures; other tests may not reach a backend."""
 
 import re
 import subprocess
@@ -26,7 +26,7 @@ def test_hidden_database(): sqlite3.connect(":memory:").close()
 
 
 def test_access_to_a_backend_without_its_marker_fails(tmp_path: Path) -> None:
-    """Else such a test would run on SQLite and files only, and nobody would notice."""
+    """Otherwise such a test would silently run on SQLite and files only."""
     path = tmp_path / "test_planted.py"
     path.write_text(PLANTED)
     plain = ("-p", "no:cacheprovider", "-p", "tests.conftest", "-c", str(ROOT / "pyproject.toml"))

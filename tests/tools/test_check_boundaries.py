@@ -1,11 +1,11 @@
-"""The boundary check finds what it is there for, and the code as it is has none of it."""
+"""The boundary check finds planted breaches, and finds no breach in the code."""
 
 from pathlib import Path
 
 import pytest
 
 from tools import check_boundaries
-from tools.check_boundaries import breaches, main
+from tools.check_boundaries import find_breaches, main
 
 PLANTED = {
     "a second commit": ("app/jobs/service.py", "session.commit()"),
@@ -32,16 +32,16 @@ PLANTED = {
     "the secrets module in the core": ("app/inference/private_zone/mechanisms.py", "import secrets"),
     "a stream cipher in the core": ("app/inference/private_zone/sampling.py", "from randomgen import ChaCha"),
     "a noise library outside the mechanisms": ("app/inference/private_zone/oracle.py", "import opendp.prelude"),
-    "a file that nobody reads in one sitting": ("app/jobs/service.py", "x = 1\n" * 401),
-    "a function that does too much": ("app/jobs/service.py", "def f():\n" + "    x = 1\n" * 60),
+    "a file that is too long": ("app/jobs/service.py", "x = 1\n" * 401),
+    "a function that is too long": ("app/jobs/service.py", "def f():\n" + "    x = 1\n" * 60),
 }
 
 
-@pytest.mark.parametrize("what", PLANTED)
-def test_a_planted_breach_is_found(what: str) -> None:
-    """W2, W7: an unchecked rule decays."""
-    path, source = PLANTED[what]
-    assert {line for line, _ in breaches(path, source)} == {1}
+@pytest.mark.parametrize("breach", PLANTED)
+def test_planted_breach_is_found(breach: str) -> None:
+    """W2, W7."""
+    path, source = PLANTED[breach]
+    assert {line for line, _ in find_breaches(path, source)} == {1}
 
 
 @pytest.mark.parametrize(
@@ -61,27 +61,27 @@ def test_a_planted_breach_is_found(what: str) -> None:
         ("workers/computation.py", "ClippedGaussianOracle(rows, noise=DiscreteGaussian())"),
     ],
 )
-def test_what_belongs_where_it_stands_is_no_breach(path: str, source: str) -> None:
-    assert list(breaches(path, source)) == []
+def test_permitted_code_is_no_breach(path: str, source: str) -> None:
+    assert list(find_breaches(path, source)) == []
 
 
 def test_breach_in_a_file_of_the_tree_fails_the_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """W7: whatever folder of the core it stands in."""
+    """W7: this holds in every folder of the core."""
     file = tmp_path / "app" / "inference" / "methods" / "new.py"
     file.parent.mkdir(parents=True)
     file.write_text("\nSEED = 7\n")
     monkeypatch.setattr(check_boundaries, "ROOT", tmp_path)
     assert main() == 1
-    assert capsys.readouterr().out == "app/inference/methods/new.py:2: nothing in the core knows a seed\n"
+    assert capsys.readouterr().out == "app/inference/methods/new.py:2: no code in the core may use a seed\n"
 
 
-def test_files_with_rights_of_their_own_exist() -> None:
+def test_files_with_special_permissions_exist() -> None:
     named = {*check_boundaries.COMMITS, *check_boundaries.RANDOMNESS, *check_boundaries.SOURCES_OF_RANDOMNESS}
     assert all((check_boundaries.ROOT / path).is_file() for path in named)
 
 
-def test_the_code_has_no_breach(capsys: pytest.CaptureFixture[str]) -> None:
-    """W2: one package opens rows, one writes the ledger, one module makes randomness."""
+def test_code_has_no_breach(capsys: pytest.CaptureFixture[str]) -> None:
+    """W2: one package opens rows, one writes the ledger, and one module makes random generators."""
     assert main() == 0, capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The check of covered branches fails below its share, and for what was not measured."""
+"""The coverage check fails below its share, and for packages that were not measured."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tools.check_coverage import PACKAGES, covered, main
+from tools.check_coverage import PACKAGES, main, read_coverage
 
 
 def report(missing: dict[str, int], branches: int = 100) -> dict[str, Any]:
-    """So many branches of each package in one file, of which so many are missing."""
+    """Make a report of one file a package, where tests miss ``missing`` branches."""
     return {
         "files": {
             f"{package}/module.py": {
@@ -48,4 +48,4 @@ def test_package_that_was_not_measured_fails(tmp_path: Path) -> None:
 
 def test_file_of_another_package_does_not_count() -> None:
     files = {"app/privacy_other.py": {"summary": {"num_branches": 4}, "missing_branches": []}}
-    assert [each.branches for each in covered({"files": files})] == [0, 0, 0]
+    assert [each.branches for each in read_coverage({"files": files})] == [0, 0, 0]

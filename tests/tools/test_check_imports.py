@@ -1,11 +1,11 @@
-"""Benchmarks, tests and the service stay apart."""
+"""Benchmarks, tests and the service do not import each other."""
 
 from pathlib import Path
 
 import pytest
 
 from tools import check_imports
-from tools.check_imports import breaches, main
+from tools.check_imports import find_breaches, main
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from tools.check_imports import breaches, main
     ],
 )
 def test_forbidden_import_is_reported(path: str, source: str, package: str) -> None:
-    assert [name for _, name in breaches(path, source)] == [package]
+    assert [name for _, name in find_breaches(path, source)] == [package]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_forbidden_import_is_reported(path: str, source: str, package: str) -> N
     ],
 )
 def test_other_imports_are_allowed(path: str, source: str) -> None:
-    assert list(breaches(path, source)) == []
+    assert list(find_breaches(path, source)) == []
 
 
 def test_tree_with_a_breach_fails(
