@@ -1,4 +1,4 @@
-"""How far one normal approximation of a posterior is from another."""
+"""The divergence of two normal approximations of a posterior."""
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -7,7 +7,7 @@ from app.inference.post.laplace import Laplace
 
 
 def divergence(approximate: Laplace, exact: Laplace) -> float:
-    """KL between the two normals, in nats."""
+    """Compute KL(approximate, exact) of the two normal distributions, in nats."""
     ratio = solve_triangular(approximate.factor, exact.factor, lower=True)
     shift = exact.factor.T @ (approximate.mean - exact.mean)
     logs = np.log(np.diag(approximate.factor)).sum() - np.log(np.diag(exact.factor)).sum()

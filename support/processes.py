@@ -1,4 +1,4 @@
-"""Processes that a test starts: on a port of their own, and ended however the test goes."""
+"""Processes that tests start on a free port, and that end with the test."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from typing import Self
 
 
 class Started(ABC):
-    """``with`` begins it, and ends it, also when it began by half only."""
+    """A context manager that starts something and ends it, also after a failed start."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -19,7 +19,7 @@ class Started(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Stop what runs, in whatever state it is, and give back what it holds."""
+        """Stop all processes, in any state, and release all resources."""
 
     def __enter__(self) -> Self:
         try:
@@ -36,14 +36,14 @@ class Started(ABC):
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
+    """Find a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def kill(pids: Iterable[int]) -> None:
-    """SIGKILL each, at once; a child that has followed its parent meanwhile is gone already."""
+    """Send SIGKILL to each process; processes that have ended already are ignored."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

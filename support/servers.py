@@ -1,7 +1,7 @@
-"""Real servers for tests, each private to whoever starts it: on a free port of loopback, in a folder of its own.
+"""Real servers for tests, each on a free loopback port in a new folder.
 
-They can be stopped, pulled down without warning and started again on the same port, so that tests can fail them on
-purpose. A server that is not installed is an error that says what to install, never a reason to skip.
+They can be stopped, killed and restarted on the same port, so that tests can inject failures. If a server is not
+installed, an error names the package to install; no test is skipped.
 """
 
 import contextlib
@@ -39,11 +39,11 @@ class Server(Started):
 
     @abstractmethod
     def prepare(self) -> None:
-        """What is done once, before the first start."""
+        """Prepare the folder once, before the first start."""
 
     @abstractmethod
     def command(self) -> Sequence[str | Path]:
-        """What runs in the foreground until it is stopped."""
+        """Make the command, which runs in the foreground until it is stopped."""
 
     @abstractmethod
     def answers(self) -> bool:
@@ -65,7 +65,7 @@ class Server(Started):
             time.sleep(0.05)
 
     def stop(self, *, immediate: bool = False) -> None:
-        """Stop: in good order, or as if the plug were pulled."""
+        """Stop the server orderly, or immediately as in a crash."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(self.kill_signal if immediate else self.stop_signal)
         if self._process is not None:
@@ -86,10 +86,11 @@ class Server(Started):
 
 
 class Postgres(Server):
-    """A cluster with one superuser, ``corevault``, whom everybody on loopback may be.
+    """A cluster with one superuser ``corevault``, who needs no password on loopback.
 
     Args:
-        options: settings of the server; by default nothing waits for the disk (a crash of the process loses nothing).
+        options: settings of the server; by default it does not wait for the disk, and a crash of the process loses no
+            data.
     """
 
     stop_signal, kill_signal = signal.SIGINT, signal.SIGQUIT  # a fast and an immediate shutdown
@@ -127,7 +128,7 @@ class Postgres(Server):
 
 
 class Redis(Server):
-    """A Redis that keeps nothing on disk: whoever stops it empties it. Each tenant takes a number of its own."""
+    """A Redis without files: a stop empties it. Each user takes a different database number."""
 
     def url(self, number: int = 0) -> str:
         return f"redis://127.0.0.1:{self.port}/{number}"
@@ -185,13 +186,14 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _program(name: str, package: str, beside: Callable[[], Sequence[Path]] = tuple) -> Path:
-    found = [path for path in beside() if path.exists()] or [Path(path) for path in [shutil.which(name)] if path]
-    if not found:
+def _program(name: str, package: str, list_other_places: Callable[[], Sequence[Path]] = tuple) -> Path:
+    others = [path for path in list_other_places() if path.exists()]
+    paths = others or [Path(path) for path in [shutil.which(name)] if path]
+    if not paths:
         raise Missing(f"{name} is not installed; install the package {package} (apt-get install {package})")
-    return found[-1]
+    return paths[-1]
 
 
 def postgres_program(name: str) -> Path:
-    """Debian keeps the server's programs beside the path."""
+    """Find a program of PostgreSQL, which Debian does not put on the path."""
     return _program(name, "postgresql", lambda: sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}")))

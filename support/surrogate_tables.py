@@ -1,4 +1,4 @@
-"""Tables of every kind, degenerate ones too, and builds of the surrogate over them."""
+"""Tables of many kinds, also degenerate ones, and runs of the surrogate on them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -76,7 +76,7 @@ class Case:
 
     @property
     def facts(self) -> DeclaredFacts:
-        """Bounds of -1 and 1; targets as the family likes them."""
+        """Bounds of -1 and 1, and a target of the family's type."""
         features = tuple(Column(f"x{j}", "real", -1, 1) for j in range(self.features))
         target = {
             "multinomial-logistic": Column("class", "categorical", categories=CLASSES),
@@ -87,15 +87,15 @@ class Case:
 
     @property
     def problem(self) -> Problem:
-        """What the posterior needs besides the table."""
+        """Model, prior and design of the case."""
         return problem_for(self.spec, self.facts)
 
     def plan(self, sigma: float, size: int = 12, **parameters: Any) -> MechanismPlan:
-        """For a target that asks for this noise multiplier."""
+        """Make the plan of a request with this ``sigma``."""
         return method(METHOD).plan(PlanRequest(METHOD, size, self.spec, parameters, None, sigma), self.facts)
 
     def table(self) -> Table:
-        """Null rows come last."""
+        """Make the table, with null rows after its rows."""
         rng = np.random.default_rng(self.seed)
         x = np.clip(DESIGNS[self.design](rng, self.slots, self.features), -1, 1)
         columns: dict[str, NDArray[Any]] = {f"x{j}": x[:, j].copy() for j in range(self.features)}
@@ -122,20 +122,23 @@ class Case:
         return np.clip(np.floor(a + 1.5 + rng.random(len(a))), 0, 2)
 
     def exact(self) -> Laplace:
-        """The full posterior."""
+        """Compute the posterior of the full table."""
         problem = self.problem
         x, y, present = problem.design.encode(self.table().gather(np.arange(self.slots)))
         return posterior(problem, x.astype(float), y.astype(float), present.astype(float))
 
 
 def tail_sums(t: Array64) -> Array64:
-    """What the query of tails adds up over standardised columns ``t`` ``(n, k)``, written anew: ``(3, k)``."""
+    """Compute the sums of the question of tails independently, ``(3, k)``.
+
+    ``t`` are standardised columns, ``(n, k)``.
+    """
     near, far = np.clip(t / 2.5, -1, 1), np.clip(t / 5, -1, 1)
     return np.array([np.sum(near**2, axis=0), np.sum(far**2, axis=0), np.sum(near / 2, axis=0)])
 
 
 class Drawn:
-    """Floating-point noise of the planned size, the same each time: never beyond tests."""
+    """Seeded floating-point noise of the planned size, for tests only."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -145,7 +148,7 @@ class Drawn:
 
 
 class Script:
-    """An oracle without rows, whose answers a function of their length and turn makes up."""
+    """An oracle without rows, whose answers come from a function of their length."""
 
     def __init__(self, values: Callable[[int], Array64]) -> None:
         self._values = values
@@ -162,46 +165,49 @@ def posterior(problem: Problem, u: Array64, y: Array64 | None, weight: Array64) 
 
 
 def build(case: Case, plan: MechanismPlan, noise: NoiseSource, seed: int = 0) -> Pseudocoreset:
-    """A run of ``plan`` by the real oracle."""
+    """Run ``plan`` with the real oracle."""
     sampling = np.random.Generator(ChaCha(key=seed))
-    asked = ClippedGaussianOracle(case.problem.model, plan, case.facts, case.table(), noise=noise, sampling=sampling)
-    return run(plan, case.facts, asked, np.random.default_rng(seed), lambda _: None)
+    oracle = ClippedGaussianOracle(case.problem.model, plan, case.facts, case.table(), noise=noise, sampling=sampling)
+    return run(plan, case.facts, oracle, np.random.default_rng(seed), lambda _: None)
 
 
 def losses(case: Case, points: Pseudocoreset) -> tuple[float, float]:
-    """KL from the points' posterior, and from the prior, to the full posterior, in nats."""
+    """Compute the divergences of the points' posterior and of the prior, in nats."""
     problem, exact = case.problem, case.exact()
     y = problem.design.encode_targets(points.y) if points.y is not None else None
-    found = posterior(problem, points.u, y, points.weight)
+    fitted = posterior(problem, points.u, y, points.weight)
     prior = posterior(problem, points.u, y, np.zeros(len(points.weight)))
-    return divergence(found, exact), divergence(prior, exact)
+    return divergence(fitted, exact), divergence(prior, exact)
 
 
 def ended(case: Case, epsilon: float) -> State:
-    """The state after all planned steps, with noise that is fixed."""
+    """Compute the state after all planned steps, with fixed noise."""
     plan = case.plan(epsilon)
     return after(case, plan, plan.steps)
 
 
 def believed(population: Population) -> State:
-    """At zero, where every row has the information 1/4: two columns and an intercept, believed as rows are."""
+    """Make a state at zero with the population's information.
+
+    It is for two columns and an intercept. At zero every row has the information 1/4.
+    """
     information = 0.25 * population.count * population.second_moments + np.eye(3)
-    found = ended(Case(features=2), 20.0)
-    return replace(found, population=population, theta=np.zeros(3), information=information)
+    state = ended(Case(features=2), 20.0)
+    return replace(state, population=population, theta=np.zeros(3), information=information)
 
 
 def after(case: Case, plan: MechanismPlan, steps: int, seed: int = 0) -> State:
-    """The state after so many steps of a plan, with noise that is fixed."""
+    """Compute the state after ``steps`` steps of a plan, with fixed noise."""
     chosen, rng = DpPsviSurrogate(), np.random.default_rng(seed)
-    asked = ClippedGaussianOracle(
+    oracle = ClippedGaussianOracle(
         case.problem.model, plan, case.facts, case.table(), noise=Drawn(seed), sampling=sampling_generator()
     )
     state = chosen.init(plan, case.facts, rng)
     for _ in range(steps):
-        state = chosen.step(rng, state, asked)
+        state = chosen.step(rng, state, oracle)
     return state
 
 
 def plain(columns: int) -> Declared:
-    """Columns of which no more than bounds are declared."""
+    """Make the declaration of columns with bounds only."""
     return Declared(np.full(columns, -1), np.zeros(columns, dtype=np.bool_))

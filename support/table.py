@@ -1,4 +1,4 @@
-"""A table in memory, read as the sealed ones are."""
+"""A table in memory with the interface of sealed tables."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 class Table:
-    """A table in memory with null rows after (or, by ``present``, among) its rows."""
+    """A table in memory; the column ``_present`` marks its null rows."""
 
     def __init__(self, columns: Mapping[str, NDArray[Any]], rows_per_slot: int = 1) -> None:
         self.columns = dict(columns)
