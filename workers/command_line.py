@@ -18,9 +18,12 @@ def make_parser(name: str, description: str) -> argparse.ArgumentParser:
 
 def parse_worker_command(arguments: Sequence[str]) -> str | None:
     """Parse the arguments of ``corevault-worker``: the command ``rewrap``, or None to work."""
-    parser = make_parser("corevault-worker", "Work on uploads and jobs until asked to stop.")
+    parser = make_parser("corevault-worker", "Process uploads and jobs until SIGTERM or SIGINT.")
     parser.add_argument(
-        "command", nargs="?", choices=["rewrap"], help="seal the keys of all datasets to the current key, then exit"
+        "command",
+        nargs="?",
+        choices=["rewrap"],
+        help="seal the keys of all datasets again, to the current opening key, and exit",
     )
     command: str | None = parser.parse_args(arguments).command
     return command
@@ -28,5 +31,5 @@ def parse_worker_command(arguments: Sequence[str]) -> str | None:
 
 def check_ingest_arguments(arguments: Sequence[str]) -> None:
     """Exit if ``corevault-ingest`` was given arguments: it takes none."""
-    description = "Parse one upload in a confined process. A worker starts it and sends instructions on standard input."
+    description = "Parse one upload in a confined process. Workers start it; do not run it yourself."
     make_parser("corevault-ingest", description).parse_args(arguments)

@@ -55,9 +55,9 @@ def main() -> None:
 def _rewrap(settings: Settings) -> None:
     forbid_core_dumps()
     result = rewrap_keys(settings)
-    sys.stdout.write(f"{result.resealed_boxes} boxes sealed to the current key\n")
+    sys.stdout.write(f"{result.resealed_boxes} keys sealed again\n")
     if result.has_pending_uploads:
-        sys.exit("some uploads are not ingested yet and may need a retired key: repeat this once they are ingested")
+        sys.exit("uploads that need a retired opening key are still waiting; repeat the command after their ingestion")
 
 
 def _work(settings: Settings) -> None:

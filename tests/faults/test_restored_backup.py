@@ -1,4 +1,4 @@
-"""A backup of PostgreSQL, restored as in ``docs/operations.md``."""
+"""A backup of PostgreSQL, restored as the operator's documentation describes."""
 
 import shutil
 import signal
