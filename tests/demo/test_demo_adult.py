@@ -1,4 +1,4 @@
-"""The census command: its declaration, its results, and its message for missing files."""
+"""The census command: its declaration, its verdict on a release, and what it says where its files are missing."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ ROWS = 400
 
 
 def _tables() -> Tables:
-    """Rows whose income depends on age and sex."""
+    """Rows in which income follows age and sex."""
     rng = np.random.default_rng(9)
     frame = pd.DataFrame({"age": rng.integers(17, 91, ROWS), "sex": rng.choice(["Female", "Male"], ROWS)})
     score = (frame["age"] - 53) / 20 + (frame["sex"] == "Male")
@@ -24,7 +24,7 @@ def _tables() -> Tables:
 
 
 def _core(tables: Tables, share: float = 1.0, *, trusted: bool = True) -> Pseudocoreset:
-    """The table itself as a release, with right targets for ``share`` of its rows."""
+    """The table itself, of which ``share`` of the targets are right."""
     design = [
         {"name": "age", "source": "age", "transform": {"kind": "affine", "center": 53.5, "scale": 36.5}},
         {"name": "sex=Male", "source": "sex", "transform": {"kind": "indicator", "value": "Male"}},
@@ -40,7 +40,7 @@ def _core(tables: Tables, share: float = 1.0, *, trusted: bool = True) -> Pseudo
     return Pseudocoreset(release, u, y, np.ones(ROWS))
 
 
-def test_release_equal_to_the_table_has_no_gap() -> None:
+def test_a_release_that_is_the_table_loses_nothing() -> None:
     tables = _tables()
     result = adult.Judge(_core(tables), tables).result(_core(tables), 1.0, 0, 2.0)
     assert result.gap == pytest.approx(0, abs=1e-9)
@@ -48,7 +48,7 @@ def test_release_equal_to_the_table_has_no_gap() -> None:
     assert result.trusted
 
 
-def test_release_with_opposite_targets_has_a_large_gap() -> None:
+def test_a_release_that_says_the_opposite_loses_much() -> None:
     tables = _tables()
     result = adult.Judge(_core(tables), tables).result(_core(tables, 0.0, trusted=False), 1.0, 0, 2.0)
     assert result.gap > 0.1
@@ -73,7 +73,7 @@ def test_the_summary_has_the_median_and_the_worst(tmp_path: Path) -> None:
     assert written["gap"].tolist() == [0.1, 0.2, 0.6, 0.5]
 
 
-def test_missing_files_are_named(
+def test_files_that_are_missing_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(census, "FILES", (tmp_path / "train.csv", tmp_path / "test.csv"))
@@ -83,7 +83,7 @@ def test_missing_files_are_named(
 
 
 def test_rows_are_read_into_the_declared_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing answer is a category, and both spellings of the target are accepted."""
+    """An answer that was not given is a category; both spellings of the target are understood."""
     row = "50, ?, 83311, Bachelors, 13, Divorced, ?, Husband, White, Male, 0, 0, 13, ?, "
     for name, income in (("train.csv", ">50K"), ("test.csv", "<=50K.")):
         (tmp_path / name).write_text(f"{row}{income}\n")

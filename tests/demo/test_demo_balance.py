@@ -1,4 +1,4 @@
-"""The demo's checks fail if ledger, budget and jobs do not agree."""
+"""The demo's own checks fail when the books do not add up."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -50,7 +50,7 @@ ENTRIES = [
 ]
 
 
-def test_consistent_ledger_passes() -> None:
+def test_books_that_add_up_pass() -> None:
     balance.check(BUDGET, ENTRIES, JOBS, RELEASES)
 
 
@@ -64,18 +64,18 @@ def test_consistent_ledger_passes() -> None:
         (replace(BUDGET, jobs=replace(BUDGET.jobs, refused=0)), "not counted"),
     ],
 )
-def test_inconsistent_budget_fails(budget: Budget, sentence: str) -> None:
+def test_a_budget_that_does_not_fit(budget: Budget, sentence: str) -> None:
     with pytest.raises(DemoFailed, match=sentence):
         balance.check(budget, ENTRIES, JOBS, RELEASES)
 
 
 @pytest.mark.parametrize("change", [{"previous_hash": "other"}, {"sequence": 7}, {"kind": "opened"}, {"job_id": None}])
-def test_inconsistent_ledger_fails(change: dict[str, str | int | None]) -> None:
+def test_a_ledger_that_does_not_fit(change: dict[str, str | int | None]) -> None:
     entries = [LedgerEntry(**(vars(entry) | (change if entry.sequence == 3 else {}))) for entry in ENTRIES]
     with pytest.raises(DemoFailed):
         balance.check(BUDGET, entries, JOBS, RELEASES)
 
 
-def test_release_without_a_job_fails() -> None:
+def test_a_release_of_no_job() -> None:
     with pytest.raises(DemoFailed, match="belongs to no job"):
         balance.check(BUDGET, ENTRIES, JOBS, [replace(RELEASES[0], id="rel_2")])
