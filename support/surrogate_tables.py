@@ -180,19 +180,19 @@ def losses(case: Case, points: Pseudocoreset) -> tuple[float, float]:
     return divergence(fitted, exact), divergence(prior, exact)
 
 
-def ended(case: Case, epsilon: float) -> State:
+def run_all_steps(case: Case, epsilon: float) -> State:
     """Compute the state after all planned steps, with fixed noise."""
     plan = case.plan(epsilon)
     return after(case, plan, plan.steps)
 
 
-def believed(population: Population) -> State:
+def make_state_at_zero(population: Population) -> State:
     """Make a state at zero with the population's information.
 
     It is for two columns and an intercept. At zero every row has the information 1/4.
     """
     information = 0.25 * population.count * population.second_moments + np.eye(3)
-    state = ended(Case(features=2), 20.0)
+    state = run_all_steps(Case(features=2), 20.0)
     return replace(state, population=population, theta=np.zeros(3), information=information)
 
 

@@ -10,7 +10,7 @@ import pytest
 from app.inference.methods.surrogate import credibility
 from app.inference.methods.surrogate.credibility import believable
 from app.inference.methods.surrogate.state import State
-from support.surrogate_tables import Case, Drawn, build, ended
+from support.surrogate_tables import Case, Drawn, build, run_all_steps
 
 FAMILIES = ("linear-regression", "poisson-regression", "gaussian-mean", "logistic-regression")
 SURPRISING = 1.01 * credibility.MOST_SURPRISE_OF_NUMBERS
@@ -18,7 +18,7 @@ SURPRISING = 1.01 * credibility.MOST_SURPRISE_OF_NUMBERS
 
 @cache
 def _ended(family: str) -> State:
-    return ended(Case(family, features=2), 1.0)
+    return run_all_steps(Case(family, features=2), 1.0)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -10,7 +10,7 @@ from app.inference.methods.surrogate.disputed import disputed
 from app.inference.methods.surrogate.efficiency import concentration
 from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.state import State
-from support.surrogate_tables import believed
+from support.surrogate_tables import make_state_at_zero
 
 MEAN, DEVIATION = np.array([0.1, -0.2, 1.0]), np.array([0.12, 0.3])
 ROWS = Population(1e5, MEAN, np.pad(np.diag(DEVIATION**2), (0, 1)), unknown_levels=False)
@@ -18,7 +18,7 @@ ROWS = Population(1e5, MEAN, np.pad(np.diag(DEVIATION**2), (0, 1)), unknown_leve
 
 @pytest.fixture(scope="module")
 def state() -> State:
-    found = believed(ROWS)
+    found = make_state_at_zero(ROWS)
     return replace(found, setup=replace(found.setup, schedule=replace(found.setup.schedule, sigma=0.01)))
 
 

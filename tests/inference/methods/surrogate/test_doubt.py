@@ -12,7 +12,7 @@ from app.inference.methods.surrogate.credibility import believable
 from app.inference.methods.surrogate.doubt import doubted_noise, population_information
 from app.inference.methods.surrogate.release import released
 from app.inference.methods.surrogate.state import State
-from support.surrogate_tables import Case, Drawn, after, build, ended, losses
+from support.surrogate_tables import Case, Drawn, after, build, losses, run_all_steps
 
 VARIANCE, EARLIER = 0.01, 0.05
 """Of the mode's noise, and what it was three rounds ago, in a direction of the information's metric."""
@@ -22,7 +22,7 @@ RNG = np.random.default_rng(0)
 @cache
 def _ended() -> State:
     """Both beliefs agree, noise is alike in all directions, and the last rounds stayed where they were."""
-    state = ended(Case(features=3), 2.0)
+    state = run_all_steps(Case(features=3), 2.0)
     assert state.mode is not None
     *earlier, last = state.scores
     earlier = [replace(score, theta=state.theta, variance=EARLIER * (len(earlier) - 2)) for score in earlier]
@@ -141,7 +141,7 @@ def test_a_bearing_that_is_not_doubted_needs_no_search() -> None:
 
 
 def test_what_the_population_says_is_its_information_at_the_end() -> None:
-    state = ended(Case(features=3), 2.0)
+    state = run_all_steps(Case(features=3), 2.0)
     assert state.setup.curvature is not None
     found = population_information(np.random.default_rng(0), state)
     assert found is not None
@@ -152,7 +152,7 @@ def test_what_the_population_says_is_its_information_at_the_end() -> None:
 
 
 def test_where_the_population_says_nothing_nothing_is_believed() -> None:
-    state = ended(Case(features=3), 2.0)
+    state = run_all_steps(Case(features=3), 2.0)
     unknown = replace(state, population=replace(state.population, count=np.nan))
     assert population_information(np.random.default_rng(0), unknown) is None
     blind = replace(_ended(), population_information=None)

@@ -16,7 +16,7 @@ from app.inference.methods.surrogate.method import DpPsviSurrogate
 from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.state import State
 from app.inference.methods.surrogate.winsorised import Winsorised
-from support.surrogate_tables import Case, ended, tail_sums
+from support.surrogate_tables import Case, run_all_steps, tail_sums
 
 CASE = Case(features=5, rows=20_000, slots=20_000)
 LAST = 12
@@ -84,7 +84,7 @@ def test_whatever_the_information_is_there_is_a_scale(level: float) -> None:
 
 @pytest.mark.parametrize("family", ["linear-regression", "multinomial-logistic", "gaussian-mean"])
 def test_where_information_does_not_follow_a_predictor_nothing_is_scaled(family: str) -> None:
-    assert steepness(ended(Case(family, features=3), 30.0), 2) == 1.0
+    assert steepness(run_all_steps(Case(family, features=3), 30.0), 2) == 1.0
 
 
 def _with_rare_level(sigma: float) -> tuple[State, Array64]:

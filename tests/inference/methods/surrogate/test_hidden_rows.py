@@ -12,7 +12,7 @@ from app.inference.methods.surrogate.hidden_rows import MOST_HIDDEN, hidden_nats
 from app.inference.methods.surrogate.population import Lengths, Population
 from app.inference.methods.surrogate.release import released
 from app.inference.methods.surrogate.state import State
-from support.surrogate_tables import Case, Drawn, build, ended
+from support.surrogate_tables import Case, Drawn, build, run_all_steps
 
 ROWS, DEVIATIONS = 10_000.0, 1.64
 OF_LABEL = {"logistic-regression": 0.25, "multinomial-logistic": 2 / 9}
@@ -22,7 +22,7 @@ PRIOR = PriorSpec(1.0, {"x1": 0.1})
 
 @cache
 def _ended(family: str = "logistic-regression") -> State:
-    return ended(Case(family, features=3, prior=PRIOR), 2.0)
+    return run_all_steps(Case(family, features=3, prior=PRIOR), 2.0)
 
 
 def _seeming(variance: float, noise: float, mean: float = 0.0, **changes: Any) -> State:

@@ -12,7 +12,7 @@ from app.inference.methods.surrogate.matrix_metric import Roomy, roomy
 from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.state import State
 from app.inference.methods.surrogate.tails import Tails
-from support.surrogate_tables import DESIGNS, Case, after, believed, ended
+from support.surrogate_tables import DESIGNS, Case, after, make_state_at_zero, run_all_steps
 
 SHARE, PRIOR = 0.01, 0.1 * np.eye(3)
 TAILS = Tails(np.array([1.0, 0.0]), np.array([9.95, 5.0]), np.array([1.0, 0.0]), np.zeros((1, 2)), clear=True)
@@ -23,7 +23,7 @@ LEVEL = np.array([1.0, 0.2, 1.0])
 
 @pytest.fixture(scope="module")
 def state() -> State:
-    return believed(KNOWN)
+    return make_state_at_zero(KNOWN)
 
 
 def _length(state: State, within: Metric) -> float:
@@ -147,4 +147,4 @@ def test_without_room_levels_fade_from_matrices(monkeypatch: pytest.MonkeyPatch)
 def _least(case: Case) -> float:
     """The least share of the information in a direction that is believed in the end."""
     inverse = np.linalg.inv(case.exact().factor)
-    return float(np.linalg.eigvalsh(inverse @ ended(case, 10.0).information @ inverse.T)[0])
+    return float(np.linalg.eigvalsh(inverse @ run_all_steps(case, 10.0).information @ inverse.T)[0])

@@ -8,14 +8,14 @@ import pytest
 from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.reach import LONGEST, LONGEST_OF_FEW, believed, within_reach
 from app.inference.methods.surrogate.tails import Tails
-from support.surrogate_tables import Case, ended
+from support.surrogate_tables import Case, run_all_steps
 
 DEVIATIONS, MEANS = np.array([0.2, 0.5]), np.array([-0.96, 0.1])
 TAILS = Tails(np.array([1.0, 0.0]), np.array([7.0, 6.0]), np.array([1.0, 0.0]), np.zeros((1, 2)), clear=True)
 
 
 def _moved(move: np.ndarray, tails: Tails | None) -> np.ndarray:
-    state = ended(Case(features=2), 20.0)
+    state = run_all_steps(Case(features=2), 20.0)
     population = Population(100.0, np.append(MEANS, 1.0), np.diag([*DEVIATIONS**2, 0.0]), tails)
     return within_reach(replace(state, population=population), move)
 
@@ -40,7 +40,7 @@ def test_a_short_step_stays_as_it_is() -> None:
 
 def _share(predictors: float, variance: float, *, first: bool = False, labels: bool = True) -> float:
     """Of a move along one column, which changes predictors by a hundred: rows have predictors of that size already."""
-    state = ended(Case(features=2), 20.0)
+    state = run_all_steps(Case(features=2), 20.0)
     population = Population(100.0, np.array([0.0, 0.0, 1.0]), np.diag([1.0, 1.0, 0.0]))
     assert state.mode is not None
     score, mode = replace(state.scores[-1], variance=variance), None if first else state.mode

@@ -9,14 +9,14 @@ import pytest
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.surrogate.release import MOST_FIT, MOST_SURPRISE, released
 from app.inference.methods.surrogate.state import State
-from support.surrogate_tables import Case, ended
+from support.surrogate_tables import Case, run_all_steps
 
 CASE = Case(features=3)
 
 
 @cache
 def _ended() -> State:
-    return ended(Case(features=3), 2.0)
+    return run_all_steps(Case(features=3), 2.0)
 
 
 def _points() -> Fitted:

@@ -15,7 +15,7 @@ from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.score_metric import _cheapest, roomy_for_scores
 from app.inference.methods.surrogate.state import State
 from app.inference.methods.surrogate.tails import Tails
-from support.surrogate_tables import Case, after, ended
+from support.surrogate_tables import Case, after, run_all_steps
 
 SHARE, COUNT, BOUND = 0.05, 50_000.0, 0.01
 DISTANCE = np.sqrt(1 / SHARE - 1)
@@ -28,7 +28,7 @@ THETA = np.array([-5.0, 0.0, 0.0])
 @pytest.fixture(scope="module")
 def state() -> State:
     """A flag whose labels are nearly all zero: what its rows tell is about what the prior says against it."""
-    found = ended(Case(features=2), 20.0)
+    found = run_all_steps(Case(features=2), 20.0)
     population = Population(COUNT, MEAN, COVARIANCE, TAILS, least=np.array([0.0, -1.0]))
     p = expit(FLAG @ THETA)
     information = 0.25 * COUNT * (population.second_moments - SHARE * np.outer(FLAG, FLAG))

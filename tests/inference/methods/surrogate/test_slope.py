@@ -13,7 +13,7 @@ from app.inference.methods.surrogate.matrices import metric
 from app.inference.methods.surrogate.population import Population
 from app.inference.methods.surrogate.slope import STEEP, in_parts, turned
 from app.inference.methods.surrogate.state import State
-from support.surrogate_tables import Case, ended
+from support.surrogate_tables import Case, run_all_steps
 
 COUNT, THETA = 50_000.0, np.array([9.0, -12.0, 0.5])
 MEAN, COVARIANCE = np.array([0.1, 0.0, 1.0]), np.diag([0.3, 0.3, 0.0])
@@ -22,7 +22,7 @@ MEAN, COVARIANCE = np.array([0.1, 0.0, 1.0]), np.diag([0.3, 0.3, 0.0])
 @pytest.fixture(scope="module")
 def state() -> State:
     """Steep labels, and the right information."""
-    found = ended(Case(features=2), 5.0)
+    found = run_all_steps(Case(features=2), 5.0)
     population = Population(COUNT, MEAN, COVARIANCE)
     return _at(replace(found, population=population), THETA)
 
