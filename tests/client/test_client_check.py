@@ -1,17 +1,24 @@
-"""What the SDK says of a table before it is uploaded is what the enclave makes of it."""
+"""The check of a table before its upload agrees with the ingestion on the server."""
 
 import dataclasses
+import io
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
 import pytest
 from corevault import Column, Schema
+from corevault._cells import Array, Categories, text_of
+from corevault._reading import open_rows
+from corevault._upload import prepare
 from corevault.schema import binary, categorical, integer, real
 
 from app.inference.core.facts import Column as Declared
-from workers.enclave.cells import parse_cells
+from tests.factories import categories as cases
+from workers.enclave.cells import match_categories, parse_cells
 
 CELLS = [
     "", "1", "0", "7", "7.5", " 7 ", "-3", "1e3", "1e999", "nan", "inf", "true", "False", "TRUE ", "a", " a", "b ", "c",
@@ -25,24 +32,24 @@ COLUMNS = (
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=repr)
-def test_it_counts_what_the_enclave_would_do(column: Column) -> None:
+def test_counts_equal_those_of_the_enclave(column: Column) -> None:
     frame = pd.DataFrame({column.name: pd.Series(CELLS, dtype=object)})
-    told = Schema(column).check(frame)
+    check = Schema(column).check(frame)
     text = ["" if pd.isna(cell) else str(cell) for cell in CELLS]
     members: dict[str, Any] = dataclasses.asdict(column) | {"categories": column.categories or ()}
     declared, bare = Declared(**members), Declared(**members | {"impute": None})
     stored = parse_cells([declared], {column.name: pa.array(text)}, len(text))
     missing = parse_cells([bare], {column.name: pa.array(text)}, len(text))["_present"] == 0
-    assert told.null_rows == int((stored["_present"] == 0).sum())
-    assert told.columns[column.name].missing == int(missing.sum())
+    assert check.null_rows == int((stored["_present"] == 0).sum())
+    assert check.columns[column.name].missing == int(missing.sum())
 
 
-def test_clamped_cells_and_columns_that_do_not_fit() -> None:
+def test_clamped_cells_and_undeclared_columns_are_counted() -> None:
     schema = Schema(real("x", 0, 10), integer("n", 0, 5))
-    told = schema.check(pd.DataFrame({"x": [-1.0, 5.0, 11.0, np.nan], "y": [0, 0, 0, 0]}))
-    assert (told.rows, told.null_rows, told.absent, told.unknown) == (4, 1, ("n",), ("y",))
-    assert (told.columns["x"].missing, told.columns["x"].clamped) == (1, 2)
-    assert str(told).splitlines() == [
+    check = schema.check(pd.DataFrame({"x": [-1.0, 5.0, 11.0, np.nan], "y": [0, 0, 0, 0]}))
+    assert (check.rows, check.null_rows, check.absent, check.unknown) == (4, 1, ("n",), ("y",))
+    assert (check.columns["x"].missing, check.columns["x"].clamped) == (1, 2)
+    assert str(check).splitlines() == [
         "1 of 4 rows would be null.",
         "n: no such column in the table",
         "y: not declared",
@@ -50,6 +57,69 @@ def test_clamped_cells_and_columns_that_do_not_fit() -> None:
     ]
 
 
-def test_a_wrongly_coded_table_is_seen_before_it_is_sent() -> None:
-    told = Schema(categorical("sex", ["Female", "Male"])).check(pd.DataFrame({"sex": ["F", "M", "F"]}))
-    assert told.null_rows == told.rows == 3
+def test_a_wrongly_coded_table_has_null_rows_only() -> None:
+    check = Schema(categorical("sex", ["Female", "Male"])).check(pd.DataFrame({"sex": ["F", "M", "F"]}))
+    assert check.null_rows == check.rows == 3
+
+
+TYPES = {int: (pa.int8(), pa.int64()), float: (pa.float32(), pa.float64()), bool: (pa.bool_(),)}
+"""The Arrow types that hold a cell of a Python type."""
+
+
+def _encode(values: pa.Array, kind: str) -> bytes:
+    """A table with one column ``x``, as a file."""
+    file, table = io.BytesIO(), pa.table({"x": values})
+    if kind == "parquet":
+        pq.write_table(table, file)
+    else:
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+    return file.getvalue()
+
+
+def _read_codes(source: object, categories: tuple[str, ...]) -> Array:
+    """The category indices of column ``x`` as the check reads them; NaN for missing cells."""
+    matcher = Categories(categories)
+    with open_rows(prepare(source)) as rows:
+        return np.concatenate([matcher.codes(batch.columns[rows.names.index("x")]) for batch in rows.batches])
+
+
+def _index(categories: tuple[str, ...], category: str | None) -> float:
+    return np.nan if category is None else categories.index(category)
+
+
+@pytest.mark.parametrize("kind", ["mapping", "frame", "csv", "parquet", "arrow"])
+@pytest.mark.parametrize(("categories", "cell", "category"), cases.CELLS)
+def test_text_matches_the_category_that_the_server_matches(
+    categories: tuple[str, ...], cell: str, category: str | None, kind: str
+) -> None:
+    frame = pd.DataFrame({"x": [cell], "other": ["1"]})
+    sources: dict[str, Any] = {"mapping": {"x": [cell], "other": ["1"]}, "frame": frame}
+    sources["csv"] = frame.to_csv(index=False).encode()
+    source = sources[kind] if kind in sources else _encode(pa.array([cell]), kind)
+    np.testing.assert_equal(_read_codes(source, categories), [_index(categories, category)])
+    schema = Schema(categorical("x", list(categories)), *([] if kind in {"parquet", "arrow"} else [binary("other")]))
+    assert schema.check(source).null_rows == (category is None)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize(("categories", "cell", "category"), cases.NUMBERS)
+def test_numbers_of_a_file_match_by_value_as_on_the_server(
+    categories: tuple[str, ...], cell: Any, category: str | None, kind: str, keyed: bool
+) -> None:
+    for arrow_type in TYPES[type(cell)]:
+        if arrow_type == pa.int8() and abs(cell) > 100:
+            continue
+        cells = pa.array([cell, None], arrow_type)
+        source = _encode(cells.dictionary_encode() if keyed else cells, kind)
+        np.testing.assert_equal(_read_codes(source, categories), [_index(categories, category), np.nan])
+        assert Schema(categorical("x", list(categories))).check(source).null_rows == 1 + (category is None)
+
+
+@pytest.mark.parametrize(("categories", "cell", "_"), cases.NUMBERS)
+def test_numbers_in_memory_match_as_the_csv_that_is_sent(categories: tuple[str, ...], cell: Any, _: object) -> None:
+    """A table in memory is uploaded as CSV, so the server sees the text of each cell."""
+    on_server = match_categories(categories, pa.array([text_of(cell)], pa.string()))
+    for source in ({"x": [cell], "other": [1]}, pd.DataFrame({"x": [cell], "other": [1]})):
+        np.testing.assert_equal(_read_codes(source, categories), on_server)

@@ -98,6 +98,14 @@ def test_the_clients_usual_method_is_the_servers() -> None:
     assert sent.pop("method") == jobs.JobBody.model_validate(sent).method
 
 
+def test_the_server_takes_the_reason_of_an_unfreeze() -> None:
+    budget = budgets.BudgetView.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index, call-overload]
+    script = Script([ok(budget)])
+    with script.client() as client:
+        client.datasets.unfreeze("ds_1", reason="A fault of the service.")
+    assert budgets.UnfreezeBody.model_validate_json(script.bodies[0]).reason == "A fault of the service."
+
+
 def test_the_server_takes_the_datasets_that_the_client_declares() -> None:
     schema = Schema(
         integer("age", 17, 90, impute=38), real("hours", 1, 99), categorical("sex", ["F", "M"]), binary("rich")

@@ -23,6 +23,7 @@ CALLS: dict[str, tuple[Any, str, Callable[[Client, Any], object]]] = {
     "datasets.wait": (OF_DATASET, "ds_1", lambda client, it: client.datasets.wait_until_ready(it)),
     "datasets.set_budget": (OF_DATASET, "ds_1", lambda client, it: client.datasets.set_budget(it, epsilon=1.0)),
     "datasets.budget": (OF_DATASET, "ds_1", lambda client, it: client.datasets.budget(it)),
+    "datasets.unfreeze": (OF_DATASET, "ds_1", lambda client, it: client.datasets.unfreeze(it, reason="mended")),
     "datasets.ledger": (OF_DATASET, "ds_1", lambda client, it: client.datasets.ledger(it)),
     "jobs.list": (OF_DATASET, "ds_1", lambda client, it: client.jobs.list(dataset_id=it)),
     "jobs.submit": (OF_DATASET, "ds_1", lambda client, it: client.jobs.submit(it, MODEL, size=3, epsilon=0.5)),

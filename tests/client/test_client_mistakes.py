@@ -125,6 +125,7 @@ WITH_CLIENT: dict[str, tuple[Callable[[Client], object], type[CorevaultError], s
     "an empty id": (lambda c: c.datasets.get(""), InvalidArgument, "An id must be given"),
     "half a character": (lambda c: c.datasets.get("ds\ud800"), InvalidArgument, "UTF-8"),
     "half a character in a body": (lambda c: c.datasets.update("d", description="\ud800"), InvalidArgument, "UTF-8"),
+    "no reason": (lambda c: c.datasets.unfreeze("d", reason=anything), WrongType, "reason must be text"),
     "no list of keys": (lambda c: c.datasets.update("d", shared_with=3), WrongType, "list of ids"),  # type: ignore[arg-type]
     "a decimal": (lambda c: c.quote("d", MODEL, size=9, epsilon=decimal.Decimal(1)), WrongType, "must be text"),  # type: ignore[arg-type]
     "a date": (lambda c: c.quote("d", MODEL, size=9, epsilon=dt.date.min), WrongType, "privacy.epsilon must be"),  # type: ignore[arg-type]

@@ -142,6 +142,16 @@ def test_a_new_limit_is_put_and_the_budget_read_again() -> None:
     assert script.seen[1].method == "GET"
 
 
+def test_unfreeze_sends_its_reason_and_returns_the_budget() -> None:
+    script = Script([ok(BUDGET)])
+    with script.client() as client:
+        budget = client.datasets.unfreeze("ds_1", reason="A fault of the service.")
+    assert (script.seen[0].method, script.seen[0].url.path) == ("POST", "/v1/datasets/ds_1/unfreeze")
+    assert _body(script) == {"reason": "A fault of the service."}
+    assert "Idempotency-Key" in script.seen[0].headers
+    assert budget.version == 7
+
+
 def test_deletion_returns_the_receipt() -> None:
     receipt = {"statement": {}, "signature": "s", "key_id": "k"}
     with Script([ok(receipt)]).client() as client:
@@ -164,13 +174,25 @@ def test_a_rejection_is_raised_with_its_reason() -> None:
     assert (caught.value.reason, caught.value.columns) == ("missing_column", ())
 
 
-def test_a_rejection_names_the_columns_that_it_is_about() -> None:
+def test_a_rejection_names_its_columns_in_reply_and_error() -> None:
     content = {"version": 2, "status": "rejected", "rejection": "wrong_type", "rejection_columns": ["born", "seen"]}
-    with Script([ok(DATASET | {"content": content})]).client() as client, pytest.raises(ContentRejected) as caught:
-        client.datasets.wait_until_ready("ds_1")
+    with Script([ok(DATASET | {"content": content})]).client() as client:
+        dataset = client.datasets.get("ds_1")
+        with pytest.raises(ContentRejected) as caught:
+            client.datasets.wait_until_ready("ds_1")
+    assert dataset.content is not None
+    assert dataset.content.rejection_columns == ("born", "seen")
+    assert "rejection_columns=('born', 'seen')" in repr(dataset)
     assert caught.value.columns == ("born", "seen")
     assert "wrong_type" in str(caught.value)
     assert "columns: born, seen" in str(caught.value)
+
+
+def test_a_content_without_named_columns_has_none() -> None:
+    with Script([ok(DATASET)]).client() as client:
+        content = client.datasets.get("ds_1").content
+    assert content is not None
+    assert content.rejection_columns is None
 
 
 def test_a_content_that_is_never_ready_ends_the_wait(naps: list[float]) -> None:

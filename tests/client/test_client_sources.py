@@ -358,6 +358,32 @@ def test_a_large_file_is_checked_in_bounded_memory(kind: str, tmp_path: Path) ->
     assert peak < 8 << 20  # the rows as texts take 50 MB
 
 
+@pytest.mark.parametrize(("width", "limit"), [(2, 10_000), (200, 2_500)])
+def test_a_parquet_file_is_read_in_batches_of_bounded_size(
+    width: int, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One row group may hold the whole file, so the reader itself must have a limit of rows."""
+    asked: list[int] = []
+    sizes: list[int] = []
+    read = pq.ParquetFile.iter_batches
+
+    def iter_batches(self: Any, batch_size: int = 65_536, **options: Any) -> Iterator[Any]:
+        asked.append(batch_size)
+        for batch in read(self, batch_size, **options):
+            sizes.append(batch.num_rows)
+            yield batch
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", iter_batches)
+    table = pa.table({f"c{index}": np.zeros(12_000) for index in range(width)})
+    file = io.BytesIO()
+    pq.write_table(table, file, row_group_size=12_000)
+    check = Schema(*(real(name, 0, 1) for name in table.column_names)).check(file.getvalue())
+    assert (check.rows, check.null_rows) == (12_000, 0)
+    assert asked == [limit]
+    assert max(sizes) <= limit
+    assert width * limit <= 500_000
+
+
 @pytest.mark.parametrize("kind", ["csv file", "parquet file", "arrow file"])
 def test_a_file_stands_where_it_stood_after_a_check(kind: str) -> None:
     file = _sources(ROWS)[kind]

@@ -160,6 +160,8 @@ def _arrow_batches(pa: Any, batches: Iterator[Any]) -> Iterator[Batch]:
 
 
 def _arrow_cells(pa: Any, column: Any) -> Cells:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     kind = column.type
     if pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind):
         numbers: Cells = np.array(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=float)

@@ -11,11 +11,15 @@ from corevault.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class Content(Reply):
-    """The newest content, as owner and auditors see it; ``rejection`` is a stable code."""
+    """The newest content, as its owner and auditors see it.
+
+    ``rejection`` is a stable code. ``rejection_columns`` are the columns that it is about, None where it is about none.
+    """
 
     version: int | None = None
     status: str | None = None
     rejection: str | None = None
+    rejection_columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

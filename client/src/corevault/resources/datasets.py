@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from corevault import _resumable, _upload
-from corevault._arguments import mapping, require_number, what_came
+from corevault._arguments import mapping, require_number, require_text, what_came
 from corevault._check import check_table
 from corevault._content import check_start
 from corevault._http import Http, segment
@@ -13,7 +13,7 @@ from corevault._ids import id_of, ids_of
 from corevault._progress import Report, bytes_bar
 from corevault.errors import ContentRejected, InvalidArgument, TooManyNullRows, WaitTimeout, WrongType
 from corevault.pages import Page, fetch_page
-from corevault.replies.dataset import Budget, Dataset, LedgerEntry, OpenUpload
+from corevault.replies.dataset import Budget, Content, Dataset, LedgerEntry, OpenUpload
 from corevault.replies.key import ApiKey
 from corevault.schema import Schema
 
@@ -208,6 +208,15 @@ class Datasets:
         self._http.once("PUT", f"/v1/datasets/{_segment(dataset_id)}/budget", body)
         return self.budget(dataset_id)
 
+    def unfreeze(self, dataset_id: str | Dataset, *, reason: str) -> Budget:
+        """Ends the freeze of a dataset's account (admin).
+
+        The ledger and the audit log keep ``reason``, which has at most 500 characters. Raises ``StateConflict`` where
+        tampering caused the freeze, and where the account is not frozen.
+        """
+        require_text(reason, "reason")
+        return Budget.from_json(self._http.post(f"/v1/datasets/{_segment(dataset_id)}/unfreeze", {"reason": reason}))
+
     def ledger(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[LedgerEntry]:
         """The account's entries, newest first (owner, auditor)."""
         return fetch_page(self._http, f"/v1/datasets/{_segment(dataset_id)}/ledger", LedgerEntry, {"limit": limit})
@@ -218,10 +227,8 @@ def _segment(dataset: str | Dataset) -> str:
 
 
 def _rejection(dataset: Dataset) -> ContentRejected:
-    content = dataset.content.raw if dataset.content else {}
-    columns = content.get("rejection_columns")
-    names = [str(name) for name in columns] if isinstance(columns, list) else []
-    return ContentRejected(str(content.get("rejection") or "unknown"), names)
+    content = dataset.content or Content()
+    return ContentRejected(content.rejection or "unknown", content.rejection_columns or ())
 
 
 def _unfit(absent: Sequence[str], unknown: Sequence[str]) -> str:
