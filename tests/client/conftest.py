@@ -1,4 +1,4 @@
-"""What the client's tests share: a clock that does not wait."""
+"""Fixtures of the client's tests: sleeping without waiting."""
 
 import time
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that the client wanted to sleep; it does not."""
+    """The durations of all calls of ``time.sleep``, which return at once."""
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     return slept

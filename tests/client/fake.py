@@ -1,4 +1,4 @@
-"""A server that is a list of answers, and a release signed as the worker signs it. No network."""
+"""A fake server with scripted answers, and a release signed as by the worker."""
 
 import base64
 import io
@@ -39,7 +39,7 @@ DESIGN = [
 
 @dataclass
 class Script:
-    """Answers in order, the last one for ever; ``seen`` holds the requests, ``bodies`` what they sent."""
+    """Answers in order, the last one repeated. ``seen`` holds the requests, ``bodies`` their bodies."""
 
     answers: list[Answer]
     seen: list[httpx.Request] = field(default_factory=list)
@@ -76,7 +76,7 @@ def job(status: str, **members: object) -> dict[str, Any]:
 
 
 def events(*chunks: str, breaks: bool = False) -> httpx.Response:
-    """An event stream of ``chunks``; ``breaks``: the connection is lost after the last."""
+    """An event stream of ``chunks``. With ``breaks`` the connection is lost after the last chunk."""
 
     class Stream(httpx.SyncByteStream):
         def __iter__(self) -> Iterator[bytes]:
@@ -90,7 +90,7 @@ def events(*chunks: str, breaks: bool = False) -> httpx.Response:
 
 @dataclass
 class Published:
-    """A release as the public endpoint serves it; tests tamper with one part and serve the rest."""
+    """A release as the public endpoint serves it. Tests change one part of it."""
 
     key: Ed25519 = field(default_factory=Ed25519.generate)
     size: int = 4

@@ -1,4 +1,4 @@
-"""Arguments that cannot be meant: a plain sentence before anything is sent, instead of an error from the inside."""
+"""Invalid arguments raise an error with a remedy before any request."""
 
 import math
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def _create(client: Client, schema: Any = SCHEMA, **changes: Any) -> object:
 
 
 CALLS: dict[str, tuple[Callable[[Client], object], type[Exception], str]] = {
-    "a model's name": (lambda client: _submit(client, "logistic"), TypeError, "model must be one such as .* str"),
+    "a model's name": (lambda client: _submit(client, "logistic"), TypeError, "model must be a model such as .* str"),
     "a model's class": (lambda client: _submit(client, LogisticRegression), TypeError, "class LogisticRegression"),
     "nan": (lambda client: _submit(client, epsilon=math.nan), ValueError, "privacy.epsilon must be a finite number"),
     "a dict of noise": (lambda client: _submit(client, epsilon=None, mechanism=NOISY), TypeError, "be a Mechanism"),
@@ -36,7 +36,7 @@ CALLS: dict[str, tuple[Callable[[Client], object], type[Exception], str]] = {
     ),
     "parameters in a list": (lambda client: _submit(client, parameters=["rounds"]), TypeError, "parameters must be"),
     "a set": (lambda client: _submit(client, parameters={"rounds": {1}}), TypeError, "parameters.rounds must be"),
-    "quote": (lambda client: client.quote("ds_1", "x", size=3), TypeError, "model must be one such as"),  # type: ignore[arg-type]
+    "quote": (lambda client: client.quote("ds_1", "x", size=3), TypeError, "model must be a model such as"),  # type: ignore[arg-type]
     "columns in a dict": (lambda client: _create(client, {"age": "real"}), TypeError, "schema must be a Schema.* dict"),
     "columns in a list": (lambda client: _create(client, [real("age", 0, 1)]), TypeError, "schema must be a Schema"),
     "infinite bound": (
@@ -59,7 +59,7 @@ CALLS: dict[str, tuple[Callable[[Client], object], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_cannot_be_meant_sends_nothing(name: str) -> None:
+def test_an_invalid_call_sends_nothing(name: str) -> None:
     call, kind, sentence = CALLS[name]
     script = Script([ok({})])
     with script.client() as client, pytest.raises(kind, match=sentence):
@@ -67,7 +67,7 @@ def test_a_call_that_cannot_be_meant_sends_nothing(name: str) -> None:
     assert not script.seen
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_numbers_are_sent_as_numbers() -> None:
     script = Script([ok(JOB | {"status": "queued"}, 202)])
     with script.client() as client:
         _submit(client, size=np.int64(3), epsilon=np.float32(0.5), parameters={"rounds": np.int32(8)})
@@ -75,24 +75,24 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert script.bodies[0] == script.bodies[1]
 
 
-def test_a_schema_takes_columns_one_by_one() -> None:
+def test_a_list_of_columns_as_a_schema_is_refused() -> None:
     with pytest.raises(TypeError, match=r"one by one.* list"):
         Schema([real("age", 0, 10)])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="list of texts"):
         categorical("sex", "Female")
 
 
-def test_a_name_that_comes_twice_is_refused_by_the_check() -> None:
+def test_a_duplicate_column_name_is_refused_by_the_check() -> None:
     with pytest.raises(ValueError, match="appears twice in the table"):
         SCHEMA.check(pd.DataFrame([[1, 2]], columns=["age", "age"]))
 
 
-def test_new_rows_come_as_a_table_with_the_columns_of_the_design() -> None:
+def test_new_rows_need_a_table_with_the_columns_of_the_design() -> None:
     design = Published().parts()[0].design
     assert [column.name for column in design] == ["age", "sex=Male", "intercept"]
     for table in ({"sex": ["Male"]}, pd.DataFrame({"sex": ["Male"]})):
         with pytest.raises(KeyError, match="has no column 'age', from which"):
             design_matrix(design, table)
     for other in ("file.csv", np.ones((2, 2)), [[1.0]]):
-        with pytest.raises(TypeError, match=r"Give a pandas DataFrame, .* or a mapping"):
+        with pytest.raises(TypeError, match=r"Pass a pandas DataFrame, .* or a mapping"):
             design_matrix(design, other)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The check of a table before its upload agrees with the ingestion on the server."""
+"""The check before an upload agrees with the ingestion on the server."""
 
 import dataclasses
 import io
@@ -90,7 +90,7 @@ def _index(categories: tuple[str, ...], category: str | None) -> float:
 
 @pytest.mark.parametrize("kind", ["mapping", "frame", "csv", "parquet", "arrow"])
 @pytest.mark.parametrize(("categories", "cell", "category"), cases.CELLS)
-def test_text_matches_the_category_that_the_server_matches(
+def test_text_matches_the_same_category_as_on_the_server(
     categories: tuple[str, ...], cell: str, category: str | None, kind: str
 ) -> None:
     frame = pd.DataFrame({"x": [cell], "other": ["1"]})
@@ -119,7 +119,7 @@ def test_numbers_of_a_file_match_by_value_as_on_the_server(
 
 @pytest.mark.parametrize(("categories", "cell", "_"), cases.NUMBERS)
 def test_numbers_in_memory_match_as_the_csv_that_is_sent(categories: tuple[str, ...], cell: Any, _: object) -> None:
-    """A table in memory is uploaded as CSV, so the server sees the text of each cell."""
+    """The server sees the text of each cell: a table in memory is uploaded as CSV."""
     on_server = match_categories(categories, pa.array([text_of(cell)], pa.string()))
     for source in ({"x": [cell], "other": [1]}, pd.DataFrame({"x": [cell], "other": [1]})):
         np.testing.assert_equal(_read_codes(source, categories), on_server)

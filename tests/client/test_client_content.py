@@ -1,4 +1,4 @@
-"""What the first bytes of a file show is said before it goes out."""
+"""The first bytes of a file are checked before it is sent."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ ZIP = b"PK\x03\x04\x14\x00\x06\x00\x08\x00 and so on"
     ],
 )
 def test_a_file_that_would_be_rejected_is_not_sent(source: Any, sentence: str) -> None:
-    """Found in the first line, on the owner's machine; what it says is not repeated."""
+    """The fault is in the first line. The message does not quote it."""
     script = Script([ok({})])
     with script.client() as client, pytest.raises(ValueError, match=sentence) as caught:
         client.datasets.upload("ds_1", source)
@@ -31,7 +31,7 @@ def test_a_file_that_would_be_rejected_is_not_sent(source: Any, sentence: str) -
 @pytest.mark.parametrize(
     "source", [b"age", b"age,age", b"a" * 200_000 + b",b\n1,2\n", b'age,"seen\n1,0\n', b"PAR1,,\n"]
 )
-def test_without_a_check_other_faults_are_left_to_the_server(source: bytes) -> None:
+def test_without_a_check_other_faults_are_sent_to_the_server(source: bytes) -> None:
     script = Script([ok(DATASET, 202)])
     with script.client() as client:
         client.datasets.upload("ds_1", source, max_null_share=None)

@@ -1,4 +1,4 @@
-"""The client imports nothing of the server; here both are held against each other, so that neither drifts alone."""
+"""The client agrees with the server, from which it imports nothing."""
 
 import dataclasses
 import json
@@ -55,12 +55,12 @@ def _examples() -> Iterator[Any]:
             yield pytest.param(reply, view, example, id=view.__name__)
 
 
-def test_both_know_the_same_codes() -> None:
+def test_client_and_server_have_the_same_codes() -> None:
     assert set(BY_CODE) == set(PROBLEMS)
 
 
 @pytest.mark.parametrize(("reply", "view"), PAIRS)
-def test_what_a_reply_needs_the_server_always_sends(reply: type[Reply], view: type[BaseModel]) -> None:
+def test_required_members_of_a_reply_are_in_the_servers_view(reply: type[Reply], view: type[BaseModel]) -> None:
     needed = {
         field.name
         for field in dataclasses.fields(reply)
@@ -70,27 +70,27 @@ def test_what_a_reply_needs_the_server_always_sends(reply: type[Reply], view: ty
 
 
 @pytest.mark.parametrize(("reply", "view"), PAIRS)
-def test_what_a_reply_may_hold_is_the_servers_word(reply: type[Reply], view: type[BaseModel]) -> None:
+def test_members_of_a_reply_are_in_the_servers_view(reply: type[Reply], view: type[BaseModel]) -> None:
     optional_elsewhere = {"raw", "key", "revoked_at", "shared_with", "expires_at", "created_at"}
     assert {field.name for field in dataclasses.fields(reply)} - optional_elsewhere <= set(view.model_fields)
 
 
 @pytest.mark.parametrize(("reply", "view", "example"), list(_examples()))
-def test_the_servers_examples_are_understood(reply: type[Reply], view: type[BaseModel], example: Any) -> None:
+def test_the_servers_examples_can_be_decoded(reply: type[Reply], view: type[BaseModel], example: Any) -> None:
     reply.from_json(view.model_validate(example).model_dump(mode="json"))
 
 
 @pytest.mark.parametrize(
     "privacy", [{"epsilon": 0.5}, {"mechanism": Mechanism(noise_multiplier=5.0, sampling_rate=0.1, iterations=9)}, {}]
 )
-def test_the_server_takes_the_jobs_that_the_client_writes(privacy: dict[str, Any]) -> None:
+def test_the_server_accepts_the_clients_jobs(privacy: dict[str, Any]) -> None:
     model = LogisticRegression(features=["age"], target="seen")
     given: dict[str, Any] = {"method": "dp-psvi", "size": 9, "parameters": None, "epsilon": None, "mechanism": None}
     body = job_request("ds_1", model, **(given | privacy))
     assert jobs.JobBody.model_validate(body).wish().epsilon == privacy.get("epsilon")
 
 
-def test_the_clients_usual_method_is_the_servers() -> None:
+def test_client_and_server_have_the_same_default_method() -> None:
     script = Script([ok(jobs.JobView.model_validate(jobs.EXAMPLE_JOB).model_dump(mode="json"), 202)])
     with script.client() as client:
         client.jobs.submit("ds_1", LogisticRegression(features=["age"], target="seen"), size=9, epsilon=0.5)
@@ -98,15 +98,15 @@ def test_the_clients_usual_method_is_the_servers() -> None:
     assert sent.pop("method") == jobs.JobBody.model_validate(sent).method
 
 
-def test_the_server_takes_the_reason_of_an_unfreeze() -> None:
-    budget = budgets.BudgetView.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index, call-overload]
+def test_the_server_accepts_the_clients_unfreeze() -> None:
+    budget = budgets.BudgetView.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index]
     script = Script([ok(budget)])
     with script.client() as client:
         client.datasets.unfreeze("ds_1", reason="A fault of the service.")
     assert budgets.UnfreezeBody.model_validate_json(script.bodies[0]).reason == "A fault of the service."
 
 
-def test_the_server_takes_the_datasets_that_the_client_declares() -> None:
+def test_the_server_accepts_the_clients_datasets() -> None:
     schema = Schema(
         integer("age", 17, 90, impute=38), real("hours", 1, 99), categorical("sex", ["F", "M"]), binary("rich")
     )

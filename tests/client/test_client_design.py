@@ -1,4 +1,4 @@
-"""New rows in the design's coordinates: the client reads cells as the server does."""
+"""New rows in the design's coordinates: the client reads cells by the server's rules."""
 
 import dataclasses
 from typing import Any
@@ -48,7 +48,7 @@ FEATURES = (
 
 
 class Frame(Stream):
-    """A frame as polars has it: with the names of its columns, and each column by its name."""
+    """A frame like that of polars: with the names of its columns, and each column by its name."""
 
     def __init__(self, table: pa.Table) -> None:
         super().__init__(table)
@@ -60,7 +60,7 @@ class Frame(Stream):
 
 
 @pytest.mark.parametrize("column", FEATURES, ids=repr)
-def test_new_rows_are_encoded_as_the_server_encodes_its_own(column: Column) -> None:
+def test_new_rows_have_the_coordinates_of_the_server(column: Column) -> None:
     """Null rows are NaN; every other row has the server's coordinates."""
     members: dict[str, Any] = dataclasses.asdict(column) | {"categories": column.categories or ()}
     declared = (Declared(**members), Declared("y", "real", 0, 1))
@@ -72,10 +72,10 @@ def test_new_rows_are_encoded_as_the_server_encodes_its_own(column: Column) -> N
     columns = [
         DesignColumn(name=each.name, source=each.source, transform=dict(each.transform)) for each in design.columns
     ]
-    found = design_matrix(columns, {"x": CELLS}, schema=Schema(column), null_rows="nan")
-    assert (np.isnan(found).all(axis=1) == ~present).all()
-    assert np.isnan(found).any(axis=1).tolist() == np.isnan(found).all(axis=1).tolist()
-    np.testing.assert_allclose(found[present], rows[present], atol=1e-6)
+    matrix = design_matrix(columns, {"x": CELLS}, schema=Schema(column), null_rows="nan")
+    assert (np.isnan(matrix).all(axis=1) == ~present).all()
+    assert np.isnan(matrix).any(axis=1).tolist() == np.isnan(matrix).all(axis=1).tolist()
+    np.testing.assert_allclose(matrix[present], rows[present], atol=1e-6)
     assert stored[PRESENT].sum() == present.sum()
 
 
@@ -111,19 +111,19 @@ def test_a_missing_cell_is_never_the_reference_level(cell: object, schema: Schem
     rows = ROWS | {name: [cell, *ROWS[name][1:]]}
     with pytest.raises(InvalidArgument, match=f"{name}' has missing values"):
         design_matrix(DESIGN, rows, schema=schema)
-    found = design_matrix(DESIGN, pd.DataFrame(rows), schema=schema, null_rows="nan")
-    assert np.isnan(found[0]).all()
-    np.testing.assert_array_equal(found[1:], EXPECTED[1:])
+    matrix = design_matrix(DESIGN, pd.DataFrame(rows), schema=schema, null_rows="nan")
+    assert np.isnan(matrix[0]).all()
+    np.testing.assert_array_equal(matrix[1:], EXPECTED[1:])
 
 
 @pytest.mark.parametrize("label", [" M ", "M\t"])
 def test_spaces_around_a_label_do_not_count(label: str) -> None:
     for schema in (None, SCHEMA):
-        found = design_matrix(DESIGN, ROWS | {"sex": [label, "F", "M"]}, schema=schema)
-        np.testing.assert_array_equal(found, EXPECTED)
+        matrix = design_matrix(DESIGN, ROWS | {"sex": [label, "F", "M"]}, schema=schema)
+        np.testing.assert_array_equal(matrix, EXPECTED)
 
 
-def test_an_unknown_label_is_refused_where_the_schema_is_known() -> None:
+def test_an_unknown_label_is_refused_with_a_schema() -> None:
     with pytest.raises(InvalidArgument, match="sex' has missing values"):
         design_matrix(DESIGN, ROWS | {"sex": ["X", "X", "M"]}, schema=SCHEMA)
 
@@ -136,14 +136,14 @@ def test_an_unknown_label_takes_the_declared_impute_value() -> None:
 
 
 @pytest.mark.parametrize("labels", [["M", "F", "X"], ["M", "F", "f"], ["m", "M", "M"], ["M", "1", "2"]])
-def test_without_a_schema_one_label_alone_may_be_the_reference(labels: list[str]) -> None:
+def test_several_unknown_labels_without_a_schema_are_refused(labels: list[str]) -> None:
     with pytest.raises(InvalidArgument, match="labels that the design does not name") as caught:
         design_matrix(DESIGN, ROWS | {"sex": labels})
     assert "X" not in str(caught.value)
 
 
 @pytest.mark.parametrize("cell", [1, 1.0, "1", "1.0", " 01 ", np.float64(1), np.int8(1), True, "true"])
-def test_a_number_is_the_category_that_spells_it(cell: object) -> None:
+def test_a_cell_matches_the_category_of_the_same_number(cell: object) -> None:
     design = [DesignColumn(name="c=1", source="c", transform={"kind": "indicator", "value": "1"})]
     for schema in (None, Schema(categorical("c", ["0", "1"]))):
         for zero in (0, 0.0, "0"):
@@ -163,8 +163,8 @@ def test_a_number_is_the_category_that_spells_it(cell: object) -> None:
         [True, False, True],
     ],
 )
-def test_cells_that_are_no_numbers_are_refused(ages: Any) -> None:
-    """Times would pass for nanoseconds, and an infinity is a missing cell to the server."""
+def test_cells_that_are_not_numbers_are_refused(ages: Any) -> None:
+    """Times are not numbers of nanoseconds. The server reads an infinity as a missing cell."""
     for schema in (None, SCHEMA):
         with pytest.raises(InvalidArgument, match="age' has missing values"):
             design_matrix(DESIGN, ROWS | {"age": ages}, schema=schema)
@@ -173,7 +173,7 @@ def test_cells_that_are_no_numbers_are_refused(ages: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "kind", "sentence"),
     [
-        ({"table": None}, WrongType, "this is None"),
+        ({"table": None}, WrongType, "got None"),
         ({"table": [[1, "M", 1]]}, WrongType, "type list"),
         ({"table": np.ones((3, 3))}, WrongType, "type ndarray"),
         ({"table": pd.DataFrame(ROWS)["age"]}, WrongType, "type Series"),
@@ -194,9 +194,7 @@ def test_cells_that_are_no_numbers_are_refused(ages: Any) -> None:
         ({"null_rows": "drop"}, InvalidArgument, "null_rows must be"),
     ],
 )
-def test_arguments_that_cannot_be_meant_are_refused(
-    change: dict[str, Any], kind: type[Exception], sentence: str
-) -> None:
+def test_invalid_arguments_are_refused(change: dict[str, Any], kind: type[Exception], sentence: str) -> None:
     given = {"table": ROWS, **change}
     with pytest.raises(kind, match=sentence):
         design_matrix(DESIGN, given.pop("table"), **given)

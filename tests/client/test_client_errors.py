@@ -1,15 +1,16 @@
-"""Every stable code comes back as its class, with all that the problem details say."""
+"""Every stable code becomes its class, with the members of the problem details."""
 
 from typing import Any
 
 import corevault
 import httpx
 import pytest
-from corevault import Cost
+from corevault import Cost, Job, JobFailed
 from corevault.errors import BY_CODE, ApiError
 
 from app.datasets.ingestion import Rejection
-from tests.client.fake import Script, problem
+from app.jobs.lifecycle import JobError
+from tests.client.fake import Script, job, problem
 
 CODES = {
     "unauthenticated": 401,
@@ -35,7 +36,7 @@ CODES = {
 }
 
 
-def test_every_code_of_the_contract_has_one_class_of_its_own() -> None:
+def test_every_code_of_the_contract_has_one_class() -> None:
     assert set(BY_CODE) == set(CODES)
     assert len(set(BY_CODE.values())) == len(CODES)
     assert all(issubclass(kind, corevault.CorevaultError) for kind in BY_CODE.values())
@@ -66,7 +67,7 @@ def test_budget_exceeded_has_the_figures() -> None:
     assert len(script.seen) == 1
 
 
-def test_figures_of_two_parts_are_costs_as_in_a_budget() -> None:
+def test_figures_with_epsilon_and_delta_are_costs() -> None:
     sizes = {"requested": 0.5, "limit": 2, "remaining": 0.25}
     pairs: dict[str, Any] = {name: {"epsilon": size, "delta": 1e-6} for name, size in sizes.items()}
     script = Script([problem(409, "budget_exceeded", epsilon_after=2.2, **pairs)])
@@ -78,7 +79,7 @@ def test_figures_of_two_parts_are_costs_as_in_a_budget() -> None:
     assert "remaining: {'epsilon': 0.25, 'delta': 1e-06}" in str(error)
 
 
-def test_a_code_from_the_future_stays_an_api_error() -> None:
+def test_an_unknown_code_is_an_api_error() -> None:
     with Script([problem(418, "teapot")]).client() as client, pytest.raises(ApiError) as caught:
         client.me()
     assert type(caught.value) is ApiError
@@ -92,13 +93,13 @@ def test_an_answer_without_problem_details_keeps_its_status() -> None:
     assert (caught.value.status, caught.value.code, caught.value.request_id) == (502, "unknown", "")
 
 
-def test_the_request_id_of_the_header_serves_where_the_body_has_none() -> None:
+def test_the_request_id_may_come_from_the_header() -> None:
     with Script([problem(404, "not_found")]).client() as client, pytest.raises(corevault.NotFound) as caught:
         client.me()
     assert caught.value.request_id == "req_1"
 
 
-def test_budget_exceeded_shows_its_figures_to_who_sees_the_traceback_only() -> None:
+def test_the_text_of_budget_exceeded_has_the_figures() -> None:
     script = Script([problem(409, "budget_exceeded", requested=0.5, epsilon_after=2.2, limit=2.0, remaining=0.25)])
     with script.client() as client, pytest.raises(corevault.BudgetExceeded) as caught:
         client.me()
@@ -111,9 +112,20 @@ def test_budget_exceeded_shows_its_figures_to_who_sees_the_traceback_only() -> N
 
 
 @pytest.mark.parametrize("reason", list(Rejection))
-def test_every_rejection_says_what_to_do(reason: Rejection) -> None:
-    """The server's list of reasons is closed; the client explains each of them, and passes on what it does not know."""
+def test_every_rejection_has_a_remedy(reason: Rejection) -> None:
+    """The client explains each reason of the server's closed list. Unknown reasons have no explanation."""
     explained = corevault.ContentRejected(str(reason))
     assert explained.reason == reason
     assert str(explained).startswith(f"The uploaded content was rejected: {reason} (")
     assert str(corevault.ContentRejected("new_reason")) == "The uploaded content was rejected: new_reason."
+
+
+@pytest.mark.parametrize("code", list(JobError))
+def test_every_failure_of_a_job_has_a_remedy(code: JobError) -> None:
+    failed = JobFailed(Job.from_json(job("failed", error={"code": str(code)})))
+    assert str(failed).startswith(f"Job job_1 failed ({code}: the ")
+
+
+def test_a_job_failure_without_a_remedy_has_its_code() -> None:
+    assert str(JobFailed(Job.from_json(job("failed", error={"code": "new_code"})))) == "Job job_1 failed (new_code)."
+    assert str(JobFailed(Job.from_json(job("cancelled")))) == "Job job_1 cancelled."

@@ -1,4 +1,4 @@
-"""Waiting for a job: by events, resumed where they break off, and by asking where there are none."""
+"""Waiting for a job: by events, which are resumed, and by polling without events."""
 
 import time
 
@@ -15,12 +15,12 @@ STEP = 'id: 1\nevent: progress\ndata: {"fraction": 0.5, "stage": "running"}\n\n'
 END = 'id: 2\nevent: end\ndata: {"status": "succeeded"}\n\n'
 
 
-def test_events_are_framed_as_the_standard_says() -> None:
+def test_events_are_parsed_by_the_standard() -> None:
     lines = [": comment", "id: 7", "event:end", "data: a", "data:  b", "", "", "retry: 3", "data", "", "data: cut off"]
     assert list(parse(lines)) == [ServerEvent("end", "a\n b", "7"), ServerEvent("message", "", "7")]
 
 
-def test_the_events_of_a_job() -> None:
+def test_events_of_a_job_end_with_the_end_event() -> None:
     script = Script([events(": hello\n\n", STEP, END, "data: {}\n\n")])
     with script.client() as client:
         seen = list(client.jobs.events("job_1", last_event_id="0"))
@@ -30,7 +30,7 @@ def test_the_events_of_a_job() -> None:
     assert script.seen[0].headers["Accept"] == "text/event-stream"
 
 
-def test_waiting_follows_the_events_and_asks_once_at_the_end(naps: list[float]) -> None:
+def test_a_wait_follows_events_and_reads_the_job_at_the_end(naps: list[float]) -> None:
     script = Script([RUNNING, events(STEP, END), DONE])
     with script.client() as client:
         assert client.jobs.wait("job_1").release_id == "rel_1"
@@ -68,14 +68,14 @@ def test_a_broken_stream_is_resumed_after_the_last_event(naps: list[float], brea
         events("event: progress\ndata: not json\n\n"),
     ],
 )
-def test_without_a_stream_it_asks(naps: list[float], refusal: httpx.Response) -> None:
+def test_a_wait_without_a_stream_polls(naps: list[float], refusal: httpx.Response) -> None:
     script = Script([RUNNING, refusal, RUNNING, RUNNING, DONE])
     with script.client() as client:
         assert client.jobs.wait("job_1", poll_seconds=0.2).status == "succeeded"
     assert naps == [0.2, 0.2]
 
 
-def test_streams_that_break_at_once_for_ever_end_in_asking(naps: list[float]) -> None:
+def test_a_wait_polls_after_repeatedly_broken_streams(naps: list[float]) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/events"):
             raise httpx.ReadError("lost")
@@ -97,7 +97,9 @@ def test_a_job_without_a_release_raises(status: str) -> None:
 
 
 @pytest.mark.parametrize("stream", [events(STEP, END), problem(404, "not_found")])
-def test_a_wait_has_an_end(monkeypatch: pytest.MonkeyPatch, naps: list[float], stream: httpx.Response) -> None:
+def test_a_wait_ends_after_its_timeout(
+    monkeypatch: pytest.MonkeyPatch, naps: list[float], stream: httpx.Response
+) -> None:
     ticks = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
     answers: list[Answer] = [RUNNING, stream, RUNNING]
@@ -111,7 +113,7 @@ def test_the_bar_shows_the_fraction_of_planned_steps(capsys: pytest.CaptureFixtu
     assert "100%" in capsys.readouterr().out
 
 
-def test_events_that_cannot_be_had_are_errors_to_who_asks_for_them() -> None:
+def test_events_without_a_stream_raise_an_error() -> None:
     with Script([ok({})]).client() as client, pytest.raises(UnexpectedReply):
         list(client.jobs.events("job_1"))
     with Script([httpx.ConnectError("refused")]).client() as client, pytest.raises(ConnectionFailed):

@@ -1,4 +1,4 @@
-"""What a call is about may be named by its id or by the reply itself; anything else is refused before it is sent."""
+"""Methods accept an id or a reply object. Anything else sends no request."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -42,8 +42,8 @@ CALLS: dict[str, tuple[Any, str, Callable[[Client, Any], object]]] = {
 }
 
 
-def _asked(call: Callable[[Client, Any], object], about: object) -> tuple[str, bytes]:
-    """The address and the body of the first request; what is answered is no reply to most of them."""
+def _send(call: Callable[[Client, Any], object], about: object) -> tuple[str, bytes]:
+    """The address and the body of the first request. Most calls cannot decode the answer."""
     script = Script([ok({"unlike": "any reply"})])
     with script.client(max_retries=0) as client, suppress(Exception):
         call(client, about)
@@ -52,16 +52,16 @@ def _asked(call: Callable[[Client, Any], object], about: object) -> tuple[str, b
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_reply_stands_for_its_id(name: str) -> None:
+def test_a_reply_is_accepted_instead_of_its_id(name: str) -> None:
     reply, identifier, call = CALLS[name]
-    assert _asked(call, reply) == _asked(call, identifier)
-    address, body = _asked(call, reply)
+    assert _send(call, reply) == _send(call, identifier)
+    address, body = _send(call, reply)
     assert identifier in address or identifier.encode() in body
 
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("other", [7, None, OF_KEY, OF_JOB], ids=["number", "nothing", "key", "job"])
-def test_what_is_of_another_kind_is_refused_by_name(name: str, other: object) -> None:
+def test_an_object_of_another_class_is_refused_by_name(name: str, other: object) -> None:
     reply, _, call = CALLS[name]
     if isinstance(other, type(reply)) or (other is None and name.endswith("list")):
         return
@@ -71,19 +71,19 @@ def test_what_is_of_another_kind_is_refused_by_name(name: str, other: object) ->
     assert not script.seen
 
 
-def test_one_key_is_no_list_of_keys() -> None:
+def test_a_single_key_as_a_list_is_refused() -> None:
     schema = Schema(real("age", 0, 10))
     for one in ("key_1", OF_KEY):
         with Script([ok({})]).client() as client, pytest.raises(TypeError, match="list"):
             client.datasets.create("visits", schema, slots=10, epsilon=1.0, shared_with=one)  # type: ignore[arg-type]
 
 
-def test_a_key_object_is_no_secret() -> None:
+def test_a_key_object_as_the_secret_is_refused() -> None:
     with pytest.raises(TypeError, match="'key'"):
         Script([ok({})]).client(OF_KEY)  # type: ignore[arg-type]
 
 
-def test_a_job_without_a_release_yet_is_told_to_be_waited_for() -> None:
+def test_a_missing_release_id_refers_to_jobs_wait() -> None:
     script = Script([ok({})])
     with script.client() as client, pytest.raises(TypeError, match=r"jobs\.wait"):
         client.releases.download(cast("str", OF_JOB.release_id))

@@ -29,15 +29,15 @@ def _slope(theta: Array, x: Array, y: Array, weight: Array, scale: float) -> Arr
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
-def test_the_mode_is_the_optimisers(scale: float) -> None:
+def test_the_mode_equals_that_of_an_optimiser(scale: float) -> None:
     x, y, weight = _problem()
-    found = minimize(
+    optimum = minimize(
         _potential, np.zeros(4), args=(x, y, weight, scale), jac=_slope, method="BFGS", options={"gtol": 1e-7}
     )
-    np.testing.assert_allclose(logistic_laplace(x, y, weight, prior_scale=scale).mean, found.x, atol=1e-7)
+    np.testing.assert_allclose(logistic_laplace(x, y, weight, prior_scale=scale).mean, optimum.x, atol=1e-7)
 
 
-def test_the_gradient_vanishes_at_the_mode_and_the_covariance_inverts_the_curvature() -> None:
+def test_gradient_is_zero_and_covariance_is_the_inverse_curvature() -> None:
     x, y, weight = _problem()
     belief = logistic_laplace(x, y, weight, prior_scale=2.0)
     at_mode = approx_fprime(belief.mean, _potential, 1e-7, x, y, weight, 2.0)
@@ -55,7 +55,7 @@ def test_weights_count_as_repeated_rows() -> None:
     np.testing.assert_allclose(weighted.covariance, repeated.covariance, rtol=1e-8)
 
 
-def test_no_weight_leaves_the_prior() -> None:
+def test_zero_weights_give_the_prior() -> None:
     x, y, weight = _problem()
     belief = logistic_laplace(x, y, 0 * weight, prior_scale=3.0, names=["a", "b", "c", "intercept"])
     prior = Gaussian.prior(["a", "b", "c", "intercept"], 3.0)
@@ -63,7 +63,7 @@ def test_no_weight_leaves_the_prior() -> None:
     np.testing.assert_allclose(belief.covariance, prior.covariance)
 
 
-def test_separable_and_heavy_data_still_converge() -> None:
+def test_separable_data_with_large_weights_converge() -> None:
     x = np.column_stack([np.linspace(-1, 1, 40), np.ones(40)])
     belief = logistic_laplace(x, (x[:, 0] > 0).astype(float), np.full(40, 1e6), prior_scale=100.0)
     assert np.isfinite(belief.mean).all()
@@ -81,12 +81,12 @@ def test_separable_and_heavy_data_still_converge() -> None:
         (np.ones((3, 1)), np.ones(3), np.ones(3), 0.0),
     ],
 )
-def test_what_is_out_of_bounds_is_refused(x: Array, y: Array, weight: Array, scale: float) -> None:
+def test_arguments_out_of_bounds_are_refused(x: Array, y: Array, weight: Array, scale: float) -> None:
     with pytest.raises(ValueError, match=r"must|cannot"):
         logistic_laplace(x, y, weight, prior_scale=scale)
 
 
-def test_the_kl_is_the_integral() -> None:
+def test_the_kl_equals_the_integral() -> None:
     p = Gaussian(("a",), np.array([0.3]), np.array([[0.5]]))
     q = Gaussian(("a",), np.array([-1.0]), np.array([[2.0]]))
     first, second = multivariate_normal(p.mean, p.covariance), multivariate_normal(q.mean, q.covariance)
@@ -94,7 +94,7 @@ def test_the_kl_is_the_integral() -> None:
     assert p.kl(q) == pytest.approx(integral, rel=1e-8)
 
 
-def test_the_kl_does_not_see_a_change_of_coordinates() -> None:
+def test_the_kl_is_invariant_to_a_change_of_coordinates() -> None:
     rng = np.random.default_rng(2)
     a, b, turn = (rng.standard_normal((3, 3)) for _ in range(3))
     names = ("a", "b", "c")
@@ -106,12 +106,12 @@ def test_the_kl_does_not_see_a_change_of_coordinates() -> None:
     assert p.kl(q) > 0
 
 
-def test_the_kl_between_beliefs_about_other_things_is_refused() -> None:
+def test_the_kl_between_different_coefficients_is_refused() -> None:
     with pytest.raises(ValueError, match="different coefficients"):
         Gaussian.prior(["a"], 1.0).kl(Gaussian.prior(["b"], 1.0))
 
 
-def test_draws_have_the_moments_that_are_stated() -> None:
+def test_draws_have_the_stated_moments() -> None:
     x, y, weight = _problem()
     belief = logistic_laplace(x, y, weight)
     draws = belief.sample(200_000, np.random.default_rng(3))
@@ -127,7 +127,7 @@ def test_the_summary_names_intervals() -> None:
     assert list(belief.to_pandas().columns) == ["mean", "sd", "low", "high"]
 
 
-def test_predictions_are_near_the_averaged_logistic() -> None:
+def test_predictions_are_close_to_the_averaged_logistic() -> None:
     belief = Gaussian(("a", "b"), np.array([1.0, -0.5]), np.array([[0.8, 0.2], [0.2, 0.5]]))
     x = np.array([[1.0, 1.0], [-1.0, 1.0], [0.3, 1.0]])
     draws = belief.sample(100_000, np.random.default_rng(4))

@@ -1,4 +1,4 @@
-"""Mistakes of a newcomer: each is an error of the SDK whose sentence says what to do, and nothing is sent."""
+"""Common mistakes: each raises an error of the SDK with a remedy, and nothing is sent."""
 
 import datetime as dt
 import decimal
@@ -57,29 +57,29 @@ WITHOUT_CLIENT: dict[str, tuple[Callable[[], object], type[CorevaultError], str]
     "an address with a space": (lambda: Client("http://a b"), InvalidArgument, "must name a server"),
     "an address with a query": (lambda: Client(f"{URL}?key=1"), InvalidArgument, "have no query"),
     "a port that is none": (lambda: Client("http://a:99999999"), InvalidArgument, "must name a server"),
-    "a host that is none": (lambda: Client("http://☃..ÿ"), InvalidArgument, "not the address of a server"),
-    "the path of a key": (lambda: Client(URL, Path("admin.key")), WrongType, "what a key file holds"),  # type: ignore[arg-type]
-    "a key in bytes": (lambda: Client(URL, b"cv_1"), WrongType, "api_key is text"),  # type: ignore[arg-type]
-    "two keys": (lambda: Client(URL, "cv_1 cv_2"), InvalidArgument, "more in it than the key"),
+    "a host that is none": (lambda: Client("http://☃..ÿ"), InvalidArgument, "must be the address of a server"),
+    "the path of a key": (lambda: Client(URL, Path("admin.key")), WrongType, "content of a key file"),  # type: ignore[arg-type]
+    "a key in bytes": (lambda: Client(URL, b"cv_1"), WrongType, "api_key must be text"),  # type: ignore[arg-type]
+    "two keys": (lambda: Client(URL, "cv_1 cv_2"), InvalidArgument, "pass the key alone"),
     "a timeout in text": (lambda: Client(URL, timeout="30"), WrongType, "timeout must be a number"),  # type: ignore[arg-type]
     "a negative timeout": (lambda: Client(URL, timeout=-1), InvalidArgument, "timeout must be at least 0"),
     "retries in text": (lambda: Client(URL, max_retries="2"), WrongType, "max_retries must be a whole"),  # type: ignore[arg-type]
     "half a retry": (lambda: Client(URL, max_retries=2.5), WrongType, "max_retries must be a whole"),  # type: ignore[arg-type]
-    "features in a set": (lambda: _models(features={"age"}), WrongType, "in a fixed order; this is of type set"),
+    "features in a set": (lambda: _models(features={"age"}), WrongType, "in a fixed order; got a value of type set"),
     "features that run out": (lambda: _models(features=iter(["age"])), WrongType, "in a fixed order"),
     "features in an index": (lambda: _models(features=pd.Index(["age"])), WrongType, "in a fixed order"),
-    "no features": (lambda: _models(features=None), WrongType, "this is None"),
+    "no features": (lambda: _models(features=None), WrongType, "got None"),
     "scales in a list": (lambda: _models(prior_scales=[1.0]), WrongType, "prior_scales must be a mapping"),
     "bounds in text": (lambda: real("a", "0", "1"), WrongType, "lower must be a number"),  # type: ignore[arg-type]
     "bounds of dates": (lambda: real("a", dt.date.min, dt.date.max), WrongType, "lower must be a number"),  # type: ignore[arg-type]
     "bounds of truths": (lambda: integer("a", False, True), WrongType, "lower must be a number"),  # noqa: FBT003
-    "no bound": (lambda: real("a", 0, anything), WrongType, "upper must be a number; this is None"),
+    "no bound": (lambda: real("a", 0, anything), WrongType, "upper must be a number; got None"),
     "bounds swapped": (lambda: real("a", 1, 0), InvalidArgument, "lower must be below upper"),
     "a bound that is no number": (lambda: real("a", float("nan"), 1), InvalidArgument, "lower must be below upper"),
     "categories in text": (lambda: categorical("a", "FM"), WrongType, "a list of texts"),
     "categories in a set": (lambda: categorical("a", {"F", "M"}), WrongType, "in a fixed order"),  # type: ignore[arg-type]
     "categories of numbers": (lambda: categorical("a", [1, 2]), WrongType, "such as '1' for the number 1"),  # type: ignore[list-item]
-    "a category twice": (lambda: categorical("a", ["F", "F"]), InvalidArgument, "named twice"),
+    "a category twice": (lambda: categorical("a", ["F", "F"]), InvalidArgument, "declared twice; remove"),
     "no categories": (lambda: categorical("a", []), InvalidArgument, "at least one category"),
     "an unknown impute category": (lambda: categorical("a", ["F"], impute="X"), InvalidArgument, "one of the cat"),
     "a word for a number": (lambda: real("a", 0, 1, impute="mean"), WrongType, "impute must be a number"),  # type: ignore[arg-type]
@@ -113,15 +113,15 @@ WITHOUT_CLIENT: dict[str, tuple[Callable[[], object], type[CorevaultError], str]
 
 
 @pytest.mark.parametrize("name", WITHOUT_CLIENT)
-def test_a_mistake_is_an_error_of_the_sdk(name: str) -> None:
+def test_a_mistake_raises_an_error_of_the_sdk(name: str) -> None:
     call, kind, sentence = WITHOUT_CLIENT[name]
     with pytest.raises(kind, match=sentence):
         call()
 
 
 WITH_CLIENT: dict[str, tuple[Callable[[Client], object], type[CorevaultError], str]] = {
-    "no id": (lambda c: c.datasets.get(anything), WrongType, "class Dataset; this is None"),
-    "a number for an id": (lambda c: c.jobs.get(3), WrongType, "class Job; this is of type int"),  # type: ignore[arg-type]
+    "no id": (lambda c: c.datasets.get(anything), WrongType, "class Dataset; got None"),
+    "a number for an id": (lambda c: c.jobs.get(3), WrongType, "class Job; got a value of type int"),  # type: ignore[arg-type]
     "an empty id": (lambda c: c.datasets.get(""), InvalidArgument, "An id must be given"),
     "half a character": (lambda c: c.datasets.get("ds\ud800"), InvalidArgument, "UTF-8"),
     "half a character in a body": (lambda c: c.datasets.update("d", description="\ud800"), InvalidArgument, "UTF-8"),
@@ -158,7 +158,7 @@ WITH_CLIENT: dict[str, tuple[Callable[[Client], object], type[CorevaultError], s
     "one format": (lambda c: c.releases.verify("r", formats="npz"), WrongType, "formats must be a list"),
     "no formats": (lambda c: c.releases.verify("r", formats=anything), WrongType, "formats must be a list"),
     "an unknown format": (lambda c: c.releases.points("r", "xlsx"), InvalidArgument, "format must be one of"),
-    "an upload of nothing": (lambda c: c.datasets.upload("d", None), WrongType, "Give a path, bytes"),
+    "an upload of nothing": (lambda c: c.datasets.upload("d", None), WrongType, "Pass a path, bytes"),
     "no upload": (lambda c: c.datasets.resume("d", anything, b"a"), WrongType, "class OpenUpload"),
 }
 
@@ -190,7 +190,7 @@ def test_a_closed_client_is_refused() -> None:
     assert not script.seen
 
 
-def test_an_upload_that_is_not_open_is_named_by_its_error() -> None:
+def test_resuming_an_upload_that_is_not_open_is_explained() -> None:
     script = Script([httpx.Response(404)])  # as the answer to a HEAD, which has no body
     with script.client() as client, pytest.raises(NotFound, match=r"datasets\.open_uploads lists"):
         client.datasets.resume("ds_1", "up_1", b"age\n1\n")
@@ -199,7 +199,7 @@ def test_an_upload_that_is_not_open_is_named_by_its_error() -> None:
         client.datasets.resume("ds_1", "up_1", b"age\n1\n")
 
 
-def test_a_server_of_another_kind_is_named_by_its_error() -> None:
+def test_an_answer_of_another_server_mentions_base_url() -> None:
     with (
         Script([httpx.Response(200, text="<html>")]).client() as client,
         pytest.raises(UnexpectedReply, match="base_url"),
@@ -207,14 +207,14 @@ def test_a_server_of_another_kind_is_named_by_its_error() -> None:
         client.me()
 
 
-def test_a_fault_that_only_the_server_knows_names_its_place() -> None:
+def test_a_fault_found_by_the_server_names_its_pointer() -> None:
     fault = problem(422, "invalid_request", errors=[{"pointer": "/size", "message": "Use an integer."}])
     with Script([fault]).client() as client, pytest.raises(CorevaultError, match="/size: Use an integer"):
         client.quote("ds_1", MODEL, size=20.0, epsilon=0.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("package", ["pandas", "pyarrow"])
-def test_an_extra_that_is_not_installed_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, package, None)
     calls: dict[str, Callable[[], object]] = {
         "pandas": BELIEF.to_pandas,
@@ -238,7 +238,7 @@ def test_an_extra_that_is_not_installed_is_named(package: str, monkeypatch: pyte
         (ClientClosed, RuntimeError),
     ],
 )
-def test_each_error_is_of_the_tree_and_of_the_usual_class(kind: type[CorevaultError], also: type[Exception]) -> None:
+def test_each_error_is_in_the_tree_and_of_a_builtin_class(kind: type[CorevaultError], also: type[Exception]) -> None:
     assert issubclass(kind, CorevaultError)
     assert issubclass(kind, also)
     if kind is not TooManyNullRows:

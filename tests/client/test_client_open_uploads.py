@@ -1,4 +1,4 @@
-"""Uploads in parts that are not complete: listed, resumed and discarded by id or by what was listed."""
+"""Incomplete uploads in parts are listed, resumed and discarded, by id or by object."""
 
 from typing import Any
 
@@ -24,17 +24,17 @@ def test_open_uploads_are_listed_page_by_page() -> None:
     later = UPLOAD | {"id": "up_2", "length": None}
     script = Script([ok({"items": [UPLOAD], "next_cursor": "c"}), ok({"items": [later], "next_cursor": None})])
     with script.client() as client:
-        found = list(client.datasets.open_uploads("ds_1", limit=1))
-    assert [(each.id, each.offset, each.length) for each in found] == [("up_1", 4, 8), ("up_2", 4, None)]
-    assert found[0].expires_at is not None
+        uploads = list(client.datasets.open_uploads("ds_1", limit=1))
+    assert [(each.id, each.offset, each.length) for each in uploads] == [("up_1", 4, 8), ("up_2", 4, None)]
+    assert uploads[0].expires_at is not None
     assert [str(request.url) for request in script.seen] == [
         "http://vault.test/v1/datasets/ds_1/uploads?limit=1",
         "http://vault.test/v1/datasets/ds_1/uploads?limit=1&cursor=c",
     ]
 
 
-def test_a_listed_upload_is_resumed_where_it_stands() -> None:
-    """Nothing but the source is needed: its id was lost with the process that began it."""
+def test_a_listed_upload_is_resumed_at_its_offset() -> None:
+    """The caller needs only the source, because the list gives the id."""
     head = httpx.Response(200, headers={"Upload-Offset": "4"})
     listed = ok({"items": [UPLOAD], "next_cursor": None})
     script = Script([listed, head, httpx.Response(204), ok(DATASET, 202)])
@@ -57,7 +57,7 @@ def test_an_open_upload_is_discarded(upload: str | OpenUpload) -> None:
     assert (script.seen[0].method, script.seen[0].url.path) == ("DELETE", "/v1/datasets/ds_1/uploads/up_1")
 
 
-def test_the_refusal_of_one_more_upload_names_the_open_ones() -> None:
+def test_a_refused_upload_names_the_open_uploads() -> None:
     script = Script([problem(409, "state_conflict", uploads=["up_1", "up_2"])])
     with script.client(max_retries=0) as client, pytest.raises(StateConflict) as caught:
         client.datasets.upload("ds_1", iter([b"age\n1\n"]), resumable=True)

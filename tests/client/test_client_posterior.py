@@ -1,4 +1,4 @@
-"""Posteriors of every model family: the client's and the vault's, derived apart, are one."""
+"""Client and server compute the same posterior of every family, without shared code."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from corevault import (
     GaussianMean,
+    InvalidArgument,
     LinearRegression,
     LogisticRegression,
     MultinomialLogistic,
@@ -46,7 +47,7 @@ MODELS: tuple[ModelRequest, ...] = (
 
 
 def _release(model: ModelRequest) -> Release:
-    """As the vault would publish it."""
+    """The metadata that the server would publish for ``model``."""
     spec = ModelBody.model_validate(model.to_json()).spec()
     problem = problem_for(spec, FACTS)
     target = problem.design.target
@@ -68,8 +69,8 @@ def _release(model: ModelRequest) -> Release:
 
 
 def _family(name: str) -> Any:
-    (found,) = (family for family in families() if family.name == name)
-    return found
+    (match,) = (family for family in families() if family.name == name)
+    return match
 
 
 def _points(model: ModelRequest) -> tuple[Array64, Array64 | None, Array64]:
@@ -86,7 +87,7 @@ def _points(model: ModelRequest) -> tuple[Array64, Array64 | None, Array64]:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-def test_the_clients_posterior_is_the_vaults(model: ModelRequest) -> None:
+def test_the_clients_posterior_equals_the_servers(model: ModelRequest) -> None:
     release, (x, y, weight) = _release(model), _points(model)
     belief = posterior(release, x, y, weight)
     served, design, prior = problem_for(ModelBody.model_validate(model.to_json()).spec(), FACTS)
@@ -107,11 +108,11 @@ def test_without_weight_the_posterior_is_the_prior(model: ModelRequest) -> None:
     np.testing.assert_allclose(belief.covariance, np.linalg.inv(prior.precision(np.zeros(len(belief.mean)))))
 
 
-def test_every_family_of_the_vault_is_here() -> None:
+def test_every_family_of_the_server_is_covered() -> None:
     assert {model.to_json()["family"] for model in MODELS} == {family.name for family in families()}
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_arrays_that_do_not_fit_are_refused() -> None:
     release, (x, y, weight) = _release(MODELS[0]), _points(MODELS[0])
     for arrays in ((x, None, weight), (x[:, 1:], y, weight), (x, y, -weight), (x * np.nan, y, weight)):
         with pytest.raises(ValueError, match=r"must|missing|cannot"):
@@ -121,7 +122,15 @@ def test_what_does_not_fit_is_refused() -> None:
         posterior(stranger, x, y, weight)
 
 
-def test_one_name_is_no_list_of_features() -> None:
+def test_targets_must_agree_with_the_model() -> None:
+    (x, y, _), mean = _points(MODELS[0]), _points(MODELS[-1])[0]
+    with pytest.raises(InvalidArgument, match="y must be given: logistic-regression has a target"):
+        posterior(_release(MODELS[0]), x)
+    with pytest.raises(InvalidArgument, match="y must be None: gaussian-mean has no target"):
+        posterior(_release(MODELS[-1]), mean, y)
+
+
+def test_a_single_name_as_features_is_refused() -> None:
     one: Any = "age"
     with pytest.raises(TypeError, match="list"):
         ProbitRegression(features=one, target="ill")

@@ -40,9 +40,9 @@ def _belief(model: ModelRequest, share: float = 1.0) -> tuple[Gaussian, np.ndarr
 
 
 def _draws(belief: Gaussian, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Linear predictors ``(draws, n)`` of drawn coefficients."""
-    drawn = belief.sample(200_000, np.random.default_rng(1))
-    predictors: np.ndarray[Any, Any] = drawn[:, : x.shape[1]] @ x[:5].T
+    """Linear predictors ``(draws, n)`` of coefficients coefficients."""
+    coefficients = belief.sample(200_000, np.random.default_rng(1))
+    predictors: np.ndarray[Any, Any] = coefficients[:, : x.shape[1]] @ x[:5].T
     return predictors
 
 
@@ -63,7 +63,7 @@ def test_poisson_predicts_the_expected_count() -> None:
 
 
 @pytest.mark.parametrize("model", [LINEAR, UNKNOWN_NOISE], ids=["known noise", "unknown noise"])
-def test_linear_predicts_the_target_in_its_own_units(model: ModelRequest) -> None:
+def test_linear_predicts_the_target_in_its_units(model: ModelRequest) -> None:
     belief, x = _belief(model)
     averaged = 50.0 + 50.0 * _draws(belief, x).mean(axis=0)  # hours are declared in [0, 100]
     np.testing.assert_allclose(belief.predict_mean(x[:5]), averaged, atol=0.2)
@@ -71,11 +71,13 @@ def test_linear_predicts_the_target_in_its_own_units(model: ModelRequest) -> Non
 
 def test_multinomial_predicts_each_class() -> None:
     belief, x = _belief(CLASSES, share=0.1)
-    drawn = belief.sample(100_000, np.random.default_rng(2))
-    logits = np.stack([np.zeros((len(drawn), 5)), drawn[:, :3] @ x[:5].T, drawn[:, 3:] @ x[:5].T], axis=2)
-    found = belief.predict_probability(x[:5])
-    np.testing.assert_allclose(found, softmax(logits, axis=2).mean(axis=0), atol=0.03)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    coefficients = belief.sample(100_000, np.random.default_rng(2))
+    logits = np.stack(
+        [np.zeros((len(coefficients), 5)), coefficients[:, :3] @ x[:5].T, coefficients[:, 3:] @ x[:5].T], axis=2
+    )
+    probabilities = belief.predict_probability(x[:5])
+    np.testing.assert_allclose(probabilities, softmax(logits, axis=2).mean(axis=0), atol=0.03)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -88,15 +90,15 @@ def test_multinomial_predicts_each_class() -> None:
         (CLASSES, "predict_mean", "no mean to predict; use predict_probability"),
     ],
 )
-def test_what_a_family_does_not_predict_is_refused(model: ModelRequest, call: str, sentence: str) -> None:
+def test_an_undefined_prediction_of_a_family_is_refused(model: ModelRequest, call: str, sentence: str) -> None:
     belief, x = _belief(model)
     with pytest.raises(InvalidArgument, match=sentence):
         getattr(belief, call)(x)
 
 
-def test_a_belief_made_by_hand_has_no_mean_to_predict() -> None:
+def test_a_gaussian_without_a_model_predicts_no_mean() -> None:
     belief = Gaussian(("a",), np.zeros(1), np.eye(1))
-    with pytest.raises(InvalidArgument, match="does not say of which model"):
+    with pytest.raises(InvalidArgument, match="has no model, so it predicts no mean"):
         belief.predict_mean(np.ones((1, 1)))
     own = logistic_laplace(np.ones((2, 1)), np.array([0.0, 1.0]))
     np.testing.assert_allclose(own.predict_mean(np.ones((1, 1))), [0.5])
@@ -105,13 +107,13 @@ def test_a_belief_made_by_hand_has_no_mean_to_predict() -> None:
 @pytest.mark.parametrize(
     "x", ["text", None, np.ones(4), np.ones((2, 3)), np.array([[50.0, 1, 0, 0]]), [[object()] * 4]]
 )
-def test_an_x_that_is_no_design_matrix_is_refused(x: Any) -> None:
+def test_an_x_that_is_not_a_design_matrix_is_refused(x: Any) -> None:
     belief, _ = _belief(LOGISTIC)
-    with pytest.raises(InvalidArgument, match=r"as core\.design_matrix\(rows\) gives it"):
+    with pytest.raises(InvalidArgument, match=r"such as core\.design_matrix\(rows\)"):
         belief.predict_probability(x)
 
 
-def test_a_table_of_raw_columns_is_no_design_matrix() -> None:
+def test_a_table_with_other_columns_is_refused() -> None:
     belief, x = _belief(LOGISTIC)
     raw = pd.DataFrame(x, columns=["age", "colour", "sex", "one"])
     with pytest.raises(WrongType, match="table with other columns"):
@@ -120,8 +122,8 @@ def test_a_table_of_raw_columns_is_no_design_matrix() -> None:
     np.testing.assert_allclose(belief.predict_probability(named), belief.predict_probability(x), rtol=1e-12)
 
 
-def test_rows_that_are_null_stay_nan() -> None:
+def test_null_rows_have_nan_predictions() -> None:
     belief, x = _belief(LOGISTIC)
     x[1] = np.nan
-    found = belief.predict_probability(x)
-    assert np.isnan(found).tolist() == [place == 1 for place in range(len(x))]
+    probabilities = belief.predict_probability(x)
+    assert np.isnan(probabilities).tolist() == [place == 1 for place in range(len(x))]

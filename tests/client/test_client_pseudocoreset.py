@@ -31,7 +31,7 @@ def _downloaded(published: Published) -> Pseudocoreset:
         return client.releases.download("rel_1")
 
 
-def test_a_download_holds_the_very_numbers() -> None:
+def test_a_download_has_the_published_numbers() -> None:
     published = Published()
     core = _downloaded(published)
     np.testing.assert_array_equal(core.u, published.u)
@@ -41,14 +41,14 @@ def test_a_download_holds_the_very_numbers() -> None:
     assert core.columns == ("age", "sex=Male", "intercept")
 
 
-@pytest.mark.parametrize(("diagnostics", "said"), [({"trusted": True}, True), ({"trusted": "no"}, None), ({}, None)])
-def test_a_release_says_whether_it_is_trusted(diagnostics: dict[str, object], said: bool | None) -> None:
+@pytest.mark.parametrize(("diagnostics", "trusted"), [({"trusted": True}, True), ({"trusted": "no"}, None), ({}, None)])
+def test_trusted_is_read_from_the_diagnostics(diagnostics: dict[str, object], trusted: bool | None) -> None:
     published = Published()
     published.release["diagnostics"] = diagnostics
-    assert _downloaded(published).release.trusted is said
+    assert _downloaded(published).release.trusted is trusted
 
 
-def test_a_release_that_is_not_trusted_is_downloaded_with_a_warning() -> None:
+def test_download_of_an_untrusted_release_warns() -> None:
     published = Published()
     published.release["diagnostics"] = {"trusted": False}
     with pytest.warns(UntrustedRelease, match="should not be used as a posterior"):
@@ -62,7 +62,7 @@ def test_to_pandas_has_the_columns_of_the_contract() -> None:
 
 
 @pytest.mark.parametrize("spread", [{"covariance": [[4.0, 1.0], [1.0, 9.0]]}, {"variance": [4, 9.0]}])
-def test_a_release_that_states_its_posterior_gives_it_as_a_gaussian(spread: dict[str, object]) -> None:
+def test_a_stated_posterior_is_returned_as_a_gaussian(spread: dict[str, object]) -> None:
     published = Published()
     published.release["posterior"] = {"parameters": ["age", "intercept"], "mean": [1.5, -2.0], **spread}
     published.statement["posterior_digest"] = of_bytes(rfc8785.dumps(published.release["posterior"]))
@@ -83,7 +83,7 @@ def test_laplace_is_the_weighted_posterior_under_the_releases_prior() -> None:
     assert belief.names == ("age", "sex=Male", "intercept")
 
 
-def test_laplace_refuses_a_family_that_it_does_not_know() -> None:
+def test_laplace_of_an_unknown_family_is_refused() -> None:
     published = Published()
     published.release["model"]["family"] = "neural-linear"
     core = from_npz(Release.from_json(published.release), published.bodies["npz"])
@@ -114,12 +114,12 @@ def test_new_rows_are_mapped_by_bounds_and_categories(kind: str) -> None:
     np.testing.assert_allclose(design_matrix(COLUMNS, table), expected)
 
 
-def test_values_out_of_bounds_are_clamped_as_in_the_vault() -> None:
+def test_values_out_of_bounds_are_clamped() -> None:
     table = pd.DataFrame({"age": [-5.0, 50.0], "sex": ["Male"] * 2})
     np.testing.assert_allclose(design_matrix(COLUMNS, table)[:, 0], [-1, 1])
 
 
-def test_booleans_and_numbers_count_as_what_their_csv_says() -> None:
+def test_booleans_and_numbers_are_read_as_their_csv() -> None:
     design = [
         DesignColumn(name="b", source="b", transform={"kind": "affine", "center": 0.5, "scale": 0.5}),
         DesignColumn(name="code=2", source="code", transform={"kind": "indicator", "value": "2"}),
@@ -134,7 +134,7 @@ def test_missing_values_are_refused(table: dict[str, list[object]]) -> None:
         design_matrix(COLUMNS, pd.DataFrame(table))
 
 
-def test_a_column_that_the_table_lacks() -> None:
+def test_a_table_without_a_column_of_the_design_is_refused() -> None:
     with pytest.raises(KeyError):
         design_matrix(COLUMNS, pd.DataFrame({"age": [1.0]}))
 
@@ -146,7 +146,7 @@ def test_an_unknown_transform_is_refused(transform: dict[str, str]) -> None:
         design_matrix([column], {"age": np.ones(2)})
 
 
-def test_a_design_of_constants_has_no_number_of_rows() -> None:
+def test_a_design_of_constants_is_refused() -> None:
     with pytest.raises(ValueError, match="counted"):
         design_matrix(COLUMNS[2:], {"age": np.ones(2)})
 

@@ -1,4 +1,4 @@
-"""Requests as the contract has them, replies that tolerate what they do not know, and pages that go on."""
+"""Requests, replies and pages follow the HTTP contract."""
 
 import json
 from datetime import UTC, datetime
@@ -50,7 +50,7 @@ def _body(script: Script, index: int = 0) -> Any:
     return json.loads(script.bodies[index])
 
 
-def test_a_schema_reads_as_the_contract_writes_it() -> None:
+def test_a_schema_has_the_json_of_the_contract() -> None:
     assert SCHEMA.to_json() == [
         {"name": "age", "type": "integer", "lower": 17, "upper": 90, "missing": {"impute": 38}},
         {"name": "hours", "type": "real", "lower": 1, "upper": 99},
@@ -89,7 +89,7 @@ def test_public_data_is_declared_without_a_budget() -> None:
     assert "budget" not in _body(script)
 
 
-def test_a_reply_tolerates_members_from_the_future_and_keeps_them() -> None:
+def test_unknown_members_of_a_reply_are_kept_in_raw() -> None:
     with Script([ok(DATASET)]).client() as client:
         dataset = client.datasets.get("ds_1")
     assert dataset.raw["invented_later"] == {"a": 1}
@@ -111,7 +111,7 @@ def test_a_reply_tolerates_members_from_the_future_and_keeps_them() -> None:
         DATASET | {"content": 3},
     ],
 )
-def test_a_reply_that_is_not_the_contracts_is_an_error(body: object) -> None:
+def test_a_reply_outside_the_contract_is_an_error(body: object) -> None:
     with Script([ok(body)]).client() as client, pytest.raises(UnexpectedReply):
         client.datasets.get("ds_1")
 
@@ -134,7 +134,7 @@ def test_the_budget_has_every_figure() -> None:
     assert (budget.limit.epsilon, budget.jobs.refused, budget.used_share) == (2.0, 1, 0.21)
 
 
-def test_a_new_limit_is_put_and_the_budget_read_again() -> None:
+def test_a_new_limit_is_sent_and_the_budget_read() -> None:
     script = Script([ok({}), ok(BUDGET)])
     with script.client() as client:
         client.datasets.set_budget("ds_1", epsilon=3.0, delta=1e-7)
@@ -158,7 +158,7 @@ def test_deletion_returns_the_receipt() -> None:
         assert client.datasets.delete("ds_1") == receipt
 
 
-def test_waiting_for_a_new_content_does_not_take_the_old_one_for_it(naps: list[float]) -> None:
+def test_a_wait_for_a_new_content_ignores_the_old_one(naps: list[float]) -> None:
     received = DATASET | {"status": "ready", "content": {"version": 2, "status": "received", "rejection": None}}
     ready = DATASET | {"content": {"version": 2, "status": "ready", "rejection": None}}
     with Script([ok(received), ok(ready)]).client() as client:
@@ -195,7 +195,7 @@ def test_a_content_without_named_columns_has_none() -> None:
     assert content.rejection_columns is None
 
 
-def test_a_content_that_is_never_ready_ends_the_wait(naps: list[float]) -> None:
+def test_a_wait_for_a_content_ends_after_its_timeout(naps: list[float]) -> None:
     waiting = DATASET | {"status": "received", "content": None}
     with Script([ok(waiting)]).client() as client, pytest.raises(WaitTimeout):
         client.datasets.wait_until_ready("ds_1", timeout_seconds=-1.0)
@@ -225,7 +225,7 @@ def test_a_quote_and_a_job_send_the_same_body() -> None:
     }
 
 
-def test_a_mechanism_takes_the_place_of_a_target() -> None:
+def test_a_mechanism_replaces_the_target() -> None:
     script = Script([ok(job("queued"), 202)])
     mechanism = Mechanism(noise_multiplier=5.0, sampling_rate=0.02, iterations=500)
     with script.client() as client:
@@ -235,7 +235,7 @@ def test_a_mechanism_takes_the_place_of_a_target() -> None:
     assert _body(script)["privacy"] == {"noise_multiplier": 5.0, "sampling_rate": 0.02, "iterations": 500}
 
 
-def test_a_list_goes_on_through_its_pages() -> None:
+def test_iterating_over_a_page_continues_through_later_pages() -> None:
     script = Script(
         [
             ok({"items": [job("queued", id="job_3"), job("queued", id="job_2")], "next_cursor": "c1"}),
@@ -250,12 +250,12 @@ def test_a_list_goes_on_through_its_pages() -> None:
     assert dict(script.seen[1].url.params) == {"dataset_id": "ds_1", "limit": "2", "cursor": "c1"}
 
 
-def test_a_list_that_is_none_is_an_error() -> None:
+def test_a_malformed_list_is_an_error() -> None:
     with Script([ok([])]).client() as client, pytest.raises(UnexpectedReply):
         client.jobs.list()
 
 
-def test_the_ledger_and_the_keys_are_lists() -> None:
+def test_ledger_and_keys_are_lists() -> None:
     entry = {"sequence": 1, "at": TIME, "kind": "reserved", "job_id": "job_1", "event": [{"kind": "gaussian"}]}
     chained = entry | {"epsilon_after": 0.5, "entry_hash": "a", "previous_hash": "b"}
     key = {"id": "key_1", "name": "ana", "role": "analyst", "created_at": TIME}
@@ -265,7 +265,7 @@ def test_the_ledger_and_the_keys_are_lists() -> None:
         assert next(iter(client.keys.list())).key is None
 
 
-def test_a_new_key_is_there_once_and_not_in_its_repr() -> None:
+def test_a_new_key_has_a_secret_that_its_repr_omits() -> None:
     script = Script([ok({"id": "key_1", "name": "ana", "role": "analyst", "key": "cv_new"}, 201)])
     with script.client() as client:
         created = client.keys.create("ana", "analyst", expires_at=datetime(2027, 1, 1, tzinfo=UTC))
@@ -282,7 +282,7 @@ def test_a_revocation_may_have_no_body(code: int) -> None:
     assert (script.seen[0].method, script.seen[0].url.path) == ("DELETE", "/v1/api-keys/key_1")
 
 
-def test_the_catalogue_says_which_methods_are_private() -> None:
+def test_the_catalogue_marks_private_and_default_methods() -> None:
     method = {"id": "dp-psvi", "may_run_on_private_data": True, "parameters": {"type": "object"}, "description": "…"}
     usual = method | {"id": "dp-psvi-surrogate", "default": True}
     with Script([ok({"methods": [usual, method], "models": [{"family": "logistic-regression"}]})]).client() as client:
@@ -304,26 +304,26 @@ def test_an_id_never_leads_to_another_address(stray: str) -> None:
 
 
 @pytest.mark.parametrize("nothing", ["", ".", ".."])
-def test_an_id_that_is_none_is_refused_before_it_is_sent(nothing: str) -> None:
+def test_an_empty_id_is_refused_without_a_request(nothing: str) -> None:
     script = Script([ok(DATASET)])
     with script.client() as client, pytest.raises(ValueError, match="id"):
         client.datasets.delete(nothing)
     assert script.seen == []
 
 
-def test_one_name_is_not_taken_for_a_list_of_letters() -> None:
+def test_a_single_feature_name_is_refused() -> None:
     with pytest.raises(TypeError, match="list"):
         LogisticRegression(features="age", target="rich")  # type: ignore[arg-type]
 
 
-def test_an_empty_idempotency_key_is_refused_since_it_would_buy_again() -> None:
+def test_an_empty_idempotency_key_is_refused() -> None:
     script = Script([ok(job("queued"))])
     with script.client() as client, pytest.raises(ValueError, match="idempotency_key"):
         client.jobs.submit("ds_1", MODEL, size=5, epsilon=0.5, idempotency_key="")
     assert script.seen == []
 
 
-def test_the_newline_of_a_key_file_is_not_part_of_the_key() -> None:
+def test_the_line_break_of_a_key_file_is_ignored() -> None:
     script = Script([ok(DATASET)])
     with script.client(api_key="cv_secret\n") as client:
         client.datasets.get("ds_1")
@@ -331,7 +331,7 @@ def test_the_newline_of_a_key_file_is_not_part_of_the_key() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "cv_a\ncv_b", "cv_a cv_b", "cv_\N{SNOWMAN}"])
-def test_what_cannot_be_a_key_is_refused_without_repeating_it(key: str) -> None:
+def test_a_malformed_key_is_refused_without_quoting_it(key: str) -> None:
     with pytest.raises(ValueError, match="api_key") as caught:
         Script([ok(DATASET)]).client(api_key=key)
     assert "cv_" not in str(caught.value)

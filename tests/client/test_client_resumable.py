@@ -1,4 +1,4 @@
-"""Large uploads go in parts, and go on after whatever breaks."""
+"""Large uploads are sent in parts and survive broken connections."""
 
 import io
 import json
@@ -18,21 +18,21 @@ PART = 1000
 
 @dataclass
 class Vault:
-    """A server that keeps parts; ``faults`` are met by PATCHes in turn (None: none)."""
+    """A server that stores parts. Each PATCH takes the next of ``faults``, where None means success."""
 
     faults: list[str | None] = field(default_factory=list)
-    kept: bytearray = field(default_factory=bytearray)
-    announced: dict[str, object] = field(default_factory=dict)
+    stored: bytearray = field(default_factory=bytearray)
+    declared: dict[str, object] = field(default_factory=dict)
     complete: bool = False
     calls: list[str] = field(default_factory=list)
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.calls.append(f"{request.method} {request.url.path}")
         if request.method == "POST" and request.url.path.endswith("/uploads"):
-            self.announced = json.loads(request.read())
+            self.declared = json.loads(request.read())
             return ok({"id": "up_1"}, 201)
         if request.method == "HEAD":
-            return httpx.Response(200, headers={"Upload-Offset": str(len(self.kept))})
+            return httpx.Response(200, headers={"Upload-Offset": str(len(self.stored))})
         if request.method == "PUT":
             request.read()
             return ok(DATASET, 202)
@@ -43,16 +43,16 @@ class Vault:
 
     def _patch(self, request: httpx.Request, fault: str | None) -> httpx.Response:
         body = request.read()
-        assert int(request.headers["upload-offset"]) == len(self.kept)
+        assert int(request.headers["upload-offset"]) == len(self.stored)
         assert request.headers["content-digest"] == of_bytes(body)
         if fault not in {None, "answer"}:
             if fault == "cut":
                 raise httpx.WriteError("cut")
             return problem(503 if fault == "dependency_unavailable" else 409, str(fault))
-        self.kept += body
+        self.stored += body
         if fault == "answer":
             raise httpx.ReadError("lost")
-        return httpx.Response(204, headers={"Upload-Offset": str(len(self.kept))})
+        return httpx.Response(204, headers={"Upload-Offset": str(len(self.stored))})
 
     def client(self, max_retries: int = 2) -> Client:
         transport = httpx.MockTransport(self)
@@ -60,20 +60,20 @@ class Vault:
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_parts_without_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_resumable, "PART_BYTES", PART)
     monkeypatch.setattr(_resumable, "LARGE_BYTES", 2 * PART)
     monkeypatch.setattr("corevault._resumable.time.sleep", lambda _: None)
 
 
-def test_what_is_large_goes_in_parts_and_the_rest_in_one_piece() -> None:
-    vault, told = Vault(), list[int]()
+def test_only_large_sources_are_sent_in_parts() -> None:
+    vault, reported = Vault(), list[int]()
     with vault.client() as client:
-        assert client.datasets.upload("ds_1", BODY, progress=told.append, max_null_share=None).id == "ds_1"
-    assert bytes(vault.kept) == BODY
+        assert client.datasets.upload("ds_1", BODY, progress=reported.append, max_null_share=None).id == "ds_1"
+    assert bytes(vault.stored) == BODY
     assert vault.complete
-    assert vault.announced == {"media_type": "text/csv", "length": len(BODY), "digest": of_bytes(BODY)}
-    assert told == [0, 1000, 2000, 2560]
+    assert vault.declared == {"media_type": "text/csv", "length": len(BODY), "digest": of_bytes(BODY)}
+    assert reported == [0, 1000, 2000, 2560]
     small = Vault()
     with small.client() as client:
         client.datasets.upload("ds_1", BODY[:PART], max_null_share=None)
@@ -81,7 +81,7 @@ def test_what_is_large_goes_in_parts_and_the_rest_in_one_piece() -> None:
     assert small.calls == ["PUT /v1/datasets/ds_1/content"] * 2
 
 
-def test_a_stream_that_cannot_be_read_twice_is_resumed_too() -> None:
+def test_a_one_shot_stream_survives_broken_connections() -> None:
     vault = Vault(["cut", None, "cut", "cut"])
 
     def stream() -> Iterator[bytes]:
@@ -90,20 +90,20 @@ def test_a_stream_that_cannot_be_read_twice_is_resumed_too() -> None:
 
     with vault.client() as client:
         client.datasets.upload("ds_1", stream(), resumable=True)
-    assert bytes(vault.kept) == BODY
-    assert vault.announced == {"media_type": "text/csv"}
+    assert bytes(vault.stored) == BODY
+    assert vault.declared == {"media_type": "text/csv"}
 
 
 @pytest.mark.parametrize("fault", ["cut", "answer", "dependency_unavailable", "state_conflict", "offset_mismatch"])
-def test_it_goes_on_after_any_fault_that_passes(fault: str) -> None:
+def test_a_transient_fault_is_retried(fault: str) -> None:
     vault = Vault([fault, None, fault, fault])
     with vault.client() as client:
         client.datasets.upload("ds_1", io.BytesIO(BODY), max_null_share=None)
-    assert bytes(vault.kept) == BODY
+    assert bytes(vault.stored) == BODY
     assert vault.complete
 
 
-def test_a_server_that_stays_away_interrupts_it_and_it_is_resumed_later() -> None:
+def test_an_upload_interrupted_by_an_outage_can_be_resumed() -> None:
     vault = Vault([None, *["cut"] * _resumable.ATTEMPTS])
     with vault.client() as client:
         with pytest.raises(UploadInterrupted) as interrupted:
@@ -111,11 +111,11 @@ def test_a_server_that_stays_away_interrupts_it_and_it_is_resumed_later() -> Non
         assert (interrupted.value.upload_id, interrupted.value.offset) == ("up_1", 1000)
         assert not vault.complete
         client.datasets.resume("ds_1", "up_1", BODY)
-    assert bytes(vault.kept) == BODY
+    assert bytes(vault.stored) == BODY
     assert vault.complete
 
 
-def test_a_client_that_repeats_nothing_resumes_nothing() -> None:
+def test_without_retries_a_fault_interrupts_the_upload() -> None:
     vault = Vault(["state_conflict"])
     with vault.client(max_retries=0) as client, pytest.raises(UploadInterrupted) as interrupted:
         client.datasets.upload("ds_1", BODY, max_null_share=None)

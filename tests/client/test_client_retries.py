@@ -1,4 +1,4 @@
-"""What is repeated, how often, and after how long; and what never is."""
+"""Retries: which requests are retried, how often, and after which delay."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ ME = {"id": "key_1", "name": "ana", "role": "analyst"}
 MODEL = LogisticRegression(features=["age"], target="seen")
 
 
-def test_a_get_is_repeated_after_silence_with_growing_pauses(naps: list[float]) -> None:
+def test_a_get_without_answer_is_retried_with_growing_delays(naps: list[float]) -> None:
     script = Script([httpx.ConnectError("refused"), httpx.ReadTimeout("slow"), ok(ME)])
     with script.client() as client:
         assert client.me().id == "key_1"
@@ -53,20 +53,20 @@ def test_a_long_retry_after_is_left_to_the_caller(naps: list[float]) -> None:
     assert (naps, caught.value.retry_after) == ([], 3600.0)
 
 
-def test_a_bare_503_of_a_proxy_is_repeated_too(naps: list[float]) -> None:
+def test_a_503_without_problem_details_is_retried(naps: list[float]) -> None:
     with Script([httpx.Response(503, text="down"), ok(ME)]).client() as client:
         client.me()
     assert len(naps) == 1
 
 
-def test_other_errors_are_not_repeated(naps: list[float]) -> None:
+def test_other_errors_are_not_retried(naps: list[float]) -> None:
     script = Script([problem(500, "internal")])
     with script.client() as client, pytest.raises(Internal):
         client.me()
     assert (len(script.seen), naps) == (1, [])
 
 
-def test_a_post_is_repeated_under_one_idempotency_key_and_body(naps: list[float]) -> None:
+def test_a_post_is_retried_with_the_same_idempotency_key(naps: list[float]) -> None:
     script = Script([httpx.ReadError("lost"), problem(409, "idempotency_in_progress"), ok(job("queued"), 202)])
     with script.client() as client:
         client.jobs.submit("ds_1", MODEL, size=10, epsilon=0.5)
@@ -74,7 +74,7 @@ def test_a_post_is_repeated_under_one_idempotency_key_and_body(naps: list[float]
     assert (len(script.seen), len(keys), len(set(script.bodies))) == (3, 1, 1)
 
 
-def test_every_post_has_a_key_of_its_own_unless_the_caller_gives_one() -> None:
+def test_every_post_has_a_new_idempotency_key_unless_one_is_given() -> None:
     script = Script([ok(job("queued"), 202)])
     with script.client() as client:
         client.jobs.submit("ds_1", MODEL, size=10, epsilon=0.5)
@@ -85,14 +85,14 @@ def test_every_post_has_a_key_of_its_own_unless_the_caller_gives_one() -> None:
     assert keys[2] == "mine"
 
 
-def test_in_progress_for_ever_ends(naps: list[float]) -> None:
+def test_retries_of_in_progress_are_bounded(naps: list[float]) -> None:
     with Script([problem(409, "idempotency_in_progress")]).client() as client, pytest.raises(IdempotencyInProgress):
         client.jobs.submit("ds_1", MODEL, size=10, epsilon=0.5)
 
 
 @pytest.mark.parametrize("answer", [httpx.ReadError("lost"), problem(503, "dependency_unavailable", retry_after="1")])
 @pytest.mark.parametrize("call", ["create_key", "rotate", "revoke", "upload", "update", "delete", "set_budget"])
-def test_what_carries_no_idempotency_key_is_sent_once(
+def test_a_request_without_an_idempotency_key_is_sent_once(
     naps: list[float], call: str, answer: httpx.Response | httpx.TransportError
 ) -> None:
     script = Script([answer])
@@ -103,14 +103,14 @@ def test_what_carries_no_idempotency_key_is_sent_once(
 
 
 @pytest.mark.parametrize("call", ["create_key", "rotate", "revoke", "update", "delete", "set_budget"])
-def test_a_call_that_came_too_often_had_no_effect_and_is_sent_again(naps: list[float], call: str) -> None:
+def test_a_rate_limited_request_is_retried(naps: list[float], call: str) -> None:
     script = Script([problem(429, "rate_limited", retry_after="2"), problem(403, "forbidden")])
     with script.client() as client, pytest.raises(Forbidden):
         _call(client, call)
     assert (len(script.seen), naps, len(set(script.bodies))) == (2, [2.0], 1)
 
 
-def test_a_stream_is_not_sent_again_even_then(naps: list[float]) -> None:
+def test_a_rate_limited_stream_is_not_retried(naps: list[float]) -> None:
     script = Script([problem(429, "rate_limited", retry_after="2")])
     with script.client() as client, pytest.raises(RateLimited):
         _call(client, "upload")
@@ -138,13 +138,13 @@ def test_the_key_is_sent_and_never_shown() -> None:
     assert script.seen[0].headers["Authorization"] == "Bearer cv_secret"
 
 
-def test_no_key_no_header() -> None:
+def test_without_a_key_there_is_no_authorization_header() -> None:
     script = Script([ok(DATASET)])
     with script.client(api_key=None) as client:
         client.datasets.get("ds_1")
     assert "Authorization" not in script.seen[0].headers
 
 
-def test_a_base_url_without_a_scheme_is_refused_at_once() -> None:
+def test_a_base_url_without_a_scheme_is_refused() -> None:
     with pytest.raises(ValueError, match="http"):
         Client("vault.test")

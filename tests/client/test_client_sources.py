@@ -1,4 +1,4 @@
-"""Every kind of table goes out under its own media type, after a check on the owner's machine."""
+"""Every kind of table is checked, and then sent with its media type."""
 
 import datetime as dt
 import io
@@ -44,7 +44,7 @@ ROWS: dict[str, list[Any]] = {"age": [20, 30, 40], "sex": ["F", "M", "F"], "ill"
 
 
 class Stream:
-    """A table that only has the Arrow stream interface, as a frame of another library."""
+    """A table with only the Arrow stream interface, like a frame of another library."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -96,7 +96,7 @@ def _upload(source: object, **options: Any) -> Script:
 
 
 @pytest.mark.parametrize("kind", _sources(ROWS))
-def test_every_kind_of_table_is_checked_alike(kind: str) -> None:
+def test_every_kind_of_table_has_the_same_check(kind: str) -> None:
     rows: dict[str, list[Any]] = {
         "age": [20, 95, None, 40],
         "sex": ["F", " M ", "F", "X"],
@@ -149,7 +149,7 @@ def test_the_start_of_a_stream_shows_its_format(
     assert (script.seen[0].headers["content-type"], script.bodies) == (expected, [content])
 
 
-def test_a_file_with_parquet_goes_from_where_it_stands() -> None:
+def test_a_parquet_file_is_sent_from_its_current_position() -> None:
     content = _parquet(pa.table(ROWS))
     file = io.BytesIO(b"skipped" + content)
     file.seek(7)
@@ -173,11 +173,11 @@ def test_a_file_with_parquet_goes_from_where_it_stands() -> None:
         (b'age,sex,ill\n20,"F,1\n', "ends inside a quoted cell"),
         ("age,sex\n1,F\n", "text of a table"),
         ("", "path is empty"),
-        ("nowhere.csv", "does it exist"),
+        ("nowhere.csv", "check that it exists"),
         (pd.DataFrame(), "no columns"),
         (pd.DataFrame(ROWS).iloc[:0], "no rows"),
         (pd.DataFrame(ROWS).set_index("age"), "reset_index"),
-        (pd.DataFrame(ROWS).reset_index(), "it has index, which is not declared"),
+        (pd.DataFrame(ROWS).reset_index(), "not declared: index"),
         (pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")])), "several levels"),
         (pd.DataFrame(ROWS)["age"], "not a table"),
         (pa.chunked_array([[1]]), "not a table"),
@@ -187,7 +187,7 @@ def test_a_file_with_parquet_goes_from_where_it_stands() -> None:
         ((text for text in ["age", "1"]), "not bytes"),
         ({b"age"}, "type set"),
         (pd.DataFrame, "class DataFrame"),
-        (None, "this is None"),
+        (None, "got None"),
         ({"age": [1], "sex": ["F", "M"], "ill": [1, 1]}, "different lengths"),
         ({"age": 1, "sex": "F", "ill": 1}, "must be a list"),
         ({"age": {1}, "sex": ["F"], "ill": [1]}, "must be a list"),
@@ -196,7 +196,7 @@ def test_a_file_with_parquet_goes_from_where_it_stands() -> None:
         (_parquet(pa.table(ROWS | {"age": [dt.date(2026, 1, 1)] * 3})), "Arrow type date32"),
     ],
 )
-def test_a_source_that_cannot_be_meant_is_refused(source: Any, sentence: str) -> None:
+def test_an_invalid_source_is_refused(source: Any, sentence: str) -> None:
     script = Script([ok(DECLARED)])
     with script.client() as client, pytest.raises(CorevaultError, match=sentence) as caught:
         client.datasets.upload("ds_1", source)
@@ -221,7 +221,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     ("content", "media_type"),
     [(_parquet(pa.table(ROWS)), CSV), (_arrow(pa.table(ROWS)), PARQUET), (b"age\n", "csv"), (b"age\n", 3)],
 )
-def test_a_media_type_that_is_wrong_is_refused(content: bytes, media_type: Any) -> None:
+def test_a_wrong_media_type_is_refused(content: bytes, media_type: Any) -> None:
     with pytest.raises(InvalidArgument, match="media_type"):
         prepare(content, media_type)
 
@@ -231,7 +231,7 @@ def test_a_csv_whose_first_column_is_named_par1_is_csv() -> None:
 
 
 def test_more_null_rows_than_allowed_stop_the_upload() -> None:
-    """One row of a hundred may be null; two may not, unless the caller says so."""
+    """By default one row of a hundred may be null; two may not."""
     frame = pd.DataFrame({"age": [30] * 100, "sex": ["F"] * 100, "ill": [1] * 100})
     _upload(frame.assign(sex=["X"] + ["F"] * 99))
     coded = frame.assign(sex=["X", "Y"] + ["F"] * 98)
@@ -258,13 +258,13 @@ def test_files_are_checked_before_anything_is_sent(kind: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("share", ["1%", -0.1, 5, float("nan"), True])
-def test_a_share_that_is_none_is_refused(share: Any) -> None:
+def test_an_invalid_share_is_refused(share: Any) -> None:
     with pytest.raises(InvalidArgument, match="max_null_share"):
         _upload(pd.DataFrame(ROWS), max_null_share=share)
 
 
 def test_a_unit_out_of_its_bounds_makes_its_row_null() -> None:
-    """The server clamps no unit: that would make one unit of strangers."""
+    """The server clamps no unit, because that would merge different units."""
     declared = DECLARED | {"privacy_unit": {"kind": "column", "column": "age", "max_rows": 2}}
     script = Script([ok(declared)])
     with script.client() as client, pytest.raises(TooManyNullRows, match="1 of 3 rows"):
@@ -291,7 +291,7 @@ def test_a_number_is_the_category_of_the_same_value(cell: object) -> None:
 
 
 @pytest.mark.parametrize("cell", ["1_0", "٣", "nan", "inf", "", None, pd.NA, pd.NaT, float("nan"), "one", "0x1"])
-def test_what_is_no_number_is_the_category_of_its_text_alone(cell: object) -> None:
+def test_a_cell_that_is_not_a_number_does_not_match_by_value(cell: object) -> None:
     schema = Schema(categorical("code", ["10", "3", "1", "0"]))
     assert schema.check({"code": [cell]}).null_rows == 1
 
@@ -312,17 +312,17 @@ def test_what_is_no_number_is_the_category_of_its_text_alone(cell: object) -> No
         (["1"], "0.9999999999999999", None),
     ],
 )
-def test_a_category_matches_by_text_and_then_by_a_value_of_its_own(
+def test_a_category_matches_by_text_and_then_by_a_unique_value(
     categories: list[str], cell: str, code: float | None
 ) -> None:
-    """A value that two categories share names neither, and one that may be rounded names none."""
-    (found,) = Categories(categories).codes([cell])
-    assert found == code if code is not None else np.isnan(found)
+    """A value of two categories matches neither. A value that may be rounded matches none."""
+    (index,) = Categories(categories).codes([cell])
+    assert index == code if code is not None else np.isnan(index)
 
 
 def test_a_number_of_a_file_matches_by_its_value_alone() -> None:
-    found = Categories(["2.50", "1", "1.0", "0"]).codes(np.array([2.5, 1.0, -0.0, np.nan, 1e300]))
-    np.testing.assert_array_equal(found, [0, np.nan, 3, np.nan, np.nan])
+    codes = Categories(["2.50", "1", "1.0", "0"]).codes(np.array([2.5, 1.0, -0.0, np.nan, 1e300]))
+    np.testing.assert_array_equal(codes, [0, np.nan, 3, np.nan, np.nan])
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "pyarrow table"])
@@ -355,20 +355,20 @@ def test_a_large_file_is_checked_in_bounded_memory(kind: str, tmp_path: Path) ->
     finally:
         tracemalloc.stop()
     assert (check.rows, check.null_rows) == (400_000, 0)
-    assert peak < 8 << 20  # the rows as texts take 50 MB
+    assert peak < 8 << 20  # the rows as text take 50 MB
 
 
 @pytest.mark.parametrize(("width", "limit"), [(2, 10_000), (200, 2_500)])
 def test_a_parquet_file_is_read_in_batches_of_bounded_size(
     width: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One row group may hold the whole file, so the reader itself must have a limit of rows."""
-    asked: list[int] = []
+    """The reader has a limit of rows: one row group may hold the whole file."""
+    limits: list[int] = []
     sizes: list[int] = []
     read = pq.ParquetFile.iter_batches
 
     def iter_batches(self: Any, batch_size: int = 65_536, **options: Any) -> Iterator[Any]:
-        asked.append(batch_size)
+        limits.append(batch_size)
         for batch in read(self, batch_size, **options):
             sizes.append(batch.num_rows)
             yield batch
@@ -379,13 +379,13 @@ def test_a_parquet_file_is_read_in_batches_of_bounded_size(
     pq.write_table(table, file, row_group_size=12_000)
     check = Schema(*(real(name, 0, 1) for name in table.column_names)).check(file.getvalue())
     assert (check.rows, check.null_rows) == (12_000, 0)
-    assert asked == [limit]
+    assert limits == [limit]
     assert max(sizes) <= limit
     assert width * limit <= 500_000
 
 
 @pytest.mark.parametrize("kind", ["csv file", "parquet file", "arrow file"])
-def test_a_file_stands_where_it_stood_after_a_check(kind: str) -> None:
+def test_a_check_restores_the_position_of_a_file(kind: str) -> None:
     file = _sources(ROWS)[kind]
     assert isinstance(file, io.BytesIO)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What goes over the wire for each source: the very bytes, their digest where they can be read twice, their length."""
+"""The requests for each source: its bytes, its length, and the digest of repeatable sources."""
 
 import base64
 import hashlib
@@ -31,7 +31,7 @@ class _Pipe(io.RawIOBase):
         return self._inner.read(size)
 
 
-def _sent(source: Any, *, progress: bool = False, media_type: str | None = None) -> tuple[bytes, dict[str, str]]:
+def _upload(source: Any, *, progress: bool = False, media_type: str | None = None) -> tuple[bytes, dict[str, str]]:
     script = Script([ok(DATASET, 202)])
     with script.client() as client:
         client.datasets.upload("ds_1", source, progress=progress, media_type=media_type, max_null_share=None)
@@ -45,11 +45,11 @@ def _digest(body: bytes) -> str:
 
 
 @pytest.mark.parametrize("kind", ["path", "str", "bytes", "file"])
-def test_sources_that_can_be_read_twice_go_with_digest_and_length(kind: str, tmp_path: Path) -> None:
+def test_repeatable_sources_are_sent_with_digest_and_length(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(BODY)
     sources = {"path": path, "str": str(path), "bytes": BODY, "file": io.BytesIO(BODY)}
-    body, headers = _sent(sources[kind])
+    body, headers = _upload(sources[kind])
     assert body == BODY
     assert headers["content-digest"] == _digest(BODY)
     assert headers["content-length"] == str(len(BODY))
@@ -57,31 +57,31 @@ def test_sources_that_can_be_read_twice_go_with_digest_and_length(kind: str, tmp
     assert "transfer-encoding" not in headers
 
 
-def test_a_file_goes_from_where_it_stands() -> None:
+def test_a_file_is_sent_from_its_current_position() -> None:
     file = io.BytesIO(b"skip this" + BODY)
     file.seek(9)
-    body, headers = _sent(file)
+    body, headers = _upload(file)
     assert (body, headers["content-digest"]) == (BODY, _digest(BODY))
 
 
 @pytest.mark.parametrize("kind", ["pipe", "iterator"])
-def test_a_stream_goes_without_a_digest(kind: str) -> None:
-    body, headers = _sent(_Pipe(BODY) if kind == "pipe" else iter([BODY[:10], BODY[10:]]))
+def test_a_stream_is_sent_without_a_digest(kind: str) -> None:
+    body, headers = _upload(_Pipe(BODY) if kind == "pipe" else iter([BODY[:10], BODY[10:]]))
     assert body == BODY
     assert "content-digest" not in headers
     assert headers["transfer-encoding"] == "chunked"
 
 
-def test_a_frame_goes_as_the_csv_that_pandas_writes() -> None:
+def test_a_frame_is_sent_as_the_csv_that_pandas_writes() -> None:
     frame = pd.DataFrame({"x": [0.1, 1 / 3, -1e-300] * 9_000, "label": ["a, b", 'say "c"', "ü"] * 9_000})
-    body, headers = _sent(frame)
+    body, headers = _upload(frame)
     assert body == frame.to_csv(index=False).encode()
     assert headers["content-digest"] == _digest(body)
     pd.testing.assert_frame_equal(pd.read_csv(io.BytesIO(body)), frame)
 
 
-def test_an_empty_frame_still_has_its_header() -> None:
-    assert _sent(pd.DataFrame({"a": [], "b": []}))[0] == b"a,b\n"
+def test_an_empty_frame_is_sent_as_its_header() -> None:
+    assert _upload(pd.DataFrame({"a": [], "b": []}))[0] == b"a,b\n"
 
 
 def test_no_chunk_is_large() -> None:
@@ -114,7 +114,7 @@ def test_a_name_that_contradicts_the_content_is_refused(tmp_path: Path, name: st
         prepare(path)
 
 
-def test_the_media_type_of_bytes_and_the_callers_word(tmp_path: Path) -> None:
+def test_a_given_media_type_overrides_the_default(tmp_path: Path) -> None:
     assert prepare(b"PAR1....").media_type == PARQUET
     assert prepare(b"a\n").media_type == CSV
     assert prepare(b"a\n", ARROW_STREAM).media_type == ARROW_STREAM
@@ -125,15 +125,15 @@ def test_the_media_type_of_bytes_and_the_callers_word(tmp_path: Path) -> None:
         prepare(path)
 
 
-def test_nothing_else_is_uploaded() -> None:
+def test_a_source_of_another_type_is_refused() -> None:
     with pytest.raises(TypeError):
         prepare(3)
 
 
 def test_the_progress_bar_ends_full(capsys: pytest.CaptureFixture[str]) -> None:
-    _sent(BODY, progress=True)
+    _upload(BODY, progress=True)
     shown = capsys.readouterr().out
     assert "Uploading" in shown
     assert "4.2/4.2 MB" in shown or "/" in shown
-    _sent(BODY)
+    _upload(BODY)
     assert capsys.readouterr().out == ""

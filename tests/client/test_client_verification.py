@@ -1,4 +1,4 @@
-"""Verification accepts the honest release and refuses every tampering, with a sentence that says which."""
+"""Verification accepts a genuine release and names each change of a tampered one."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,24 +13,24 @@ from nacl.signing import SigningKey as Ed25519
 from tests.client.fake import Published, Script, ok
 
 
-def test_an_honest_release_is_verified() -> None:
+def test_a_genuine_release_is_verified() -> None:
     release, certificate, points, keys = Published().parts()
     assert verify_release(release, certificate, points, published=keys)["relation"] == "zero_out"
 
 
-def test_a_pinned_key_serves_without_any_published_one() -> None:
+def test_a_pinned_key_needs_no_published_key() -> None:
     published = Published()
     release, certificate, points, _ = published.parts()
     verify_release(release, certificate, points, pinned=[published.public_key])
 
 
-def test_a_pinned_key_outweighs_what_the_server_publishes() -> None:
+def test_a_pinned_key_replaces_the_published_keys() -> None:
     release, certificate, points, keys = Published().parts()
     with pytest.raises(VerificationError, match="not among the trusted"):
         verify_release(release, certificate, points, published=keys, pinned=[Published().public_key])
 
 
-def test_a_list_that_pins_nothing_is_refused_before_anything_is_fetched() -> None:
+def test_an_empty_list_of_pins_is_refused_without_a_request() -> None:
     release, certificate, points, keys = Published().parts()
     script = Script([ok({})])
     with script.client() as client:
@@ -44,7 +44,7 @@ def test_a_list_that_pins_nothing_is_refused_before_anything_is_fetched() -> Non
         verify_release(release, certificate, points, published=keys, pinned=iter(()))
 
 
-def test_the_published_keys_can_be_pinned_as_they_come() -> None:
+def test_published_keys_can_be_pinned_in_any_form() -> None:
     published = Published()
     with Script([published]).client() as client:
         keys = client.signing_keys()
@@ -61,10 +61,10 @@ def test_the_published_keys_can_be_pinned_as_they_come() -> None:
 
 
 def test_pinned_keys_that_sign_no_release_are_refused() -> None:
-    """A key of the ledger must not vouch for a release, nor leave the server's own word in its place."""
+    """A ledger key certifies no release. The published keys do not replace it."""
     release, certificate, points, keys = Published().parts()
     ledger = [replace(key, use="ledger") for key in keys]
-    with pytest.raises(InvalidArgument, match="None of these keys signs releases"):
+    with pytest.raises(InvalidArgument, match="No pinned key signs releases"):
         verify_release(release, certificate, points, published=keys, pinned=ledger)
     stranger = [*ledger, *Published().parts()[3]]
     with pytest.raises(VerificationError, match="not among the trusted"):
@@ -80,13 +80,13 @@ def test_pins_of_another_type_are_refused_by_name(pins: Any) -> None:
         verify_release(release, certificate, points, pinned=pins)
 
 
-def test_a_key_id_is_no_key() -> None:
+def test_a_key_id_as_a_pin_is_refused() -> None:
     release, certificate, points, keys = Published().parts()
-    with pytest.raises(VerificationError, match="give the public_key, not the key_id"):
+    with pytest.raises(VerificationError, match="pass the public_key, not the key_id"):
         verify_release(release, certificate, points, pinned=[keys[0].key_id])
 
 
-def test_a_statement_changed_after_signing() -> None:
+def test_a_statement_changed_after_signing_is_refused() -> None:
     release, certificate, points, keys = Published().parts()
     forged = replace(certificate, statement={**certificate.statement, "sampler": "with replacement"})
     with pytest.raises(VerificationError, match="signature does not belong"):
@@ -94,38 +94,38 @@ def test_a_statement_changed_after_signing() -> None:
 
 
 @pytest.mark.parametrize("signature", ["", "not base64!", "AAAA"])
-def test_a_signature_that_is_none(signature: str) -> None:
+def test_a_malformed_signature_is_refused(signature: str) -> None:
     release, certificate, points, keys = Published().parts()
     with pytest.raises(VerificationError):
         verify_release(release, replace(certificate, signature=signature), points, published=keys)
 
 
-def test_a_statement_without_a_canonical_form() -> None:
+def test_a_statement_without_a_canonical_form_is_refused() -> None:
     release, certificate, points, keys = Published().parts()
     forged = replace(certificate, statement={**certificate.statement, "sequence": 2**60})
     with pytest.raises(VerificationError, match="malformed"):
         verify_release(release, forged, points, published=keys)
 
 
-def test_another_key_signed() -> None:
+def test_a_certificate_signed_by_another_key_is_refused() -> None:
     published = Published()
-    _, _, _, honest_keys = published.parts()
+    _, _, _, trusted_keys = published.parts()
     published.key = Ed25519.generate()
     release, certificate, points, _ = published.parts()
     with pytest.raises(VerificationError, match="not among the trusted"):
-        verify_release(release, certificate, points, published=honest_keys)
+        verify_release(release, certificate, points, published=trusted_keys)
 
 
-def test_another_key_signed_under_the_name_of_the_honest_one() -> None:
+def test_a_signature_of_another_key_with_a_trusted_id_is_refused() -> None:
     published = Published()
-    _, honest, _, honest_keys = published.parts()
+    _, genuine, _, trusted_keys = published.parts()
     published.key = Ed25519.generate()
     release, certificate, points, _ = published.parts()
     with pytest.raises(VerificationError, match="signature does not belong"):
-        verify_release(release, replace(certificate, key_id=honest.key_id), points, published=honest_keys)
+        verify_release(release, replace(certificate, key_id=genuine.key_id), points, published=trusted_keys)
 
 
-def test_a_key_under_anothers_id_is_not_taken() -> None:
+def test_a_published_key_with_the_id_of_another_is_refused() -> None:
     published, other = Published(), Published()
     release, certificate, points, keys = published.parts()
     mislabelled = [replace(keys[0], public_key=other.public_key)]
@@ -133,21 +133,21 @@ def test_a_key_under_anothers_id_is_not_taken() -> None:
         verify_release(release, certificate, points, published=mislabelled)
 
 
-def test_the_ledgers_key_does_not_sign_releases() -> None:
+def test_a_ledger_key_as_a_release_key_is_refused() -> None:
     release, certificate, points, keys = Published().parts()
     with pytest.raises(VerificationError, match="not among the trusted"):
         verify_release(release, certificate, points, published=[replace(keys[0], use="ledger")])
 
 
 @pytest.mark.parametrize("public_key", ["***", "AAAA"])
-def test_a_key_that_is_none(public_key: str) -> None:
+def test_a_malformed_pinned_key_is_refused(public_key: str) -> None:
     release, certificate, points, _ = Published().parts()
     with pytest.raises(VerificationError, match="key is not"):
         verify_release(release, certificate, points, pinned=[public_key])
 
 
 @pytest.mark.parametrize("member", ["id", "dataset_id"])
-def test_a_certificate_of_another_release(member: str) -> None:
+def test_a_certificate_of_another_release_is_refused(member: str) -> None:
     published = Published()
     published.release[member] = "rel_2"
     release, certificate, points, keys = published.parts()
@@ -194,18 +194,20 @@ def _unpriced(published: Published) -> None:
 @pytest.mark.parametrize(
     ("tamper", "sentence"),
     [
-        (_prior, "model is not the one"),
-        (_design, "design is not the one"),
-        (_size, "size is not the one"),
-        (_cost, "cost is not the one"),
-        (_no_cost, "cost is not the one"),
+        (_prior, "model differs from the certified model"),
+        (_design, "design differs from the certified design"),
+        (_size, "size differs from the certified size"),
+        (_cost, "cost differs from the certified cost"),
+        (_no_cost, "cost differs from the certified cost"),
         (_relation, "zero-out"),
         (_beyond_the_limit, "within the account's limit"),
         (_no_limit, "within the account's limit"),
         (_unpriced, "within the account's limit"),
     ],
 )
-def test_metadata_and_promise(tamper: Callable[[Published], None], sentence: str) -> None:
+def test_metadata_that_differ_from_the_certificate_are_refused(
+    tamper: Callable[[Published], None], sentence: str
+) -> None:
     published = Published()
     tamper(published)
     release, certificate, points, keys = published.parts()
@@ -213,7 +215,7 @@ def test_metadata_and_promise(tamper: Callable[[Published], None], sentence: str
         verify_release(release, certificate, points, published=keys)
 
 
-def test_a_release_of_public_data_promises_nothing() -> None:
+def test_a_release_of_public_data_needs_no_cost() -> None:
     published = Published()
     published.release["cost"] = published.statement["privacy"] = published.statement["relation"] = None
     release, certificate, points, keys = published.parts()
@@ -221,16 +223,16 @@ def test_a_release_of_public_data_promises_nothing() -> None:
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_bytes_that_were_changed_with_their_header(index: int) -> None:
+def test_bytes_changed_together_with_their_header_are_refused(index: int) -> None:
     release, certificate, points, keys = Published().parts()
     changed = points[index].content + b"\n"
     points[index] = replace(points[index], content=changed, repr_digest=of_bytes(changed))
-    with pytest.raises(VerificationError, match=f"{points[index].format} points are not those"):
+    with pytest.raises(VerificationError, match=f"{points[index].format} points differs from the certified digest"):
         verify_release(release, certificate, points, published=keys)
 
 
 @pytest.mark.parametrize("header", [None, "md5=:AAAA:", of_bytes(b"other")])
-def test_a_repr_digest_that_does_not_hold(header: str | None) -> None:
+def test_a_wrong_repr_digest_is_refused(header: str | None) -> None:
     release, certificate, points, keys = Published().parts()
     points[0] = replace(points[0], repr_digest=header)
     with pytest.raises(VerificationError, match="Repr-Digest"):
@@ -259,23 +261,23 @@ def test_a_stated_posterior_is_certified_by_its_digest() -> None:
     ("posterior", "certified"),
     [(POSTERIOR | {"mean": [0.25, -1.5]}, POSTERIOR), (POSTERIOR, None), (None, POSTERIOR)],
 )
-def test_a_posterior_that_was_changed_added_or_taken_away(
+def test_a_changed_added_or_removed_posterior_is_refused(
     posterior: dict[str, object] | None, certified: dict[str, object] | None
 ) -> None:
     release, certificate, points, keys = _stating(posterior, certified).parts()
-    with pytest.raises(VerificationError, match="posterior is not the one"):
+    with pytest.raises(VerificationError, match="posterior differs from the certified posterior"):
         verify_release(release, certificate, points, published=keys)
 
 
-def test_a_certificate_without_digests() -> None:
+def test_a_certificate_without_digests_is_refused() -> None:
     published = Published()
     del published.statement["digests"]
     release, certificate, points, keys = published.parts()
-    with pytest.raises(VerificationError, match="not those that were certified"):
+    with pytest.raises(VerificationError, match="differs from the certified digest"):
         verify_release(release, certificate, points, published=keys)
 
 
-def test_verify_over_http_reads_all_four_representations_without_a_key() -> None:
+def test_verify_reads_all_representations_without_a_key() -> None:
     script = Script([Published()])
     with script.client(api_key=None) as client:
         client.releases.verify("rel_1")
@@ -283,7 +285,7 @@ def test_verify_over_http_reads_all_four_representations_without_a_key() -> None
     assert formats == ["json", "csv", "parquet", "npz"]
 
 
-def test_download_never_returns_what_it_could_not_verify() -> None:
+def test_a_download_that_fails_verification_is_refused() -> None:
     published = Published()
     published.bodies["npz"] = published.npz(("sex=Male", "age", "intercept"))
     with Script([published]).client(api_key=None) as client, pytest.raises(VerificationError):

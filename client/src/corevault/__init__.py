@@ -1,4 +1,4 @@
-"""Corevault's client: buy differentially private pseudocoresets, verify them, fit what you like.
+"""The client of Corevault: buy differentially private pseudocoresets, verify them, fit models to them.
 
 >>> from corevault import Client, LogisticRegression
 >>> with Client("https://corevault.example", api_key="cv_…") as client:  # doctest: +SKIP

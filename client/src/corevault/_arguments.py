@@ -1,4 +1,4 @@
-"""Checks of arguments, made before anything is sent. Each error says what to pass instead."""
+"""Checks of arguments, before any request. Each error message names a valid value."""
 
 import math
 import numbers
@@ -9,10 +9,10 @@ from corevault.errors import InvalidArgument, MissingDependency, WrongType
 
 
 def as_json(value: Any, place: str = "") -> Any:
-    """``value`` as a request's body takes it, with the numbers of NumPy as Python's.
+    """``value`` as JSON types; scalars of NumPy become numbers of Python.
 
-    Raises ``InvalidArgument`` for a number that is not finite and ``WrongType`` for what JSON has no form for; both
-    say where it is, as in ``columns[0].upper``.
+    Raises ``InvalidArgument`` for a number that is not finite, and ``WrongType`` for a type that JSON does not have.
+    Both messages start with the place of the value, such as ``columns[0].upper``.
     """
     plain = value.item() if getattr(value, "ndim", None) == 0 else value
     if isinstance(plain, float) and not math.isfinite(plain):
@@ -25,27 +25,27 @@ def as_json(value: Any, place: str = "") -> Any:
         return {_key(key, place): as_json(each, f"{place}.{key}" if place else str(key)) for key, each in plain.items()}
     if isinstance(plain, list | tuple):
         return [as_json(each, f"{place}[{index}]") for index, each in enumerate(plain)]
-    raise WrongType(f"{place} must be text, a number, true or false, or a list or mapping of them; {what_came(value)}.")
+    raise WrongType(f"{place} must be text, a number, true or false, or a list or mapping of them; {describe(value)}.")
 
 
 def _check_encodable(text: str, place: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgument(f"{place} must be text that UTF-8 can encode.") from error
+        raise InvalidArgument(f"{place} must be text that UTF-8 can encode; it holds half a surrogate pair.") from error
     return text
 
 
 def _key(key: object, place: str) -> str:
     if not isinstance(key, str):
-        raise WrongType(f"The names in {place} must be text; {what_came(key)}.")
+        raise WrongType(f"The names in {place} must be text; {describe(key)}.")
     return key
 
 
-def mapping(value: object, name: str) -> dict[str, Any]:
+def require_mapping(value: object, name: str) -> dict[str, Any]:
     """``value`` as a dictionary. Raises ``WrongType`` for anything but a mapping."""
     if not isinstance(value, Mapping):
-        raise WrongType(f"{name} must be a mapping of names to values; {what_came(value)}.")
+        raise WrongType(f"{name} must be a mapping of names to values; {describe(value)}.")
     return dict(value)
 
 
@@ -55,9 +55,9 @@ def is_number(value: object) -> bool:
 
 
 def require_number(value: object, name: str, *, lower: float = -math.inf, upper: float = math.inf) -> None:
-    """Checks a number. Raises ``WrongType`` for another type, and ``InvalidArgument`` beyond the bounds."""
+    """Raises ``WrongType`` or ``InvalidArgument`` unless ``value`` is a number within the bounds."""
     if not is_number(value):
-        raise WrongType(f"{name} must be a number; {what_came(value)}.")
+        raise WrongType(f"{name} must be a number; {describe(value)}.")
     if not lower <= float(value) <= upper:  # type: ignore[arg-type]  # a Real
         bounds = f"at least {lower:g}" if math.isinf(upper) else f"between {lower:g} and {upper:g}"
         raise InvalidArgument(f"{name} must be {bounds}.")
@@ -66,20 +66,20 @@ def require_number(value: object, name: str, *, lower: float = -math.inf, upper:
 def require_text(value: object, name: str) -> None:
     """Raises ``WrongType`` unless ``value`` is text."""
     if not isinstance(value, str):
-        raise WrongType(f"{name} must be text; {what_came(value)}.")
+        raise WrongType(f"{name} must be text; {describe(value)}.")
 
 
-def what_came(value: object) -> str:
-    """A clause that names the type that was given."""
+def describe(value: object) -> str:
+    """A clause for error messages that names the type of ``value``."""
     if value is None:
-        return "this is None"
+        return "got None"
     return (
-        f"this is the class {value.__name__}" if isinstance(value, type) else f"this is of type {type(value).__name__}"
+        f"got the class {value.__name__}" if isinstance(value, type) else f"got a value of type {type(value).__name__}"
     )
 
 
 def import_pandas() -> Any:
-    """The module pandas. Raises ``MissingDependency`` where it is not installed."""
+    """The module pandas. Raises ``MissingDependency`` if it is not installed."""
     try:
         import pandas as pd  # noqa: PLC0415 - an extra
     except ImportError as error:

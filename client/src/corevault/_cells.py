@@ -1,6 +1,6 @@
-"""Cells of a table as the server reads them: text to values of the declared type.
+"""Conversion of table cells to values, by the rules of the server.
 
-A cell that is empty, that does not fit its type or that names no declared category is missing, which is NaN here.
+A cell is missing if it is empty, does not fit its type, or matches no declared category. Missing cells are NaN.
 """
 
 import math
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Cells = Sequence[str] | Array
-"""The cells of one column: texts, or numbers with NaN for missing ones."""
+"""The cells of one column: texts, or numbers with NaN for missing cells."""
 
 SPACES: Final = " \t\n\r\v\f"
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_ONLY_IN_PYTHON = re.compile(r"[^\x20-\x7e\t\n\r\v\f]|_")  # ``float`` takes these in a number, the server does not
+_ONLY_IN_PYTHON = re.compile(r"[^\x20-\x7e\t\n\r\v\f]|_")  # ``float`` accepts these in a number, the server does not
 _TRUTHS = {"false": 0.0, "true": 1.0}
 _MOST_EXACT = 2.0**53
-_MOST_REMEMBERED = 100_000
+_MOST_CACHED = 100_000
 
 
 def text_of(cell: object) -> str:
@@ -43,15 +43,15 @@ def is_missing(cell: object) -> bool:
 
 
 def cells_of(values: NDArray[Any], *, as_text: bool) -> Cells:
-    """An array ``(n,)`` as cells: numbers stay numbers unless ``as_text``, everything else becomes text."""
+    """An array ``(n,)`` as cells. Numbers stay numbers unless ``as_text``; all other values become text."""
     if values.dtype.kind in "iuf" and not as_text:
         return values.astype(np.float64)
-    scalars = list(values) if values.dtype.kind in "mM" else values.tolist()  # a list would make integers of times
+    scalars = list(values) if values.dtype.kind in "mM" else values.tolist()  # ``tolist`` turns times into integers
     return [text_of(cell) for cell in scalars]
 
 
 def values_of(column: "Column", cells: Cells) -> Array:
-    """Values ``(n,)`` of the declared type, not clamped yet. A category is its index, a missing cell NaN."""
+    """Values ``(n,)`` of the declared type, not clamped. A category is its index, a missing cell NaN."""
     if column.categories is not None:
         return Categories(column.categories).codes(cells)
     if column.type == "binary":
@@ -70,7 +70,7 @@ def numbers(cells: Cells) -> Array:
 
 
 def truths(cells: Cells) -> Array:
-    """Truth values ``(n,)`` as 0 and 1, with the words for them; NaN elsewhere."""
+    """Truth values ``(n,)`` as 0 and 1, from numbers or from true and false; NaN for every other cell."""
     values = numbers(cells)
     if not isinstance(cells, np.ndarray):
         for place in np.flatnonzero(np.isnan(values)).tolist():
@@ -84,7 +84,7 @@ def _parse(cells: Sequence[str]) -> Array:
         try:
             return np.array([float(cell or "nan") for cell in cells] if "" in cells else list(map(float, cells)))
         except ValueError:
-            pass  # a cell is no number: find out which
+            pass  # at least one cell is not a number: parse each alone
     return np.array([_number(cell) for cell in cells])
 
 
@@ -94,10 +94,10 @@ def _number(cell: str) -> float:
 
 
 def category_value(text: str) -> float | None:
-    """The number by which a text matches a category; None where it has none.
+    """The number by which a text matches a category; None for any other text.
 
-    It is the number that the text spells, 1 for ``true`` and 0 for ``false``. A number of 2^53 or more counts as none:
-    there, different numbers may look alike.
+    It is the number that the text spells, 1 for ``true`` and 0 for ``false``. A number of 2^53 or more does not count,
+    because doubles do not distinguish neighbouring integers there.
     """
     value = _number(text)
     if math.isnan(value):
@@ -108,9 +108,9 @@ def category_value(text: str) -> float | None:
 class Categories:
     """The declared categories of one column.
 
-    A text matches the category of the same text, then of the same text without the spaces around it, then the only
-    category of the same value (see ``category_value``): ``1``, ``1.0`` and ``True`` are the category ``"1"``. A
-    fractional number has no text, and matches by its value alone.
+    A text matches the category of the same text. Otherwise it matches the same text without the spaces around it.
+    Otherwise it matches the only category of the same value (see ``category_value``): ``1``, ``1.0`` and ``True`` are
+    the category ``"1"``. A number in an array has no text and matches by its value alone.
     """
 
     def __init__(self, categories: Sequence[str]) -> None:
@@ -119,18 +119,18 @@ class Categories:
         self._by_value = {
             value: float(index) for index, value in enumerate(values) if value is not None and values.count(value) == 1
         }
-        self._known: dict[str, float] = {}
+        self._cache: dict[str, float] = {}
 
     def codes(self, cells: Cells) -> Array:
-        """The index of each cell's category, ``(n,)``; NaN where it has none."""
+        """The index of each cell's category, ``(n,)``; NaN for a cell without one."""
         if isinstance(cells, np.ndarray):
             return np.array([self._by_value.get(value, math.nan) for value in cells.tolist()])
-        if len(self._known) > _MOST_REMEMBERED:
-            self._known.clear()
-        known = self._known
-        for text in set(cells) - known.keys():
-            known[text] = self._code(text)
-        return np.array([known[text] for text in cells], dtype=np.float64)
+        if len(self._cache) > _MOST_CACHED:
+            self._cache.clear()
+        cache = self._cache
+        for text in set(cells) - cache.keys():
+            cache[text] = self._code(text)
+        return np.array([cache[text] for text in cells], dtype=np.float64)
 
     def _code(self, text: str) -> float:
         for form in (text, text.strip(SPACES)):

@@ -1,4 +1,4 @@
-"""Counts missing and clamped cells of a table on the owner's machine, before an upload."""
+"""Counts of missing and clamped cells of a table, on the owner's machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,10 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ColumnCheck:
-    """Counts of one column. ``missing`` cells are imputed or make their row null; ``clamped`` ones move to a bound."""
+    """Counts of one column.
+
+    ``missing`` cells are imputed or make their row null. ``clamped`` cells are replaced by the nearer bound.
+    """
 
     missing: int
     clamped: int
@@ -28,7 +31,11 @@ class ColumnCheck:
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
-    """Counts that stay with the owner. ``absent`` and ``unknown`` columns would have the whole file rejected."""
+    """Counts of a table, which stay on the owner's machine.
+
+    ``absent`` are declared columns that the table lacks, ``unknown`` are its undeclared columns. The server would
+    reject the file for either.
+    """
 
     rows: int
     null_rows: int
@@ -50,16 +57,16 @@ class TableCheck:
     def counts(self) -> str:
         """A line for each column with missing or clamped cells, after a line break."""
         return "".join(
-            f"\n{name}: {found.missing} missing, {found.clamped} clamped"
-            for name, found in self.columns.items()
-            if found.missing or found.clamped
+            f"\n{name}: {column.missing} missing, {column.clamped} clamped"
+            for name, column in self.columns.items()
+            if column.missing or column.clamped
         )
 
 
 def check_table(columns: "Sequence[Column]", upload: Upload, unit: str | None = None) -> TableCheck:
     """The counts for ``upload``, which is read once, in batches.
 
-    ``unit`` names the column of the privacy unit: a number outside its bounds names no unit, so its row is null.
+    ``unit`` names the column of the privacy unit. A number outside its bounds is not clamped but makes its row null.
     """
     with open_rows(upload) as rows:
         if len(set(rows.names)) < len(rows.names):
@@ -99,7 +106,7 @@ def _null_rows(names: Sequence[str], batch: Batch, counts: "dict[str, _Count]") 
 
 
 class _Count:
-    """Counts the cells of one column, batch by batch."""
+    """Counter of the cells of one column, batch by batch."""
 
     def __init__(self, column: "Column", is_unit: bool) -> None:
         self._column = column
@@ -109,7 +116,7 @@ class _Count:
         self.clamped = 0
 
     def add(self, cells: Cells) -> Flags:
-        """Which of these rows are null for the sake of this column."""
+        """Counts the cells of a batch; returns which rows are null because of this column, ``(n,)``."""
         column = self._column
         values = values_of(column, cells) if self._categories is None else self._categories.codes(cells)
         missing = np.isnan(values)

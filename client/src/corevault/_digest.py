@@ -1,4 +1,4 @@
-"""RFC 9530 digests: ``sha-256=:base64:``."""
+"""Digest fields of RFC 9530: ``sha-256=:base64:``."""
 
 import base64
 import hashlib

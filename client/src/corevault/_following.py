@@ -1,4 +1,4 @@
-"""Following a job to its end: server-sent events first, asking where they cannot be had."""
+"""Waiting for a job: by server-sent events, or by polling if the server sends none."""
 
 import json
 import time
@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 from corevault import _sse
 from corevault._arguments import require_number
-from corevault._http import Http, segment
+from corevault._http import Http, quote_segment
 from corevault._progress import Report, fraction_bar
 from corevault.errors import ApiError, ConnectionFailed, UnexpectedReply, WaitTimeout
 from corevault.replies.job import Job, JobEvent
 
 _SILENCE_SECONDS = 40.0  # the server sends a comment every 15 s
-_MOST_RESUMPTIONS = 5  # without a new event in between
+_MOST_ATTEMPTS = 5  # connections in a row without a new event
 
 
 def events(http: Http, job_id: str, last_event_id: str | None) -> Iterator[JobEvent]:
-    """The events of one connection; ends after ``end`` or when the connection closes."""
+    """The events of one connection, up to ``end`` or until the connection closes."""
     headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
-    with http.lines(f"/v1/jobs/{segment(job_id)}/events", headers, _SILENCE_SECONDS) as lines:
+    with http.lines(f"/v1/jobs/{quote_segment(job_id)}/events", headers, _SILENCE_SECONDS) as lines:
         for event in _sse.parse(lines):
             yield JobEvent(name=event.name, data=_members(event.data), id=event.id)
             if event.name == "end":
@@ -26,41 +26,41 @@ def events(http: Http, job_id: str, last_event_id: str | None) -> Iterator[JobEv
 
 
 def wait(http: Http, job_id: str, *, shown: bool, timeout_seconds: float | None, poll_seconds: float) -> Job:
-    """The ended job, whatever its end. Raises ``WaitTimeout``."""
+    """The job once it has ended, in any final state. Raises ``WaitTimeout``."""
     if timeout_seconds is not None:
         require_number(timeout_seconds, "timeout_seconds")
     require_number(poll_seconds, "poll_seconds", lower=0.0)
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     with fraction_bar(shown, job_id) as report:
-        job = _ask(http, job_id, report)
+        job = _fetch_job(http, job_id, report)
         if not job.ended:
             _follow(http, job_id, report, deadline)
-            job = _ask(http, job_id, report)
+            job = _fetch_job(http, job_id, report)
         while not job.ended:
-            _check(deadline)
+            _check_deadline(deadline)
             time.sleep(poll_seconds)
-            job = _ask(http, job_id, report)
+            job = _fetch_job(http, job_id, report)
     return job
 
 
 def _follow(http: Http, job_id: str, report: Report, deadline: float | None) -> None:
-    """Reads events until ``end``, resuming a broken stream; returns early where there is no stream to be had."""
+    """Reads events until ``end`` and resumes a broken stream. Returns early if the server sends no events."""
     last_id: str | None = None
-    barren = 0
-    while barren < _MOST_RESUMPTIONS:
-        barren += 1
+    attempts = 0
+    while attempts < _MOST_ATTEMPTS:
+        attempts += 1
         try:
             for event in events(http, job_id, last_id):
                 _report(event, report)
                 if event.name == "end":
                     return
-                last_id, barren = event.id or last_id, 0
-                _check(deadline)
+                last_id, attempts = event.id or last_id, 0
+                _check_deadline(deadline)
         except ConnectionFailed:
-            pass  # resumed after the last event seen
+            pass  # resume after the last event
         except (ApiError, UnexpectedReply):
             return
-        _check(deadline)
+        _check_deadline(deadline)
 
 
 def _report(event: JobEvent, report: Report) -> None:
@@ -69,21 +69,21 @@ def _report(event: JobEvent, report: Report) -> None:
         report(float(progress["fraction"]), str(progress.get("stage", "")))
 
 
-def _ask(http: Http, job_id: str, report: Report) -> Job:
-    job = Job.from_json(http.get(f"/v1/jobs/{segment(job_id)}"))
+def _fetch_job(http: Http, job_id: str, report: Report) -> Job:
+    job = Job.from_json(http.get(f"/v1/jobs/{quote_segment(job_id)}"))
     if job.progress is not None:
         report(job.progress.fraction, job.progress.stage)
     return job
 
 
-def _check(deadline: float | None) -> None:
+def _check_deadline(deadline: float | None) -> None:
     if deadline is not None and time.monotonic() > deadline:
-        raise WaitTimeout("The job has not ended yet; it goes on at the server.")
+        raise WaitTimeout("The job has not ended within timeout_seconds and continues; call jobs.wait again.")
 
 
 def _members(data: str) -> dict[str, object]:
     try:
         value = json.loads(data)
     except ValueError as error:
-        raise UnexpectedReply("An event's data is not JSON.") from error
+        raise UnexpectedReply("The data of a server-sent event is not JSON.") from error
     return value if isinstance(value, dict) else {}

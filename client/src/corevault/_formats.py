@@ -1,4 +1,4 @@
-"""File formats by their first bytes."""
+"""Detection of file formats by their first bytes."""
 
 from typing import Final
 
@@ -11,15 +11,15 @@ BY_SUFFIX: Final = {".csv": CSV, ".parquet": PARQUET, ".arrow": ARROW_STREAM, ".
 
 _PARQUET_START = b"PAR1"
 _ARROW_START = b"\xff\xff\xff\xff"  # the continuation marker before each message
-_COMPRESSED = "This is compressed as a whole; decompress it first."
+_COMPRESSED = "The file is compressed as a whole; decompress it first."
 _ARROW_FILE = (
-    "This is an Arrow (Feather) file, and the server takes Arrow streams; read it with pyarrow and give the table, or "
-    "write it with pyarrow.ipc.new_stream."
+    "This is an Arrow (Feather) file, but the server accepts Arrow streams only. Read it with pyarrow and pass the "
+    "table, or write it with pyarrow.ipc.new_stream."
 )
-_UTF_16 = "This text is UTF-16; save it as UTF-8."
+_UTF_16 = "The text is encoded as UTF-16; save it as UTF-8."
 _REFUSED: Final = {
-    b"PK\x03\x04": "This is a zip archive, as Excel workbooks are; save the sheet as CSV, or give a DataFrame.",
-    b"\xd0\xcf\x11\xe0": "This is an Excel workbook; save the sheet as CSV, or give a DataFrame.",
+    b"PK\x03\x04": "This is a zip archive, as Excel workbooks are; save the sheet as CSV, or pass a DataFrame.",
+    b"\xd0\xcf\x11\xe0": "This is an Excel workbook; save the sheet as CSV, or pass a DataFrame.",
     b"\x1f\x8b": _COMPRESSED,
     b"BZh91AY&SY": _COMPRESSED,
     b"\xfd7zXZ\x00": _COMPRESSED,
@@ -33,7 +33,7 @@ _REFUSED: Final = {
 
 
 def check_format(start: bytes) -> None:
-    """Raises ``InvalidArgument`` for no bytes, and for a format that the server would reject."""
+    """Raises ``InvalidArgument`` for no bytes, and for a format that the server rejects."""
     if not start:
         raise InvalidArgument("There is nothing to upload: the source is empty.")
     for magic, sentence in _REFUSED.items():
@@ -42,7 +42,7 @@ def check_format(start: bytes) -> None:
 
 
 def format_of(start: bytes) -> str | None:
-    """The media type that the first bytes show; None where they may be CSV."""
+    """The media type that the first bytes show; None if they may be CSV."""
     if start.startswith(_PARQUET_START):
         return PARQUET
     return ARROW_STREAM if start.startswith(_ARROW_START) else None
@@ -51,31 +51,31 @@ def format_of(start: bytes) -> str | None:
 def media_type_of(start: bytes, suffix: str | None, given: str | None) -> str:
     """The media type of a content that begins with ``start``.
 
-    ``suffix`` is that of a path, None for any other source. ``given`` is the caller's word, which holds unless the
-    content shows another format.
+    ``suffix`` is the suffix of a path, None for any other source. ``given`` is the media type that the caller names;
+    it applies unless the content has another format.
 
-    Raises ``InvalidArgument`` where they contradict each other, and where only the caller can tell.
+    Raises ``InvalidArgument`` if they contradict each other, and if the caller must name the media type.
     """
-    shown = format_of(start)
+    detected = format_of(start)
     if given is not None:
-        return _confirm_type(given, shown, start)
-    if shown is not None:
-        return shown
+        return _confirm_type(given, detected, start)
+    if detected is not None:
+        return detected
     named = CSV if suffix is None else BY_SUFFIX.get(suffix.lower())
     if named is None:
         raise InvalidArgument(
-            "Name the media_type, or save it as one of these: this file's suffix is none of .csv, .parquet, .arrow."
+            "The file's suffix is not .csv, .parquet, .arrow or .arrows; pass media_type, or rename the file."
         )
     if named != CSV:
-        raise InvalidArgument(f"The file's name ends in {suffix}, but its content is of another format.")
+        raise InvalidArgument(f"The file's name ends in {suffix}, but its content is of another format; rename it.")
     return named
 
 
-def _confirm_type(given: str, shown: str | None, start: bytes) -> str:
+def _confirm_type(given: str, detected: str | None, start: bytes) -> str:
     base = given.partition(";")[0].strip().lower()
     if base not in {CSV, PARQUET, ARROW_STREAM}:
         raise InvalidArgument(f"media_type must be one of {CSV}, {PARQUET} and {ARROW_STREAM}.")
-    text = base == CSV and b"\0" not in start and shown == PARQUET  # a column may be named PAR1
-    if shown not in {None, base} and not text:
-        raise InvalidArgument(f"The content is {shown}, not {base}; leave media_type out, or correct it.")
+    is_text = base == CSV and b"\0" not in start and detected == PARQUET  # a column may be named PAR1
+    if detected not in {None, base} and not is_text:
+        raise InvalidArgument(f"The content is {detected}, not {base}; leave media_type out, or correct it.")
     return given

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import httpx
 
-from corevault._arguments import as_json, require_number, require_text, what_came
+from corevault._arguments import as_json, describe, require_number, require_text
 from corevault._retry import RetryPolicy, parse_retry_after
 from corevault.errors import (
     ApiError,
@@ -29,10 +29,10 @@ _VISIBLE = re.compile(r"[!-~]+")
 
 
 class Http:
-    """A connection pool with the key and the retry rules; not part of the public surface.
+    """A connection pool with the API key and the retry rules; not part of the public interface.
 
-    Repeated are GET, and POST with an ``Idempotency-Key``; what comes too often (429) was not
-    carried out, and is repeated whatever it is, unless it is a stream.
+    It retries GET, and POST with an ``Idempotency-Key``. After 429 the server has done nothing, so every request except
+    a stream is retried then.
     """
 
     def __init__(
@@ -46,54 +46,54 @@ class Http:
         address = _root_of(base_url)
         headers = {"User-Agent": f"corevault-python/{version('corevault')}", "Accept": "application/json"}
         if not isinstance(api_key, str | None):
-            raise WrongType("api_key is text: the 'key' of what keys.create returned, or what a key file holds.")
+            raise WrongType("api_key must be text: the 'key' of a created ApiKey, or the content of a key file.")
         if api_key is not None:
-            secret = api_key.strip()  # a key file that an editor wrote ends in a newline
+            secret = api_key.strip()  # a key file may end in a line break
             if not _VISIBLE.fullmatch(secret):
-                raise InvalidArgument("api_key must be visible ASCII characters; is there more in it than the key?")
+                raise InvalidArgument("api_key must consist of visible ASCII characters; pass the key alone.")
             headers["Authorization"] = f"Bearer {secret}"
         _check_timeout(timeout)
         self._client = httpx.Client(base_url=address, headers=headers, timeout=timeout, transport=transport)
         self._policy = policy
 
     def close(self) -> None:
-        """Closes the pool."""
+        """Closes the connections."""
         self._client.close()
 
     def get(self, path: str, params: Params | None = None) -> Any:
-        """The decoded JSON of a GET; parameters that are None are left out."""
+        """The decoded JSON of a GET. Omits parameters with the value None."""
         given = {name: value for name, value in (params or {}).items() if value is not None}
         for name, value in given.items():
             if not isinstance(value, str | int):
-                raise WrongType(f"{name} must be text or a whole number; {what_came(value)}.")
+                raise WrongType(f"{name} must be text or a whole number; {describe(value)}.")
         return decode(self.send(self._client.build_request("GET", path, params=given), repeatable=True))
 
     def post(self, path: str, body: object = None, *, idempotency_key: str | None = None) -> Any:
-        """The decoded JSON of a POST that carries an Idempotency-Key, hence may be repeated."""
+        """The decoded JSON of a POST with an Idempotency-Key, which may be retried."""
         key = str(uuid4()) if idempotency_key is None else idempotency_key
         require_text(key, "idempotency_key")
         if not _VISIBLE.fullmatch(key):
-            raise InvalidArgument("idempotency_key must be visible ASCII characters, at least one.")
+            raise InvalidArgument("idempotency_key must consist of 1 to 128 visible ASCII characters.")
         headers = {"Idempotency-Key": key}
         request = self._client.build_request("POST", path, json=as_json(body), headers=headers)
         return decode(self.send(request, repeatable=True))
 
-    def once(self, method: str, path: str, body: object = None) -> Any:
-        """The decoded JSON of a call that is never repeated."""
+    def send_once(self, method: str, path: str, body: object = None) -> Any:
+        """The decoded JSON of a request that is retried after 429 only."""
         return decode(self.send(self._client.build_request(method, path, json=as_json(body)), repeatable=False))
 
     def put_stream(self, path: str, chunks: Iterator[bytes], headers: Mapping[str, str]) -> Any:
-        """PUTs a body chunk by chunk, once: a stream may not start again."""
+        """Sends a PUT chunk by chunk, without retries: some streams can be read only once."""
         request = self._client.build_request("PUT", path, content=chunks, headers=dict(headers))
         return decode(self.send(request, repeatable=False))
 
     @property
-    def repeats(self) -> bool:
-        """Whether failed calls are repeated at all."""
+    def may_retry(self) -> bool:
+        """Whether any failed request is retried."""
         return self._policy.max_retries > 0
 
     def patch_bytes(self, path: str, content: bytes, headers: Mapping[str, str]) -> None:
-        """PATCHes a body; once, since only the caller knows what became of it."""
+        """Sends a PATCH, retried after 429 only: the caller finds out whether the server has the bytes."""
         self.send(self._client.build_request("PATCH", path, content=content, headers=dict(headers)), repeatable=False)
 
     def head(self, path: str) -> httpx.Headers:
@@ -101,49 +101,51 @@ class Http:
         return self.send(self._client.build_request("HEAD", path), repeatable=True).headers
 
     def fetch(self, path: str, params: Params, accept: str) -> httpx.Response:
-        """A GET whose body is not JSON, read whole."""
+        """The response to a GET, whose body is bytes."""
         headers = {"Accept": accept}
         return self.send(self._client.build_request("GET", path, params=dict(params), headers=headers), repeatable=True)
 
     @contextmanager
     def lines(self, path: str, headers: Mapping[str, str], read_timeout_seconds: float) -> Iterator[Iterator[str]]:
-        """The lines of an event stream, as they come; never repeated here, the caller resumes it.
+        """The lines of an event stream, as they arrive. The caller resumes a broken stream.
 
         Raises ``UnexpectedReply`` for anything but ``text/event-stream``.
         """
         self._check_open()
         timeout = httpx.Timeout(**{**self._client.timeout.as_dict(), "read": read_timeout_seconds})
-        asked = {"Accept": "text/event-stream", **headers}
+        accepted = {"Accept": "text/event-stream", **headers}
         try:
-            with self._client.stream("GET", path, headers=asked, timeout=timeout) as response:
+            with self._client.stream("GET", path, headers=accepted, timeout=timeout) as response:
                 if not response.is_success:
                     response.read()
                     raise _error_of(response)
                 if not response.headers.get("content-type", "").startswith("text/event-stream"):
-                    raise UnexpectedReply("The server did not answer with an event stream.")
+                    raise UnexpectedReply("The server did not answer with an event stream; poll with jobs.get instead.")
                 yield response.iter_lines()
         except httpx.RequestError as error:
-            raise ConnectionFailed("The event stream broke off.") from error
+            raise ConnectionFailed("The event stream was interrupted; pass last_event_id to resume it.") from error
 
     def send(self, request: httpx.Request, *, repeatable: bool) -> httpx.Response:
-        """Sends, and repeats as the policy says. Raises ``ApiError`` or ``ConnectionFailed``."""
+        """Sends a request, with retries by the policy. Raises ``ApiError`` or ``ConnectionFailed``."""
         self._check_open()
-        attempt, whole = 0, isinstance(request.stream, httpx.ByteStream)
+        attempt, is_whole = 0, isinstance(request.stream, httpx.ByteStream)
         while True:
             failure: ApiError | ConnectionFailed
             try:
                 response = self._client.send(request)
             except httpx.RequestError as error:
                 place = f"{request.url.scheme}://{request.url.netloc.decode('ascii')}"
-                failure = ConnectionFailed(f"No answer from {place} ({type(error).__name__}); does a server run there?")
+                failure = ConnectionFailed(
+                    f"No answer from {place} ({type(error).__name__}); check base_url, and that the server is running."
+                )
                 failure.__cause__ = error
-                delay = self._policy.after_silence(attempt)
+                delay = self._policy.delay_after_failure(attempt)
             else:
                 if response.is_success:
                     return response
                 failure = _error_of(response)
-                delay = self._policy.after_error(attempt, failure)
-            if delay is None or not (repeatable or (whole and isinstance(failure, RateLimited))):
+                delay = self._policy.delay_after_error(attempt, failure)
+            if delay is None or not (repeatable or (is_whole and isinstance(failure, RateLimited))):
                 raise failure
             time.sleep(delay)
             attempt += 1
@@ -154,16 +156,16 @@ class Http:
 
 
 def _root_of(base_url: object) -> str:
-    """The server's address without the ``/v1`` that every path begins with."""
+    """The server's address without the ``/v1`` with which every path begins."""
     if not isinstance(base_url, str):
-        raise WrongType(f"base_url must be text such as https://corevault.example; {what_came(base_url)}.")
+        raise WrongType(f"base_url must be text such as https://corevault.example; {describe(base_url)}.")
     address = base_url.strip()
     if not address.startswith(("http://", "https://")):
         raise InvalidArgument("base_url must start with http:// or https://.")
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
-        raise InvalidArgument("base_url is not the address of a server, such as https://corevault.example.") from error
+        raise InvalidArgument("base_url must be the address of a server, such as https://corevault.example.") from error
     if not url.host or url.query or url.fragment or re.search(r"\s", address) or not 0 < (url.port or 1) < 65536:
         raise InvalidArgument("base_url must name a server, such as https://corevault.example, and have no query.")
     return address.rstrip("/").removesuffix("/v1")
@@ -174,26 +176,26 @@ def _check_timeout(timeout: object) -> None:
         require_number(timeout, "timeout", lower=0.0)
 
 
-def segment(name: str) -> str:
-    """``name`` as one segment of a path. No id leads to another address."""
+def quote_segment(name: str) -> str:
+    """``name`` as one segment of a path, percent-encoded."""
     if not isinstance(name, str):
-        raise WrongType(f"An id is text; {what_came(name)}.")
+        raise WrongType(f"An id must be text; {describe(name)}.")
     if name in ("", ".", ".."):
-        raise InvalidArgument("An id must be given.")
+        raise InvalidArgument("An id must be given; this one is empty or consists of dots.")
     try:
         return quote(name, safe="")
     except UnicodeEncodeError as error:
-        raise InvalidArgument("An id must be text that UTF-8 can encode.") from error
+        raise InvalidArgument("An id must be text that UTF-8 can encode; it holds half a surrogate pair.") from error
 
 
 def decode(response: httpx.Response) -> Any:
-    """The JSON of a successful answer; None for one without a body."""
+    """The JSON of a successful answer; None for an answer without a body."""
     if not response.content:
         return None
     try:
         return response.json()
     except ValueError as error:
-        raise UnexpectedReply("The answer is not JSON; is base_url the address of a Corevault server?") from error
+        raise UnexpectedReply("The answer is not JSON; base_url must be the address of a Corevault server.") from error
 
 
 def _error_of(response: httpx.Response) -> ApiError:

@@ -1,8 +1,8 @@
-"""Ids of arguments: methods accept an object of the server wherever they accept its id."""
+"""Ids of arguments. Methods accept an object as well as its id."""
 
 from collections.abc import Iterable
 
-from corevault._arguments import what_came
+from corevault._arguments import describe
 from corevault.errors import WrongType
 from corevault.replies.dataset import Dataset, OpenUpload
 from corevault.replies.job import Job
@@ -13,18 +13,18 @@ Known = Dataset | Job | Release | ApiKey | OpenUpload
 
 
 def id_of(given: str | Known | None, kind: type[Known]) -> str:
-    """The id. Raises ``WrongType`` for anything but text and a ``kind``: another thing's id would lead nowhere."""
+    """The id of ``given``. Raises ``WrongType`` for anything but text and an object of the class ``kind``."""
     if isinstance(given, str):
         return given
     if isinstance(given, kind):
         return given.id
     if given is None and kind is Release:
-        raise WrongType("Give an id (text) or a Release; a job has none before it has succeeded: see jobs.wait.")
-    raise WrongType(f"Give an id (text) or an object of the class {kind.__name__}; {what_came(given)}.")
+        raise WrongType("Pass an id (text) or a Release. A job without a release has not succeeded: call jobs.wait.")
+    raise WrongType(f"Pass an id (text) or an object of the class {kind.__name__}; {describe(given)}.")
 
 
 def ids_of(given: Iterable[str | Known], kind: type[Known]) -> list[str]:
-    """The ids of several. Raises ``WrongType`` for a single one, whose letters would pass for ids."""
+    """The ids of several objects. Raises ``WrongType`` for a single id, whose letters would count as ids."""
     if isinstance(given, str | Dataset | Job | Release | ApiKey) or not isinstance(given, Iterable):
-        raise WrongType(f"Give a list of ids or of {kind.__name__} objects, also for one.")
+        raise WrongType(f"Pass a list of ids or of {kind.__name__} objects, even for a single one.")
     return [id_of(each, kind) for each in given]

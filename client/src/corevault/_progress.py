@@ -1,4 +1,4 @@
-"""Progress bars; silent unless asked for. They show planned steps and own bytes, nothing of rows."""
+"""Optional progress bars. They show planned steps and sent bytes, and nothing that depends on rows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColum
 
 
 class Report(Protocol):
-    """Told of progress: done so far, and a word for the stage."""
+    """A function that receives progress: the amount done, and a word for the stage."""
 
     def __call__(self, done: float, stage: str = "", /) -> None:
         """``done`` is in the units of the bar's total."""
@@ -20,10 +20,10 @@ def _silent(done: float, stage: str = "", /) -> None:
 
 @contextmanager
 def bytes_bar(shown: bool | Callable[[int], None], label: str, total: int | None) -> Iterator[Report]:
-    """A bar for an upload, or a function to tell of its bytes; ``total`` None pulses."""
+    """A bar for an upload, or calls of ``shown`` with the bytes sent. Without ``total`` the bar pulses."""
     if callable(shown):
-        tell = shown
-        yield lambda done, _="", /: tell(int(done))
+        report = shown
+        yield lambda done, _="", /: report(int(done))
         return
     if not shown:
         yield _silent
@@ -35,7 +35,7 @@ def bytes_bar(shown: bool | Callable[[int], None], label: str, total: int | None
 
 @contextmanager
 def fraction_bar(shown: bool, label: str) -> Iterator[Report]:
-    """A bar for a fraction in [0, 1], with the stage beside it."""
+    """A bar for a fraction in [0, 1], with the stage at its right."""
     if not shown:
         yield _silent
         return

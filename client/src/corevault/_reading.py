@@ -1,4 +1,4 @@
-"""Reads the rows of an upload in batches, as the server does. Memory is bounded."""
+"""Reading of an upload's rows in batches, by the rules of the server. Memory is bounded."""
 
 import csv
 import io
@@ -17,12 +17,15 @@ from corevault._upload import Upload
 from corevault.errors import InvalidArgument
 
 _END = "\0end of the table"
-"""A last line of our own: it does not come back where the file ends inside a quoted cell."""
+"""An extra last line. If the file ends inside a quoted cell, the reader does not return it as a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some rows. ``ragged`` counts rows that have too few or too many cells; ``columns`` hold the cells of the rest."""
+    """Some rows of a table.
+
+    ``ragged`` counts rows with too few or too many cells. ``columns`` hold the cells of the other rows.
+    """
 
     ragged: int
     columns: Sequence[Cells]
@@ -30,9 +33,9 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The header's ``names``, and the ``batches``, whose columns are in the same order.
+    """The header's ``names``, and the ``batches`` with columns in the same order.
 
-    ``unread`` are columns of a type that the server does not read, with the name of the type.
+    ``unread`` maps each column whose Arrow type the server does not read to the name of that type.
     """
 
     names: tuple[str, ...]
@@ -42,10 +45,10 @@ class Rows:
 
 @contextmanager
 def open_rows(upload: Upload) -> Iterator[Rows]:
-    """The rows of ``upload``, read anew.
+    """The rows of ``upload``, from its start.
 
     Raises ``InvalidArgument`` for a file that cannot be read, and ``MissingDependency`` for Parquet and Arrow without
-    pyarrow; so does iterating over ``batches``.
+    pyarrow. Iterating over ``batches`` may raise them too.
     """
     base = upload.media_type.partition(";")[0].strip().lower()
     if base == PARQUET:
@@ -74,7 +77,7 @@ def _csv_batches(reader: Iterator[list[str]], width: int) -> Iterator[Batch]:
         whole = [row for row in present if len(row) == width]
         yield Batch(len(present) - len(whole), list(zip(*whole, strict=True)) or [()] * width)
     if not ended:
-        raise InvalidArgument("The CSV ends inside a quoted cell; close its quotation mark.")
+        raise InvalidArgument("The CSV ends inside a quoted cell; add the missing quotation mark.")
 
 
 def _next_rows(reader: Iterator[list[str]], count: int) -> list[list[str]]:
@@ -88,12 +91,12 @@ def _csv_faults() -> Iterator[None]:
         yield
     except csv.Error as error:
         raise InvalidArgument(
-            "The CSV cannot be read here: a cell is longer than 131,072 characters. Is a quotation mark not closed?"
+            "The CSV cannot be read: a cell is longer than 131,072 characters. Check for an unclosed quotation mark."
         ) from error
 
 
 class _Stream(io.RawIOBase):
-    """Chunks of bytes as a file that can be read once."""
+    """Chunks of bytes as a file object that can be read once."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         super().__init__()
@@ -175,5 +178,5 @@ def _file_faults(pa: Any) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise InvalidArgument(
-            "The file cannot be read: it is damaged, incomplete or encrypted, or not of its media_type."
+            "The file cannot be read: it is damaged, incomplete or encrypted, or media_type is wrong."
         ) from error

@@ -1,6 +1,6 @@
-"""Uploads in parts. A part is sent until the server has it, and continues where the server says.
+"""Uploads in parts, each of which is retried until the server has stored it.
 
-One part is in memory at a time, so that a source that cannot be read twice can be resumed, too.
+One part is in memory at a time, so a source that can be read only once survives a broken connection too.
 """
 
 import time
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from corevault import _digest
-from corevault._http import Http, segment
+from corevault._http import Http, quote_segment
 from corevault._progress import Report
 from corevault._retry import back_off
 from corevault._upload import Upload
@@ -27,19 +27,19 @@ from corevault.errors import (
 
 PART_BYTES = 32 << 20
 LARGE_BYTES = 64 << 20
-"""From this size on, uploads go in parts."""
+"""The size from which an upload is sent in parts."""
 
 ATTEMPTS = 8
-"""For each part. The waits between them outlast the time for which the server holds a dead connection's place."""
+"""Attempts for each part. Their delays together outlast the server's lock of an upload whose connection broke."""
 
-_PASSING = (ConnectionFailed, DependencyUnavailable, DigestMismatch, OffsetMismatch, RateLimited, StateConflict)
+_TRANSIENT = (ConnectionFailed, DependencyUnavailable, DigestMismatch, OffsetMismatch, RateLimited, StateConflict)
 
 
 def begin(http: Http, dataset_id: str, upload: Upload) -> str:
     """The id of a new upload."""
     body: dict[str, Any] = {"media_type": upload.media_type, "length": upload.length, "digest": upload.digest}
     given = {name: value for name, value in body.items() if value is not None}
-    reply = http.post(f"/v1/datasets/{segment(dataset_id)}/uploads", given)
+    reply = http.post(f"/v1/datasets/{quote_segment(dataset_id)}/uploads", given)
     if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):
         raise UnexpectedReply("The server's answer does not name the upload.")
     return str(reply["id"])
@@ -49,16 +49,16 @@ def send(http: Http, dataset_id: str, upload_id: str, upload: Upload, report: Re
     """Sends the bytes that the server lacks, and completes the upload. Returns the dataset as JSON.
 
     Raises:
-        UploadInterrupted: the server was away for too long; the upload can be resumed by its id.
-        ApiError: it refuses the upload.
+        UploadInterrupted: the server did not accept a part within all attempts; the upload can be resumed by its id.
+        ApiError: the server refuses the upload.
     """
-    place = f"/v1/datasets/{segment(dataset_id)}/uploads/{segment(upload_id)}"
+    place = f"/v1/datasets/{quote_segment(dataset_id)}/uploads/{quote_segment(upload_id)}"
     offset = _offset(http, place)
     report(offset)
     for part in _parts(_skip(upload.chunks(), offset)):
         try:
             _send_part(http, place, offset, part)
-        except _PASSING as failure:
+        except _TRANSIENT as failure:
             raise UploadInterrupted(upload_id, offset) from failure
         offset += len(part)
         report(offset)
@@ -70,19 +70,19 @@ def _send_part(http: Http, place: str, offset: int, part: bytes) -> None:
     for attempt in range(ATTEMPTS):
         try:
             http.patch_bytes(place, part, headers)
-        except _PASSING as failure:
-            if attempt == ATTEMPTS - 1 or not http.repeats:
+        except _TRANSIENT as failure:
+            if attempt == ATTEMPTS - 1 or not http.may_retry:
                 raise
-            time.sleep(_wait(attempt, failure))
-            if _offset(http, place) == offset + len(part):  # it was kept, and only the answer got lost
+            time.sleep(_delay(attempt, failure))
+            if _offset(http, place) == offset + len(part):  # stored; only the answer is missing
                 return
         else:
             return
 
 
-def _wait(attempt: int, failure: ApiError | ConnectionFailed) -> float:
-    asked = failure.retry_after if isinstance(failure, ApiError) else None
-    return back_off(attempt) if asked is None else asked
+def _delay(attempt: int, failure: ApiError | ConnectionFailed) -> float:
+    delay = failure.retry_after if isinstance(failure, ApiError) else None
+    return back_off(attempt) if delay is None else delay
 
 
 def _offset(http: Http, place: str) -> int:
@@ -91,10 +91,10 @@ def _offset(http: Http, place: str) -> int:
     except ApiError as error:
         if error.status != 404:
             raise
-        known = "No upload of this id is open; datasets.open_uploads lists those that are."
-        raise NotFound({"detail": known}, status=404) from error  # the answer to a HEAD has no body
+        detail = "No open upload has this id; datasets.open_uploads lists the open ones."
+        raise NotFound({"detail": detail}, status=404) from error  # the answer to a HEAD has no body
     if not (offset.isascii() and offset.isdigit()):
-        raise UnexpectedReply("The server does not say where the upload continues.")
+        raise UnexpectedReply("The server's answer does not state the offset of the upload.")
     return int(offset)
 
 

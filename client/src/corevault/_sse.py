@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event. ``name`` is ``message`` where none was given, ``data`` has its lines joined, ``id`` may be empty."""
+    """One event.
+
+    ``name`` is ``message`` by default, ``data`` has its lines joined, ``id`` may be empty.
+    """
 
     name: str
     data: str
@@ -14,7 +17,7 @@ class ServerEvent:
 
 
 def parse(lines: Iterable[str]) -> Iterator[ServerEvent]:
-    """Events from lines without their line ends. An event that was cut off is dropped."""
+    """Events from lines without line ends. An incomplete last event is dropped."""
     name, data, last_id = "", list[str](), ""
     for line in lines:
         if not line:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from corevault._arguments import what_came
+from corevault._arguments import describe
 from corevault._cells import text_of
 from corevault.errors import InvalidArgument, MissingDependency, WrongType
 
@@ -23,7 +23,7 @@ Columns = Sequence[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as CSV: ``chunks()`` starts over at each call. ``index`` are the names of a pandas index."""
+    """A table as CSV. Each call of ``chunks()`` starts over; ``index`` are the names of a pandas index."""
 
     names: tuple[str, ...]
     chunks: Callable[[], Iterator[bytes]]
@@ -31,24 +31,24 @@ class Table:
 
 
 def rows_at_once(width: int) -> int:
-    """How many rows of ``width`` cells are held in memory at once."""
+    """The number of rows of ``width`` cells that are held in memory at once."""
     return max(1, min(_MOST_ROWS, _MOST_CELLS // max(width, 1)))
 
 
 def is_frame(source: object) -> bool:
-    """Whether ``source`` is a pandas DataFrame, which is found out without importing pandas."""
+    """Whether ``source`` is a pandas DataFrame. Does not import pandas."""
     return all(hasattr(source, name) for name in ("iloc", "columns", "to_csv"))
 
 
 def table_of(source: object) -> Table | None:
-    """``source`` as a table; None where it is no table.
+    """``source`` as a table; None if it is not a table.
 
-    Raises ``WrongType`` and ``InvalidArgument`` for a table that no upload can hold.
+    Raises ``WrongType`` and ``InvalidArgument`` for a table that cannot be uploaded.
     """
     table = _convert(source)
     if table is not None:
         if not table.names:
-            raise InvalidArgument("The table has no columns.")
+            raise InvalidArgument("The table has no columns; pass a table with the declared columns.")
         if len(set(table.names)) < len(table.names):
             raise InvalidArgument("A column name appears twice in the table; name each column once.")
     return table
@@ -91,20 +91,23 @@ def _from_arrow(source: Any) -> Table:
 
 
 def arrow_table(source: Any) -> Any:
-    """A pyarrow Table of what has an Arrow stream. Raises ``WrongType`` for a single column or a one-shot reader."""
+    """A pyarrow Table of an object with an Arrow stream.
+
+    Raises ``WrongType`` for a single column, and for a reader that can be read only once.
+    """
     pa = import_pyarrow("to read polars and Arrow tables")
     if isinstance(source, pa.RecordBatchReader):
-        raise WrongType("A RecordBatchReader can be read only once; give reader.read_all().")
+        raise WrongType("A RecordBatchReader can be read only once; pass reader.read_all().")
     try:
         return source if isinstance(source, pa.Table) else pa.table(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise WrongType(f"Give {TABLES}; {what_came(source)}, which is not a table.") from error
+        raise WrongType(f"Pass {TABLES}; {describe(source)}, which is not a table.") from error
 
 
 def _from_mapping(source: Mapping[Any, Any]) -> Table:
     columns = {str(name): as_column(values, str(name)) for name, values in source.items()}
     if len({len(values) for values in columns.values()}) > 1:
-        raise InvalidArgument("The columns of the table have different lengths.")
+        raise InvalidArgument("The columns of the table have different lengths; give each the same number of cells.")
     length = max((len(values) for values in columns.values()), default=0)
 
     def batches() -> Iterator[Columns]:
@@ -117,11 +120,11 @@ def _from_mapping(source: Mapping[Any, Any]) -> Table:
 
 
 def as_column(values: Any, name: str) -> Any:
-    """``values`` as a list or an array ``(n,)``. Raises ``WrongType`` for what has no order or no length."""
+    """``values`` as a list or an array ``(n,)``. Raises ``WrongType`` for values without order or length."""
     if isinstance(values, list | tuple | range):
         return values
     if isinstance(values, str | bytes | Mapping | set | frozenset) or not hasattr(values, "__len__"):
-        raise WrongType(f"The column {name!r} must be a list or a one-dimensional array; {what_came(values)}.")
+        raise WrongType(f"The column {name!r} must be a list or a one-dimensional array; {describe(values)}.")
     array = np.asarray(values)
     if array.ndim != 1:
         raise WrongType(f"The column {name!r} must have one dimension; it has {array.ndim}.")
@@ -141,7 +144,7 @@ def _write_rows(rows: Iterable[Sequence[str]]) -> bytes:
 
 
 def import_pyarrow(purpose: str) -> Any:
-    """The module pyarrow. Raises ``MissingDependency`` where it is not installed."""
+    """The module pyarrow. Raises ``MissingDependency`` if it is not installed."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - an extra
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Sources of an upload, as streams of chunks."""
+"""Conversion of upload sources to streams of chunks."""
 
 import io
 import os
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from corevault import _digest
-from corevault._arguments import what_came
+from corevault._arguments import describe
 from corevault._formats import CSV, check_format, format_of, media_type_of
 from corevault._tables import TABLES, table_of
 from corevault.errors import InvalidArgument, UnreadableSource, WrongType
 
 _CHUNK_BYTES = 1 << 20
-_SOURCES = f"Give a path, bytes, a file that is open in binary mode, an iterable of bytes, {TABLES}"
+_SOURCES = f"Pass a path, bytes, a file that is open in binary mode, an iterable of bytes, {TABLES}"
 _TEXT_MODE = "The file is open in text mode; open it in binary mode, as in open(path, 'rb')."
 
 
@@ -24,9 +24,9 @@ _TEXT_MODE = "The file is open in text mode; open it in binary mode, as in open(
 class Upload:
     """A content that is ready to be read.
 
-    ``chunks()`` starts the stream; where ``repeatable`` is False it can be called once. ``start`` are the first
-    bytes. ``length`` and ``digest`` are None where they are not known beforehand. ``open_file()`` gives the content
-    as a file that can seek, where there is one. ``index`` are the names of a pandas index, which is not sent.
+    ``chunks()`` starts the stream; unless ``repeatable`` it can be called once. ``start`` are the first bytes.
+    ``length`` and ``digest`` are None if they cannot be computed beforehand. ``open_file()`` opens the content as
+    a file that can seek, if there is one. ``index`` are the names of a pandas index, which is not sent.
     """
 
     media_type: str
@@ -39,7 +39,7 @@ class Upload:
     index: tuple[str, ...] = ()
 
     def headers(self) -> dict[str, str]:
-        """Content-Type, and Content-Length and Content-Digest where they are known."""
+        """Content-Type, and Content-Length and Content-Digest if their values are available."""
         headers = {"Content-Type": self.media_type}
         if self.length is not None:
             headers["Content-Length"] = str(self.length)
@@ -49,15 +49,18 @@ class Upload:
 
 
 def prepare(source: object, media_type: str | None = None) -> Upload:
-    """The upload of a source, with its media type. Tables go as CSV.
+    """The upload of a source, with its media type. Tables are sent as CSV.
 
     The media type is the caller's, or follows from the first bytes, or from a path's suffix; otherwise it is CSV.
-    Raises ``WrongType`` for any other source, ``UnreadableSource`` for a file that cannot be read, and
-    ``InvalidArgument`` for an empty source, for a format that the server would reject and for a path of which
-    neither bytes nor suffix tell the format.
+
+    Raises:
+        WrongType: ``source`` is of another type.
+        UnreadableSource: a file cannot be read.
+        InvalidArgument: the source is empty, the server would reject its format, or neither its bytes nor its suffix
+            show a format.
     """
     if media_type is not None and not isinstance(media_type, str):
-        raise WrongType(f"media_type must be text such as {CSV}; {what_came(media_type)}.")
+        raise WrongType(f"media_type must be text such as {CSV}; {describe(media_type)}.")
     upload = open_source(source)
     check_format(upload.start)
     suffix = Path(source).suffix if isinstance(source, str | os.PathLike) else None
@@ -65,7 +68,7 @@ def prepare(source: object, media_type: str | None = None) -> Upload:
 
 
 def open_source(source: object) -> Upload:
-    """The upload of ``source``, with the media type that its first bytes show."""
+    """The upload of ``source``, with the media type of its first bytes."""
     if isinstance(source, str | os.PathLike):
         return _from_path(source)
     if isinstance(source, bytes | bytearray | memoryview):
@@ -73,16 +76,16 @@ def open_source(source: object) -> Upload:
     if hasattr(source, "read"):
         return _from_file(source)
     if isinstance(source, type):
-        raise WrongType(f"{_SOURCES}; {what_came(source)}.")
+        raise WrongType(f"{_SOURCES}; {describe(source)}.")
     if (table := table_of(source)) is not None:
         return Upload(CSV, table.chunks, next(table.chunks()), index=table.index)
     if isinstance(source, Iterable) and not isinstance(source, set | frozenset | Mapping):
         return _from_stream(_check_chunks(source))
-    raise WrongType(f"{_SOURCES}; {what_came(source)}.")
+    raise WrongType(f"{_SOURCES}; {describe(source)}.")
 
 
 def add_digest(upload: Upload) -> Upload:
-    """The upload with its length and digest, where it can be read twice."""
+    """The upload with its length and digest, if it can be read twice."""
     if not upload.repeatable:
         return upload
     length = sum(len(chunk) for chunk in upload.chunks()) if upload.length is None else upload.length
@@ -91,18 +94,18 @@ def add_digest(upload: Upload) -> Upload:
 
 def _from_path(source: str | os.PathLike[str]) -> Upload:
     path = Path(source)
-    if isinstance(source, str) and "\n" in source:  # no path has one, and rows must not get into a message
-        raise InvalidArgument("A path is expected, and this is the text of a table; give text.encode().")
+    if isinstance(source, str) and "\n" in source:  # no path has a line break, and a message must not quote rows
+        raise InvalidArgument("A path is expected, but this is the text of a table; pass text.encode().")
     if not str(source):
-        raise InvalidArgument("The path is empty.")
+        raise InvalidArgument("The path is empty; pass the path of a file.")
 
     def chunks() -> Iterator[bytes]:
         with path.open("rb") as file:
             yield from _read(file)
 
-    with _translate_faults(f"{str(path)[:200]} cannot be read; does it exist, and may you read it?"):
+    with _translate_faults(f"{str(path)[:200]} cannot be read; check that it exists and that you may read it."):
         if path.is_dir():
-            raise UnreadableSource(f"{path} is a directory; give the path of one file.")
+            raise UnreadableSource(f"{path} is a directory; pass the path of one file.")
         return _make_upload(chunks, path.stat().st_size, lambda: path.open("rb"))
 
 
@@ -117,7 +120,7 @@ def _from_bytes(content: bytes) -> Upload:
 def _from_file(file: Any) -> Upload:
     if isinstance(file, io.TextIOBase) or isinstance(getattr(file, "encoding", None), str):
         raise WrongType(_TEXT_MODE)
-    with _translate_faults("The file cannot be read; is it closed, or open for writing only?"):
+    with _translate_faults("The file cannot be read; check that it is not closed, and not open for writing only."):
         if not (hasattr(file, "seekable") and file.seekable()):
             return _from_stream(_read(file))
         start = file.tell()
@@ -145,7 +148,7 @@ def _make_upload(chunks: Callable[[], Iterator[bytes]], length: int, open_file: 
 
 
 class _Window(io.RawIOBase):
-    """A caller's file from ``start`` on. Closing it leaves the caller's file open."""
+    """A view of a caller's file from ``start`` to its end. Closing it does not close the caller's file."""
 
     def __init__(self, file: Any, start: int, length: int) -> None:
         super().__init__()
@@ -177,7 +180,7 @@ def _check_chunks(source: Iterable[object]) -> Iterator[bytes]:
     for chunk in source:
         if not isinstance(chunk, bytes | bytearray | memoryview):
             raise WrongType(
-                f"This iterable gives values of type {type(chunk).__name__}, not bytes. Give {TABLES}; encode text as "
+                f"This iterable yields values of type {type(chunk).__name__}, not bytes. Pass {TABLES}; encode text as "
                 "UTF-8."
             )
         yield bytes(chunk)

@@ -1,4 +1,4 @@
-"""The client."""
+"""The client and its settings."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -23,15 +23,15 @@ from corevault.resources.releases import Releases
 class Client:
     """A connection to a Corevault server. Use it in a ``with`` block, or ``close()`` it.
 
-    ``base_url`` is the server's address, with or without ``/v1`` at its end. ``api_key`` None is enough for public
-    releases. ``timeout`` in seconds applies to connecting and to each read and write.
+    ``base_url`` is the server's address, with or without ``/v1`` at its end. Public releases need no ``api_key``.
+    ``timeout`` in seconds applies to connecting and to each read and write.
 
-    ``max_retries`` limits the retries after 429, 503 and broken connections. Only calls that may be repeated are
-    retried: GET, and POST with the ``Idempotency-Key`` that the client makes. After 429, where nothing was done, every
-    call is, except a streamed upload. ``Retry-After`` is obeyed. ``transport`` replaces the network, as in httpx.
-    Threads may share one client.
+    ``max_retries`` limits the retries after 429, 503 and broken connections. The client retries GET, and POST with the
+    ``Idempotency-Key`` that it generates. After 429 the server has done nothing, so every request except a streamed
+    upload is retried. The client obeys ``Retry-After``. ``transport`` replaces the network, as in httpx. Threads may
+    share one client.
 
-    Raises ``InvalidArgument`` for an address or a key that cannot be one.
+    Raises ``InvalidArgument`` for a malformed address or key.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Client:
         self._http.close()
 
     def me(self) -> Me:
-        """Whose key this is."""
+        """The id, role and name of the API key in use."""
         return Me.from_json(self._http.get("/v1/me"))
 
     def quote(
@@ -76,18 +76,18 @@ class Client:
         mechanism: Mechanism | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Quote:
-        """What ``jobs.submit`` would cost with the same arguments; reads no row and changes nothing."""
+        """The price of ``jobs.submit`` with the same arguments. Reads no row and changes nothing."""
         body = job_request(
             dataset_id, model, method=method, size=size, epsilon=epsilon, mechanism=mechanism, parameters=parameters
         )
         return Quote.from_json(self._http.post("/v1/quotes", body))
 
     def methods(self) -> Catalogue:
-        """The methods and models of the server, and which may run on private data."""
+        """The methods and models that the server offers."""
         return Catalogue.from_json(self._http.get("/v1/methods"))
 
     def signing_keys(self) -> Page[SigningKey]:
-        """The verification keys that the server publishes, of certificates and of the ledger.
+        """The verification keys that the server publishes, for certificates and for the ledger.
 
         Keep them, and pass them later as ``pinned_keys``.
         """

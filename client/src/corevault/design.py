@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from corevault._arguments import what_came
+from corevault._arguments import describe
 from corevault._cells import SPACES, Categories, Cells, category_value, cells_of, numbers, truths, values_of
 from corevault._tables import TABLES, arrow_table, as_column, is_frame
 from corevault.errors import InvalidArgument, MissingColumn, WrongType
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 class Table(Protocol):
-    """Anything with columns by name, such as a DataFrame or a mapping."""
+    """A table with columns by name, such as a DataFrame or a mapping."""
 
     def __getitem__(self, name: str, /) -> Any:
         """The column, shape (n,)."""
@@ -27,7 +27,7 @@ class Table(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class DesignColumn(Reply):
-    """One design column: its ``source`` among the declared columns (None: none) and its ``transform``."""
+    """One design column: its ``transform``, and the declared column that is its ``source``, if it has one."""
 
     name: str
     transform: Mapping[str, Any]
@@ -39,7 +39,7 @@ class DesignColumn(Reply):
         kind = self.transform.get("kind")
         if kind == "constant" or (kind in ("affine", "indicator") and self.source is not None):
             return str(kind)
-        raise InvalidArgument(f"This version cannot compute the design column {self.name!r}.")
+        raise InvalidArgument(f"This version cannot compute the design column {self.name!r}; upgrade corevault.")
 
 
 def design_matrix(
@@ -49,23 +49,23 @@ def design_matrix(
     schema: Schema | Dataset | None = None,
     null_rows: Literal["refuse", "nan"] = "refuse",
 ) -> Array:
-    """The design matrix of new rows, shape ``(n, p)``, with columns in the design's order.
+    """The design matrix of new rows, ``(n, p)``, in the design's order of columns.
 
-    ``table`` is a pandas or polars DataFrame, a pyarrow Table or a mapping of names to columns. Its cells are read as
-    the server reads them: values out of the declared bounds are clamped, spaces around a cell do not count, and a
-    number matches the category that spells it.
+    ``table`` is a pandas or polars DataFrame, a pyarrow Table or a mapping of names to columns. Its cells are read by
+    the server's rules. Values outside the declared bounds are clamped, spaces around a cell do not count, and a number
+    matches the category of the same value.
 
-    With ``schema`` (the declared one, or its ``Dataset``) a cell that is empty, of another type or of an undeclared
-    category takes the declared impute value; without one its row is null. ``null_rows`` says what becomes of null
-    rows: an error, or rows of NaN.
+    ``schema`` is the declared schema or its ``Dataset``. With it, a missing cell takes the declared impute value: a
+    cell that is empty, of another type or of an undeclared category. Without an impute value its row is null.
+    ``null_rows`` selects an error or rows of NaN for null rows.
 
-    Without ``schema`` nothing is imputed, and the reference category, which the design does not name, is not known:
-    a column may then hold one label beside those of the design, which counts as the reference.
+    Without ``schema``, nothing is imputed. The design does not name the reference category, so a column may hold one
+    label that the design does not name. That label counts as the reference.
 
     Raises:
-        InvalidArgument: a null row, more than one label that the design does not name, or a schema of another table.
+        InvalidArgument: a row is null, several labels are not in the design, or the schema is of another table.
         MissingColumn: the table lacks a column.
-        WrongType: ``table`` is no table.
+        WrongType: ``table`` is not a table.
     """
     if null_rows not in ("refuse", "nan"):
         raise InvalidArgument("null_rows must be 'refuse' or 'nan'.")
@@ -93,7 +93,7 @@ def _columns_of(schema: object) -> Mapping[str, Column] | None:
     if isinstance(schema, Dataset):
         schema = schema.schema
     if not isinstance(schema, Schema):
-        raise WrongType(f"schema must be a Schema or a Dataset; {what_came(schema)}.")
+        raise WrongType(f"schema must be a Schema or a Dataset; {describe(schema)}.")
     return {column.name: column for column in schema}
 
 
@@ -104,16 +104,19 @@ def _declaration(declared: Mapping[str, Column], name: str) -> Column:
 
 
 def _encode(design: Sequence[DesignColumn], cells: Cells, column: Column | None, null_rows: str) -> Array:
-    """The design columns ``(n, k)`` of one source; NaN where a cell is missing."""
+    """The design columns ``(n, k)`` of one source; NaN for a missing cell."""
     is_category = design[0].kind == "indicator"
     if column is not None and is_category is not (column.categories is not None):
-        raise InvalidArgument(f"The schema declares {column.name!r} with another type than the design has.")
+        raise InvalidArgument(
+            f"The schema declares {column.name!r} with another type than the design has; pass the schema of the "
+            "release's dataset."
+        )
     encoded = (_indicators if is_category else _scale_cells)(design, cells, column)
     if null_rows == "refuse" and np.isnan(encoded).any():
-        hint = "Impute or drop them" if column is not None else "Impute or drop them, or give the schema"
+        hint = "Impute or drop them" if column is not None else "Impute or drop them, or pass the schema"
         raise InvalidArgument(
-            f"Column {design[0].source!r} has missing values: cells that are empty or do not fit what is declared. "
-            f"{hint}, or take rows of NaN with null_rows='nan'."
+            f"Column {design[0].source!r} has missing values: cells that are empty or do not fit the declaration. "
+            f"{hint}, or pass null_rows='nan' for rows of NaN."
         )
     return encoded
 
@@ -122,14 +125,14 @@ def _scale_cells(design: Sequence[DesignColumn], cells: Cells, column: Column | 
     scales = [(float(each.transform["center"]), float(each.transform["scale"])) for each in design]
     if column is not None:
         values = _impute(column, values_of(column, cells))
-    else:  # only binary columns and reals in [0, 1] are centred there
+    else:  # without a schema, the scale and the cells together show a binary column
         values = truths(cells) if _is_binary(scales[0], cells) else numbers(cells)
     scaled: Array = np.column_stack([np.clip((values - center) / scale, -1.0, 1.0) for center, scale in scales])
     return scaled
 
 
 def _is_binary(scale: tuple[float, float], cells: Cells) -> bool:
-    """Whether the cells are truth values, in a column with the bounds 0 and 1."""
+    """Whether the cells are truth values, given the bounds of their column."""
     if scale != (0.5, 0.5) or isinstance(cells, np.ndarray):
         return False
     return bool(
@@ -140,9 +143,12 @@ def _is_binary(scale: tuple[float, float], cells: Cells) -> bool:
 def _indicators(design: Sequence[DesignColumn], cells: Cells, column: Column | None) -> Array:
     named = [str(each.transform["value"]) for each in design]
     if column is not None:
-        assert column.categories is not None, "the caller has looked"
+        assert column.categories is not None, "checked by the caller"
         if not set(named) <= set(column.categories):
-            raise InvalidArgument(f"The schema declares other categories of {column.name!r} than the design has.")
+            raise InvalidArgument(
+                f"The schema declares other categories of {column.name!r} than the design has; pass the schema of the "
+                "release's dataset."
+            )
         codes = _impute(column, values_of(column, cells))
         wanted = [float(column.categories.index(value)) for value in named]
     else:
@@ -162,8 +168,8 @@ def _codes(source: str | None, named: Sequence[str], cells: Cells) -> Array:
     near = {value.casefold() for value in named} & {label.casefold() for label in others}
     if len(labels) > 1 or near:
         raise InvalidArgument(
-            f"Column {source!r} holds labels that the design does not name, and only the reference category may be "
-            "one. Correct their spelling, or give the schema: schema=client.datasets.get(...)."
+            f"Column {source!r} holds labels that the design does not name; only the reference category may be "
+            "missing there. Correct their spelling, or pass schema=client.datasets.get(...)."
         )
     for place in np.flatnonzero(np.isnan(codes)).tolist():
         if cells[place].strip(SPACES):
@@ -185,7 +191,7 @@ def _columns(table: Any, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         table = arrow_table(table)
         present = table.column_names
     if present is None:
-        raise WrongType(f"Give {TABLES}; {what_came(table)}.")
+        raise WrongType(f"Pass {TABLES}; {describe(table)}.")
     for name in names:
         if name not in present:
             raise MissingColumn(f"The table has no column {name!r}, from which the design is computed.")
@@ -193,12 +199,12 @@ def _columns(table: Any, names: Sequence[str]) -> dict[str, NDArray[Any]]:
             raise InvalidArgument(f"The column {name!r} appears twice in the table; name each column once.")
     columns = {name: _array(table[name], name) for name in names}
     if len({len(values) for values in columns.values()}) > 1:
-        raise InvalidArgument("The columns of the table have different lengths.")
+        raise InvalidArgument("The columns of the table have different lengths; give each the same number of cells.")
     return columns
 
 
 def _names(table: Any) -> list[Any] | None:
-    """The names of a table's columns; None where it is no table."""
+    """The names of a table's columns; None if it is not a table."""
     if isinstance(table, Mapping):
         return list(table)
     if isinstance(getattr(table, "column_names", None), list):  # pyarrow

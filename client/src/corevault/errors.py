@@ -8,17 +8,17 @@
     ``BudgetExceeded`` (with the figures), ``PreconditionFailed``, ``ContentTooLarge``,
     ``UnsupportedMediaType``, ``RangeNotSatisfiable``, ``InvalidRequest``,
     ``MethodNotAllowedOnPrivateData``, ``DigestMismatch``, ``RateLimited``, ``DependencyUnavailable``,
-    ``Internal``. A code that this version does not know stays an ``ApiError``.
+    ``Internal``. A code without a class here is an ``ApiError``.
   - ``InvalidArgument`` (also a ``ValueError``): an argument is wrong; nothing was sent. Below it
     ``WrongType`` (also a ``TypeError``), ``MissingColumn`` (also a ``KeyError``) and
     ``UnreadableSource`` (also an ``OSError``).
-  - ``TooManyNullRows``: the check before an upload found too many null rows; nothing was sent.
-  - ``ConnectionFailed``: no answer came, after all retries.
-  - ``UploadInterrupted``: an upload in parts broke off; it can be resumed.
-  - ``UnexpectedReply``: an answer came that is not what the contract says.
-  - ``ContentRejected``, ``JobFailed``, ``WaitTimeout``: the ways in which a wait fails.
-  - ``VerificationError``: a release is not what its certificate says.
-  - ``NotConverged`` (also an ``ArithmeticError``): a posterior has no mode that could be reached.
+  - ``TooManyNullRows``: the check before an upload counts too many null rows; nothing was sent.
+  - ``ConnectionFailed``: no answer after all retries.
+  - ``UploadInterrupted``: an upload in parts was interrupted; it can be resumed.
+  - ``UnexpectedReply``: an answer does not follow the HTTP contract.
+  - ``ContentRejected``, ``JobFailed``, ``WaitTimeout``: a wait failed.
+  - ``VerificationError``: a release does not match its certificate.
+  - ``NotConverged`` (also an ``ArithmeticError``): Newton's method did not reach the mode of a posterior.
   - ``MissingDependency`` (also an ``ImportError``): an optional package is not installed.
   - ``ClientClosed`` (also a ``RuntimeError``): the client was used after it was closed.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class CorevaultError(Exception):
-    """Base of all errors of this package. ``detail`` is a plain sentence."""
+    """Base of all errors of this package. ``detail`` is the message."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -69,8 +69,8 @@ class TooManyNullRows(CorevaultError, ValueError):
 
     def __init__(self, check: "TableCheck", max_null_share: float) -> None:
         super().__init__(
-            f"{check.null_rows} of {check.rows} rows do not fit the declared columns and would count for nothing; "
-            f"max_null_share allows {max_null_share:.3g} of them. Correct these cells, or pass a larger "
+            f"{check.null_rows} of {check.rows} rows do not fit the declared columns, so they would be null; "
+            f"max_null_share allows a share of {max_null_share:.3g}. Correct these cells, or pass a larger "
             f"max_null_share.{check.counts()}"
         )
         self.check = check
@@ -94,13 +94,16 @@ class ConnectionFailed(CorevaultError):
 
 
 class UploadInterrupted(CorevaultError):
-    """An upload broke off and could not be resumed yet. The cause is chained.
+    """An upload was interrupted, and all attempts to continue it failed. The cause is chained.
 
-    ``datasets.resume(dataset_id, upload_id, source)`` goes on from ``offset``, for a day.
+    ``datasets.resume(dataset_id, upload_id, source)`` continues it from ``offset`` within 24 hours.
     """
 
     def __init__(self, upload_id: str, offset: int) -> None:
-        super().__init__(f"The upload {upload_id} broke off after {offset} bytes; resume it with datasets.resume.")
+        super().__init__(
+            f"The upload {upload_id} was interrupted after {offset} bytes. Call datasets.resume within 24 hours to "
+            "continue it."
+        )
         self.upload_id = upload_id
         self.offset = offset
 
@@ -114,29 +117,29 @@ class VerificationError(CorevaultError):
 
 
 class WaitTimeout(CorevaultError):
-    """A wait took longer than allowed. What was waited for continues at the server."""
+    """A wait took longer than allowed. The job or the ingestion continues on the server."""
 
 
 _REMEDIES: Mapping[str, str] = {
-    "malformed": "send UTF-8 CSV with commas and a header that names each column once, Parquet or an Arrow stream; no "
-    "Excel workbook, and nothing that is compressed as a whole",
-    "empty": "it has no rows below the header",
-    "missing_column": "the header must name every declared column as declared, with commas in between",
-    "unknown_column": "it has a column that is not declared (perhaps a data frame's index); leave it out",
-    "wrong_type": "a column's type in the file cannot be the declared one (a date, a list, a structure); send numbers "
-    "or text",
-    "too_large": "it is larger than the server takes",
-    "too_many_units": "it holds more units than the declared slots, which never change: create a new dataset with more "
-    "slots for the same population, and upload it there",
-    "duplicate_content": "the same bytes are the content of another population; name that one as the population",
-    "digest_mismatch": "its bytes changed on the way; upload it again",
+    "malformed": "upload UTF-8 CSV with commas and a header that names each column once, Parquet, or an Arrow stream; "
+    "Excel workbooks and compressed files are not read",
+    "empty": "the file has no rows below the header; upload a file with rows",
+    "missing_column": "the header must name every declared column as declared, separated by commas",
+    "unknown_column": "the file has a column that is not declared, perhaps a data frame's index; remove it",
+    "wrong_type": "the file's type of a column, such as date, list or structure, cannot be the declared one; upload "
+    "numbers or text",
+    "too_large": "the file is larger than the server accepts; upload fewer rows or a smaller format",
+    "too_many_units": "the file has more units than the declared slots, which cannot change; create a dataset with "
+    "more slots for the same population, and upload the file there",
+    "duplicate_content": "the same bytes belong to another population; create the dataset with that population",
+    "digest_mismatch": "the bytes changed in transit; upload the file again",
 }
 
 
 class ContentRejected(CorevaultError):
     """The uploaded file was rejected.
 
-    ``reason`` is the stable code, such as ``missing_column``; ``columns`` are the names that it is about, if any.
+    ``reason`` is the stable code, such as ``missing_column``. ``columns`` are the affected columns.
     """
 
     def __init__(self, reason: str, columns: Sequence[str] = ()) -> None:
@@ -147,20 +150,32 @@ class ContentRejected(CorevaultError):
         self.columns = tuple(columns)
 
 
+_FAILURES: Mapping[str, str] = {
+    "run_failed": "the run ended with an error; ask the operator, who can find the cause in the worker's log",
+    "interrupted": "the run lost its worker too often; submit the job again",
+    "dataset_deleted": "the dataset was deleted; submit the job for another dataset",
+}
+
+
 class JobFailed(CorevaultError):
-    """A job ended without a release. ``job`` is its last state, with ``job.error`` where it has one."""
+    """A job ended without a release. ``job`` is its last state, with ``job.error`` if it failed.
+
+    ``job.raw["settlement"]`` holds the charge.
+    """
 
     def __init__(self, job: "Job") -> None:
-        why = f" ({job.error.code})" if job.error else ""
-        super().__init__(f"Job {job.id} {job.status}{why}.")
+        code = job.error.code if job.error else ""
+        remedy = f": {_FAILURES[code]}" if code in _FAILURES else ""
+        failure = f" ({code}{remedy})" if code else ""
+        super().__init__(f"Job {job.id} {job.status}{failure}.")
         self.job = job
 
 
 class ApiError(CorevaultError):
     """The server's problem details: ``status``, ``code``, ``title``, ``detail``, ``request_id``.
 
-    ``errors`` holds the faults of a request body, each ``{"pointer", "message"}``; ``members`` every
-    further member; ``retry_after`` the seconds of a ``Retry-After`` header, where there was one.
+    ``errors`` holds the faults of a request body, each ``{"pointer", "message"}``. ``members`` holds every member.
+    ``retry_after`` holds the seconds of a ``Retry-After`` header, None without one.
     """
 
     CODE: ClassVar[str] = ""
@@ -211,9 +226,9 @@ class IdempotencyInProgress(ApiError):
 
 
 class StateConflict(ApiError):
-    """The state of things does not allow this call.
+    """The state of the resource does not allow this call.
 
-    Where too many uploads are open, ``uploads`` has their ids: resume or discard one.
+    If too many uploads are open, ``uploads`` holds their ids: resume or discard one of them.
     """
 
     CODE = "state_conflict"
@@ -224,7 +239,7 @@ class StateConflict(ApiError):
 
     @property
     def uploads(self) -> tuple[str, ...]:
-        """The ids of the caller's open uploads, where they are the conflict."""
+        """The ids of the caller's open uploads if they cause the conflict, else empty."""
         given = self.members.get("uploads")
         return tuple(str(each) for each in given) if isinstance(given, list) else ()
 
@@ -236,8 +251,8 @@ class OffsetMismatch(ApiError):
 class BudgetExceeded(ApiError):
     """The budget does not cover the job; no balance has changed.
 
-    ``requested``, ``limit`` and ``remaining`` are a ``Cost`` each, ``epsilon_after`` is a number; what the server
-    gives otherwise stays as it is.
+    ``requested``, ``limit`` and ``remaining`` are ``Cost`` objects, and ``epsilon_after`` is a number. A value of
+    another form is passed on as received.
     """
 
     CODE = "budget_exceeded"
@@ -249,12 +264,12 @@ class BudgetExceeded(ApiError):
 
     @property
     def requested(self) -> Any:
-        """What the job would cost alone."""
+        """The cost of the job alone."""
         return self._figure("requested")
 
     @property
     def epsilon_after(self) -> Any:
-        """What the composed total would have been."""
+        """The composed ε that the account would have after the job."""
         return self.members.get("epsilon_after")
 
     @property
@@ -264,11 +279,11 @@ class BudgetExceeded(ApiError):
 
     @property
     def remaining(self) -> Any:
-        """The largest single full-batch job that would still be admitted."""
+        """The cost of the largest single full-batch job that would still be admitted."""
         return self._figure("remaining")
 
     def _figure(self, name: str) -> Any:
-        from corevault.replies.dataset import Cost  # noqa: PLC0415 - replies know these errors
+        from corevault.replies.dataset import Cost  # noqa: PLC0415 - replies import these errors
 
         given = self.members.get(name)
         return Cost.from_json(given) if isinstance(given, dict) and {"epsilon", "delta"} <= given.keys() else given
@@ -319,10 +334,10 @@ _BY_BARE_STATUS: Mapping[int, type[ApiError]] = {429: RateLimited, 503: Dependen
 
 
 def api_error(problem: object, *, status: int, retry_after: float | None = None) -> ApiError:
-    """The error that an unsuccessful answer stands for.
+    """The error for an unsuccessful answer.
 
-    ``problem`` is the decoded body, whatever it is: a proxy in between may answer without problem details,
-    and then 429 and 503 still keep their class.
+    ``problem`` is the decoded body, of any type. A proxy may answer without problem details; 429 and 503 still have
+    their class then.
     """
     members: Mapping[str, Any] = problem if isinstance(problem, dict) else {}
     kind = BY_CODE.get(str(members.get("code"))) or (ApiError if "code" in members else _BY_BARE_STATUS.get(status))

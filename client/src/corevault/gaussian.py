@@ -1,4 +1,4 @@
-"""Normal beliefs over named coefficients, as a Laplace approximation gives them."""
+"""Normal distributions of named coefficients, such as Laplace approximations of posteriors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from corevault._arguments import import_pandas, require_number, what_came
+from corevault._arguments import describe, import_pandas, require_number
 from corevault.errors import InvalidArgument, WrongType
 from corevault.prediction import Outcome, predict_mean, predict_probability
 
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 class Gaussian:
     """``N(mean, covariance)`` over coefficients ``names``; shapes ``(p,)`` and ``(p, p)``, positive definite.
 
-    ``outcome`` says what the model predicts; None where the belief was made by hand.
+    ``outcome`` describes the model's predictions; it is None for an object that you constructed.
     """
 
     names: tuple[str, ...]
@@ -45,16 +45,16 @@ class Gaussian:
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """``n`` draws, shape ``(n, p)``."""
         if not isinstance(rng, np.random.Generator):
-            raise WrongType(f"rng must be a generator, such as numpy.random.default_rng(); {what_came(rng)}.")
+            raise WrongType(f"rng must be a generator, such as numpy.random.default_rng(); {describe(rng)}.")
         if not isinstance(n, int | np.integer):
-            raise WrongType(f"n must be a whole number; {what_came(n)}.")
+            raise WrongType(f"n must be a whole number; {describe(n)}.")
         require_number(n, "n", lower=0)
         root = cholesky(self.covariance, lower=True)
         draws: Array = self.mean + rng.standard_normal((n, len(self.mean))) @ root.T
         return draws
 
     def summary(self) -> list[dict[str, float | str]]:
-        """One row a coefficient: name, mean, sd and the central 95 % interval."""
+        """One row for each coefficient: name, mean, sd and the central 95 % interval."""
         half = 1.959963984540054 * self.sd
         return [
             {"name": name, "mean": float(mean), "sd": float(sd), "low": float(mean - h), "high": float(mean + h)}
@@ -68,9 +68,9 @@ class Gaussian:
     def kl(self, other: "Gaussian") -> float:
         """``KL(self ‖ other)`` in nats. Raises ``InvalidArgument`` for other coefficients."""
         if not isinstance(other, Gaussian):
-            raise WrongType(f"The other belief must be a Gaussian; {what_came(other)}.")
+            raise WrongType(f"The argument must be a Gaussian; {describe(other)}.")
         if self.names != other.names:
-            raise InvalidArgument("The two beliefs are about different coefficients.")
+            raise InvalidArgument("The two Gaussians have different coefficients; compare releases of the same model.")
         root = cholesky(other.covariance, lower=True)
         own = cholesky(self.covariance, lower=True)
         spread = np.sum(solve_triangular(root, own, lower=True) ** 2)
@@ -81,11 +81,12 @@ class Gaussian:
     def predict_probability(self, x: Array) -> Array:
         """Posterior predictive probabilities for design rows ``x`` ``(n, p)``.
 
-        ``(n,)`` of a 1 under logistic and probit regression, ``(n, K)`` of each class in declared order under
-        multinomial logistic regression. Probit is exact; the others shrink each logit by ``1/√(1 + π s²/8)`` (MacKay,
-        1992). A belief that was made by hand counts as one of logistic regression.
+        Under logistic and probit regression the result is the probability of a 1, ``(n,)``. Under multinomial logistic
+        regression it is the probability of each class in declared order, ``(n, K)``. Probit is exact; the others shrink
+        each logit by ``1/√(1 + π s²/8)`` (MacKay, 1992). Without an ``outcome``, the model counts as logistic
+        regression.
 
-        Raises ``InvalidArgument`` for a family without probabilities, and for an ``x`` that is no design matrix.
+        Raises ``InvalidArgument`` for a family without probabilities, and if ``x`` is not a design matrix.
         """
         outcome = self.outcome or Outcome("logistic-regression", self.names)
         return predict_probability(outcome, self.mean, self.covariance, x)
@@ -93,22 +94,23 @@ class Gaussian:
     def predict_mean(self, x: Array) -> Array:
         """The posterior predictive mean of the target, ``(n,)``, for design rows ``x`` ``(n, p)``.
 
-        It is in the target's own units: the expected count under Poisson regression, the expected target under linear
-        regression (both exact for this normal belief), the probability of a 1 under logistic and probit regression.
+        It has the target's units: the expected count under Poisson regression, the expected target under linear
+        regression. Both are exact for this normal distribution. Under logistic and probit regression it is the
+        probability of a 1.
 
-        Raises ``InvalidArgument`` for a family without a mean to predict, for a belief that was made by hand, and
-        for an ``x`` that is no design matrix.
+        Raises ``InvalidArgument`` for a family without a mean to predict, without an ``outcome``, and if ``x`` is not a
+        design matrix.
         """
         if self.outcome is None:
-            raise InvalidArgument("This belief does not say of which model it is; take one from core.laplace().")
+            raise InvalidArgument("This Gaussian has no model, so it predicts no mean; call core.laplace() for one.")
         return predict_mean(self.outcome, self.mean, self.covariance, x)
 
-    def about(self, outcome: Outcome) -> Self:
-        """The same belief, which knows what its model predicts."""
+    def with_outcome(self, outcome: Outcome) -> Self:
+        """The same distribution, with the ``outcome`` of its model."""
         return replace(self, outcome=outcome)
 
 
 def from_precision(names: Sequence[str], mean: Array, root: tuple[Array, bool]) -> Gaussian:
-    """A Gaussian from its mean and the Cholesky factor of its precision, as ``scipy.linalg.cho_factor`` has it."""
+    """A Gaussian from its mean and ``cho_factor`` of its precision."""
     covariance = cho_solve(root, np.eye(len(mean)))
     return Gaussian(tuple(names), mean, 0.5 * (covariance + covariance.T))

@@ -1,4 +1,4 @@
-"""Laplace approximations of weighted posteriors, on a pseudocoreset or on your own table."""
+"""Laplace approximations of weighted posteriors, from a pseudocoreset or a table of the caller."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from corevault.prior import CoefficientPrior
 Array = NDArray[np.float64]
 
 _MOST_STEPS = 500
-_DECREMENT = 1e-12  # twice the nats between the mode and where Newton stops
+_DECREMENT = 1e-12  # twice the distance from the mode in nats at which Newton's method stops
 
 
 def logistic_laplace(
@@ -25,10 +25,10 @@ def logistic_laplace(
 ) -> Gaussian:
     """The Laplace approximation of weighted Bayesian logistic regression, prior ``N(0, prior_scale² I)``.
 
-    ``x`` ``(n, p)`` is the design matrix, intercept included; ``y`` ``(n,)`` is 0 or 1; ``weight`` ``(n,)``
-    is non-negative (ones where absent); ``names`` are the columns' (``x0``, ``x1``, … where absent).
+    ``x`` ``(n, p)`` is the design matrix with the intercept, and ``y`` ``(n,)`` is 0 or 1. ``weight`` ``(n,)`` is
+    non-negative, by default 1. ``names`` are the columns' names, by default ``x0``, ``x1``, ….
 
-    Raises ``InvalidArgument`` for shapes, labels or weights out of these bounds.
+    Raises ``InvalidArgument`` for other shapes, labels or weights.
     """
     x, y = as_floats(x, "x"), as_floats(y, "y")
     weights = np.ones(y.shape) if weight is None else as_floats(weight, "weight")
@@ -40,10 +40,10 @@ def logistic_laplace(
         raise InvalidArgument("prior_scale must be positive and finite.")
     columns = tuple(names) or tuple(f"x{i}" for i in range(x.shape[1]))
     if len(columns) != x.shape[1]:
-        raise InvalidArgument("names must have one name for each column of x.")
+        raise InvalidArgument(f"names must have one name for each of the {x.shape[1]} columns of x.")
     likelihood = OnePredictor(CURVES["logistic-regression"], x, y, weights)
     prior = CoefficientPrior(np.full(x.shape[1], prior_scale))
-    return newton(likelihood, prior, columns).about(Outcome("logistic-regression", columns))
+    return newton(likelihood, prior, columns).with_outcome(Outcome("logistic-regression", columns))
 
 
 def as_floats(values: object, name: str) -> Array:
@@ -57,38 +57,43 @@ def as_floats(values: object, name: str) -> Array:
 
 
 def check(x: Array, y: Array, weight: Array) -> None:
-    """Raises ``InvalidArgument`` unless shapes fit together, values are finite and weights not negative."""
+    """Raises ``InvalidArgument`` unless shapes agree, values are finite and weights are non-negative."""
     if x.ndim != 2 or y.shape != (len(x),) or weight.shape != (len(x),):
-        raise InvalidArgument("x must be (n, p), y and weight (n,).")
+        raise InvalidArgument(
+            f"x must have the shape (n, p), y and weight the shape (n,); got {x.shape}, {y.shape} and {weight.shape}."
+        )
     if not all(np.isfinite(values).all() for values in (x, y, weight)):
-        raise InvalidArgument("x, y and weight must be finite.")
+        raise InvalidArgument("x, y and weight must be finite; drop or impute rows with NaN or infinity.")
     if (weight < 0).any():
-        raise InvalidArgument("Weights cannot be negative.")
+        raise InvalidArgument("weight must not be negative.")
 
 
 def newton(likelihood: Likelihood, prior: CoefficientPrior, names: Sequence[str]) -> Gaussian:
     """The approximation at the mode, by Newton's method with backtracking from zero.
 
-    A curvature that is not positive definite, as far from the mode of a model with unknown noise, is replaced by its
-    absolute value. Raises ``NotConverged`` where no mode is reached.
+    Far from the mode of a model with unknown noise, the information matrix may not be positive definite. Then its
+    eigenvalues are replaced by their absolute values. Raises ``NotConverged`` if the mode is not reached.
     """
     posterior = _LogPosterior(likelihood, prior)
     theta = np.zeros(len(names))
-    found = posterior.expand(theta)
+    expansion = posterior.expand(theta)
     for _ in range(_MOST_STEPS):
-        if not (np.isfinite(found.information).all() and np.isfinite(found.gradient).all()):
+        if not (np.isfinite(expansion.information).all() and np.isfinite(expansion.gradient).all()):
             break
-        root = _root(found.information)
-        step = cho_solve(root, found.gradient)
-        decrement = float(found.gradient @ step)
+        root = _root(expansion.information)
+        step = cho_solve(root, expansion.gradient)
+        decrement = float(expansion.gradient @ step)
         if decrement <= _DECREMENT:
             return from_precision(names, theta, root)
-        theta, found = posterior.climb(theta, found.value, step, decrement)
-    raise NotConverged("Newton's method did not reach the mode; the design or the weights are out of scale.")
+        theta, expansion = posterior.climb(theta, expansion.value, step, decrement)
+    raise NotConverged(
+        "Newton's method did not reach the mode; the design or the weights are out of scale. Pass the rows of a design "
+        "matrix, whose columns lie in [-1, 1]."
+    )
 
 
 def _root(information: Array) -> tuple[Array, bool]:
-    """Its Cholesky factor, or that of its absolute value."""
+    """The Cholesky factor of ``information``, or of its absolute value."""
     try:
         return cho_factor(information, lower=True)  # type: ignore[no-any-return]
     except LinAlgError:
@@ -105,7 +110,7 @@ class _LogPosterior:
     prior: CoefficientPrior
 
     def expand(self, theta: Array) -> Expansion:
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by ``newton``
+        with np.errstate(over="ignore", invalid="ignore"):  # ``newton`` refuses infinite values
             value, gradient, information = self.likelihood.expand(theta)
         precision = self.prior.precision(theta)
         return Expansion(
@@ -113,10 +118,10 @@ class _LogPosterior:
         )
 
     def climb(self, theta: Array, value: float, step: Array, decrement: float) -> tuple[Array, Expansion]:
-        """Armijo backtracking, with room for the objective's own rounding."""
+        """Armijo backtracking, with a tolerance for the rounding error of the objective."""
         floor, length = value - 1e-13 * (1.0 + abs(value)), 1.0
         while True:
-            found = self.expand(theta + length * step)
-            if found.value >= floor + 1e-4 * length * decrement or length < 1e-12:
-                return theta + length * step, found
+            expansion = self.expand(theta + length * step)
+            if expansion.value >= floor + 1e-4 * length * decrement or length < 1e-12:
+                return theta + length * step, expansion
             length *= 0.5

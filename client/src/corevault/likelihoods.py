@@ -1,4 +1,4 @@
-"""Weighted log-likelihoods of the model families, to second order: what Newton's method asks of them."""
+"""Weighted log-likelihoods of the model families, with the derivatives that Newton's method needs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from scipy.special import expit, log_ndtr
 
 Array = NDArray[np.float64]
 REFERENCE_NOISE: Final = 0.25
-"""Noise, in half ranges of the target, where ``log_noise_scale`` is zero."""
+"""The noise at which ``log_noise_scale`` is zero, in half ranges of the target."""
 
 
 class Expansion(NamedTuple):
-    """Value, gradient ``(D,)`` and negative Hessian ``(D, D)`` at one parameter."""
+    """Value, gradient ``(D,)`` and negative Hessian ``(D, D)`` at one point."""
 
     value: float
     gradient: Array
@@ -25,11 +25,11 @@ class Likelihood(Protocol):
     """``sum_i w_i log p(row_i | theta)``, up to a constant."""
 
     def expand(self, theta: Array) -> Expansion:
-        """To second order at ``theta`` ``(D,)``."""
+        """The expansion at ``theta`` ``(D,)``."""
 
 
 Curve = Callable[[Array, Array], tuple[Array, Array, Array]]
-"""Predictors and targets ``(n,)`` to log-likelihoods, their slopes and their negative curvatures, ``(n,)`` each."""
+"""A function of predictors and targets ``(n,)``. Returns log-likelihoods, slopes and negative curvatures, ``(n,)``."""
 
 
 def _logistic(eta: Array, y: Array) -> tuple[Array, Array, Array]:
@@ -50,7 +50,7 @@ def _poisson(eta: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def linear(noise: float) -> Curve:
-    """Normal targets with a known standard deviation."""
+    """The curve of normal targets with the standard deviation ``noise``."""
 
     def curve(eta: Array, y: Array) -> tuple[Array, Array, Array]:
         e = (y - eta) / noise
@@ -68,7 +68,7 @@ CURVES: Final[Mapping[str, Curve]] = {
 
 @dataclass(frozen=True, eq=False)
 class OnePredictor:
-    """Targets that depend on ``x'theta`` alone, through ``curve``."""
+    """Targets whose distribution depends on ``x'theta`` alone, through ``curve``."""
 
     curve: Curve
     x: Array
@@ -76,7 +76,7 @@ class OnePredictor:
     weight: Array
 
     def expand(self, theta: Array) -> Expansion:
-        """To second order at ``theta`` ``(p,)``."""
+        """The expansion at ``theta`` ``(p,)``."""
         value, slope, curvature = self.curve(self.x @ theta, self.y)
         information = self.x.T @ (self.x * (self.weight * curvature)[:, None])
         return Expansion(float(self.weight @ value), self.x.T @ (self.weight * slope), information)
@@ -84,14 +84,14 @@ class OnePredictor:
 
 @dataclass(frozen=True, eq=False)
 class UnknownNoise:
-    """Normal targets; ``theta`` ends with the logarithm of the noise over :data:`REFERENCE_NOISE`."""
+    """Normal targets of unknown noise; ``theta`` ends with ``log(noise / REFERENCE_NOISE)``."""
 
     x: Array
     y: Array
     weight: Array
 
     def expand(self, theta: Array) -> Expansion:
-        """To second order at ``theta`` ``(p + 1,)``."""
+        """The expansion at ``theta`` ``(p + 1,)``."""
         sigma = REFERENCE_NOISE * np.exp(np.clip(theta[-1], -300.0, 300.0))
         e = (self.y - self.x @ theta[:-1]) / sigma
         total, squares = self.weight.sum(), float(self.weight @ e**2)
@@ -111,7 +111,7 @@ class UnknownNoise:
 
 @dataclass(frozen=True, eq=False)
 class Multinomial:
-    """Classes ``y`` by index; coefficients of all but the first, class by class."""
+    """Classes ``y`` by index. ``theta`` holds the coefficients of every class but the first, class by class."""
 
     classes: int
     x: Array
@@ -119,32 +119,32 @@ class Multinomial:
     weight: Array
 
     def expand(self, theta: Array) -> Expansion:
-        """To second order at ``theta`` ``((K - 1) p,)``."""
+        """The expansion at ``theta`` ``((K - 1) p,)``."""
         free, width = self.classes - 1, self.x.shape[1]
         eta = self.x @ theta.reshape(free, width).T
         largest = np.maximum(eta.max(axis=1), 0.0)
         odds = np.exp(eta - largest[:, None])
         total = np.exp(-largest) + odds.sum(axis=1)
-        p, chosen = odds / total[:, None], (self.y[:, None] == np.arange(1, self.classes)).astype(np.float64)
+        p, is_class = odds / total[:, None], (self.y[:, None] == np.arange(1, self.classes)).astype(np.float64)
         covariance = self.weight[:, None, None] * p[:, :, None] * (np.eye(free) - p[:, None, :])
         information = np.einsum("njk,na,nb->jakb", covariance, self.x, self.x, optimize=True)
         return Expansion(
-            value=float(self.weight @ (np.vecdot(chosen, eta) - largest - np.log(total))),
-            gradient=((chosen - p).T @ (self.x * self.weight[:, None])).ravel(),
+            value=float(self.weight @ (np.vecdot(is_class, eta) - largest - np.log(total))),
+            gradient=((is_class - p).T @ (self.x * self.weight[:, None])).ravel(),
             information=information.reshape(len(theta), len(theta)),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Mean:
-    """Rows that are normal around ``theta`` with standard deviation ``noise``."""
+    """Rows that are normal with mean ``theta`` and standard deviation ``noise``."""
 
     noise: float
     x: Array
     weight: Array
 
     def expand(self, theta: Array) -> Expansion:
-        """To second order at ``theta`` ``(p,)``."""
+        """The expansion at ``theta`` ``(p,)``."""
         total, weight = self.weight @ self.x, float(self.weight.sum())
         return Expansion(
             value=float(total @ theta - 0.5 * weight * theta @ theta) / self.noise**2,

@@ -1,15 +1,15 @@
-"""What an analyst asks for: a model, and either a price or a mechanism."""
+"""Requests of an analyst: models and mechanisms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from corevault._arguments import mapping, what_came
+from corevault._arguments import describe, require_mapping
 from corevault.errors import WrongType
 
 
 class ModelRequest(Protocol):
-    """A model as a quote or a job names it."""
+    """A model that a quote or a job can name."""
 
     def to_json(self) -> dict[str, Any]:
         """The ``model`` member of the request."""
@@ -19,9 +19,9 @@ class ModelRequest(Protocol):
 class _OnColumns:
     """``features``, and a prior ``N(0, prior_scale²)`` on each coefficient of the design's columns.
 
-    These map the declared bounds to −1 and 1 (intercept included): a ``prior_scale`` of 1 says that going from one
-    bound to the other changes the predictor by two or so. ``prior_scales`` override it by the name of a feature, a
-    design column or a parameter; with ``degrees_of_freedom`` all scales share one unknown factor.
+    The design maps the declared bounds to −1 and 1. With a ``prior_scale`` of 1, the predictor changes by about 2 from
+    one bound to the other. The prior covers the intercept too. ``prior_scales`` override the scale by the name of a
+    feature, a design column or a parameter. With ``degrees_of_freedom`` all scales share one unknown factor.
     """
 
     family: ClassVar[str]
@@ -36,17 +36,17 @@ class _OnColumns:
         if isinstance(given, str):
             raise WrongType("features must be a list of column names, not one name.")
         if isinstance(given, set | frozenset | Mapping) or not isinstance(given, Sequence):
-            raise WrongType(f"features must be a list of column names in a fixed order; {what_came(given)}.")
+            raise WrongType(f"features must be a list of column names in a fixed order; {describe(given)}.")
 
     def to_json(self) -> dict[str, Any]:
         """The ``model`` member of the request."""
         prior: dict[str, Any] = {"scale": self.prior_scale}
         if self.prior_scales:
-            prior["scales"] = mapping(self.prior_scales, "prior_scales")
+            prior["scales"] = require_mapping(self.prior_scales, "prior_scales")
         if self.degrees_of_freedom is not None:
             prior["degrees_of_freedom"] = self.degrees_of_freedom
-        stated = {"family": self.family, "features": list(self.features), "prior": prior}
-        return stated | {
+        body = {"family": self.family, "features": list(self.features), "prior": prior}
+        return body | {
             name: getattr(self, name) for name in ("target", "noise_scale") if getattr(self, name, None) is not None
         }
 
@@ -69,7 +69,10 @@ class ProbitRegression(_OnColumns):
 
 @dataclass(frozen=True, kw_only=True)
 class PoissonRegression(_OnColumns):
-    """Bayesian Poisson regression of the integer ``target``, with a log link. Its declared lower bound is 0 or more."""
+    """Bayesian Poisson regression of the integer ``target``, with a log link.
+
+    The declared lower bound of ``target`` is 0 or more.
+    """
 
     family: ClassVar[str] = "poisson-regression"
     target: str
@@ -77,7 +80,10 @@ class PoissonRegression(_OnColumns):
 
 @dataclass(frozen=True, kw_only=True)
 class MultinomialLogistic(_OnColumns):
-    """Bayesian multinomial logistic regression of the categorical ``target``; its first category is the reference."""
+    """Bayesian multinomial logistic regression of the categorical ``target``.
+
+    The first category of ``target`` is the reference.
+    """
 
     family: ClassVar[str] = "multinomial-logistic"
     target: str
@@ -87,8 +93,8 @@ class MultinomialLogistic(_OnColumns):
 class LinearRegression(_OnColumns):
     """Bayesian linear regression of the real or integer ``target``. Its bounds map to −1 and 1.
 
-    ``noise_scale`` is the noise's standard deviation in the target's own units; without it the noise is unknown, and
-    ``log_noise_scale`` one more parameter.
+    ``noise_scale`` is the standard deviation of the noise in the target's units. Without it the noise is unknown, and
+    ``log_noise_scale`` is one more parameter.
     """
 
     family: ClassVar[str] = "linear-regression"
@@ -100,8 +106,8 @@ class LinearRegression(_OnColumns):
 class GaussianMean(_OnColumns):
     """The mean of real and integer ``features`` under normal noise.
 
-    ``noise_scale`` is its standard deviation, 1 where absent. Both are in coordinates where the bounds are −1 and 1.
-    The model has no target and no intercept.
+    ``noise_scale`` is the standard deviation of the noise, by default 1. Mean and noise are in coordinates where the
+    bounds are −1 and 1. The model has no target and no intercept.
     """
 
     family: ClassVar[str] = "gaussian-mean"
@@ -110,7 +116,7 @@ class GaussianMean(_OnColumns):
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
-    """The noise named outright, instead of a target ε from which it is calibrated."""
+    """The noise of a job, stated directly instead of calibrated from a target ε."""
 
     noise_multiplier: float
     sampling_rate: float

@@ -1,4 +1,4 @@
-"""Lists that come in pages."""
+"""Paginated lists."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ R = TypeVar("R", bound=Reply)
 
 @dataclass(frozen=True)
 class Page(Generic[R]):
-    """One page, newest first. Iterating goes on through all later pages; ``items`` is this page alone."""
+    """One page, newest first. Iterating continues through all later pages; ``items`` is this page alone."""
 
     items: tuple[R, ...]
     next_cursor: str | None
-    _following: Callable[[str], "Page[R]"]
+    _fetch_next: Callable[[str], "Page[R]"]
 
     def __iter__(self) -> Iterator[R]:
         page = self
@@ -25,11 +25,11 @@ class Page(Generic[R]):
             yield from page.items
             if page.next_cursor is None:
                 return
-            page = page._following(page.next_cursor)
+            page = page._fetch_next(page.next_cursor)
 
 
 def fetch_page(http: Http, path: str, kind: type[R], params: Params) -> Page[R]:
-    """The page at ``params["cursor"]``, or the first."""
+    """The page at ``params["cursor"]``, or the first page."""
     body = http.get(path, params)
     if not isinstance(body, dict) or not isinstance(body.get("items"), list):
         raise UnexpectedReply("The server's answer is not a list of items.")

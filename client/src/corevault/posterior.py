@@ -1,11 +1,11 @@
-"""The posterior of a released model, on its points or on your own rows."""
+"""The posterior of a released model, given its points or rows of the caller."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corevault._arguments import what_came
+from corevault._arguments import describe
 from corevault.design import DesignColumn
 from corevault.errors import InvalidArgument, WrongType
 from corevault.gaussian import Gaussian
@@ -21,35 +21,37 @@ Array = NDArray[np.float64]
 def posterior(release: Release, x: Array, y: Array | None = None, weight: Array | None = None) -> Gaussian:
     """The Laplace approximation of the posterior of the release's model, under its prior.
 
-    ``x`` ``(n, p)`` are rows in the design's coordinates; ``y`` ``(n,)`` targets as in the points (0 and 1, the index
-    of a class in declared order, or the target's own units), None for a model without a target; ``weight`` ``(n,)``
-    is non-negative (ones where absent). For ``gaussian-mean`` under a normal prior it is exact.
+    ``x`` ``(n, p)`` are rows in the design's coordinates. ``y`` ``(n,)`` are targets in the form of the points: 0 and
+    1, the index of a class in declared order, or the target's units. It is None for a model without a target.
+    ``weight`` ``(n,)`` is non-negative, by default 1. For ``gaussian-mean`` under a normal prior the result is exact.
 
-    Parameters are named after the design's columns, with ``class:`` before them for each class but the first of
-    ``multinomial-logistic``, and ``log_noise_scale`` (the logarithm of four times the noise over the target's half
-    range) at the end for ``linear-regression`` of unknown noise.
+    Parameters have the names of the design's columns. For ``multinomial-logistic`` each class but the first has its
+    parameters, with ``class:`` before the name. For ``linear-regression`` of unknown noise the last parameter is
+    ``log_noise_scale``, the logarithm of four times the noise over the target's half range.
 
-    Raises ``InvalidArgument`` for a family that this version does not know, or for arrays that do not fit.
+    Raises ``InvalidArgument`` for a family that this version does not support, and for arrays that do not fit.
     """
     if not isinstance(release, Release):
-        raise WrongType(f"release must be a Release, such as core.release; {what_came(release)}.")
+        raise WrongType(f"release must be a Release, such as core.release; {describe(release)}.")
     model, columns = release.model, [column.name for column in release.design]
     x = as_floats(x, "x")
     if x.ndim != 2 or x.shape[1] != len(columns):
         raise InvalidArgument("x must be (n, p) with the release's design columns; see core.design_matrix.")
     weights = np.ones(len(x)) if weight is None else as_floats(weight, "weight")
-    if (y is None) is not (model.family == "gaussian-mean"):
-        raise InvalidArgument("The model's target is missing, or it has none.")
+    if y is None and model.family != "gaussian-mean":
+        raise InvalidArgument(f"y must be given: {model.family} has a target.")
+    if y is not None and model.family == "gaussian-mean":
+        raise InvalidArgument("y must be None: gaussian-mean has no target.")
     targets = np.zeros(len(x)) if y is None else as_floats(y, "y")
     check(x, targets, weights)
     _check_targets(model, targets)
     likelihood, names, predictors = _likelihood(model, columns, x, targets, weights)
     prior = _prior(model.prior or Prior(), names, release.design, predictors)
-    return newton(likelihood, prior, names).about(outcome_of(release))
+    return newton(likelihood, prior, names).with_outcome(outcome_of(release))
 
 
 def _check_targets(model: ReleasedModel, y: Array) -> None:
-    """Raises ``InvalidArgument`` for targets that the family cannot have."""
+    """Raises ``InvalidArgument`` for targets that are impossible under the family."""
     if model.family in {"logistic-regression", "probit-regression"} and not np.isin(y, (0.0, 1.0)).all():
         raise InvalidArgument("y must be 0 or 1.")
     if model.family == "poisson-regression" and (y < 0).any():
@@ -68,7 +70,7 @@ def _prior(prior: Prior, names: Sequence[str], design: Sequence[DesignColumn], p
 def _likelihood(
     model: ReleasedModel, columns: list[str], x: Array, y: Array, weight: Array
 ) -> tuple[Likelihood, list[str], int]:
-    """The likelihood, its parameters' names, and how many predictors it has."""
+    """The likelihood, the names of its parameters, and its number of predictors."""
     if model.family in CURVES:
         return OnePredictor(CURVES[model.family], x, y, weight), columns, 1
     if model.family == "gaussian-mean":
@@ -83,4 +85,4 @@ def _likelihood(
         classes = [str(name) for name in transform["categories"]]
         names = [f"{name}:{column}" for name in classes[1:] for column in columns]
         return Multinomial(len(classes), x, y, weight), names, len(classes) - 1
-    raise InvalidArgument(f"No Laplace approximation here for {model.family!r}; upgrade this package.")
+    raise InvalidArgument(f"This version has no Laplace approximation of {model.family!r}; upgrade corevault.")

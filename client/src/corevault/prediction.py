@@ -1,7 +1,6 @@
-"""Predictions for new rows, family by family, under a normal belief about the coefficients.
+"""Predictions for new rows of each family, under a normal distribution of the coefficients.
 
-A row's predictors are linear in the coefficients, so they are normal as well; each family averages its own link over
-them.
+The predictors of a row are linear in the coefficients, so they are normal too. Each family averages its link over them.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, softmax
 
-from corevault._arguments import what_came
+from corevault._arguments import describe
 from corevault.errors import InvalidArgument, WrongType
 from corevault.replies.release import Release
 
@@ -21,10 +20,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a model predicts, from its ``family`` and the design's ``columns``.
+    """The quantity that a model predicts, given by its ``family`` and the design's ``columns``.
 
-    ``classes`` are those of a categorical target. ``center`` and ``half`` map the linear predictor to the target's
-    own units.
+    ``classes`` are the categories of a categorical target. ``center`` and ``half`` map the linear predictor to the
+    target's units.
     """
 
     family: str
@@ -35,7 +34,7 @@ class Outcome:
 
 
 def outcome_of(release: Release) -> Outcome:
-    """What the model of ``release`` predicts."""
+    """The outcome of the model of ``release``."""
     transform: Mapping[str, Any] = release.model.target_transform or {}
     is_affine = transform.get("kind") == "affine"
     return Outcome(
@@ -68,8 +67,8 @@ def predict_mean(outcome: Outcome, mean: Array, covariance: Array, x: object) ->
 _INSTEAD: Final = {
     "poisson-regression": "; use predict_mean, the expected count",
     "linear-regression": "; use predict_mean, the expected target",
-    "multinomial-logistic": "; use predict_probability, which has one column a class",
-    "gaussian-mean": ": it has no target; its parameters are the mean itself, see summary()",
+    "multinomial-logistic": "; use predict_probability, which has one column for each class",
+    "gaussian-mean": ": it has no target; its parameters are the mean, see summary()",
 }
 
 
@@ -89,7 +88,7 @@ def _poisson(location: Array, variance: Array) -> Array:
     return rate
 
 
-def _linear(location: Array, variance: Array) -> Array:  # noqa: ARG001 - a mean does not depend on it
+def _linear(location: Array, variance: Array) -> Array:  # noqa: ARG001 - the mean does not depend on it
     return location
 
 
@@ -99,15 +98,15 @@ _MEANS: Final[Mapping[str, _Link]] = {"poisson-regression": _poisson, "linear-re
 
 
 def _predictor(mean: Array, covariance: Array, x: Array) -> tuple[Array, Array]:
-    """Mean and variance ``(n,)`` of the linear predictor, which only coefficients enter."""
+    """Mean and variance ``(n,)`` of the linear predictor, which depends on coefficients only."""
     width = x.shape[1]
     return x @ mean[:width], np.einsum("np,pq,nq->n", x, covariance[:width, :width], x)
 
 
 def _class_probabilities(outcome: Outcome, mean: Array, covariance: Array, x: Array) -> Array:
-    """MacKay's shrinkage of each class's logit against the first class."""
+    """The probabilities ``(n, K)``, with MacKay's shrinkage of each logit against the first class."""
     if not outcome.classes:
-        raise InvalidArgument("The release does not name the classes of its target.")
+        raise InvalidArgument("The release does not name the classes of its target, so it predicts no probabilities.")
     width, logits = x.shape[1], np.zeros((len(x), len(outcome.classes)))
     for index in range(1, len(outcome.classes)):
         block = slice((index - 1) * width, index * width)
@@ -118,17 +117,17 @@ def _class_probabilities(outcome: Outcome, mean: Array, covariance: Array, x: Ar
 
 
 def _design(outcome: Outcome, x: object) -> Array:
-    """``x`` as a design matrix ``(n, p)``. Raises ``InvalidArgument`` for anything that is none of this model."""
-    sentence = "x must be a design matrix (n, p), as core.design_matrix(rows) gives it for new rows"
+    """``x`` as a design matrix ``(n, p)``. Raises ``InvalidArgument`` for a matrix of another model."""
+    sentence = "x must be a design matrix (n, p), such as core.design_matrix(rows) of new rows"
     names = [str(name) for name in getattr(x, "columns", ())]
     if names and names != list(outcome.columns):
-        raise WrongType(f"{sentence}; this is a table with other columns.")
+        raise WrongType(f"{sentence}; got a table with other columns.")
     try:
         matrix = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise WrongType(f"{sentence}; {what_came(x)}.") from error
+        raise WrongType(f"{sentence}; {describe(x)}.") from error
     if matrix.ndim != 2 or matrix.shape[1] != len(outcome.columns):
-        raise InvalidArgument(f"{sentence}; p is {len(outcome.columns)} here, and this has the shape {matrix.shape}.")
+        raise InvalidArgument(f"{sentence}; p is {len(outcome.columns)}, but the shape is {matrix.shape}.")
     if outcome.columns[-1] == "intercept" and not (np.isnan(matrix[:, -1]) | (matrix[:, -1] == 1.0)).all():
         raise InvalidArgument(f"{sentence}; its last column is the intercept and must be 1.")
     return matrix

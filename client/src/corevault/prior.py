@@ -1,4 +1,4 @@
-"""The prior of a release: normal, with known scales or one unknown common factor."""
+"""The prior of a release: normal, with given scales or one unknown common factor."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CoefficientPrior:
-    """Independent normals of ``scales`` ``(D,)``; with ``degrees_of_freedom`` the first ``shared`` are multivariate t.
+    """Independent normals with ``scales`` ``(D,)``.
 
-    The precision is ``1 / scale²``, times ``(v + d) / (v + q)`` under a t with ``v`` degrees of freedom, ``d`` shared
-    parameters and ``q`` the squared length of theirs over their scales: what is expected of the common precision at
-    ``theta``. Newton steps with it climb to the exact mode.
+    With ``degrees_of_freedom`` the first ``shared`` parameters are multivariate t instead. The precision of a normal is
+    ``1 / scale²``. Under a t it is multiplied by ``(v + d) / (v + q)``, the expected common precision at ``theta``.
+    There ``v`` are the degrees of freedom and ``d`` is the number of shared parameters. The sum of their squares, each
+    over its squared scale, is ``q``. Newton steps with this precision reach the exact mode.
     """
 
     scales: Array
@@ -44,17 +45,17 @@ class CoefficientPrior:
 def scales_of(
     names: Sequence[str], design: Sequence[DesignColumn], predictors: int, scale: float, scales: Mapping[str, float]
 ) -> Array:
-    """The scale of each parameter in ``names``, of which the first ``predictors * p`` are coefficients.
+    """The scale of each parameter in ``names``, ``(D,)``.
 
-    A scale by parameter outdoes one by design column, and that one by feature; ``scale`` is for the rest, and 1 for
-    parameters that are no coefficients.
+    The first ``predictors * p`` parameters are coefficients. A scale for a parameter takes precedence over one for a
+    design column, and that one over a scale for a feature. Other coefficients have ``scale``, and other parameters 1.
     """
-    found = np.ones(len(names))
+    result = np.ones(len(names))
     for index, name in enumerate(names):
         keys = [name]
         if index < predictors * len(design):
             column = design[index % len(design)]
             keys += [column.name, column.source or column.name]
-            found[index] = scale
-        found[index] = next((scales[key] for key in keys if key in scales), found[index])
-    return found
+            result[index] = scale
+        result[index] = next((scales[key] for key in keys if key in scales), result[index])
+    return result

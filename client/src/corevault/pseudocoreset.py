@@ -1,4 +1,4 @@
-"""Downloaded pseudocoresets: weighted synthetic points that stand in for a table under one model."""
+"""Downloaded pseudocoresets: weighted synthetic points that replace a table under one model."""
 
 import io
 import zipfile
@@ -30,9 +30,9 @@ class UntrustedRelease(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Pseudocoreset:
-    """``u`` ``(M, p)`` in the design's coordinates, intercept included; ``y`` ``(M,)`` or None; ``weight`` ``(M,)``.
+    """Weighted points: ``u`` ``(M, p)``, ``y`` ``(M,)`` or None, ``weight`` ``(M,)``.
 
-    ``release`` is the public metadata that it came with.
+    ``u`` is in the design's coordinates, with the intercept. ``release`` holds the public metadata of the points.
     """
 
     release: Release
@@ -47,12 +47,12 @@ class Pseudocoreset:
 
     @property
     def design(self) -> tuple[DesignColumn, ...]:
-        """How each design column comes from the declared table."""
+        """The design columns, each with its source in the declared table and its transform."""
         return self.release.design
 
     @property
     def prior_scale(self) -> float:
-        """The scale of the release's prior, for coefficients without a scale of their own."""
+        """The scale of the release's prior, for coefficients without a separate scale."""
         return self.release.model.prior.scale if self.release.model.prior else 1.0
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -64,30 +64,30 @@ class Pseudocoreset:
         return frame
 
     def laplace(self) -> Gaussian:
-        """The Laplace approximation of the posterior that these points stand for; see ``corevault.posterior``.
+        """The Laplace approximation of the posterior given these points; see ``corevault.posterior``.
 
-        Raises ``InvalidArgument`` for a model family that this version has none for.
+        Raises ``InvalidArgument`` for a model family that this version does not support.
         """
         return posterior(self.release, self.u, self.y, self.weight)
 
     def stated_posterior(self) -> Gaussian | None:
-        """The posterior that the release itself states; None for methods that find points only."""
-        stated = self.release.posterior
-        if stated is None:
+        """The posterior that the release states; None for methods that release points only."""
+        released = self.release.posterior
+        if released is None:
             return None
-        spread = np.array(stated.variance if stated.covariance is None else stated.covariance, dtype=np.float64)
+        spread = np.array(released.variance if released.covariance is None else released.covariance, dtype=np.float64)
         covariance = np.diag(spread) if spread.ndim == 1 else spread
-        return Gaussian(stated.parameters, np.array(stated.mean), covariance, outcome_of(self.release))
+        return Gaussian(released.parameters, np.array(released.mean), covariance, outcome_of(self.release))
 
     def design_matrix(
         self, table: Table, *, schema: Schema | Dataset | None = None, null_rows: Literal["refuse", "nan"] = "refuse"
     ) -> Array:
-        """New rows in the design's coordinates, shape ``(n, p)``; see ``design_matrix``."""
+        """New rows in the design's coordinates, ``(n, p)``; see ``corevault.design_matrix``."""
         return design_matrix(self.design, table, schema=schema, null_rows=null_rows)
 
 
 def from_npz(release: Release, content: bytes) -> Pseudocoreset:
-    """Reads the npz representation. Raises ``UnexpectedReply`` where it does not fit the release's metadata."""
+    """Reads the npz representation. Raises ``UnexpectedReply`` if it does not fit the release's metadata."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             u, weight = _floats(arrays["u"]), _floats(arrays["weight"])
@@ -95,11 +95,11 @@ def from_npz(release: Release, content: bytes) -> Pseudocoreset:
             columns = tuple(str(name) for name in arrays["columns"])
     except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise UnexpectedReply("The points are not an npz archive with u, weight and columns.") from error
-    shapes_hold = u.shape == (release.size, len(release.design)) and weight.shape == (release.size,)
-    if not shapes_hold or (y is not None and y.shape != (release.size,)):
+    shapes_agree = u.shape == (release.size, len(release.design)) and weight.shape == (release.size,)
+    if not shapes_agree or (y is not None and y.shape != (release.size,)):
         raise UnexpectedReply("The points do not have the size that the release states.")
     if columns[: len(release.design)] != tuple(column.name for column in release.design):
-        raise UnexpectedReply("The points' columns are not those of the release's design.")
+        raise UnexpectedReply("The columns of the points differ from the release's design.")
     return Pseudocoreset(release, u, y, weight)
 
 

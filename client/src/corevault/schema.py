@@ -1,14 +1,14 @@
 """Declared columns of a table.
 
-Bounds and categories are public. Take them from a codebook or from the question that was asked, never from the rows:
-what they would tell about the rows is not accounted for.
+Bounds and categories are public. Take them from a codebook or from the wording of a question, never from the rows:
+the budget does not account for information about rows in a declaration.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from corevault._arguments import is_number, require_text, what_came
+from corevault._arguments import describe, is_number, require_text
 from corevault._check import TableCheck, check_table
 from corevault._upload import prepare
 from corevault.errors import InvalidArgument, UnexpectedReply, WrongType
@@ -18,9 +18,9 @@ _TYPES = ("real", "integer", "categorical", "binary")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column. With ``impute`` None, a missing value makes its row a null row, which counts for nothing.
+    """A declared column. Without ``impute``, a missing value makes its row a null row.
 
-    Raises ``InvalidArgument`` for a declaration that does not hold together.
+    A null row contributes zero to every query. Raises ``InvalidArgument`` for an inconsistent declaration.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Column:
     def _check_bounds(self, place: str) -> None:
         for value, name in ((self.lower, "lower"), (self.upper, "upper"), (self.impute, "impute")):
             if not (is_number(value) or (name == "impute" and value is None)):
-                raise WrongType(f"{place}: {name} must be a number; {what_came(value)}.")
+                raise WrongType(f"{place}: {name} must be a number; {describe(value)}.")
         lower, upper = self.lower, self.upper
         if lower is None or upper is None or not lower < upper:
             raise InvalidArgument(f"{place}: lower must be below upper.")
@@ -54,17 +54,17 @@ class Column:
 
     def _check_categories(self, place: str) -> None:
         if not self.categories:
-            raise InvalidArgument(f"{place}: name at least one category.")
+            raise InvalidArgument(f"{place}: declare at least one category.")
         if other := [each for each in self.categories if not isinstance(each, str)]:
-            raise WrongType(f"{place}: categories must be texts, such as '1' for the number 1; {what_came(other[0])}.")
+            raise WrongType(f"{place}: categories must be texts, such as '1' for the number 1; {describe(other[0])}.")
         if len(set(self.categories)) < len(self.categories):
-            raise InvalidArgument(f"{place}: a category is named twice.")
+            raise InvalidArgument(f"{place}: a category is declared twice; remove one.")
         if self.impute is not None and self.impute not in self.categories:
             raise InvalidArgument(f"{place}: impute must be one of the categories.")
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """The column that the HTTP contract writes as ``body``. Raises ``UnexpectedReply`` for any other object."""
+        """The column from its JSON form. Raises ``UnexpectedReply`` for a form that this version does not support."""
         categories, missing = body.get("categories"), body.get("missing")
         try:
             return cls(
@@ -76,10 +76,12 @@ class Column:
                 impute=None if missing is None else missing["impute"],
             )
         except (KeyError, TypeError, InvalidArgument) as error:
-            raise UnexpectedReply("The server declares a column that this version cannot read; upgrade it.") from error
+            raise UnexpectedReply(
+                "The server declares a column that this version cannot read; upgrade corevault."
+            ) from error
 
     def to_json(self) -> dict[str, Any]:
-        """The column as the HTTP contract has it."""
+        """The column in the JSON form of the HTTP contract."""
         body: dict[str, Any] = {"name": self.name, "type": self.type}
         if self.lower is not None:
             body |= {"lower": self.lower, "upper": self.upper}
@@ -91,46 +93,46 @@ class Column:
 
 
 def real(name: str, lower: float, upper: float, *, impute: float | None = None) -> Column:
-    """A real number in ``[lower, upper]``; values outside are clamped."""
+    """A column of real numbers in ``[lower, upper]``; values outside are clamped."""
     return Column(name, "real", lower, upper, impute=impute)
 
 
 def integer(name: str, lower: int, upper: int, *, impute: int | None = None) -> Column:
-    """A whole number in ``[lower, upper]``; values outside are clamped."""
+    """A column of whole numbers in ``[lower, upper]``; values outside are clamped."""
     return Column(name, "integer", lower, upper, impute=impute)
 
 
 def categorical(name: str, categories: Sequence[str], *, impute: str | None = None) -> Column:
-    """One of ``categories``; the first is the reference, which gets no design column.
+    """A column of ``categories``. The first is the reference, which has no design column.
 
-    A cell matches the category of the same text, and otherwise the one of the same value: ``1.0`` is ``"1"``.
+    A cell matches the category of the same text, and otherwise the category of the same value: ``1.0`` is ``"1"``.
     """
     if isinstance(categories, str | set | frozenset) or not hasattr(categories, "__iter__"):
-        raise WrongType(f"categories must be a list of texts in a fixed order; {what_came(categories)}.")
+        raise WrongType(f"categories must be a list of texts in a fixed order; {describe(categories)}.")
     return Column(name, "categorical", categories=tuple(categories), impute=impute)
 
 
 def binary(name: str, *, impute: bool | None = None) -> Column:
-    """0 or 1, false or true."""
+    """A column of 0 and 1, or false and true."""
     return Column(name, "binary", impute=impute)
 
 
 class Schema:
     """The declared columns of a table, in order.
 
-    Raises ``InvalidArgument`` where a name comes twice, ``WrongType`` for anything but columns.
+    Raises ``InvalidArgument`` if a name appears twice, and ``WrongType`` for anything but columns.
     """
 
     def __init__(self, *columns: Column) -> None:
         if other := [column for column in columns if not isinstance(column, Column)]:
-            raise WrongType(f"Give columns one by one, as in Schema(real('age', 0, 120)); {what_came(other[0])}.")
+            raise WrongType(f"Pass columns one by one, as in Schema(real('age', 0, 120)); {describe(other[0])}.")
         self.columns = columns
         if len(set(self.names)) != len(columns):
-            raise InvalidArgument("A column name is declared twice.")
+            raise InvalidArgument("A column name is declared twice; rename or remove one of the columns.")
 
     @property
     def names(self) -> list[str]:
-        """The columns' names, fit to select a DataFrame's columns before an upload."""
+        """The columns' names, which can select a DataFrame's columns before an upload."""
         return [column.name for column in self.columns]
 
     def __iter__(self) -> Iterator[Column]:
@@ -140,28 +142,31 @@ class Schema:
         return f"Schema({', '.join(repr(column) for column in self.columns)})"
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The columns as the HTTP contract has them."""
+        """The columns in the JSON form of the HTTP contract."""
         return [column.to_json() for column in self.columns]
 
     @classmethod
     def from_json(cls, columns: Sequence[Mapping[str, Any]]) -> Self:
-        """The schema that the HTTP contract writes as ``columns``."""
+        """The schema from its JSON form."""
         return cls(*(Column.from_json(column) for column in columns))
 
     def check(self, table: object) -> TableCheck:
-        """Counts the cells of a table that would be missing or clamped. Nothing is sent anywhere.
+        """Counts the cells of a table that would be missing or clamped. Sends nothing.
 
-        ``table`` is a pandas or polars DataFrame, a pyarrow Table, a mapping of column names to lists or arrays, a
-        path, bytes, or a file that is open in binary mode (CSV, Parquet or an Arrow stream). A large file is read in
-        batches.
+        ``table`` is one of these:
 
-        The server tells nobody how many rows are null: a column whose cells are not coded as declared (``M`` for
-        ``Male``) makes every row null in silence. The counts come from the rows: do not change the declaration because
-        of them, unless it is plainly a mistake.
+        - a pandas or polars DataFrame, a pyarrow Table, or a mapping of column names to lists or arrays;
+        - CSV, Parquet or an Arrow stream, as a path, as bytes, or as a file that is open in binary mode.
 
-        Raises ``WrongType`` for any other object, and ``InvalidArgument`` for what cannot be read as a table.
+        A large file is read in batches.
+
+        The server reports no number of null rows. If the cells of a column are not coded as declared (``M`` for
+        ``Male``), every row becomes null without a message. The counts depend on the rows, so do not change the
+        declaration because of them, except to correct an obvious mistake.
+
+        Raises ``WrongType`` for any other object, and ``InvalidArgument`` if it cannot be read as a table.
         """
         upload = prepare(table)
         if not upload.repeatable:
-            raise WrongType("A stream can be read only once; give a path, a table or a file that can seek.")
+            raise WrongType("A stream can be read only once; pass a path, a table or a file that can seek.")
         return check_table(self.columns, upload)

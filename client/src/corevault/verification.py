@@ -1,9 +1,11 @@
-"""Whether a release is what its certificate says.
+"""Verification of a release against its certificate.
 
-Checked, each with a sentence of its own where it fails: the certificate is signed by a published (or
-pinned) Ed25519 release key over the RFC 8785 form of its statement; the statement is about this very
-release, dataset, model and size; it promises a finite cost under the zero-out relation within the
-account's limit; every representation has the digest that the statement and ``Repr-Digest`` name.
+Each of these checks has its error message:
+
+- A published or pinned Ed25519 release key signed the RFC 8785 form of the certificate's statement.
+- The statement is about this release, dataset, model and size.
+- It states a finite cost under the zero-out relation, within the account's limit.
+- Every representation has the digest in the statement and the one in ``Repr-Digest``.
 """
 
 import base64
@@ -17,7 +19,7 @@ from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
 from corevault import _digest
-from corevault._arguments import what_came
+from corevault._arguments import describe
 from corevault.errors import InvalidArgument, VerificationError, WrongType
 from corevault.replies.key import SigningKey
 from corevault.replies.release import Certificate, Points, Release
@@ -30,9 +32,9 @@ def key_id_of(public_key: str) -> str:
     try:
         raw = base64.b64decode(public_key, validate=True)
     except ValueError as error:  # also for text that is not ASCII
-        raise VerificationError("The release key is not base64; give the public_key, not the key_id.") from error
+        raise VerificationError("The release key is not base64; pass the public_key, not the key_id.") from error
     if len(raw) != 32:
-        raise VerificationError("The release key is not an Ed25519 key.")
+        raise VerificationError("The release key is not an Ed25519 key; pass the public_key of a release key.")
     return f"ed25519:{hashlib.sha256(raw).hexdigest()[:16]}"
 
 
@@ -44,37 +46,46 @@ def verify_release(
     published: Iterable[SigningKey] = (),
     pinned: Iterable[str | SigningKey] | None = None,
 ) -> Mapping[str, Any]:
-    """The verified statement, or ``VerificationError`` with the sentence that says what does not hold.
+    """The verified statement.
 
-    ``pinned`` are public keys that the caller trusts, as base64 text or as ``signing_keys()`` returned them earlier:
-    where they are given, ``published`` ones do not count. Raises ``InvalidArgument`` for an empty list of them, which
-    would trust the server that they guard against.
+    ``pinned`` are public keys that the caller trusts, as base64 text or as objects of an earlier ``signing_keys()``.
+    With them, ``published`` keys do not count.
+
+    Raises:
+        VerificationError: a check failed; the message names it.
+        InvalidArgument: ``pinned`` is empty. Without pinned keys the server, which they guard against, is trusted.
     """
-    trusted = pins_of(pinned) or tuple(key.public_key for key in published if key.use == "release" and _is_ed25519(key))
+    trusted = read_pins(pinned) or tuple(
+        key.public_key for key in published if key.use == "release" and _is_ed25519(key)
+    )
     verify_signature(certificate, trusted)
     _verify_subject(release, certificate.statement)
-    _verify_promise(release, certificate.statement)
+    _verify_cost(release, certificate.statement)
     for representation in points:
         verify_points(representation, certificate.statement)
     return certificate.statement
 
 
-def pins_of(pinned: Iterable[str | SigningKey] | None) -> tuple[str, ...] | None:
-    """The pinned public keys in base64; None where none are given.
+def read_pins(pinned: Iterable[str | SigningKey] | None) -> tuple[str, ...] | None:
+    """The pinned public keys in base64; None if ``pinned`` is None.
 
-    ``SigningKey`` objects count where their ``use`` is ``release``. Raises ``InvalidArgument`` where no key is left,
-    ``VerificationError`` for text that is not an Ed25519 public key, ``WrongType`` for anything but a list of keys.
+    A ``SigningKey`` counts if its ``use`` is ``release``.
+
+    Raises:
+        InvalidArgument: no key remains.
+        VerificationError: a text is not an Ed25519 public key.
+        WrongType: ``pinned`` is not a list of keys.
     """
     if pinned is None:
         return None
     if isinstance(pinned, str | bytes | SigningKey | Mapping) or not isinstance(pinned, Iterable):
-        raise WrongType("Pin a list of public keys (base64 text, or what signing_keys() returns), also for one key.")
+        raise WrongType("Pin a list of keys, even for one key: base64 text, or objects that signing_keys() returns.")
     given = tuple(pinned)
     pins = tuple(pin for pin in map(_pin, given) if pin is not None)
     if not given:
-        raise InvalidArgument("An empty list pins no key; leave it out to trust the keys that the server publishes.")
+        raise InvalidArgument("An empty list pins no key; omit it to trust the keys that the server publishes.")
     if not pins:
-        raise InvalidArgument("None of these keys signs releases; pin those whose use is 'release'.")
+        raise InvalidArgument("No pinned key signs releases; pin the keys whose use is 'release'.")
     return pins
 
 
@@ -82,7 +93,7 @@ def _pin(key: object) -> str | None:
     if isinstance(key, SigningKey):
         return key.public_key if key.use == "release" and _is_ed25519(key) else None
     if not isinstance(key, str):
-        raise WrongType(f"A pinned key is base64 text, or a SigningKey as signing_keys() returns it; {what_came(key)}.")
+        raise WrongType(f"A pinned key must be base64 text or an object that signing_keys() returns; {describe(key)}.")
     key_id_of(key.strip())  # raises for anything but a public key
     return key.strip()
 
@@ -95,7 +106,7 @@ def verify_signature(certificate: Certificate, trusted: Iterable[str]) -> None:
     """Raises ``VerificationError`` unless a trusted base64 public key signed the statement."""
     public_key = next((key for key in trusted if key_id_of(key) == certificate.key_id), None)
     if public_key is None:
-        raise VerificationError("The certificate names a signing key that is not among the trusted ones.")
+        raise VerificationError("The certificate names a signing key that is not among the trusted keys.")
     try:
         message = rfc8785.dumps(dict(certificate.statement))
         signature = base64.b64decode(certificate.signature, validate=True)
@@ -107,39 +118,39 @@ def verify_signature(certificate: Certificate, trusted: Iterable[str]) -> None:
 
 
 def _verify_subject(release: Release, statement: Mapping[str, Any]) -> None:
-    said = (statement.get("release_id"), statement.get("dataset_id"))
-    if said != (release.id, release.dataset_id):
+    subject = (statement.get("release_id"), statement.get("dataset_id"))
+    if subject != (release.id, release.dataset_id):
         raise VerificationError("The certificate was issued for another release.")
     for member in ("method", "size", "model", "design"):
         if member in statement and statement[member] != release.raw.get(member):
-            raise VerificationError(f"The release's {member} is not the one that was certified.")
+            raise VerificationError(f"The release's {member} differs from the certified {member}.")
     if statement.get("posterior_digest") != _posterior_digest(release):
-        raise VerificationError("The release's posterior is not the one that was certified.")
+        raise VerificationError("The release's posterior differs from the certified posterior.")
 
 
 def _posterior_digest(release: Release) -> str | None:
-    stated = release.raw.get("posterior")
+    posterior = release.raw.get("posterior")
     try:
-        return None if stated is None else _digest.of_bytes(rfc8785.dumps(stated))
+        return None if posterior is None else _digest.of_bytes(rfc8785.dumps(posterior))
     except rfc8785.CanonicalizationError as error:
         raise VerificationError("The release's posterior is malformed.") from error
 
 
-def _verify_promise(release: Release, statement: Mapping[str, Any]) -> None:
+def _verify_cost(release: Release, statement: Mapping[str, Any]) -> None:
     privacy = statement.get("privacy")
     if privacy is None and release.cost is None:
-        return  # public data: there is nothing to promise
+        return  # public data has no privacy cost
     if statement.get("relation") != "zero_out":
         raise VerificationError("The certificate does not state the zero-out relation.")
     if release.cost is None or privacy != {"epsilon": release.cost.epsilon, "delta": release.cost.delta}:
-        raise VerificationError("The release's cost is not the one that was certified.")
+        raise VerificationError("The release's cost differs from the certified cost.")
     account = statement.get("account")
     limit = account.get("limit") if isinstance(account, dict) else None
-    if not (isinstance(limit, dict) and _within(privacy, limit)):
+    if not (isinstance(limit, dict) and _is_within(privacy, limit)):
         raise VerificationError("The certified cost is not within the account's limit.")
 
 
-def _within(privacy: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:
+def _is_within(privacy: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:
     try:
         return all(0 < float(privacy[part]) <= float(limit[part]) < math.inf for part in ("epsilon", "delta"))
     except (KeyError, TypeError, ValueError):
@@ -147,10 +158,10 @@ def _within(privacy: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:
 
 
 def verify_points(points: Points, statement: Mapping[str, Any]) -> None:
-    """Raises ``VerificationError`` unless the bytes have the certified digest, and the one of ``Repr-Digest``."""
+    """Raises ``VerificationError`` unless the bytes have the certified digest and that of ``Repr-Digest``."""
     actual = _digest.of_bytes(points.content)
     digests = statement.get("digests")
     if not isinstance(digests, dict) or digests.get(points.format) != actual:
-        raise VerificationError(f"The {points.format} points are not those that were certified.")
+        raise VerificationError(f"The digest of the {points.format} points differs from the certified digest.")
     if points.repr_digest is None or _digest.sha256_member(points.repr_digest) != actual:
-        raise VerificationError(f"The {points.format} points do not have the digest that Repr-Digest names.")
+        raise VerificationError(f"The digest of the {points.format} points differs from Repr-Digest.")

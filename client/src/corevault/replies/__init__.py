@@ -1,1 +1,1 @@
-"""What the server answers, as frozen dataclasses."""
+"""Answers of the server, as frozen dataclasses."""

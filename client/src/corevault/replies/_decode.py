@@ -1,7 +1,7 @@
-"""From JSON to frozen dataclasses, by their type hints.
+"""Decoding of JSON to frozen dataclasses, by their type hints.
 
-A member that this version does not know is tolerated (``raw`` keeps it); one that it needs and does not
-find, or finds with another type, is an ``UnexpectedReply``.
+A member that is not declared here is ignored; ``raw`` holds it. A required member that is missing, or that has another
+type, raises ``UnexpectedReply``.
 """
 
 import dataclasses
@@ -22,14 +22,14 @@ class Reply:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Raises ``UnexpectedReply`` where a member is missing or has another type."""
+        """The reply from its JSON object. Raises ``UnexpectedReply`` if a member is missing or has another type."""
         if not isinstance(value, dict):
             raise UnexpectedReply(f"The server's answer is not a JSON object where {cls.__name__} is expected.")
         hints = get_type_hints(cls)
         members: dict[str, Any] = {"raw": value}
-        for known in dataclasses.fields(cls):
-            if known.name in value and known.name != "raw":
-                members[known.name] = _decode(hints[known.name], value[known.name], f"{cls.__name__}.{known.name}")
+        for member in dataclasses.fields(cls):
+            if member.name in value and member.name != "raw":
+                members[member.name] = _decode(hints[member.name], value[member.name], f"{cls.__name__}.{member.name}")
         try:
             return cls(**members)
         except TypeError as error:

@@ -1,4 +1,4 @@
-"""Replies about what the server can run."""
+"""Replies about methods and models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from corevault.replies._decode import Reply
 
 @dataclass(frozen=True, kw_only=True)
 class Method(Reply):
-    """A method; ``parameters`` is a JSON Schema, ``may_run_on_private_data`` is False for one that shows rows.
+    """A method. ``parameters`` is a JSON Schema.
 
-    ``default``: it is the one of a job that names none.
+    ``may_run_on_private_data`` is False for a method that reveals rows. ``default`` is True for the method that applies
+    to a job without one.
     """
 
     id: str
@@ -31,7 +32,7 @@ class Model(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class Catalogue(Reply):
-    """All of them."""
+    """All methods and models."""
 
     methods: tuple[Method, ...]
     models: tuple[Model, ...] = ()

@@ -24,7 +24,7 @@ class Content(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset(Reply):
-    """Declared facts and the state of a dataset; nothing here was read from rows."""
+    """Declared facts and the state of a dataset. No member depends on rows."""
 
     id: str
     name: str
@@ -45,7 +45,7 @@ class Dataset(Reply):
     def schema(self) -> Schema:
         """The declared columns, to check a table or to compute a design matrix.
 
-        Raises ``UnexpectedReply`` for a column that this version does not know.
+        Raises ``UnexpectedReply`` for a column that this version does not support.
         """
         return Schema.from_json(self.columns)
 
@@ -76,7 +76,7 @@ class Cost(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class JobCounts(Reply):
-    """How many jobs were settled, are reserved, or were refused."""
+    """Numbers of jobs: settled, reserved and refused."""
 
     settled: int
     reserved: int
@@ -85,10 +85,11 @@ class JobCounts(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class Budget(Reply):
-    """The account behind a dataset. ``spent + reserved`` is the composed total; costs compose sublinearly,
+    """The balance of a dataset's account.
 
-    so ``spent``, ``reserved`` and ``remaining`` (the largest single full-batch job still admitted) do not sum
-    to ``limit``. ``used_share`` is the part of the filter's main bound that is used, in [0, 1].
+    ``spent + reserved`` is the composed total. ``remaining`` is the cost of the largest single full-batch job that is
+    still admitted. Costs compose sublinearly, so ``spent``, ``reserved`` and ``remaining`` do not sum to ``limit``.
+    ``used_share`` is the used part of the filter's main bound, in [0, 1].
     """
 
     dataset_id: str
@@ -108,7 +109,7 @@ class Budget(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry(Reply):
-    """One entry of an account's append-only chain. ``epsilon_after`` is the composed total after it."""
+    """One entry of an account's append-only hash chain. ``epsilon_after`` is the composed total after it."""
 
     sequence: int
     at: datetime

@@ -13,7 +13,7 @@ ENDED = frozenset({"succeeded", "failed", "cancelled"})
 
 @dataclass(frozen=True, kw_only=True)
 class QuoteSize(Reply):
-    """The requested number of pseudopoints, and the least that can represent the model exactly."""
+    """The requested number of pseudopoints, and the smallest that can represent the model exactly."""
 
     requested: int
     smallest_exact: int | None = None
@@ -21,7 +21,7 @@ class QuoteSize(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class Quote(Reply):
-    """A price; asking changed nothing. ``cost`` is None on public data, where nothing is accounted."""
+    """A price. ``cost`` is None for public data, which has no account."""
 
     affordable: bool
     cost: Cost | None = None
@@ -34,7 +34,7 @@ class Quote(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress(Reply):
-    """``fraction`` of the planned steps in [0, 1]: it tells nothing of rows."""
+    """Progress of a job. ``fraction`` counts planned steps, in [0, 1], and does not depend on rows."""
 
     fraction: float
     stage: str = ""
@@ -42,14 +42,14 @@ class Progress(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class JobError(Reply):
-    """Why a job failed: ``run_failed``, ``interrupted`` or ``dataset_deleted``."""
+    """The cause of a failed job: ``run_failed``, ``interrupted`` or ``dataset_deleted``."""
 
     code: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Reply):
-    """A job; ``release_id`` is there once it has succeeded."""
+    """A job. ``release_id`` is None until the job has succeeded."""
 
     id: str
     dataset_id: str
@@ -68,7 +68,7 @@ class Job(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class JobEvent:
-    """An event of a job, ``progress`` or ``end``. ``id`` resumes the stream after it."""
+    """An event of a job, ``progress`` or ``end``. Pass ``id`` as ``last_event_id`` to resume after it."""
 
     name: str
     data: Mapping[str, Any]

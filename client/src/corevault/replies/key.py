@@ -8,7 +8,7 @@ from corevault.replies._decode import Reply
 
 @dataclass(frozen=True, kw_only=True)
 class Me(Reply):
-    """Whose key this is."""
+    """The id, name and role of the API key in use."""
 
     id: str
     name: str
@@ -17,7 +17,7 @@ class Me(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey(Reply):
-    """An API key. ``key`` is the secret: there once, when it is created or rotated, and never printed."""
+    """An API key. ``key`` is the secret, which only creation and rotation return. Its ``repr`` omits the secret."""
 
     id: str
     name: str

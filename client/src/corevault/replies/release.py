@@ -12,9 +12,9 @@ from corevault.replies.dataset import Cost
 
 @dataclass(frozen=True, kw_only=True)
 class Prior(Reply):
-    """``N(0, scale²)`` on each coefficient of exactly the design's columns; ``scales`` override it by name.
+    """``N(0, scale²)`` on the coefficient of each design column; ``scales`` override the scale by name.
 
-    With ``degrees_of_freedom`` the scales share one unknown factor: a multivariate t.
+    With ``degrees_of_freedom`` the scales share one unknown factor, which makes the prior a multivariate t.
     """
 
     scale: float = 1.0
@@ -24,9 +24,9 @@ class Prior(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedModel(Reply):
-    """The model that the pseudocoreset was made for.
+    """The model for which the pseudocoreset was made.
 
-    ``target_transform`` says how it sees a target that the points hold in the table's units, where not as it is.
+    The points hold the target in the table's units. ``target_transform`` maps it to the model's units, if they differ.
     """
 
     family: str
@@ -39,7 +39,7 @@ class ReleasedModel(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedPosterior(Reply):
-    """A normal posterior that was found beside the points: ``covariance``, or ``variance`` where it is diagonal."""
+    """A normal posterior that the release states, with ``covariance`` or a diagonal ``variance``."""
 
     parameters: tuple[str, ...]
     mean: tuple[float, ...]
@@ -49,9 +49,9 @@ class ReleasedPosterior(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class Release(Reply):
-    """What is public of a release, apart from its points. ``cost`` is None for public data.
+    """The public metadata of a release, without its points. ``cost`` is None for public data.
 
-    ``posterior`` is there for methods that find one beside the points, such as ``dp-vi``.
+    ``posterior`` is set by methods that also release a posterior, such as ``dp-vi``.
     """
 
     id: str
@@ -67,12 +67,12 @@ class Release(Reply):
 
     @property
     def trusted(self) -> bool | None:
-        """Whether the run itself would use its result as a posterior; None where the method does not say.
+        """Whether the release may be used as a posterior; None if the method does not judge it.
 
-        False: the search had not arrived, noise is most of what it found, or the points do not represent it.
+        It is False if the search did not converge, if noise dominates the result, or if the points do not represent it.
         """
-        stated = (self.diagnostics or {}).get("trusted")
-        return stated if isinstance(stated, bool) else None
+        trusted = (self.diagnostics or {}).get("trusted")
+        return trusted if isinstance(trusted, bool) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class Certificate(Reply):
 
 @dataclass(frozen=True)
 class Points:
-    """One stored representation of the points, byte for byte. ``repr_digest`` is the header as received."""
+    """One stored representation of the points, byte for byte. ``repr_digest`` is the received header."""
 
     format: str
     content: bytes

@@ -1,1 +1,1 @@
-"""The client's parts, one a noun of the API."""
+"""The client's resources, one module for each noun of the API."""

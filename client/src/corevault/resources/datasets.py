@@ -1,14 +1,14 @@
-"""``client.datasets``: declare, check, upload, watch, delete."""
+"""``client.datasets``: declare, check, upload and delete datasets; read budgets and ledgers."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from corevault import _resumable, _upload
-from corevault._arguments import mapping, require_number, require_text, what_came
+from corevault._arguments import describe, require_mapping, require_number, require_text
 from corevault._check import check_table
 from corevault._content import check_start
-from corevault._http import Http, segment
+from corevault._http import Http, quote_segment
 from corevault._ids import id_of, ids_of
 from corevault._progress import Report, bytes_bar
 from corevault.errors import ContentRejected, InvalidArgument, TooManyNullRows, WaitTimeout, WrongType
@@ -18,10 +18,14 @@ from corevault.replies.key import ApiKey
 from corevault.schema import Schema
 
 _ROW = {"kind": "row"}
+_NOTHING_UPLOADED = "The dataset has no content; call datasets.upload first."
+_STILL_READING = (
+    "The content is not ready within timeout_seconds. The server is still reading it; call wait_until_ready again."
+)
 
 
 class Datasets:
-    """Datasets, their contents, budgets and ledgers. Methods accept a ``Dataset`` wherever they accept its id."""
+    """Datasets, their contents, budgets and ledgers. Methods accept a ``Dataset`` as well as its id."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -44,18 +48,18 @@ class Datasets:
     ) -> Dataset:
         """Declares a table of at most ``slots`` units and opens its account (owner).
 
-        ``epsilon`` is the limit of all jobs together; ``delta`` None takes the server's default. Public data
-        (``sensitivity="public"``) has no account, so neither is given. All of this is public knowledge:
-        declare what a codebook says, not what the rows say.
+        ``epsilon`` is the limit of all jobs together. Without ``delta`` the server's default applies. Public data
+        (``sensitivity="public"``) has no account, so omit both. The declaration is public: take it from a codebook,
+        never from the rows.
         """
         if not isinstance(schema, Schema):
-            raise WrongType(f"schema must be a Schema, as in Schema(real('age', 0, 120)); {what_came(schema)}.")
+            raise WrongType(f"schema must be a Schema, as in Schema(real('age', 0, 120)); {describe(schema)}.")
         body: dict[str, Any] = {
             "name": name,
             "description": description,
             "sensitivity": sensitivity,
             "columns": schema.to_json(),
-            "privacy_unit": mapping(privacy_unit, "privacy_unit"),
+            "privacy_unit": require_mapping(privacy_unit, "privacy_unit"),
             "slots": slots,
             "shared_with": ids_of(shared_with, ApiKey),
             "releases_public": releases_public,
@@ -71,8 +75,8 @@ class Datasets:
         return fetch_page(self._http, "/v1/datasets", Dataset, {"limit": limit})
 
     def get(self, dataset_id: str | Dataset) -> Dataset:
-        """Declared facts and status."""
-        return Dataset.from_json(self._http.get(f"/v1/datasets/{_segment(dataset_id)}"))
+        """The declared facts and the status of a dataset."""
+        return Dataset.from_json(self._http.get(f"/v1/datasets/{_quote_id(dataset_id)}"))
 
     def update(
         self,
@@ -82,15 +86,15 @@ class Datasets:
         shared_with: Sequence[str | ApiKey] | None = None,
         releases_public: bool | None = None,
     ) -> Dataset:
-        """Changes what may be changed; what is None stays. ``shared_with`` replaces the list of key ids."""
+        """Changes the given members of a dataset (owner). ``shared_with`` replaces the list of key ids."""
         changes: dict[str, Any] = {"description": description, "releases_public": releases_public}
         changes["shared_with"] = None if shared_with is None else ids_of(shared_with, ApiKey)
         body = {name: value for name, value in changes.items() if value is not None}
-        return Dataset.from_json(self._http.once("PATCH", f"/v1/datasets/{_segment(dataset_id)}", body))
+        return Dataset.from_json(self._http.send_once("PATCH", f"/v1/datasets/{_quote_id(dataset_id)}", body))
 
     def delete(self, dataset_id: str | Dataset) -> Mapping[str, Any]:
-        """Destroys the data key; the ledger stays. Returns the signed deletion receipt."""
-        receipt: Mapping[str, Any] = self._http.once("DELETE", f"/v1/datasets/{_segment(dataset_id)}")
+        """Destroys the data key (owner); the ledger remains. Returns the signed deletion receipt."""
+        receipt: Mapping[str, Any] = self._http.send_once("DELETE", f"/v1/datasets/{_quote_id(dataset_id)}")
         return receipt
 
     def upload(
@@ -105,21 +109,23 @@ class Datasets:
     ) -> Dataset:
         """Checks a table against the declared columns, and streams it to the server.
 
-        ``source`` is a path, bytes, a file that is open in binary mode, a pandas or polars DataFrame, a pyarrow Table,
-        a mapping of column names to lists or arrays, or an iterable of bytes. Tables go as CSV. It is never held
-        whole. ``media_type`` is found by the first bytes or a path's suffix where it is None.
+        ``source`` is one of these:
 
-        Before anything is sent, a source that can be read twice is checked as ``schema.check`` does it, on this
-        machine. The upload stops with ``TooManyNullRows`` where more than ``max_null_share`` of the rows would be null,
-        and with ``InvalidArgument`` where the columns are not the declared ones. 1.0 allows any share of null rows,
-        None skips the check.
+        - a path, bytes, a file that is open in binary mode, or an iterable of bytes;
+        - a pandas or polars DataFrame, a pyarrow Table, or a mapping of column names to lists or arrays, sent as CSV.
 
-        The server answers once the bytes are stored: ``wait_until_ready`` says whether it could read them.
-        ``progress`` shows a bar, or is called with the number of bytes sent so far.
+        Memory is bounded. Without ``media_type``, the first bytes or a path's suffix determine it.
 
-        ``resumable`` None sends what is known to be large in parts, which are sent again where the connection
-        breaks. The rest goes in one request, which is never repeated. Raises ``UploadInterrupted`` where the server
-        stays unreachable.
+        A source that can be read twice is first checked on this machine, as by ``schema.check``. The upload stops with
+        ``TooManyNullRows`` if more than ``max_null_share`` of the rows would be null. It stops with ``InvalidArgument``
+        if the columns are not the declared ones. 1.0 allows any share of null rows, None skips the check.
+
+        The server answers after it has stored the bytes; ``wait_until_ready`` waits until it has read them.
+        ``progress`` is True for a bar, or a function that is called with the number of bytes sent.
+
+        ``resumable`` selects an upload in parts, each of which is retried after a broken connection. By default this
+        applies to sources of 64 MiB or more. Other sources go in one request, which is not retried. Raises
+        ``UploadInterrupted`` if the server remains unreachable.
         """
         if max_null_share is not None:
             require_number(max_null_share, "max_null_share", lower=0.0, upper=1.0)
@@ -136,29 +142,29 @@ class Datasets:
                     _resumable.send(self._http, id_of(dataset_id, Dataset), upload_id, upload, report)
                 )
             chunks = _count(upload.chunks(), report)
-            path = f"/v1/datasets/{_segment(dataset_id)}/content"
+            path = f"/v1/datasets/{_quote_id(dataset_id)}/content"
             return Dataset.from_json(self._http.put_stream(path, chunks, upload.headers()))
 
     def _check_rows(self, dataset_id: str | Dataset, upload: _upload.Upload, max_null_share: float) -> None:
         dataset = self.get(dataset_id)
         check = check_table(dataset.schema.columns, upload, unit=(dataset.privacy_unit or {}).get("column"))
         if check.absent or check.unknown:
-            lost = [name for name in check.absent if name in upload.index]
-            hint = f" Call reset_index() first: {', '.join(lost)} is in the index." if lost else ""
-            raise InvalidArgument(f"{_unfit(check.absent, check.unknown)}{hint}")
+            indexed = [name for name in check.absent if name in upload.index]
+            hint = f" Call reset_index() first, because the index holds {', '.join(indexed)}." if indexed else ""
+            raise InvalidArgument(f"{_describe_columns(check.absent, check.unknown)}{hint}")
         if not check.rows:
-            raise InvalidArgument("The table has no rows.")
+            raise InvalidArgument("The table has no rows; upload a table with at least one row.")
         if check.null_share > max_null_share:
             raise TooManyNullRows(check, max_null_share)
 
     def open_uploads(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[OpenUpload]:
-        """The uploads in parts that are not complete (owner). Each can be resumed or discarded."""
-        return fetch_page(self._http, f"/v1/datasets/{_segment(dataset_id)}/uploads", OpenUpload, {"limit": limit})
+        """The incomplete uploads in parts (owner). Each can be resumed or discarded."""
+        return fetch_page(self._http, f"/v1/datasets/{_quote_id(dataset_id)}/uploads", OpenUpload, {"limit": limit})
 
     def discard_upload(self, dataset_id: str | Dataset, upload_id: str | OpenUpload) -> None:
-        """Ends an upload in parts and deletes its bytes."""
-        place = segment(id_of(upload_id, OpenUpload))
-        self._http.once("DELETE", f"/v1/datasets/{_segment(dataset_id)}/uploads/{place}")
+        """Discards an upload in parts and deletes its bytes (owner)."""
+        place = quote_segment(id_of(upload_id, OpenUpload))
+        self._http.send_once("DELETE", f"/v1/datasets/{_quote_id(dataset_id)}/uploads/{place}")
 
     def resume(
         self,
@@ -168,19 +174,22 @@ class Datasets:
         *,
         progress: bool | Callable[[int], None] = False,
     ) -> Dataset:
-        """Continues an upload that was interrupted, from the same source as before.
+        """Continues an interrupted upload in parts from the same source (owner).
 
-        ``open_uploads`` lists what can be continued.
+        ``open_uploads`` lists the uploads that can be continued.
         """
-        about, place = id_of(dataset_id, Dataset), id_of(upload_id, OpenUpload)
+        dataset, upload_name = id_of(dataset_id, Dataset), id_of(upload_id, OpenUpload)
         upload = _upload.open_source(source)
         with bytes_bar(progress, "Uploading", upload.length) as report:
-            return Dataset.from_json(_resumable.send(self._http, about, place, upload, report))
+            return Dataset.from_json(_resumable.send(self._http, dataset, upload_name, upload, report))
 
     def wait_until_ready(
         self, dataset_id: str | Dataset, *, timeout_seconds: float = 600.0, poll_seconds: float = 0.25
     ) -> Dataset:
-        """Waits for the newest content. Raises ``ContentRejected`` with its reason, or ``WaitTimeout``."""
+        """Waits until the server has read the newest content.
+
+        Raises ``ContentRejected`` with the reason and the columns, and ``WaitTimeout``.
+        """
         require_number(timeout_seconds, "timeout_seconds")
         require_number(poll_seconds, "poll_seconds", lower=0.0)
         deadline = time.monotonic() + timeout_seconds
@@ -192,20 +201,20 @@ class Datasets:
             if (newest or dataset.status) == "rejected":
                 raise _rejection(dataset)
             if time.monotonic() > deadline:
-                missing = "Nothing was uploaded yet; call datasets.upload."
-                raise WaitTimeout(
-                    missing if newest is None else "The content is not ready yet; it is still being read."
-                )
+                raise WaitTimeout(_NOTHING_UPLOADED if newest is None else _STILL_READING)
             time.sleep(poll_seconds)
 
     def budget(self, dataset_id: str | Dataset) -> Budget:
-        """What is spent, reserved and left."""
-        return Budget.from_json(self._http.get(f"/v1/datasets/{_segment(dataset_id)}/budget"))
+        """The limit of the account, and the spent, reserved and remaining cost."""
+        return Budget.from_json(self._http.get(f"/v1/datasets/{_quote_id(dataset_id)}/budget"))
 
     def set_budget(self, dataset_id: str | Dataset, *, epsilon: float, delta: float | None = None) -> Budget:
-        """The new total limit (owner): lower at once, higher opens a tranche with ``delta``."""
+        """Sets the total limit (owner).
+
+        A lower limit applies at once, but not below the spent cost. A higher one opens a tranche with ``delta``.
+        """
         body = _budget(epsilon, delta)
-        self._http.once("PUT", f"/v1/datasets/{_segment(dataset_id)}/budget", body)
+        self._http.send_once("PUT", f"/v1/datasets/{_quote_id(dataset_id)}/budget", body)
         return self.budget(dataset_id)
 
     def unfreeze(self, dataset_id: str | Dataset, *, reason: str) -> Budget:
@@ -215,15 +224,15 @@ class Datasets:
         tampering caused the freeze, and where the account is not frozen.
         """
         require_text(reason, "reason")
-        return Budget.from_json(self._http.post(f"/v1/datasets/{_segment(dataset_id)}/unfreeze", {"reason": reason}))
+        return Budget.from_json(self._http.post(f"/v1/datasets/{_quote_id(dataset_id)}/unfreeze", {"reason": reason}))
 
     def ledger(self, dataset_id: str | Dataset, *, limit: int | None = None) -> Page[LedgerEntry]:
         """The account's entries, newest first (owner, auditor)."""
-        return fetch_page(self._http, f"/v1/datasets/{_segment(dataset_id)}/ledger", LedgerEntry, {"limit": limit})
+        return fetch_page(self._http, f"/v1/datasets/{_quote_id(dataset_id)}/ledger", LedgerEntry, {"limit": limit})
 
 
-def _segment(dataset: str | Dataset) -> str:
-    return segment(id_of(dataset, Dataset))
+def _quote_id(dataset: str | Dataset) -> str:
+    return quote_segment(id_of(dataset, Dataset))
 
 
 def _rejection(dataset: Dataset) -> ContentRejected:
@@ -231,10 +240,10 @@ def _rejection(dataset: Dataset) -> ContentRejected:
     return ContentRejected(content.rejection or "unknown", content.rejection_columns or ())
 
 
-def _unfit(absent: Sequence[str], unknown: Sequence[str]) -> str:
-    lacks = f"it lacks {', '.join(absent)}" if absent else ""
-    has = f"it has {', '.join(unknown)}, which is not declared" if unknown else ""
-    return f"The table's columns are not the declared ones: {' and '.join(filter(None, (lacks, has)))}."
+def _describe_columns(absent: Sequence[str], unknown: Sequence[str]) -> str:
+    missing = f"missing: {', '.join(absent)}" if absent else ""
+    undeclared = f"not declared: {', '.join(unknown)}" if unknown else ""
+    return f"The table's columns are not the declared ones ({'; '.join(filter(None, (missing, undeclared)))})."
 
 
 def _budget(epsilon: float, delta: float | None) -> dict[str, float]:

@@ -1,11 +1,11 @@
-"""``client.jobs``: submit, follow, cancel; and the request that quotes share with them."""
+"""``client.jobs``: submit, follow and cancel jobs. Quotes share their request body."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from corevault import _following
-from corevault._arguments import mapping, what_came
-from corevault._http import Http, segment
+from corevault._arguments import describe, require_mapping
+from corevault._http import Http, quote_segment
 from corevault._ids import id_of
 from corevault.errors import InvalidArgument, JobFailed, WrongType
 from corevault.model import Mechanism, ModelRequest
@@ -14,7 +14,7 @@ from corevault.replies.dataset import Dataset
 from corevault.replies.job import Job, JobEvent
 
 DEFAULT_METHOD: Final = "dp-psvi-surrogate"
-"""The method to start with; ``client.methods()`` lists the others."""
+"""The method of jobs that name none; ``client.methods()`` lists the others."""
 
 
 def job_request(
@@ -29,16 +29,17 @@ def job_request(
 ) -> dict[str, Any]:
     """The body of a quote or a job.
 
-    Raises ``InvalidArgument`` for both a target ε and a mechanism, ``WrongType`` for what is no model or mechanism.
+    Raises ``InvalidArgument`` for both a target ε and a mechanism, and ``WrongType`` for another type of model or
+    mechanism.
     """
     if epsilon is not None and mechanism is not None:
-        raise InvalidArgument("Give a target epsilon or a mechanism, not both.")
+        raise InvalidArgument("Pass a target epsilon or a mechanism, not both.")
     if isinstance(model, type) or not hasattr(model, "to_json"):
         raise WrongType(
-            f"model must be one such as LogisticRegression(features=[...], target=...); {what_came(model)}."
+            f"model must be a model such as LogisticRegression(features=[...], target=...); {describe(model)}."
         )
     if not isinstance(mechanism, Mechanism | None):
-        raise WrongType(f"mechanism must be a Mechanism; {what_came(mechanism)}.")
+        raise WrongType(f"mechanism must be a Mechanism; {describe(mechanism)}.")
     body: dict[str, Any] = {
         "dataset_id": id_of(dataset_id, Dataset),
         "method": method,
@@ -49,12 +50,12 @@ def job_request(
         body["privacy"] = {"epsilon": epsilon}
     if mechanism is not None:
         body["privacy"] = mechanism.to_json()
-    body["parameters"] = mapping({} if parameters is None else parameters, "parameters")
+    body["parameters"] = require_mapping({} if parameters is None else parameters, "parameters")
     return body
 
 
 class Jobs:
-    """Jobs: each buys one release from the dataset's budget. A job is named by its id, or by the ``Job`` itself."""
+    """Jobs. Each buys one release from the dataset's budget. Methods accept a ``Job`` as well as its id."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -71,10 +72,12 @@ class Jobs:
         parameters: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
-        """Reserves the cost and queues the job. Raises ``BudgetExceeded`` with the figures; then nothing changed.
+        """Reserves the cost and queues the job.
 
-        Give an ``idempotency_key`` of your own to make a restarted script find its job instead of buying
-        another; for jobs a key never expires. On public data neither ``epsilon`` nor ``mechanism`` is given.
+        Pass an ``idempotency_key``, so that a restarted script gets the same job instead of buying another one. For
+        jobs such a key never expires. For public data, omit both ``epsilon`` and ``mechanism``.
+
+        Raises ``BudgetExceeded`` with the figures; no balance has changed then.
         """
         body = job_request(
             dataset_id, model, method=method, size=size, epsilon=epsilon, mechanism=mechanism, parameters=parameters
@@ -82,8 +85,8 @@ class Jobs:
         return Job.from_json(self._http.post("/v1/jobs", body, idempotency_key=idempotency_key))
 
     def get(self, job_id: str | Job) -> Job:
-        """The job as it stands."""
-        return Job.from_json(self._http.get(f"/v1/jobs/{segment(id_of(job_id, Job))}"))
+        """The current state of a job."""
+        return Job.from_json(self._http.get(f"/v1/jobs/{quote_segment(id_of(job_id, Job))}"))
 
     def list(
         self, *, dataset_id: str | Dataset | None = None, status: str | None = None, limit: int | None = None
@@ -93,11 +96,11 @@ class Jobs:
         return fetch_page(self._http, "/v1/jobs", Job, {"dataset_id": about, "status": status, "limit": limit})
 
     def cancel(self, job_id: str | Job) -> Job:
-        """Cancels; charged if the run had opened the data already. An ended job comes back unchanged."""
-        return Job.from_json(self._http.post(f"/v1/jobs/{segment(id_of(job_id, Job))}/cancel"))
+        """Cancels a job. It is charged if the run has opened the data. An ended job is returned unchanged."""
+        return Job.from_json(self._http.post(f"/v1/jobs/{quote_segment(id_of(job_id, Job))}/cancel"))
 
     def events(self, job_id: str | Job, *, last_event_id: str | None = None) -> Iterator[JobEvent]:
-        """The job's events as they come, until ``end``; ``last_event_id`` resumes after an event seen."""
+        """The job's events as they arrive, up to ``end``. ``last_event_id`` resumes after an earlier event."""
         return _following.events(self._http, id_of(job_id, Job), last_event_id)
 
     def wait(

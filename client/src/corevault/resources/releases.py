@@ -1,11 +1,11 @@
-"""``client.releases``: what is public. No key is needed for releases of datasets that publish them."""
+"""``client.releases``: published releases. Public ones need no API key."""
 
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from corevault._arguments import what_came
-from corevault._http import Http, segment
+from corevault._arguments import describe
+from corevault._http import Http, quote_segment
 from corevault._ids import id_of
 from corevault.errors import InvalidArgument, WrongType
 from corevault.pages import Page, fetch_page
@@ -13,11 +13,12 @@ from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease, from_npz
 from corevault.replies.dataset import Dataset
 from corevault.replies.key import SigningKey
 from corevault.replies.release import Certificate, Points, Release
-from corevault.verification import FORMATS, pins_of, verify_release
+from corevault.verification import FORMATS, read_pins, verify_release
 
 _UNTRUSTED = (
-    "This release says that it should not be used as a posterior (trusted: false). Its diagnostics say why: where it "
-    "does not represent every direction a larger size helps, otherwise more epsilon, more slots or fewer features."
+    "The release is marked as not trusted: it should not be used as a posterior. core.release.diagnostics give the "
+    "reason. If the points do not represent every direction, request a larger size. Otherwise use more epsilon, more "
+    "slots or fewer features."
 )
 
 
@@ -33,15 +34,15 @@ class Releases:
         return fetch_page(self._http, "/v1/releases", Release, {"dataset_id": about, "limit": limit})
 
     def get(self, release_id: str | Release) -> Release:
-        """The metadata: model, design, cost, diagnostics."""
-        return Release.from_json(self._http.get(f"/v1/releases/{segment(id_of(release_id, Release))}"))
+        """The metadata of a release: model, design, cost, diagnostics."""
+        return Release.from_json(self._http.get(f"/v1/releases/{quote_segment(id_of(release_id, Release))}"))
 
-    def points(self, release_id: str | Release, format: str = "npz") -> Points:  # noqa: A002 - the API's own word
-        """One stored representation, ``json``, ``csv``, ``parquet`` or ``npz``, byte for byte and unverified."""
+    def points(self, release_id: str | Release, format: str = "npz") -> Points:  # noqa: A002 - the API's word
+        """One stored representation: ``json``, ``csv``, ``parquet`` or ``npz``, byte for byte and unverified."""
         if format not in FORMATS:
             raise InvalidArgument(f"format must be one of {', '.join(FORMATS)}.")
         response = self._http.fetch(
-            f"/v1/releases/{segment(id_of(release_id, Release))}/points", {"format": format}, "*/*"
+            f"/v1/releases/{quote_segment(id_of(release_id, Release))}/points", {"format": format}, "*/*"
         )
         headers = response.headers
         return Points(
@@ -54,7 +55,9 @@ class Releases:
 
     def certificate(self, release_id: str | Release) -> Certificate:
         """The signed certificate, unverified."""
-        return Certificate.from_json(self._http.get(f"/v1/releases/{segment(id_of(release_id, Release))}/certificate"))
+        return Certificate.from_json(
+            self._http.get(f"/v1/releases/{quote_segment(id_of(release_id, Release))}/certificate")
+        )
 
     def signing_keys(self) -> Page[SigningKey]:
         """The published verification keys."""
@@ -69,31 +72,32 @@ class Releases:
     ) -> Mapping[str, Any]:
         """Downloads ``formats`` and verifies them with the certificate; returns the verified statement.
 
-        Without ``pinned_keys`` the server's published keys are trusted, which does not protect against the server
-        itself. ``pinned_keys`` are public keys that you got elsewhere (base64), or that ``signing_keys()`` returned
-        earlier. Raises ``VerificationError``, and ``InvalidArgument`` where ``pinned_keys`` hold no release key.
+        ``pinned_keys`` are public keys in base64 from another source, or objects of an earlier ``signing_keys()``.
+        Without them the server's published keys are trusted, which does not protect against the server.
+
+        Raises ``VerificationError``, and ``InvalidArgument`` if ``pinned_keys`` hold no release key.
         """
         if isinstance(formats, str) or not isinstance(formats, Iterable):
-            raise WrongType(f"formats must be a list of formats, also for one; {what_came(formats)}.")
-        pins = pins_of(pinned_keys)
-        known = release if isinstance(release, Release) else self.get(release)
-        points = [self.points(known.id, name) for name in formats]
-        return self._verify(known, points, pins)
+            raise WrongType(f"formats must be a list of formats, even for a single one; {describe(formats)}.")
+        pins = read_pins(pinned_keys)
+        metadata = release if isinstance(release, Release) else self.get(release)
+        points = [self.points(metadata.id, name) for name in formats]
+        return self._verify(metadata, points, pins)
 
     def download(
         self, release: str | Release, *, pinned_keys: Iterable[str | SigningKey] | None = None
     ) -> Pseudocoreset:
-        """The points, verified; raises ``VerificationError`` as ``verify`` does.
+        """The verified points. Raises ``VerificationError``, as ``verify`` does.
 
-        Warns with ``UntrustedRelease`` where the release says that it should not be used as a posterior.
+        Warns with ``UntrustedRelease`` if ``release.trusted`` is False.
         """
-        pins = pins_of(pinned_keys)
-        known = release if isinstance(release, Release) else self.get(release)
-        points = self.points(known.id, "npz")
-        self._verify(known, [points], pins)
-        if known.trusted is False:
+        pins = read_pins(pinned_keys)
+        metadata = release if isinstance(release, Release) else self.get(release)
+        points = self.points(metadata.id, "npz")
+        self._verify(metadata, [points], pins)
+        if metadata.trusted is False:
             warnings.warn(_UNTRUSTED, UntrustedRelease, stacklevel=2)
-        return from_npz(known, points.content)
+        return from_npz(metadata, points.content)
 
     def _verify(self, release: Release, points: Iterable[Points], pinned: tuple[str, ...] | None) -> Mapping[str, Any]:
         published = () if pinned else self.signing_keys()
