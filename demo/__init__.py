@@ -1,1 +1,1 @@
-"""The main job, end to end, on real data: ``make demo``."""
+"""The demo: the main use case on real data, from upload to posterior: ``make demo``."""

@@ -1,4 +1,4 @@
-"""``python -m demo``: exit status 0 only if every step, the refusal, every verification and the balance hold."""
+"""``python -m demo``: exits with 0 only if every step and every check succeeds."""
 
 import signal
 import sys
@@ -31,14 +31,14 @@ def main() -> int:
         console.print(f"\n[bold red]Failed:[/bold red] {error}", markup=True, highlight=False)
         return 1
     except KeyboardInterrupt:
-        console.print("\nInterrupted; the server was ended.")
+        console.print("\nInterrupted; the server was stopped.")
         return 130
-    console.print(f"\n[bold green]Everything held[/bold green], in {time.monotonic() - started:.0f} s.")
+    console.print(f"\n[bold green]All checks passed[/bold green] in {time.monotonic() - started:.0f} s.")
     return 0
 
 
 def run(console: Console, server: Server) -> None:
-    """The main job as each party does it. Raises ``DemoFailed`` or ``CorevaultError``."""
+    """The steps of owner, analyst and public. Raises ``DemoFailed`` or ``CorevaultError``."""
     tables = table.load()
     with _client(server, server.admin_key) as admin:
         keys = owner.make_keys(admin)
@@ -50,40 +50,40 @@ def run(console: Console, server: Server) -> None:
         report.heading(console, "Owner: declares, uploads and shares")
         console.print(
             f"{len(tables.train):,} of {len(tables.train) + len(tables.held_out):,} person-years go into "
-            f"{table.SLOTS:,} slots; the rest is held out for the accuracy figure and never uploaded.\n"
-            "The table has no person id, so the unit that is protected is the row: one person-year.\n"
-            "Bounds are declared from the variables' definitions, not read off the rows."
+            f"{table.SLOTS:,} slots. The other rows are held out for the accuracy figure and never uploaded.\n"
+            "The table has no person id, so the privacy unit is the row: one person-year.\n"
+            "Bounds are declared from the variables' definitions, not computed from the rows."
         )
         dataset = owner.publish_table(as_owner, tables, keys.analyst_id)
 
         report.method(console, next(entry for entry in as_analyst.methods().methods if entry.default))
-        report.heading(console, "Analyst: asks for the price, then buys until the budget says no")
+        report.heading(console, "Analyst: asks for the price, then buys until the budget is exhausted")
         report.quote(console, analyst.ask_price(as_analyst, dataset.id))
-        bought = analyst.buy_until_refused(as_analyst, dataset.id)
-        report.refusal(console, bought.refusal)
+        purchases = analyst.buy_until_refused(as_analyst, dataset.id)
+        report.refusal(console, purchases.refusal)
 
-        report.heading(console, "Public, without a key: downloads and verifies the releases")
-        found = public.verified_releases(as_public, dataset.id)
-        releases, cores = [release for release, _ in found], [core for _, core in found]
-        console.print(f"{len(found)} releases: signatures, statements and the digests of all formats hold.")
+        report.heading(console, "Public, without an API key: downloads and verifies the releases")
+        pairs = public.verify_releases(as_public, dataset.id)
+        releases, cores = [release for release, _ in pairs], [core for _, core in pairs]
+        console.print(f"{len(pairs)} releases: signatures, statements and the digests of all formats are valid.")
 
-        report.heading(console, "The posteriors: the full table's for comparison only, on the owner's side")
-        compared = posteriors.compare(cores, tables)
-        report.coefficients(console, compared)
-        report.distances(console, compared, releases)
-        report.accuracy(console, compared, len(tables.held_out))
+        report.heading(console, "Posteriors: that of the full table is for comparison, on the owner's side only")
+        comparison = posteriors.compare(cores, tables)
+        report.coefficients(console, comparison)
+        report.distances(console, comparison, releases)
+        report.accuracy(console, comparison, len(tables.held_out))
 
-        report.heading(console, "The books")
-        budget, entries = owner.books(as_owner, dataset.id)
+        report.heading(console, "Budget and ledger")
+        budget, entries = owner.read_account(as_owner, dataset.id)
         report.ledger(console, entries)
         report.budget(console, budget)
-        balance.check(budget, entries, bought.jobs, releases)
-        picture.draw(PICTURE, compared, bought.epsilon_after, analyst.refused_total(bought), budget)
+        balance.check(budget, entries, purchases.jobs, releases)
+        picture.draw(PICTURE, comparison, purchases.epsilon_after, analyst.read_refused_total(purchases), budget)
         console.print(f"Picture: {PICTURE}")
 
 
 def _client(server: Server, key: str | None) -> Client:
-    # An explicit transport keeps proxies of the environment away from the loopback address.
+    # With an explicit transport httpx ignores proxies of the environment, which cannot reach the loopback address.
     return Client(server.base_url, key, transport=httpx.HTTPTransport())
 
 

@@ -1,8 +1,8 @@
 """Census income with all its columns through the HTTP API: ``make adult``.
 
-Starts a house on the loopback address, uploads the training rows, buys releases from one account, fits each with the
-SDK, and sets its predictions for the test rows against those of the full table's posterior, which is computed here from
-the training file and never leaves. Coins cannot be seeded: every run differs.
+Starts a server on the loopback address, uploads the training rows and buys releases from one account. Fits each release
+with the SDK, and compares its predictions for the test rows with predictions of the full table's posterior. The
+latter is computed here from the training file and never uploaded. The server's noise has no seed, so every run differs.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from rich.console import Console
 
 from benchmarks.environment import describe, environment
 from demo import census, owner
-from demo.census_figures import Result, page, summary, write
+from demo.census_figures import Result, summarize, write_csv, write_page
 from demo.failure import DemoFailed
 from demo.server import Server, running_server
 from demo.table import Tables
@@ -37,29 +37,30 @@ Array = NDArray[np.float64]
 
 
 def main() -> int:
-    """Runs everything; 1 where a file is missing or a step failed."""
+    """Runs the measurement; returns 1 if a file is missing or a step failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20, help="releases for each epsilon")
     parser.add_argument("--method", default=DEFAULT_METHOD)
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV file to write")
-    chosen, console = parser.parse_args(), Console(width=110)
-    if gone := census.missing():
-        console.print("This needs files that are not part of the repository: " + ", ".join(map(str, gone)))
+    options, console = parser.parse_args(), Console(width=110)
+    if missing := census.list_missing():
+        console.print("These files are missing; they are not part of the repository: " + ", ".join(map(str, missing)))
         return 1
     try:
         with tempfile.TemporaryDirectory(prefix="corevault-adult-") as folder, running_server(Path(folder)) as server:
-            found = list(measure(console, server, chosen.method, chosen.runs))
+            results = list(measure(console, server, options.method, options.runs))
     except DemoFailed as error:
         console.print(f"Failed: {error}", markup=False)
         return 1
-    write(chosen.results, found)
-    page(chosen.results.with_suffix(".md"), chosen.method, SIZE, DELTA, found, measured_on=describe(environment()))
-    console.print(summary(found), f"Each release is in {chosen.results}", sep="\n")
+    write_csv(options.results, results)
+    page = options.results.with_suffix(".md")
+    write_page(page, options.method, SIZE, DELTA, results, measured_on=describe(environment()))
+    console.print(summarize(results), f"Each release is in {options.results}", sep="\n")
     return 0
 
 
 def measure(console: Console, server: Server, method: str, runs: int) -> Iterator[Result]:
-    """Buys and judges ``runs`` releases for each epsilon."""
+    """Buys and measures ``runs`` releases for each epsilon."""
     tables = census.load()
     with _client(server, server.admin_key) as admin:
         key = owner.make_keys(admin).owner
@@ -72,12 +73,12 @@ def measure(console: Console, server: Server, method: str, runs: int) -> Iterato
             for run in range(runs):
                 core, seconds = buy(client, dataset.id, method, epsilon)
                 judge = judge or Judge(core, tables)
-                yield (found := judge.result(core, epsilon, run, seconds))
-                console.print(f"epsilon {epsilon:g}, run {run + 1}: gap {found.gap:.4f}, KL {found.kl:.0f}")
+                yield (result := judge.measure(core, epsilon, run, seconds))
+                console.print(f"epsilon {epsilon:g}, run {run + 1}: gap {result.gap:.4f}, KL {result.kl:.0f}")
 
 
 def buy(client: Client, dataset_id: str, method: str, epsilon: float) -> tuple[Pseudocoreset, float]:
-    """A release and the seconds from the order to the download."""
+    """A release, and the seconds from its submission to its download."""
     started = time.monotonic()
     job = client.jobs.submit(dataset_id, census.MODEL, size=SIZE, method=method, epsilon=epsilon)
     release_id = client.jobs.wait(job, timeout_seconds=_JOB_SECONDS).release_id
@@ -85,27 +86,29 @@ def buy(client: Client, dataset_id: str, method: str, epsilon: float) -> tuple[P
 
 
 class Judge:
-    """What the full table says, and the test rows; ``core`` names the design."""
+    """The full table's posterior and the test rows, in the design of ``core``."""
 
     def __init__(self, core: Pseudocoreset, tables: Tables) -> None:
         target = tables.train[census.TARGET].to_numpy(dtype=np.float64)
         x = core.design_matrix(tables.train)
         self._full = logistic_laplace(x, target, prior_scale=core.prior_scale, names=core.columns)
         self._x = core.design_matrix(tables.held_out)
-        self._seen = tables.held_out[census.TARGET].to_numpy(dtype=np.float64) == 1
+        self._is_positive = tables.held_out[census.TARGET].to_numpy(dtype=np.float64) == 1
         self._best = self._log_likelihood(self._full)
 
-    def result(self, core: Pseudocoreset, epsilon: float, run: int, seconds: float) -> Result:
-        """How far the release's posterior is from the full one."""
+    def measure(self, core: Pseudocoreset, epsilon: float, run: int, seconds: float) -> Result:
+        """The distance of the release's posterior from the full table's."""
         belief = core.laplace()
-        reached = self._log_likelihood(belief)
+        log_likelihood = self._log_likelihood(belief)
         trusted = bool((core.release.diagnostics or {}).get("trusted", False))
-        return Result(epsilon, run, self._best - reached, reached, belief.kl(self._full), trusted, seconds)
+        return Result(
+            epsilon, run, self._best - log_likelihood, log_likelihood, belief.kl(self._full), trusted, seconds
+        )
 
     def _log_likelihood(self, belief: Gaussian) -> float:
         probability = belief.predict_probability(self._x)
-        said = np.where(self._seen, probability, 1 - probability)
-        return float(np.mean(np.log(np.maximum(said, _LEAST_PROBABILITY))))
+        of_label = np.where(self._is_positive, probability, 1 - probability)
+        return float(np.mean(np.log(np.maximum(of_label, _LEAST_PROBABILITY))))
 
 
 def _client(server: Server, key: str) -> Client:

@@ -1,4 +1,4 @@
-"""The analyst's side: price, buy until the budget says no."""
+"""The analyst's steps: ask for a price, then buy until the budget is exhausted."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ _MOST_JOBS = 20
 
 @dataclass(frozen=True, slots=True)
 class Purchases:
-    """The jobs that were carried out, the budget after each, and the refusal that ended it."""
+    """The finished jobs, the composed ε after each, and the final refusal."""
 
     jobs: list[Job]
     epsilon_after: list[float]
@@ -22,7 +22,7 @@ class Purchases:
 
 
 def ask_price(analyst: Client, dataset_id: str) -> Quote:
-    """The quote for one job; checks that asking changed nothing."""
+    """The quote for one job. Checks that it changed nothing."""
     before = analyst.datasets.budget(dataset_id)
     quote = analyst.quote(dataset_id, table.MODEL, size=SIZE, epsilon=EPSILON)
     demand(analyst.datasets.budget(dataset_id) == before, "A quote has changed the budget.")
@@ -31,7 +31,7 @@ def ask_price(analyst: Client, dataset_id: str) -> Quote:
 
 
 def buy_until_refused(analyst: Client, dataset_id: str) -> Purchases:
-    """Runs the same job again and again until the server refuses it for lack of budget."""
+    """Repeats the same job until the server refuses it because the budget is exhausted."""
     jobs: list[Job] = []
     totals: list[float] = []
     while len(jobs) < _MOST_JOBS:
@@ -40,14 +40,14 @@ def buy_until_refused(analyst: Client, dataset_id: str) -> Purchases:
         try:
             job = analyst.jobs.submit(dataset_id, table.MODEL, size=SIZE, epsilon=EPSILON)
         except BudgetExceeded as refusal:
-            demand(not affordable, "A job was refused that the quote had called affordable.")
+            demand(not affordable, "The server refused a job that the quote called affordable.")
             _demand_unchanged(before, analyst.datasets.budget(dataset_id))
             return Purchases(jobs, totals, refusal)
-        demand(affordable, "A job was admitted that the quote had called unaffordable.")
+        demand(affordable, "The server admitted a job that the quote called unaffordable.")
         jobs.append(analyst.jobs.wait(job, progress=True, timeout_seconds=150))
         spent, reserved = _compose(analyst.datasets.budget(dataset_id))
         totals.append(spent + reserved)
-    raise DemoFailed(f"{_MOST_JOBS} jobs were admitted and none refused: the limit does not hold.")
+    raise DemoFailed(f"The server admitted {_MOST_JOBS} jobs and refused no job, so the limit does not hold.")
 
 
 def _compose(budget: Budget) -> tuple[float, float]:
@@ -60,10 +60,10 @@ def _demand_unchanged(before: Budget, after: Budget) -> None:
     demand(after.jobs.refused == before.jobs.refused + 1, "A refusal was not counted.")
 
 
-def refused_total(bought: Purchases) -> float:
-    """The composed ε that the refused job would have made."""
-    after = bought.refusal.epsilon_after
+def read_refused_total(purchases: Purchases) -> float:
+    """The composed ε after the refused job, had it been admitted."""
+    after = purchases.refusal.epsilon_after
     epsilon = after.get("epsilon") if isinstance(after, dict) else after
     if not isinstance(epsilon, int | float):
-        raise DemoFailed("The refusal does not say what the total would have been.")
+        raise DemoFailed("The refusal does not state the total after the job.")
     return float(epsilon)

@@ -1,4 +1,4 @@
-"""The books at the end: budget, ledger, jobs and releases must tell one story."""
+"""The final check: budget, ledger, jobs and releases must agree."""
 
 import itertools
 from collections import Counter
@@ -11,22 +11,25 @@ from demo.failure import demand
 
 
 def check(budget: Budget, entries: Sequence[LedgerEntry], jobs: Sequence[Job], releases: Sequence[Release]) -> None:
-    """Raises ``DemoFailed`` with the first thing that does not add up. ``entries`` from the oldest on."""
+    """Raises ``DemoFailed`` with the first disagreement. ``entries`` are in order, oldest first."""
     _check_counts(budget, jobs, releases)
     _check_chain(entries)
     _check_jobs(entries, jobs)
     total = budget.spent.epsilon + budget.reserved.epsilon
     last = next((entry.epsilon_after for entry in reversed(entries) if entry.epsilon_after is not None), None)
-    demand(last is not None and isclose(last, total, abs_tol=1e-9), "The ledger's last total is not the budget's.")
-    demand(total <= budget.limit.epsilon, "More was spent than the limit allows.")
+    demand(
+        last is not None and isclose(last, total, abs_tol=1e-9),
+        "The ledger's last total differs from the budget's total.",
+    )
+    demand(total <= budget.limit.epsilon, "The spent cost exceeds the limit.")
 
 
 def _check_counts(budget: Budget, jobs: Sequence[Job], releases: Sequence[Release]) -> None:
     counts = budget.jobs
-    demand(counts.settled == len(jobs) == len(releases), "Jobs that were settled and releases differ in number.")
+    demand(counts.settled == len(jobs) == len(releases), "Settled jobs and releases differ in number.")
     demand({job.release_id for job in jobs} == {release.id for release in releases}, "A release belongs to no job.")
-    demand(counts.reserved == 0 and budget.reserved.epsilon == 0, "A reservation was left open.")
-    demand(counts.refused == 1, "The refusal was not counted once.")
+    demand(counts.reserved == 0 and budget.reserved.epsilon == 0, "A reservation is still open.")
+    demand(counts.refused == 1, "The refusal was not counted exactly once.")
 
 
 def _check_chain(entries: Sequence[LedgerEntry]) -> None:

@@ -1,7 +1,7 @@
-"""Census income ("Adult", 1994) with all its columns, declared from its public description alone.
+"""Census income ("Adult", 1994) with all its columns, declared from its public description.
 
-Bounds and categories are those of the data set's published description, in its order; ``?``, which stands for an answer
-that was not given, is a category of its own.
+Bounds and categories follow the published description of the data set, in its order. ``?`` marks a missing answer, and
+is a separate category.
 """
 
 from pathlib import Path
@@ -63,8 +63,8 @@ SCHEMA: Final = Schema(
 MODEL: Final = LogisticRegression(features=SCHEMA.names[:-1], target=TARGET, prior_scale=1.0)
 
 
-def missing() -> list[Path]:
-    """The two files that are not part of this repository, as far as they are not beside it either."""
+def list_missing() -> list[Path]:
+    """The data files that do not exist. They are not part of the repository."""
     return [path for path in FILES if not path.exists()]
 
 
@@ -75,7 +75,7 @@ def load() -> Tables:
 
 
 def _read(path: Path) -> "pd.DataFrame":
-    import pandas as pd  # noqa: PLC0415 - slow to load, and not needed to say that a file is missing
+    import pandas as pd  # noqa: PLC0415 - slow to import, and not needed if a file is missing
 
     frame = pd.read_csv(path, header=None, names=SCHEMA.names, skipinitialspace=True, keep_default_na=False)
     frame[TARGET] = frame[TARGET].str.startswith(">50K").astype(int)

@@ -1,11 +1,11 @@
-"""What ends the demo with a non-zero status."""
+"""Failures that end the demo with a non-zero status."""
 
 
 class DemoFailed(Exception):
-    """A step, a refusal, a verification or a balance that did not hold; the message is a plain sentence."""
+    """A step or a check failed; the message names it."""
 
 
-def demand(holds: bool, sentence: str) -> None:
-    """Raises ``DemoFailed`` with ``sentence`` unless ``holds``."""
-    if not holds:
-        raise DemoFailed(sentence)
+def demand(condition: bool, message: str) -> None:
+    """Raises ``DemoFailed`` with ``message`` unless ``condition``."""
+    if not condition:
+        raise DemoFailed(message)

@@ -1,4 +1,4 @@
-"""The data owner's side: declare, upload, share; and at the end look at budget and ledger."""
+"""The data owner's steps: declare, upload, share, and read budget and ledger."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ EPSILON, DELTA = 2.0, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The two API keys that the administrator makes."""
+    """The two API keys that the administrator creates."""
 
     owner: str
     analyst: str
@@ -19,14 +19,14 @@ class Keys:
 
 
 def make_keys(admin: Client) -> Keys:
-    """An owner and an analyst."""
+    """Creates the keys of an owner and an analyst."""
     owner = admin.keys.create("rand-hie-owner", "owner")
     analyst = admin.keys.create("health-economist", "analyst")
     return Keys(owner=str(owner.key), analyst=str(analyst.key), analyst_id=analyst.id)
 
 
 def publish_table(owner: Client, tables: table.Tables, analyst_id: str) -> Dataset:
-    """Declares the table, uploads it, waits until it is sealed, and shares it with the analyst."""
+    """Declares and uploads the table, waits until it is ready, and shares it."""
     dataset = owner.datasets.create(
         "rand-hie",
         table.SCHEMA,
@@ -40,6 +40,6 @@ def publish_table(owner: Client, tables: table.Tables, analyst_id: str) -> Datas
     return owner.datasets.update(dataset.id, shared_with=[analyst_id])
 
 
-def books(owner: Client, dataset_id: str) -> tuple[Budget, list[LedgerEntry]]:
-    """The budget, and the ledger from its first entry on."""
+def read_account(owner: Client, dataset_id: str) -> tuple[Budget, list[LedgerEntry]]:
+    """The budget, and the ledger with its oldest entry first."""
     return owner.datasets.budget(dataset_id), list(owner.datasets.ledger(dataset_id))[::-1]

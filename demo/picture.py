@@ -1,4 +1,4 @@
-"""One PNG: the coefficients of both posteriors, and how the budget was used."""
+"""A picture of the posteriors' coefficients and of the used budget, as PNG."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ from demo.posteriors import Comparison
 _INK, _FULL, _CORE, _POOL, _QUIET = "#1d2433", "#1d2433", "#d9822b", "#2a6fbb", "#c9ced8"
 
 
-def draw(path: Path, found: Comparison, totals: Sequence[float], refused_total: float, budget: Budget) -> None:
+def draw(path: Path, comparison: Comparison, totals: Sequence[float], refused_total: float, budget: Budget) -> None:
     """Writes the picture; ``totals`` are the composed ε after each job."""
     plt.rcParams.update({"font.size": 10, "axes.edgecolor": _QUIET, "text.color": _INK, "axes.labelcolor": _INK})
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5.8), width_ratios=(2.1, 1), layout="constrained")
-    _coefficients(left, found)
+    _coefficients(left, comparison)
     _budget(right, totals, refused_total, budget)
     figure.suptitle("RAND Health Insurance Experiment: who sees a doctor at all?", fontsize=13, weight="bold")
     path.parent.mkdir(exist_ok=True)
@@ -29,20 +29,25 @@ def draw(path: Path, found: Comparison, totals: Sequence[float], refused_total: 
     plt.close(figure)
 
 
-def _coefficients(axes: Axes, found: Comparison) -> None:
-    rows = np.arange(len(found.full.names))[::-1]
+def _coefficients(axes: Axes, comparison: Comparison) -> None:
+    rows = np.arange(len(comparison.full.names))[::-1]
     series = (
-        ("full table (the owner's side only)", found.full, _FULL, 0.22),
-        (f"first release, KL {found.single_kl[0]:.1f} nats", found.single[0], _CORE, 0.0),
-        (f"all {len(found.single)} releases together, KL {found.pooled_kl:.1f} nats", found.pooled, _POOL, -0.22),
+        ("full table (the owner's side only)", comparison.full, _FULL, 0.22),
+        (f"first release, KL {comparison.single_kl[0]:.1f} nats", comparison.single[0], _CORE, 0.0),
+        (
+            f"all {len(comparison.single)} releases together, KL {comparison.pooled_kl:.1f} nats",
+            comparison.pooled,
+            _POOL,
+            -0.22,
+        ),
     )
     for label, belief, color, shift in series:
         half = 1.96 * belief.sd
         axes.errorbar(belief.mean, rows + shift, xerr=half, fmt="o", ms=4.5, lw=2.2, color=color, label=label)
     axes.axvline(0, color=_QUIET, lw=1, zorder=0)
-    axes.set_yticks(rows, found.full.names)
+    axes.set_yticks(rows, comparison.full.names)
     axes.set_xlabel("coefficient in the design's coordinates, with 95 % interval")
-    axes.set_title(f"Posteriors (the prior's KL: {found.prior_kl:,.0f} nats)", loc="left")
+    axes.set_title(f"Posteriors (KL of the prior: {comparison.prior_kl:,.0f} nats)", loc="left")
     axes.legend(loc="upper right", frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -1,4 +1,4 @@
-"""The posterior from the pseudocoresets against the one from the full training table."""
+"""Comparison of the posteriors from pseudocoresets with that of the full training table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Beliefs about the same coefficients, their KL to ``full`` in nats, and their accuracy on held-out rows."""
+    """Posteriors of the same coefficients.
+
+    Each has its KL to ``full`` in nats, and its accuracy on held-out rows.
+    """
 
     full: Gaussian
     single: list[Gaussian]
@@ -27,7 +30,10 @@ class Comparison:
 
 
 def compare(cores: Sequence[Pseudocoreset], tables: table.Tables) -> Comparison:
-    """Fits everything; raises ``DemoFailed`` unless every release is nearer to the full posterior than the prior."""
+    """Fits all posteriors.
+
+    Raises ``DemoFailed`` unless every release is closer to the full table's posterior than the prior is.
+    """
     first = cores[0]
     target = tables.train[table.TARGET].to_numpy(dtype=np.float64)
     full = logistic_laplace(
@@ -37,16 +43,16 @@ def compare(cores: Sequence[Pseudocoreset], tables: table.Tables) -> Comparison:
     pooled = pool(cores)
     prior_kl = Gaussian.prior(first.columns, first.prior_scale).kl(full)
     kls = [belief.kl(full) for belief in single]
-    demand(max(kls) < prior_kl, "A release's posterior is no nearer to the full one than the prior is.")
+    demand(max(kls) < prior_kl, "A release's posterior is not closer to the full table's than the prior is.")
     return Comparison(
         full, single, pooled, prior_kl, kls, pooled.kl(full), _accuracies(first, tables, full, single, pooled)
     )
 
 
 def pool(cores: Sequence[Pseudocoreset]) -> Gaussian:
-    """The posterior of all releases together: the mean of their log-likelihoods, so that their noise averages out.
+    """The posterior of all releases together, from the mean of their log-likelihoods.
 
-    What was released may be used for ever at no further cost; this is such a use.
+    The mean reduces their noise. It is post-processing of releases, which has no further privacy cost.
     """
     labels = [core.y for core in cores if core.y is not None]
     weight = np.concatenate([core.weight for core in cores]) / len(cores)
@@ -58,7 +64,7 @@ def _accuracies(
     core: Pseudocoreset, tables: table.Tables, full: Gaussian, single: Sequence[Gaussian], pooled: Gaussian
 ) -> dict[str, float]:
     x = core.design_matrix(tables.held_out)
-    seen = tables.held_out[table.TARGET].to_numpy(dtype=np.float64) == 1
+    labels = tables.held_out[table.TARGET].to_numpy(dtype=np.float64) == 1
     beliefs = {"full table": full, "first release": single[0], "all releases": pooled}
-    found = {name: float(np.mean((belief.predict_probability(x) > 0.5) == seen)) for name, belief in beliefs.items()}
-    return found | {"always the majority": float(max(np.mean(seen), 1 - np.mean(seen)))}
+    shares = {name: float(np.mean((belief.predict_probability(x) > 0.5) == labels)) for name, belief in beliefs.items()}
+    return shares | {"always the majority": float(max(np.mean(labels), 1 - np.mean(labels)))}

@@ -1,4 +1,4 @@
-"""Everything that the demo says, as tables."""
+"""The demo's output, as tables."""
 
 from collections.abc import Sequence
 
@@ -9,29 +9,29 @@ from rich.table import Table
 
 from demo.posteriors import Comparison
 
-_YES_NO = {True: "yes", False: "no", None: "does not say"}
+_YES_NO = {True: "yes", False: "no", None: "not judged"}
 
 
 def heading(console: Console, text: str) -> None:
-    """One line a step."""
+    """Prints the heading of a step."""
     console.print(f"\n[bold]{text}[/bold]")
 
 
-def method(console: Console, usual: Method) -> None:
-    """What is bought where no method is named, and when to name one."""
-    heading(console, f"Method: {usual.id}, the default")
+def method(console: Console, default: Method) -> None:
+    """Prints the default method, and when to choose another."""
+    heading(console, f"Method: {default.id}, the default")
     console.print(
-        "It asks the whole table a few dozen noised queries, placed where noise costs least, and fits the points to\n"
-        "what they say. Choose dp-vi where a normal posterior itself should stand under the certificate, or where a\n"
-        "quote warns of too many parameters for the noise; choose dp-psvi for the published algorithm."
+        "It answers a few dozen queries on the whole table with noise, and fits the points to the answers.\n"
+        "Choose dp-vi if the certificate should cover a normal posterior, or if a quote warns of too many\n"
+        "parameters for the noise. Choose dp-psvi for the published algorithm."
     )
 
 
 def quote(console: Console, quoted: Quote) -> None:
-    """The price, before anything is bought."""
+    """Prints the price of a job."""
     cost = quoted.cost
     console.print(f"One job costs ε = {cost.epsilon:.3f} at δ = {cost.delta:g}" if cost else "No cost", end="; ")
-    console.print(f"the budget covers {quoted.more_like_this} more like this.")
+    console.print(f"the budget covers {quoted.more_like_this} such jobs.")
     for name, value in (quoted.mechanism or {}).items():
         console.print(f"  {name} = {value:.4g}")
     for warning in quoted.warnings:
@@ -39,10 +39,10 @@ def quote(console: Console, quoted: Quote) -> None:
 
 
 def refusal(console: Console, error: BudgetExceeded) -> None:
-    """The expected end of the shopping."""
-    console.print(f"[green]Refused, as it must be:[/green] {error.code}: {error.detail}")
-    figures = {"requested": error.requested, "would make": error.epsilon_after}
-    figures |= {"limit": error.limit, "largest job left": error.remaining}
+    """Prints the expected refusal of the last job."""
+    console.print(f"[green]Refused, as expected:[/green] {error.code}: {error.detail}")
+    figures = {"requested": error.requested, "total after the job": error.epsilon_after}
+    figures |= {"limit": error.limit, "largest remaining job": error.remaining}
     console.print("  " + "; ".join(f"{name} {_figure(value)}" for name, value in figures.items()))
 
 
@@ -51,41 +51,41 @@ def _figure(value: object) -> str:
     return f"ε = {epsilon:.3f}" if isinstance(epsilon, int | float) else "?"
 
 
-def coefficients(console: Console, found: Comparison) -> None:
-    """Posterior means and standard deviations, side by side."""
+def coefficients(console: Console, comparison: Comparison) -> None:
+    """Prints posterior means and standard deviations in columns."""
     table = Table("coefficient", title="Posterior mean ± standard deviation")
     for column in ("full table", "first release", "all releases"):
         table.add_column(column, justify="right")
-    beliefs = (found.full, found.single[0], found.pooled)
-    for i, name in enumerate(found.full.names):
+    beliefs = (comparison.full, comparison.single[0], comparison.pooled)
+    for i, name in enumerate(comparison.full.names):
         table.add_row(name, *(f"{belief.mean[i]:+.3f} ± {belief.sd[i]:.3f}" for belief in beliefs))
     console.print(table)
 
 
-def distances(console: Console, found: Comparison, releases: Sequence[Release]) -> None:
-    """Reverse KL to the full posterior."""
-    together = "All releases together: their log-likelihoods averaged, at no further cost."
-    table = Table("belief", title="KL(belief ‖ posterior of the full table)", caption=together)
+def distances(console: Console, comparison: Comparison, releases: Sequence[Release]) -> None:
+    """Prints the reverse KL to the full table's posterior."""
+    caption = "All releases together: the mean of their log-likelihoods, at no further cost."
+    table = Table("posterior", title="KL(posterior ‖ posterior of the full table)", caption=caption)
     table.add_column("nats", justify="right")
-    table.add_column("trusted by itself")
-    table.add_row("prior, which knows nothing", f"{found.prior_kl:.1f}", "")
-    for release, kl in zip(releases, found.single_kl, strict=True):
+    table.add_column("trusted")
+    table.add_row("prior, without data", f"{comparison.prior_kl:.1f}", "")
+    for release, kl in zip(releases, comparison.single_kl, strict=True):
         table.add_row(f"release {release.id}", f"{kl:.1f}", _YES_NO[release.trusted])
-    table.add_row("all releases together", f"{found.pooled_kl:.1f}", "")
+    table.add_row("all releases together", f"{comparison.pooled_kl:.1f}", "")
     console.print(table)
 
 
-def accuracy(console: Console, found: Comparison, rows: int) -> None:
-    """How often each posterior predicts right."""
+def accuracy(console: Console, comparison: Comparison, rows: int) -> None:
+    """Prints the share of correct predictions of each posterior."""
     table = Table("prediction by", title=f"Accuracy on {rows:,} held-out person-years")
-    table.add_column("right", justify="right")
-    for name, share in found.accuracy.items():
+    table.add_column("correct", justify="right")
+    for name, share in comparison.accuracy.items():
         table.add_row(name, f"{share:.1%}")
     console.print(table)
 
 
 def ledger(console: Console, entries: Sequence[LedgerEntry]) -> None:
-    """The account's chain."""
+    """Prints the account's hash chain."""
     table = Table("#", "entry", "job", "ε after", "hash", title="Ledger")
     for entry in entries:
         after = "" if entry.epsilon_after is None else f"{entry.epsilon_after:.4f}"
@@ -94,7 +94,7 @@ def ledger(console: Console, entries: Sequence[LedgerEntry]) -> None:
 
 
 def budget(console: Console, after: Budget) -> None:
-    """What is spent and left."""
+    """Prints the account's balance."""
     console.print(
         f"Budget: spent ε = {after.spent.epsilon:.3f} of {after.limit.epsilon:g} at δ = {after.limit.delta:g} "
         f"({after.accountant}, {after.relation}, unit {after.unit}); {after.used_share:.0%} of the filter used; "

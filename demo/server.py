@@ -1,4 +1,4 @@
-"""A Corevault of one's own: ``corevaultd up`` on a free loopback port, ended whatever happens."""
+"""A temporary server: ``corevaultd up`` on a free loopback port, stopped in all cases."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ _END_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where it listens, and the admin key that it made for itself."""
+    """The address of the server, and the admin key that it created."""
 
     base_url: str
     admin_key: str
@@ -29,9 +29,9 @@ class Server:
 
 @contextmanager
 def running_server(folder: Path) -> Iterator[Server]:
-    """Starts the server with its data in ``folder``; on leaving, SIGTERM and a wait, also after Ctrl-C.
+    """Starts the server with its data in ``folder``. On exit, sends SIGTERM and waits, also after Ctrl-C.
 
-    Raises ``DemoFailed`` where it does not become ready, or has to be killed.
+    Raises ``DemoFailed`` if the server does not become ready, or must be killed.
     """
     base_url, key_file, log = f"http://127.0.0.1:{_free_port()}", folder / "admin.key", folder / "server.log"
     process = _start(folder, base_url, key_file, log)
@@ -53,16 +53,16 @@ def _start(folder: Path, base_url: str, key_file: Path, log: Path) -> subprocess
     command = Path(sys.executable).parent / "corevaultd"
     port = base_url.rpartition(":")[2]
     where = ["--host", "127.0.0.1", "--port", port, "--data-dir", str(folder / "data")]
-    # Settings of the caller's own could name a real database: the demo's server must not see them.
+    # The caller's settings may name a real database, so the demo's server must not get them.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COREVAULT_")}
     with log.open("wb") as output:
-        return subprocess.Popen(  # noqa: S603 - our own command, found beside our own interpreter
+        return subprocess.Popen(  # noqa: S603 - the command of this environment
             [str(command), "up", *where, "--bootstrap-key", str(key_file)],
             cwd=folder,
             env=environment,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for the demo, which then ends the server in order
+            start_new_session=True,  # Ctrl-C reaches only the demo, which then stops the server
         )
 
 
@@ -71,14 +71,14 @@ def _wait_until_ready(process: subprocess.Popen[bytes], base_url: str, log: Path
     with httpx.Client(transport=httpx.HTTPTransport(), timeout=5.0) as client:
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise DemoFailed(f"The server ended at once. Its last words:\n{_tail(log)}")
+                raise DemoFailed(f"The server ended at once. The end of its log:\n{_tail(log)}")
             try:
                 if client.get(f"{base_url}/health/ready").status_code == httpx.codes.OK:
                     return
             except httpx.TransportError:
                 pass
             time.sleep(0.1)
-    raise DemoFailed(f"The server was not ready after {_READY_SECONDS:.0f} s. Its last words:\n{_tail(log)}")
+    raise DemoFailed(f"The server was not ready after {_READY_SECONDS:.0f} s. The end of its log:\n{_tail(log)}")
 
 
 def _tail(log: Path) -> str:
@@ -90,6 +90,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired as error:
-        os.killpg(process.pid, signal.SIGKILL)  # its own session, so nobody else's processes
+        os.killpg(process.pid, signal.SIGKILL)  # a separate session, so only processes of the server
         process.wait()
         raise DemoFailed("The server did not end on SIGTERM.") from error

@@ -1,11 +1,10 @@
-"""The RAND Health Insurance Experiment as ``statsmodels`` ships it: 20,190 person-years, public domain.
+"""The RAND Health Insurance Experiment of ``statsmodels``: 20,190 person-years, public domain.
 
-The question: did the person see a doctor at all in that year?
+The target is whether the person saw a doctor in that year.
 
-Every bound below is declared from the variables' definitions and from the experiment's design, not read
-off the rows, since a declaration is public. The table has no person id although most people are in it for
-several years, so the unit that is protected here is the row, one person-year: what is promised to a
-person weakens with the number of their years.
+A declaration is public, so every bound below follows from the variables' definitions and the experiment's design, not
+from the rows. The table has no person id, so the privacy unit is the row, one person-year. Most people have several
+rows; the guarantee for a person weakens with their number.
 """
 
 from dataclasses import dataclass
@@ -27,27 +26,27 @@ SCHEMA = Schema(
     real("fmde", 0, 8.3),  # ln($1,000 of out-of-pocket maximum / 25 % coinsurance) at most
     real("physlm", 0, 1),  # physical limitation; a share where it was imputed
     real("disea", 0, 60),  # index of chronic diseases
-    binary("hlthg"),  # self-rated health good, fair, poor; excellent is what is left
+    binary("hlthg"),  # self-rated health good, fair, poor; the reference is excellent
     binary("hlthf"),
     binary("hlthp"),
     binary(TARGET),
 )
 MODEL = LogisticRegression(features=SCHEMA.names[:-1], target=TARGET, prior_scale=1.0)
 
-SLOTS = 16_500  # the public number that the vault pads the table to; a little above what will be uploaded
+SLOTS = 16_500  # the public number of rows to which the table is padded; a little above the uploaded rows
 _HELD_OUT_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """``train`` is what the owner uploads. ``held_out`` never leaves the owner: neither posterior has seen it."""
+    """``train`` is uploaded. ``held_out`` stays with the owner, and no posterior uses it."""
 
     train: "pd.DataFrame"
     held_out: "pd.DataFrame"
 
 
 def load() -> Tables:
-    """Both tables, with the declared columns only; a random fifth is held out."""
+    """Both tables with the declared columns. A random fifth of the rows is held out."""
     frame = randhie.load_pandas().data
     frame[TARGET] = (frame["mdvis"] > 0).astype(int)
     frame = frame[SCHEMA.names].astype({name: int for name in SCHEMA.names if frame[name].isin((0, 1)).all()})

@@ -1,4 +1,4 @@
-"""The census command: its declaration, its verdict on a release, and what it says where its files are missing."""
+"""The census command: its declaration, its measurement, and its message about missing files."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def _tables() -> Tables:
 
 
 def _core(tables: Tables, share: float = 1.0, *, trusted: bool = True) -> Pseudocoreset:
-    """The table itself, of which ``share`` of the targets are right."""
+    """The table as a release. A ``share`` of its targets is correct, and the others are inverted."""
     design = [
         {"name": "age", "source": "age", "transform": {"kind": "affine", "center": 53.5, "scale": 36.5}},
         {"name": "sex=Male", "source": "sex", "transform": {"kind": "indicator", "value": "Male"}},
@@ -40,40 +40,42 @@ def _core(tables: Tables, share: float = 1.0, *, trusted: bool = True) -> Pseudo
     return Pseudocoreset(release, u, y, np.ones(ROWS))
 
 
-def test_a_release_that_is_the_table_loses_nothing() -> None:
+def test_a_release_equal_to_the_table_has_no_gap() -> None:
     tables = _tables()
-    result = adult.Judge(_core(tables), tables).result(_core(tables), 1.0, 0, 2.0)
+    result = adult.Judge(_core(tables), tables).measure(_core(tables), 1.0, 0, 2.0)
     assert result.gap == pytest.approx(0, abs=1e-9)
     assert result.kl == pytest.approx(0, abs=1e-6)
     assert result.trusted
 
 
-def test_a_release_that_says_the_opposite_loses_much() -> None:
+def test_a_release_with_inverted_targets_has_a_large_gap() -> None:
     tables = _tables()
-    result = adult.Judge(_core(tables), tables).result(_core(tables, 0.0, trusted=False), 1.0, 0, 2.0)
+    result = adult.Judge(_core(tables), tables).measure(_core(tables, 0.0, trusted=False), 1.0, 0, 2.0)
     assert result.gap > 0.1
     assert not result.trusted
 
 
 def test_the_summary_has_the_median_and_the_worst(tmp_path: Path) -> None:
-    found = [
+    results = [
         census_figures.Result(1.0, run, gap, -0.3, 100.0 * gap, trusted=True, seconds=2.0)
         for run, gap in enumerate((0.1, 0.2, 0.6))
     ]
-    found += [census_figures.Result(0.2, 0, 0.5, -0.3, 7.0, trusted=False, seconds=2.0)]
-    columns = {str(column.header): list(column.cells) for column in census_figures.summary(found).columns}
+    results += [census_figures.Result(0.2, 0, 0.5, -0.3, 7.0, trusted=False, seconds=2.0)]
+    columns = {str(column.header): list(column.cells) for column in census_figures.summarize(results).columns}
     assert (columns["median gap"], columns["worst gap"]) == (["0.2000", "0.5000"], ["0.6000", "0.5000"])
     assert (columns["runs"], columns["trusted"]) == (["3", "1"], ["3", "0"])
-    census_figures.write(tmp_path / "new" / "found.csv", found)
-    census_figures.page(tmp_path / "new" / "found.md", "dp-vi", 150, 1e-6, found, measured_on="Measured on: an abacus.")
-    page = (tmp_path / "new" / "found.md").read_text()
+    census_figures.write_csv(tmp_path / "new" / "results.csv", results)
+    census_figures.write_page(
+        tmp_path / "new" / "results.md", "dp-vi", 150, 1e-6, results, measured_on="Measured on: an abacus."
+    )
+    page = (tmp_path / "new" / "results.md").read_text()
     assert "| 1 | 3 | 0.2000 | 0.6000 | 20 | 3 | 2.0 |" in page
     assert "\nMeasured on: an abacus.\n" in page
-    written = pd.read_csv(tmp_path / "new" / "found.csv")
+    written = pd.read_csv(tmp_path / "new" / "results.csv")
     assert written["gap"].tolist() == [0.1, 0.2, 0.6, 0.5]
 
 
-def test_files_that_are_missing_are_named(
+def test_missing_files_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(census, "FILES", (tmp_path / "train.csv", tmp_path / "test.csv"))
@@ -83,7 +85,7 @@ def test_files_that_are_missing_are_named(
 
 
 def test_rows_are_read_into_the_declared_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer that was not given is a category; both spellings of the target are understood."""
+    """A missing answer is a category. Both spellings of the target are read."""
     row = "50, ?, 83311, Bachelors, 13, Divorced, ?, Husband, White, Male, 0, 0, 13, ?, "
     for name, income in (("train.csv", ">50K"), ("test.csv", "<=50K.")):
         (tmp_path / name).write_text(f"{row}{income}\n")

@@ -1,4 +1,4 @@
-"""The demo's own checks fail when the books do not add up."""
+"""The demo's checks fail if budget, ledger, jobs and releases disagree."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -50,7 +50,7 @@ ENTRIES = [
 ]
 
 
-def test_books_that_add_up_pass() -> None:
+def test_a_consistent_account_passes() -> None:
     balance.check(BUDGET, ENTRIES, JOBS, RELEASES)
 
 
@@ -58,24 +58,24 @@ def test_books_that_add_up_pass() -> None:
     ("budget", "sentence"),
     [
         (replace(BUDGET, spent=_cost(1.3)), "last total"),
-        (replace(BUDGET, limit=_cost(1.0)), "More was spent"),
+        (replace(BUDGET, limit=_cost(1.0)), "exceeds the limit"),
         (replace(BUDGET, jobs=replace(BUDGET.jobs, settled=2)), "differ in number"),
-        (replace(BUDGET, jobs=replace(BUDGET.jobs, reserved=1)), "left open"),
-        (replace(BUDGET, jobs=replace(BUDGET.jobs, refused=0)), "not counted"),
+        (replace(BUDGET, jobs=replace(BUDGET.jobs, reserved=1)), "still open"),
+        (replace(BUDGET, jobs=replace(BUDGET.jobs, refused=0)), "not counted exactly once"),
     ],
 )
-def test_a_budget_that_does_not_fit(budget: Budget, sentence: str) -> None:
+def test_a_budget_that_disagrees_is_refused(budget: Budget, sentence: str) -> None:
     with pytest.raises(DemoFailed, match=sentence):
         balance.check(budget, ENTRIES, JOBS, RELEASES)
 
 
 @pytest.mark.parametrize("change", [{"previous_hash": "other"}, {"sequence": 7}, {"kind": "opened"}, {"job_id": None}])
-def test_a_ledger_that_does_not_fit(change: dict[str, str | int | None]) -> None:
+def test_a_ledger_that_disagrees_is_refused(change: dict[str, str | int | None]) -> None:
     entries = [LedgerEntry(**(vars(entry) | (change if entry.sequence == 3 else {}))) for entry in ENTRIES]
     with pytest.raises(DemoFailed):
         balance.check(BUDGET, entries, JOBS, RELEASES)
 
 
-def test_a_release_of_no_job() -> None:
+def test_a_release_without_a_job_is_refused() -> None:
     with pytest.raises(DemoFailed, match="belongs to no job"):
         balance.check(BUDGET, ENTRIES, JOBS, [replace(RELEASES[0], id="rel_2")])

@@ -1,4 +1,4 @@
-"""Pooling releases averages their log-likelihoods; a demo whose releases say nothing fails."""
+"""Pooling releases averages log-likelihoods. Releases no better than the prior fail the demo."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from tests.client.fake import TIME
 
 
 def _core(flip: bool = False, weight: float = 200.0) -> Pseudocoreset:
-    """Points that know the table below, or the opposite of it."""
+    """Points that agree with the table below, or with inverted targets."""
     rng = np.random.default_rng(5)
     names = table.SCHEMA.names[:-1]
     design = [
@@ -44,18 +44,18 @@ def test_pooling_one_release_with_itself_changes_nothing() -> None:
 
 def test_pooling_is_the_posterior_of_the_mean_of_the_log_likelihoods() -> None:
     core = _core()
-    silent = replace(core, weight=0 * core.weight)
+    weightless = replace(core, weight=0 * core.weight)
     halved = replace(core, weight=core.weight / 2)
-    np.testing.assert_allclose(posteriors.pool([core, silent]).mean, halved.laplace().mean, atol=1e-9)
+    np.testing.assert_allclose(posteriors.pool([core, weightless]).mean, halved.laplace().mean, atol=1e-9)
 
 
-def test_releases_that_know_the_table_are_nearer_than_the_prior() -> None:
-    found = posteriors.compare([_core()], _tables())
-    assert found.single_kl[0] < found.prior_kl
-    assert found.accuracy["first release"] > 0.8
-    assert found.full.kl(found.full) == pytest.approx(0.0, abs=1e-9)
+def test_releases_of_the_table_are_closer_than_the_prior() -> None:
+    comparison = posteriors.compare([_core()], _tables())
+    assert comparison.single_kl[0] < comparison.prior_kl
+    assert comparison.accuracy["first release"] > 0.8
+    assert comparison.full.kl(comparison.full) == pytest.approx(0.0, abs=1e-9)
 
 
-def test_a_release_that_says_the_opposite_fails_the_demo() -> None:
-    with pytest.raises(DemoFailed, match="no nearer"):
+def test_a_release_with_inverted_targets_fails_the_demo() -> None:
+    with pytest.raises(DemoFailed, match="not closer"):
         posteriors.compare([_core(flip=True)], _tables())
