@@ -1,7 +1,7 @@
-"""Census income as ten whitened principal components, from the two Adult files beside the repository.
+"""Census income as ten whitened principal components, from the two Adult files.
 
-Numbers are standardised, categories become indicators, and the components are those of the training rows: exact
-moments of rows, which serve comparison with published figures only and are no part of the service.
+Numbers are standardised, and categories become indicators. The components use exact moments of the training rows, which
+allows a comparison with published figures. The service computes no such moments.
 """
 
 import csv
@@ -21,13 +21,13 @@ _INCOME: Final = 14
 
 
 class MissingData(FileNotFoundError):
-    """A data file that is not part of the repository is not beside it either."""
+    """A data file that is not part of the repository does not exist."""
 
 
 def require(path: Path) -> Path:
-    """``path``, or :class:`MissingData` in words that say what to do."""
+    """``path``. Raises :class:`MissingData` if it does not exist."""
     if not path.exists():
-        raise MissingData(f"{path} is missing: this experiment needs that file beside the repository")
+        raise MissingData(f"{path} is missing; put that file there to run this experiment")
     return path
 
 
@@ -40,13 +40,13 @@ def adult10(
     mean, spread = numbers.mean(axis=0), numbers.std(axis=0, ddof=1)
     levels = [sorted(set(train[:, column])) for column in _CATEGORIES]
 
-    def encoded(rows: NDArray[np.str_]) -> Array64:
+    def encode(rows: NDArray[np.str_]) -> Array64:
         indicators = [
-            rows[:, column, None] == np.array(known) for column, known in zip(_CATEGORIES, levels, strict=True)
+            rows[:, column, None] == np.array(names) for column, names in zip(_CATEGORIES, levels, strict=True)
         ]
         return np.column_stack(((_numbers(rows) - mean) / spread, *indicators)).astype(np.float64)
 
-    x, held_out = encoded(train), encoded(test)
+    x, held_out = encode(train), encode(test)
     centre = x.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(x, rowvar=False))
     project = vectors[:, :-11:-1] / np.sqrt(values[:-11:-1])

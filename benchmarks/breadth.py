@@ -1,8 +1,8 @@
-"""How near private pseudocoresets come to the floors of random tables: ``make breadth``.
+"""Distance of private pseudocoresets from the floors of random tables: ``make breadth``.
 
-A hundred tables of :mod:`benchmarks.mixtures`, each at every epsilon at which something is promised, three runs each,
-medians over the floor of its rows (:mod:`benchmarks.floors`). Noise is rounded floating point and has a seed, so that a
-table that went astray can be looked at again; one table's runs have the same coins at every epsilon.
+Runs a hundred tables of :mod:`benchmarks.mixtures` three times at every epsilon with a target, and divides the medians
+by the floor of the rows (:mod:`benchmarks.floors`). Noise is rounded floating point and has a seed, so that a bad table
+can be run again. The runs of one table have the same random numbers at every epsilon.
 """
 
 import os
@@ -27,12 +27,15 @@ from benchmarks.runs import Job, seeded_release
 from support.divergence import divergence
 
 _MOST_RUNS = 1000
-"""Of a table, so that no two runs have one seed."""
+"""The most runs of a table, so that no two runs have the same seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Medians over the runs of a table at one epsilon; ``trusted`` counts them, ``kl`` and ``floor`` are in nats."""
+    """Medians over the runs of a table at one epsilon.
+
+    ``kl`` and ``floor`` are in nats. ``trusted`` counts the trusted runs.
+    """
 
     table: int
     what: str
@@ -44,44 +47,48 @@ class Reached:
 
     @property
     def ratio(self) -> float:
-        """KL over the floor."""
+        """KL divided by the floor."""
         return self.kl / self.floor
 
     @property
     def beyond(self) -> float:
-        """KL over what is promised."""
+        """KL divided by the floor and by the target."""
         return self.ratio / read_promise(self.epsilon)
 
 
 def measure_table(table: int, runs: int) -> Iterator[Reached]:
-    """At each epsilon at which something is promised."""
+    """Measures a table at each epsilon with a target."""
     what, rows = mixture(table)
     case = logistic(f"mixture {table}", rows, bound=1.0)
     epsilons = within_reach(case)
     for epsilon, floor in zip(epsilons, table_floors(case, epsilons) if epsilons else (), strict=True):
-        found = [measured_run(case, epsilon, table, number) for number in range(runs)]
-        kl, noise_kl = (float(np.median([each[place] for each in found])) for place in (0, 1))
-        yield Reached(table, what, epsilon, kl, float(floor), noise_kl, sum(each[2] for each in found))
+        measured = [measured_run(case, epsilon, table, number) for number in range(runs)]
+        kl, noise_kl = (float(np.median([each[place] for each in measured])) for place in (0, 1))
+        yield Reached(table, what, epsilon, kl, float(floor), noise_kl, sum(each[2] for each in measured))
 
 
 def measured_run(case: Case, epsilon: float, table: int, number: int) -> tuple[float, float, bool]:
-    """KL and ``noise_kl`` in nats, and whether the release is trusted; ``number`` of the runs of ``table``."""
+    """KL and ``noise_kl`` in nats, and whether the release is trusted.
+
+    ``number`` counts the runs of ``table``.
+    """
     assert case.exact is not None
     release = seeded_release(Job(case, METHOD, SIZE, _MOST_RUNS * table + number, epsilon=epsilon))
-    said = release.diagnostics
-    return divergence(posterior(case, release), case.exact), said["noise_kl"], said["trusted"]
+    diagnostics = release.diagnostics
+    kl = divergence(posterior(case, release), case.exact)
+    return kl, diagnostics["noise_kl"], diagnostics["trusted"]
 
 
 def main() -> None:
-    """Build, then write figures and page."""
+    """Runs all tables, then writes figures and page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=int, help="so many instead of all, one run each; nothing is written")
+    parser.add_argument("--tables", type=int, help="run this number of tables once each, and write nothing")
     few = parser.parse_args().tables
-    found = [each for table in range(few or TABLES) for each in measure_table(table, 1 if few else RUNS)]
-    text = page(found, environment())
+    results = [each for table in range(few or TABLES) for each in measure_table(table, 1 if few else RUNS)]
+    text = page(results, environment())
     print(text)
     if not few:
-        write_lines(PAGES / "breadth.csv", found)
+        write_lines(PAGES / "breadth.csv", results)
         (PAGES / "breadth.md").write_text(text)
 
 

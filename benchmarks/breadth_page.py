@@ -1,4 +1,4 @@
-"""The page of ``benchmarks.breadth``: how many medians are within what is promised, and which are furthest from it."""
+"""The page of ``benchmarks.breadth``: medians within the target, and the worst tables."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from benchmarks.breadth import Reached
 
 TABLES, RUNS = 100, 3
-"""How many tables the page is of, and how many runs of each."""
+"""The number of tables on the page, and the number of runs of each."""
 _WORST: Final = 15
 PAGE: Final = """# Random tables
 
@@ -22,32 +22,32 @@ PAGE: Final = """# Random tables
 
 {circumstances}
 
-| ε | tables | within what is promised | KL over the floor: median | nine in ten below | largest | below 1 |
+| ε | tables | within the target | KL over the floor: median | nine in ten below | largest | below 1 |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {lines}
 
-The {worst} furthest from what is promised:
+The {worst} furthest from the target:
 
 | table | rows x features | ε | KL (nats) | floor | KL over the floor | `noise_kl` | runs trusted |
 | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 {worst_lines}
 """
 TEXT: Final = (
-    f"Written by `make breadth`. `{METHOD}` at its defaults, {SIZE} points, δ = 1/N, on {in_words(TABLES)} tables that "
-    f"mix columns of every kind at random, at every ε at which σD²/N is at most {UNRESOLVED:g}; medians of "
-    f"{in_words(RUNS)} runs, whose coins are the same at every ε. The floor is what one Gaussian release of the whole "
-    "budget would lose if it knew the mode and the information of these rows beforehand, by the best of several "
-    f"bounds; it is no bound, and runs may do better. Promised is a KL of at most {read_promise(0.2)} times it up to "
-    f"ε = 0.2, and {read_promise(1.0)} times at ε = 1. Flags and levels are columns of 0 and 1 that are *not* declared "
-    "as what they are. Every table: [breadth.csv](breadth.csv)."
+    f"Written by `make breadth`. `{METHOD}` at its defaults, {SIZE} points, δ = 1/N, on {in_words(TABLES)} random "
+    f"tables. They mix columns of every kind. Every ε with σD²/N of at most {UNRESOLVED:g} is run. Medians are over "
+    f"{in_words(RUNS)} runs, whose random numbers are the same at every ε. The floor is the KL of one Gaussian release "
+    "of the whole budget, given the mode and the information of these rows. The best of several clipping norms is "
+    "used. The floor is not a bound, and runs may be below it. The target is a KL of at most "
+    f"{read_promise(0.2)} times the floor up to ε = 0.2, and {read_promise(1.0)} times at ε = 1. Flags and levels are "
+    "columns of 0 and 1 that are declared as real numbers. Every table: [breadth.csv](breadth.csv)."
 )
 
 
-def page(found: Sequence["Reached"], circumstances: Mapping[str, str]) -> str:
-    """By epsilon, then the worst."""
-    lines = [_by_epsilon([each for each in found if each.epsilon == epsilon]) for epsilon in _epsilons(found)]
-    worst = sorted(found, key=lambda each: each.beyond, reverse=True)[:_WORST]
-    told = [
+def page(results: Sequence["Reached"], circumstances: Mapping[str, str]) -> str:
+    """The page: a line for each epsilon, then the worst tables."""
+    lines = [_by_epsilon([each for each in results if each.epsilon == epsilon]) for epsilon in _epsilons(results)]
+    worst = sorted(results, key=lambda each: each.beyond, reverse=True)[:_WORST]
+    worst_lines = [
         f"| {each.table} | {each.what} | {each.epsilon:g} | {number(each.kl)} | {number(each.floor)} "
         f"| {each.ratio:.1f} | {number(each.noise_kl)} | {each.trusted} |"
         for each in worst
@@ -57,16 +57,16 @@ def page(found: Sequence["Reached"], circumstances: Mapping[str, str]) -> str:
         circumstances=paragraph(describe(circumstances)),
         lines="\n".join(lines),
         worst=len(worst),
-        worst_lines="\n".join(told),
+        worst_lines="\n".join(worst_lines),
     )
 
 
-def _epsilons(found: Sequence["Reached"]) -> list[float]:
-    return sorted({each.epsilon for each in found})
+def _epsilons(results: Sequence["Reached"]) -> list[float]:
+    return sorted({each.epsilon for each in results})
 
 
-def _by_epsilon(found: Sequence["Reached"]) -> str:
-    ratios = np.array([each.ratio for each in found])
-    within = sum(each.beyond <= 1 for each in found)
+def _by_epsilon(results: Sequence["Reached"]) -> str:
+    ratios = np.array([each.ratio for each in results])
+    within = sum(each.beyond <= 1 for each in results)
     spread = " | ".join(f"{np.quantile(ratios, at):.1f}" for at in (0.5, 0.9, 1.0))
-    return f"| {found[0].epsilon:g} | {len(found)} | {within} | {spread} | {np.sum(ratios < 1)} |"
+    return f"| {results[0].epsilon:g} | {len(results)} | {within} | {spread} | {np.sum(ratios < 1)} |"

@@ -1,8 +1,8 @@
-"""Tables with a model and an exact posterior to compare with.
+"""Tables with a model and an exact posterior for comparison.
 
-A raw matrix becomes declared columns with bounds ``[-b, b]``, one b for all, wide enough that clamping never bites.
-The design divides by b; a prior of scale b on its coefficients is the standard normal prior on the raw ones. The KL is
-the same in both, and so the engine stays as it is.
+A raw matrix becomes declared columns with bounds ``[-b, b]``. One b for all columns is wide enough that no value is
+clamped. The design divides by b, so a prior of scale b on its coefficients is the standard normal prior on the raw
+coefficients. The KL is the same in both coordinates, so the service's code needs no change.
 """
 
 from dataclasses import dataclass, replace
@@ -19,12 +19,15 @@ from benchmarks.designs import Rows
 from benchmarks.sources import TARGET, ArrayRows
 
 BOUND = 8.0
-"""For standard normal columns: beyond it lies one value in 10^15."""
+"""The bound of standard normal columns. One value in 10^15 is outside."""
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """``facts`` are those of a private table; ``exact`` is its full posterior in design coordinates, None: unknown."""
+    """A private table with its declared ``facts`` and model.
+
+    ``exact`` is its full posterior in design coordinates, None if it is not computed.
+    """
 
     name: str
     facts: DeclaredFacts
@@ -45,21 +48,25 @@ class Case:
 
 
 def logistic(name: str, rows: Rows, *, bound: float, held_out: Rows | None = None) -> Case:
-    """Logistic regression of labels 0 or 1 under ``N(0, I)`` on raw coefficients, intercept included."""
+    """Logistic regression under ``N(0, I)`` on raw coefficients and the intercept."""
     prior = PriorSpec(scale=bound, scales={"intercept": 1.0})
     spec = ModelSpec("logistic-regression", _names(rows), TARGET, prior)
     return _solve(name, rows, spec, bound=bound, target=Column(TARGET, "binary"), held_out=held_out)
 
 
 def gaussian_mean(name: str, x: Array64, held_out: Array64) -> Case:
-    """The mean of ``N(theta, I)`` under ``N(0, I)``; a raw coordinate is ``BOUND`` times the design's."""
+    """The mean of ``N(theta, I)`` under ``N(0, I)``. A raw coordinate is ``BOUND`` times the design's."""
     rows, unseen = Rows(x, np.zeros(len(x))), Rows(held_out, np.zeros(len(held_out)))
     spec = ModelSpec("gaussian-mean", _names(rows), None, PriorSpec(scale=1 / BOUND), noise_scale=1 / BOUND)
     return _solve(name, rows, spec, bound=BOUND, target=Column(TARGET, "binary"), held_out=unseen)
 
 
 def linear_regression(name: str, rows: Rows, held_out: Rows) -> Case:
-    """Noise variance is the variance of the targets, prior variance their second moment; the prior's mean is zero."""
+    """Linear regression with noise and prior from the targets.
+
+    The noise variance is the variance of the targets, and the prior variance is their second moment. The prior mean is
+    zero.
+    """
     most = 2 * float(np.abs(rows.y).max())
     scale = float(np.sqrt(np.mean(rows.y**2))) / most
     prior = PriorSpec(scale=BOUND * scale, scales={"intercept": scale})
@@ -69,16 +76,19 @@ def linear_regression(name: str, rows: Rows, held_out: Rows) -> Case:
 
 
 def narrow(case: Case, bound: float) -> Case:
-    """The logistic ``case`` with columns clamped to ``[-bound, bound]``, judged by the same posterior of raw rows."""
-    declared = case.facts.columns[0].upper
-    assert declared is not None
+    """The logistic ``case`` with columns clamped to ``[-bound, bound]``.
+
+    Its exact posterior remains that of the raw rows.
+    """
+    old_bound = case.facts.columns[0].upper
+    assert old_bound is not None
     assert case.exact is not None
     columns = tuple(
         replace(column, lower=-bound, upper=bound) if column.name in case.spec.features else column
         for column in case.facts.columns
     )
     spec = replace(case.spec, prior=replace(case.spec.prior, scale=bound))
-    stretch = np.full(len(case.exact.mean), bound / declared)
+    stretch = np.full(len(case.exact.mean), bound / old_bound)
     stretch[-1] = 1
     exact = Laplace(case.exact.mean * stretch, case.exact.factor / stretch[:, None])
     return replace(case, facts=replace(case.facts, columns=columns), spec=spec, exact=exact)
@@ -90,7 +100,7 @@ def _names(rows: Rows) -> tuple[str, ...]:
 
 def _solve(name: str, rows: Rows, spec: ModelSpec, *, bound: float, target: Column, held_out: Rows | None) -> Case:
     if float(np.abs(rows.x).max()) > bound:
-        raise ValueError(f"{name}: the declared bounds would clamp")
+        raise ValueError(f"{name}: the declared bounds would clamp values")
     columns = (*(Column(name, "real", -bound, bound) for name in spec.features), target)
     slots = len(rows.y)
     facts = DeclaredFacts(columns, slots, {"kind": "row"}, "private", 1 / slots)
@@ -99,7 +109,7 @@ def _solve(name: str, rows: Rows, spec: ModelSpec, *, bound: float, target: Colu
 
 
 def design_rows(case: Case, rows: Rows | None = None) -> tuple[Array64, Array64]:
-    """Design rows ``(n, p)`` and targets ``(n,)`` of the whole table, or of other ``rows``."""
+    """Design rows ``(n, p)`` and targets ``(n,)`` of the table, or of ``rows``."""
     source = case.source if rows is None else ArrayRows(rows.x, rows.y, len(rows.y))
     x, y, _ = case.problem.design.encode(source.gather(np.arange(source.slots)))
     return x.astype(np.float64), y.astype(np.float64)

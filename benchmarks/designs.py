@@ -1,7 +1,8 @@
-"""Tables to compare private methods on: features without an intercept ``(n, d)`` and labels 0 or 1 ``(n,)``.
+"""Tables for comparisons of private methods: features ``(n, d)`` and labels 0 or 1 ``(n,)``.
 
-Laws and seeds are fixed, so that figures of different versions compare; ``bnd15`` and ``bnd40`` are bounded as a
-declaration would bound them, with heavy tails, rare levels, and a label that is no logistic regression.
+Features have no intercept. Laws and seeds are fixed, so that figures of different versions are comparable.
+``bnd15`` and ``bnd40`` are bounded as by a declaration. They have heavy tails, rare levels, and labels that do
+not follow a logistic regression.
 """
 
 from typing import NamedTuple
@@ -26,11 +27,11 @@ def synth100k() -> tuple[Rows, Rows]:
     truth = rng.standard_normal(51)
     truth *= 2 / np.linalg.norm(truth)
 
-    def drawn(n: int) -> Rows:
+    def draw(n: int) -> Rows:
         x = rng.standard_normal((n, 50))
         return Rows(x, (rng.random(n) < expit(x @ truth[:-1] + truth[-1])).astype(np.float64))
 
-    return drawn(100_000), drawn(20_000)
+    return draw(100_000), draw(20_000)
 
 
 def bnd15(n: int = 50_000) -> Rows:

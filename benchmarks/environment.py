@@ -1,4 +1,4 @@
-"""What a figure was measured on: stated beside it, because seconds mean nothing without."""
+"""The environment of a measurement. Figures state it, because times depend on it."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting")
 
 
 def environment() -> dict[str, str]:
-    """Machine, software, time and commit, in words; one thread a process is the rule of all benchmarks."""
+    """Machine, software, date and commit. All benchmarks use one thread for each process."""
     return {
         "processor": _processor(),
         "cores": f"{os.cpu_count()}, of which one is used",
@@ -27,21 +27,21 @@ def environment() -> dict[str, str]:
 
 
 def describe(circumstances: Mapping[str, str]) -> str:
-    """``circumstances``, as of :func:`environment`, as a sentence."""
+    """A sentence with ``circumstances``, which are a result of :func:`environment`."""
     return f"Measured on: {'; '.join(f'{name} {value}' for name, value in circumstances.items())}."
 
 
 @cache
 def commit() -> str:
-    """The abbreviated commit that the run started from; "unknown" outside of a repository."""
-    found = subprocess.run(
+    """The abbreviated commit at the start of the run; "unknown" outside a repository."""
+    result = subprocess.run(
         ["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    return found.stdout.strip() or "unknown"
+    return result.stdout.strip() or "unknown"
 
 
 def _processor() -> str:
-    described = Path("/proc/cpuinfo")
-    lines = described.read_text().splitlines() if described.exists() else []
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().splitlines() if file.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()

@@ -1,4 +1,4 @@
-"""What an experiment is: which runs, and how they are shown."""
+"""An experiment: its runs, and the quantities to show."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ AXES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A column of :class:`Record` to show, with the unit that its axis states."""
+    """A column of :class:`Record` to show, with the label of its axis."""
 
     name: str
     label: str
@@ -38,14 +38,15 @@ MEMORY: Final = Quantity("peak_mib", "peak memory (MiB)", in_figure=False)
 EVERYTHING: Final = (KL, RELATIVE_KL, ACCURACY, LOG_LIKELIHOOD, SECONDS, MEMORY)
 
 Work = Callable[[bool], Iterator[Job | Record]]
-"""The runs, in order, and references as records; True: a few small ones, to see that the command works."""
+"""A function that yields runs in order, and references as records. True selects a few small runs as a check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """``axes`` says which column of :class:`Record` varies: by data set, or under ``""`` for all others.
+    """An experiment with its runs and quantities.
 
-    ``floor`` names a reference that medians are also given over, "": none.
+    ``axes`` maps a data set to the column of :class:`Record` that varies; ``""`` is the key of all other data sets.
+    ``floor`` names a reference by which medians are divided, "" for no reference.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Single figures with their targets, as lines of a CSV file that says what they were measured on."""
+"""Single figures with their targets, as lines of a CSV file with the environment."""
 
 import csv
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from benchmarks.records import text
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """``target`` in words, where there is one."""
+    """One measured value. ``target`` is text, empty without a target."""
 
     what: str
     value: float
@@ -21,7 +21,7 @@ class Figure:
 
 
 def write_csv(path: Path, figures: Sequence[Figure], load: float) -> None:
-    """``load`` is that of the machine before."""
+    """Writes the figures. ``load`` is the load of the machine before the measurement."""
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow([*asdict(figures[0]), "load", *environment()])
@@ -30,14 +30,14 @@ def write_csv(path: Path, figures: Sequence[Figure], load: float) -> None:
             rows.writerow([*figure.values(), f"{load:.1f}", *environment().values()])
 
 
-def write_lines(path: Path, found: Sequence[Any]) -> None:
-    """A line for each of these instances of one dataclass."""
+def write_lines(path: Path, results: Sequence[Any]) -> None:
+    """Writes a line for each of these instances of one dataclass."""
     with path.open("w", newline="") as file:
-        lines = csv.DictWriter(file, [field.name for field in fields(found[0])], lineterminator="\n")
+        lines = csv.DictWriter(file, [field.name for field in fields(results[0])], lineterminator="\n")
         lines.writeheader()
-        lines.writerows({name: text(value) for name, value in asdict(each).items()} for each in found)
+        lines.writerows({name: text(value) for name, value in asdict(each).items()} for each in results)
 
 
 def three_digits(value: float) -> str:
-    """At least as many, without zeros at the end or commas: to be read by a program, too."""
+    """``value`` with at least three digits, without trailing zeros or commas, for programs."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

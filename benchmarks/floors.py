@@ -1,16 +1,20 @@
-"""What a single Gaussian release of the whole budget could reach if it knew the posterior beforehand.
+"""The KL of one Gaussian release of the whole budget, given the posterior.
 
-One sum of scores of a logistic regression, asked at the full posterior's own mode and in its own metric (``H = L L'``,
-``W = L^-1``), each bounded to norm C by a weight ``w(x)`` that leaves it conditionally unbiased, and one Newton step
-with the weighted information ``J``. With ``I_k = W (sum_n w^k v x x') W'``, ``v = p (1 - p)``, the expected KL has two
-parts: that of the noise, ``(sigma C)^2 tr(J^-2) / 2`` with ``J = I_1 +`` prior, and what the weights lose, which is the
-variance of the weighted score given that the full one vanishes, ``tr(J^-1 (I_2 - I_1 I_0^-1 I_1) J^-1) / 2``. The best
-C is taken, and the curvature is free: no method can know either.
+The release is one sum of scores of a logistic regression at the full posterior's mode, in the metric of its precision
+(``H = L L'``, ``W = L^-1``). A weight ``w(x)`` bounds each score to norm C and leaves it conditionally unbiased. One
+Newton step follows, with the weighted information ``J = I_1 +`` prior. Let ``I_k = W (sum_n w^k v x x') W'`` with
+``v = p (1 - p)``. The expected KL has two parts:
 
-That is an expectation over labels that follow the model. :func:`table_floors` is the second reference: what one release
-would do to *these* rows. Bounding then moves the mode by a step that is no chance any more, ``J^-1 g`` with g the
-bounded score at the exact mode, and where labels are no logistic regression it is far from what the model expects. The
-best of a few bounds is taken, with the same weight or by clipping each row's score.
+- the noise: ``(sigma C)^2 tr(J^-2) / 2``;
+- the weights: ``tr(J^-1 (I_2 - I_1 I_0^-1 I_1) J^-1) / 2``, from the variance of the weighted score given
+  a full score of zero.
+
+The best C is used, and the curvature costs nothing. A method has access to neither.
+
+This is an expectation over labels that follow the model. :func:`table_floors` is the second reference: the KL of one
+release of *these* rows. There, bounding moves the mode by a fixed step ``J^-1 g``, where g is the bounded score at the
+exact mode. If labels do not follow a logistic regression, the step is far from the model's expectation. The best of a
+few bounds is used, with the same weight or by clipping each row's score.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,22 +31,25 @@ from benchmarks.cases import Case, design_rows
 from benchmarks.records import REFERENCE, Record
 
 CLIPS: Final = np.geomspace(0.02, 1000, 20)
-"""Squared, over the share D / slots of a row."""
+"""Squared clipping norms, divided by D / slots."""
 TABLE_CLIPS: Final = (0.3, 0.5, 1, 2, 3, 4, 6, 8, 12, 20, 40, 100, 400, 2000)
-"""The same, for what is released of a given table: up to where, at ε = 1, nothing is clipped that noise would allow."""
+"""The same for a given table. At ε = 1, larger norms would not improve the release."""
 
 
 EXPECTED: Final = "one-shot noise floor"
 OF_ROWS: Final = "floor of these rows"
-"""What the two references are called."""
+"""The labels of the two references."""
 
 
 def references(
-    case: Case, size: int, epsilons: Sequence[float], found: Mapping[str, Sequence[float] | Array64]
+    case: Case, size: int, epsilons: Sequence[float], values_by_label: Mapping[str, Sequence[float] | Array64]
 ) -> Iterator[Record]:
-    """A record for each label of ``found`` and its KL in nats at each epsilon, beside runs with ``size`` points."""
+    """A record for each label and epsilon.
+
+    ``values_by_label`` holds the KL in nats at each epsilon. ``size`` is the number of points of the runs to compare.
+    """
     rows, dimension = case.facts.slots, case.problem.model.dimension
-    for label, values in found.items():
+    for label, values in values_by_label.items():
         for epsilon, kl in zip(epsilons, values, strict=True):
             yield Record(case.name, label, rows, dimension, size, epsilon, kl=float(kl), outcome=REFERENCE)
 
@@ -53,9 +60,10 @@ def one_shot_noise(epsilon: float, delta: float) -> float:
 
 
 class AtMode(NamedTuple):
-    """Rows ``white`` ``(n, D)`` in the posterior's metric, chances ``p`` ``(n,)`` of their labels ``y`` ``(n,)``.
+    """A table at the mode of its posterior.
 
-    ``prior`` ``(D, D)`` is its precision there, ``pull`` ``(D,)`` its gradient.
+    ``white`` ``(n, D)`` are rows in the posterior's metric, and ``p`` ``(n,)`` are the probabilities of a label 1.
+    ``y`` ``(n,)`` are the labels. ``prior`` ``(D, D)`` is the precision of the prior, ``pull`` ``(D,)`` its gradient.
     """
 
     white: Array64
@@ -72,13 +80,16 @@ def noise_floors(case: Case, epsilons: Sequence[float]) -> Array64:
 
 
 def table_floors(case: Case, epsilons: Sequence[float]) -> Array64:
-    """KL in nats of one release of these rows at their own mode, expected over noise alone, for each epsilon."""
+    """Expected KL in nats of one release of these rows, for each epsilon.
+
+    The release is at the mode of the rows. The expectation is over the noise only.
+    """
     at, clips = at_mode(case), _clips(case, np.array(TABLE_CLIPS))
     return _best(case, epsilons, [way(at, clip) for way in (_weigh, _clip) for clip in clips])
 
 
 def at_mode(case: Case) -> AtMode:
-    """The table as its own posterior sees it."""
+    """The table at the mode of its posterior, in the posterior's metric."""
     exact = case.exact
     assert exact is not None
     x, y = design_rows(case)
@@ -92,36 +103,36 @@ def _clips(case: Case, squares: Array64) -> Array64:
 
 
 def _best(case: Case, epsilons: Sequence[float], ways: Sequence[tuple[float, float]]) -> Array64:
-    noise, lost = np.array(ways).T
+    noise, loss = np.array(ways).T
     sigmas = np.array([one_shot_noise(epsilon, 1 / case.facts.slots) for epsilon in epsilons])
-    return np.asarray((np.outer(sigmas**2, noise) + lost).min(axis=1))
+    return np.asarray((np.outer(sigmas**2, noise) + loss).min(axis=1))
 
 
 def _weights(white: Array64, p: Array64, clip: float) -> Array64:
-    """``(n,)``: by which either label's score is at most ``clip`` long."""
+    """Weights ``(n,)`` that bound the score of either label to the norm ``clip``."""
     return np.asarray(np.minimum(1, clip / (np.maximum(p, 1 - p) * np.sqrt(np.vecdot(white, white)))))
 
 
 def _parts(white: Array64, p: Array64, prior: Array64, clip: float) -> tuple[float, float]:
-    """The noise's part at a noise multiplier of one, and what the weights lose."""
+    """The KL from noise with a noise multiplier of one, and that from weights."""
     weight = _weights(white, p, clip)
     full, first, second = ((white * (weight**k * p * (1 - p))[:, None]).T @ white for k in range(3))
-    bent = np.linalg.inv(first + prior)
-    left = second - first @ np.linalg.pinv(full, hermitian=True) @ first
-    return 0.5 * clip**2 * float(np.sum(bent**2)), 0.5 * float(np.sum((bent @ left) * bent))
+    inverse = np.linalg.inv(first + prior)
+    residual = second - first @ np.linalg.pinv(full, hermitian=True) @ first
+    return 0.5 * clip**2 * float(np.sum(inverse**2)), 0.5 * float(np.sum((inverse @ residual) * inverse))
 
 
 def _weigh(at: AtMode, clip: float) -> tuple[float, float]:
-    """The noise's part at a noise multiplier of one, and that of the step which bounding alone makes."""
+    """The KL from noise with a noise multiplier of one, and that from bounding."""
     white, p, y, prior, pull = at
     weight = _weights(white, p, clip)
-    bent = np.linalg.inv((white * (weight * p * (1 - p))[:, None]).T @ white + prior)
-    step = bent @ (white.T @ (weight * (y - p)) + pull)
-    return 0.5 * clip**2 * float(np.sum(bent**2)), 0.5 * float(step @ step)
+    inverse = np.linalg.inv((white * (weight * p * (1 - p))[:, None]).T @ white + prior)
+    step = inverse @ (white.T @ (weight * (y - p)) + pull)
+    return 0.5 * clip**2 * float(np.sum(inverse**2)), 0.5 * float(step @ step)
 
 
 def _clip(at: AtMode, clip: float) -> tuple[float, float]:
-    """The same, for scores clipped whatever their label is, and the full information."""
+    """The same with clipped scores and the full information."""
     white, p, y, prior, pull = at
     length = np.abs(y - p) * np.sqrt(np.vecdot(white, white))
     step = white.T @ (np.minimum(1, clip / np.maximum(length, np.finfo(float).tiny)) * (y - p)) + pull

@@ -1,4 +1,7 @@
-"""One CSV file from its sealed upload to the sealed table, through the process that parses in production."""
+"""Ingestion of one CSV file, from its sealed upload to the sealed table.
+
+The process that parses in production parses it here too.
+"""
 
 import resource
 import time
@@ -22,14 +25,17 @@ COLUMNS: Final[list[dict[str, Any]]] = [
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Of one ingestion, in MB of CSV a second; the child's processor time alone counts."""
+    """Rates of one ingestion in MB of CSV a second.
+
+    One is by the clock, the other by the processor time of the child.
+    """
 
     by_clock: float
     by_processor: float
 
 
 def ingestion(folder: Path, words_every: int = 0) -> Rates:
-    """Ingest ``ROWS`` rows; every so many of them (0: none) has words in place of its numbers."""
+    """Ingests ``ROWS`` rows. Every ``words_every``-th row has words instead of numbers; 0 turns that off."""
     columns = [
         Column(each["name"], each["type"], each.get("lower"), each.get("upper"), tuple(each.get("categories", ())))
         for each in COLUMNS

@@ -1,7 +1,7 @@
-"""Runs each in a process of its own: its peak memory is its own, and one that takes too long is stopped.
+"""Runs in separate processes, to measure peak memory and to stop slow runs.
 
-The child is forked, so that a table is shared and not counted: memory is what the child adds to it. Time is that of
-the processor, which other work on the machine hardly changes; with one thread it is what a core of one's own takes.
+The child is forked, so it shares the table, which does not count: memory is the growth of the child. Time is processor
+time, which other load on the machine changes little. With one thread it equals the time on an idle core.
 """
 
 import math
@@ -23,7 +23,10 @@ _FORK = multiprocessing.get_context("fork")
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[T]):
-    """``value`` is None if the work was ``stopped``, or failed for the reason ``fault``; ``steps``: last progress."""
+    """An ended run, with ``steps`` as its last progress.
+
+    ``value`` is None if the run was ``stopped`` or failed with ``fault``.
+    """
 
     value: T | None
     steps: int
@@ -34,8 +37,8 @@ class Ended(Generic[T]):
 
 
 def isolate(work: Callable[[Progress], T], limit_seconds: int | None = None) -> Ended[T]:
-    """``work`` in a forked child, ended after ``limit_seconds`` of the processor. Its value comes through a pipe."""
-    steps = _FORK.Value("q", 0, lock=False)  # a child that is ended would keep the lock
+    """Runs ``work`` in a forked child, at most ``limit_seconds`` of processor time."""
+    steps = _FORK.Value("q", 0, lock=False)  # a killed child would keep the lock
     receiving, sending = _FORK.Pipe(duplex=False)
     child = _FORK.Process(target=_work, args=(work, limit_seconds, steps, sending))
     child.start()

@@ -1,7 +1,8 @@
-"""What must be fast, beside its limits: ``python -m benchmarks.limits``, part of ``make bench``.
+"""Figures of speed with limits: ``python -m benchmarks.limits``, part of ``make bench``.
 
-Processor time of one core, the fastest of several; rounding to the grid is included, discrete noise and the making of
-rows are not. What else a machine does still shows, through its caches and shared cores: the load before is stated.
+Times are processor time of one core, the fastest of several runs. Rounding to the grid is included, but discrete noise
+and generating rows are not. Other load changes the figures through caches and shared cores, so the page states the load
+before the measurement.
 """
 
 import os
@@ -32,7 +33,7 @@ REPEATS, FEW = 9, 5
 PAGE: Final = """# Speed
 
 Written by `make bench`: processor time of one core, the fastest of {few} to {repeats} runs. Rounding to the grid is
-included; discrete noise and the making of rows are not. A run is from the plan to the release.
+included, but discrete noise and generating rows are not. A run is from the plan to the release.
 
 {table}
 {environment}
@@ -40,11 +41,11 @@ included; discrete noise and the making of rows are not. A run is from the plan 
 
 
 def figures() -> Iterator[Figure]:
-    """Everything; builds of private pseudocoresets only where the census files are."""
+    """All figures. The census table needs its files."""
     rng = np.random.default_rng(0)
-    query, given = potentials(rng), generate(rng)
-    named = f"potentials at {DRAWS} draws, {ROWS:,} rows x {WIDTH} columns"
-    yield Figure(named, 1e3 * fastest(lambda: query.sum(*given, 1), REPEATS), "ms", "at most 60, aim 25")
+    question, rows = potentials(rng), generate(rng)
+    label = f"potentials at {DRAWS} draws, {ROWS:,} rows x {WIDTH} columns"
+    yield Figure(label, 1e3 * fastest(lambda: question.sum(*rows, 1), REPEATS), "ms", "at most 60, aim 25")
     for batch, target in ((200, "at most 0.25, aim 0.10"), (2_000, "at most 0.6, aim 0.30")):
         table = Case("generated", facts(WIDTH - 1, ROWS), spec(WIDTH - 1), GeneratedRows(ROWS, WIDTH - 1))
         job = Job(table, "dp-psvi", 100, 0, mechanism=Mechanism(5.0, batch / ROWS, 500))
@@ -67,31 +68,31 @@ def least(job: Job, repeats: int) -> float:
 
 
 def seconds(job: Job, noise: NoiseSource) -> float:
-    """Of one run, rows left out."""
+    """Processor time of one run, without gathering rows."""
     plan = plan_of(job)
     start = time.process_time()
     _, source_seconds = carry_out(job, plan, lambda _: None, noise)
     return time.process_time() - start - source_seconds
 
 
-def page(found: Sequence[Figure], load: float) -> str:
-    """The figures to be read beside the CSV file."""
+def page(results: Sequence[Figure], load: float) -> str:
+    """The figures as a page."""
     lines = ["| what | value | unit | limit |", "| --- | ---: | --- | --- |"]
-    lines += [f"| {each.what} | {three_digits(each.value)} | {each.unit} | {each.target} |" for each in found]
+    lines += [f"| {each.what} | {three_digits(each.value)} | {each.unit} | {each.target} |" for each in results]
     text = paragraph(describe({**environment(), "load before": f"{load:.1f}"}))
     return PAGE.format(few=FEW, repeats=REPEATS, table="\n".join(lines) + "\n", environment=text)
 
 
 def main() -> None:
-    """Print the page; write it, and the figures, where ``--csv`` says."""
+    """Prints the page. With ``--csv`` also writes page and figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--csv", type=Path, help="where the figures are written, and the page beside them")
-    chosen, load = parser.parse_args(), os.getloadavg()[0]
-    found = list(figures())
-    print(page(found, load))
-    if chosen.csv:
-        write_csv(chosen.csv, found, load)
-        chosen.csv.with_suffix(".md").write_text(page(found, load))
+    parser.add_argument("--csv", type=Path, help="the CSV file to write; the page gets the suffix .md")
+    options, load = parser.parse_args(), os.getloadavg()[0]
+    results = list(figures())
+    print(page(results, load))
+    if options.csv:
+        write_csv(options.csv, results, load)
+        options.csv.with_suffix(".md").write_text(page(results, load))
 
 
 if __name__ == "__main__":

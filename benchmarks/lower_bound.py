@@ -1,8 +1,8 @@
-"""How good any coreset of real rows can be: Proposition 1 of Bayesian Pseudocoresets (NeurIPS 2020).
+"""A lower bound of the KL of coresets of real rows: Proposition 1 of Bayesian Pseudocoresets (NeurIPS 2020).
 
-For N rows ``x_n ~ N(0, I)`` in d dimensions with likelihood ``N(theta, I)`` and prior ``theta ~ N(0, I)``, with
-probability at least 1 - delta over the rows, every weighting of every M of them has
-``KL >= (N - M) / (2 (1 + N)) F^-1(delta / C(N, M))``, F the distribution function of chi squared with d - M degrees.
+Assume N rows ``x_n ~ N(0, I)`` in d dimensions, the likelihood ``N(theta, I)`` and the prior ``theta ~ N(0, I)``. With
+probability at least 1 - delta over the rows, every weighting of every M rows has
+``KL >= (N - M) / (2 (1 + N)) F^-1(delta / C(N, M))``. F is the distribution function of chi squared with d - M degrees.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 
 def subset_lower_bound(rows: int, size: int, dimension: int, delta: float) -> float:
-    """The bound in nats; zero from ``size >= dimension`` on, where it says nothing.
+    """The bound in nats. It is zero, and so trivial, for ``size >= dimension``.
 
     Raises:
         ValueError: for a size outside 0..rows, a dimension below 1 or a delta outside (0, 1).
@@ -26,15 +26,21 @@ def subset_lower_bound(rows: int, size: int, dimension: int, delta: float) -> fl
 
 
 def chi_squared_quantile(log_probability: float, degrees: int) -> float:
-    """The x with ``log F(x) = log_probability``, which may lie far below what a double can hold as a probability."""
+    """The x with ``log F(x) = log_probability``.
+
+    The probability may be too small for a double.
+    """
     least = (log_probability + gammaln(degrees / 2 + 1)) * 2 / degrees
     most = np.log(chi2.isf(1e-14, degrees))
-    found = brentq(lambda log_x: log_chi_squared(log_x, degrees) - log_probability, least, most, xtol=1e-12)
-    return float(np.exp(found))
+    log_quantile = brentq(lambda log_x: log_chi_squared(log_x, degrees) - log_probability, least, most, xtol=1e-12)
+    return float(np.exp(log_quantile))
 
 
 def log_chi_squared(log_x: float, degrees: int) -> float:
-    """``log F(x)`` by the series ``F = (x/2)^a e^{-x/2} sum_k (x/2)^k / Gamma(a + k + 1)``, ``a = degrees / 2``."""
+    """``log F(x)`` by a series.
+
+    With ``a = degrees / 2``, it is ``F = (x/2)^a e^{-x/2} sum_k (x/2)^k / Gamma(a + k + 1)``.
+    """
     log_half, a = log_x - np.log(2), degrees / 2
     half = np.exp(log_half)
     k = np.arange(int(half + 40 * np.sqrt(half)) + 100)

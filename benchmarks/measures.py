@@ -1,4 +1,4 @@
-"""How good a release is: its posterior beside the full one, and beside rows that nobody has seen.
+"""Quality of a release: distance from the full posterior, and predictions of held-out rows.
 
 Predictive probabilities integrate over a Laplace approximation ``N(m, V)``. They are exact for normal likelihoods; for
 logistic regression ``p(y = 1 | x) = expit(x'm / sqrt(1 + pi x'Vx / 8))``, the probit approximation (MacKay 1992).
@@ -21,7 +21,10 @@ from support.divergence import divergence
 
 
 class Prediction(NamedTuple):
-    """Share of held-out labels that are more likely than not, and log predictive density in nats a row."""
+    """Accuracy on held-out rows, and log predictive density in nats a row.
+
+    A label counts as predicted if its probability is above one half.
+    """
 
     accuracy: float
     log_likelihood: float
@@ -31,21 +34,21 @@ NO_PREDICTION = Prediction(math.nan, math.nan)
 
 
 def posterior(case: Case, release: Pseudocoreset) -> Laplace:
-    """That of the released points, whatever made them: the mode is searched anew."""
+    """The posterior given the released points. Starts the search for the mode from zero."""
     model, design, prior = case.problem
     y = np.zeros(len(release.u)) if release.y is None else design.encode_targets(release.y)
     return laplace(model, model.fold(release.u, y), release.weight, prior, np.zeros(model.dimension))
 
 
-def read_stated(found: Posterior) -> Laplace:
+def read_stated(stated: Posterior) -> Laplace:
     """A posterior that a release states by its mean and covariance."""
-    covariance = np.diag(found.covariance) if found.covariance.ndim == 1 else found.covariance
+    covariance = np.diag(stated.covariance) if stated.covariance.ndim == 1 else stated.covariance
     factor = np.asarray(np.linalg.cholesky(np.linalg.inv(covariance)), dtype=np.float64)
-    return Laplace(found.mean, factor)
+    return Laplace(stated.mean, factor)
 
 
 def prior_divergence(case: Case) -> float:
-    """KL from the prior to the full posterior: what knowing nothing costs."""
+    """KL from the prior to the full posterior."""
     prior = case.problem.prior
     assert case.exact is not None
     origin = np.zeros(prior.dimension)
@@ -53,16 +56,16 @@ def prior_divergence(case: Case) -> float:
     return divergence(Laplace(origin, factor), case.exact)
 
 
-def prediction(case: Case, found: Laplace) -> Prediction:
-    """Of the case's held-out rows."""
+def prediction(case: Case, belief: Laplace) -> Prediction:
+    """The prediction of the case's held-out rows."""
     if case.held_out is None:
         return NO_PREDICTION
     model = case.problem.model
     x, y = design_rows(case, case.held_out)
     if isinstance(model, GaussianMean):
-        return _gaussian(x, found, model.noise, float(case.spec.noise_scale or 1.0))
-    mean = x @ found.mean
-    variance = np.square(solve_triangular(found.factor, x.T, lower=True)).sum(axis=0)
+        return _gaussian(x, belief, model.noise, float(case.spec.noise_scale or 1.0))
+    mean = x @ belief.mean
+    variance = np.square(solve_triangular(belief.factor, x.T, lower=True)).sum(axis=0)
     if isinstance(model, LinearRegression):
         spread = model.noise**2 + variance
         scale = case.problem.design.target_scale
@@ -73,13 +76,16 @@ def prediction(case: Case, found: Laplace) -> Prediction:
     return Prediction(float((margin > 0).mean()), float(np.log(np.maximum(expit(margin), 1e-300)).mean()))
 
 
-def _gaussian(x: Array64, found: Laplace, noise: float, unit: float) -> Prediction:
-    """Rows ``x ~ N(m, V + s^2 I)``; a raw coordinate has standard deviation one where a design's has ``unit``."""
-    inverse = solve_triangular(found.factor, np.eye(len(found.mean)), lower=True)
-    factor = np.linalg.cholesky(inverse.T @ inverse + noise**2 * np.eye(len(found.mean)))
-    white = solve_triangular(factor, (x - found.mean).T, lower=True)
+def _gaussian(x: Array64, belief: Laplace, noise: float, unit: float) -> Prediction:
+    """The prediction of rows ``x ~ N(m, V + s^2 I)``.
+
+    ``unit`` is the length of a raw unit in the design's coordinates.
+    """
+    inverse = solve_triangular(belief.factor, np.eye(len(belief.mean)), lower=True)
+    factor = np.linalg.cholesky(inverse.T @ inverse + noise**2 * np.eye(len(belief.mean)))
+    white = solve_triangular(factor, (x - belief.mean).T, lower=True)
     lengths = np.square(white).sum(axis=0)
-    constant = np.log(np.diag(factor) / unit).sum() + 0.5 * len(found.mean) * math.log(2 * math.pi)
+    constant = np.log(np.diag(factor) / unit).sum() + 0.5 * len(belief.mean) * math.log(2 * math.pi)
     return Prediction(math.nan, float((-0.5 * lengths - constant).mean()))
 
 

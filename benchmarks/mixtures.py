@@ -1,8 +1,11 @@
-"""Random tables that mix columns of every kind, so that what was chosen on named tables is judged on others.
+"""Random tables that mix columns of every kind.
 
-Where the laws of :mod:`benchmarks.unseen` are one difficulty each, these have several at once, in random shares: small
-and large tables, columns that correlate, amounts, levels, flags and counts, bounds that are too wide, and labels that
-are rare, nearly certain, or hardly depend on anything.
+Defaults were chosen on named tables, so these are for their test. Each law of :mod:`benchmarks.unseen` has one
+difficulty; these tables have several, in random shares:
+
+- small and large tables, correlated columns, amounts, levels, flags and counts;
+- bounds that are too wide;
+- labels that are rare, nearly certain, or almost independent of the columns.
 """
 
 from collections.abc import Callable
@@ -18,14 +21,14 @@ _FIRST_SEED: Final = 777
 _ROWS: Final = (5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
 _FEATURES: Final[dict[float, float]] = {3: 0.1, 6: 0.15, 10: 0.2, 15: 0.2, 25: 0.15, 40: 0.1, 60: 0.1}
 _SPREADS: Final = {0.5: 0.1, 1.0: 0.25, 1.5: 0.3, 2.0: 0.2, 3.0: 0.1, 5.0: 0.05}
-"""Of logits."""
+"""Standard deviations of logits, with their probabilities."""
 _OFFSETS: Final = {0.0: 0.3, 0.5: 0.25, -1.0: 0.25, -2.0: 0.12, -3.0: 0.08}
 _WIDER: Final = (1.0, 1.0, 1.0, 2.0, 5.0)
-"""Times that bounds are wider than they need to be."""
+"""Factors by which bounds are too wide."""
 _CONCENTRATED: Final = 0.4
-"""Of the shares of columns' kinds, by Dirichlet's law: most tables have few of them."""
-_FEW, _BENT = 0.3, 0.15
-"""The share of columns that tell, in half of the tables; and the share of tables that follow no logistic regression."""
+"""The concentration of the Dirichlet law of the kinds' shares. Most tables have few kinds."""
+_FEW, _SQUARED = 0.3, 0.15
+"""The share of columns with an effect in half of the tables, and the share of tables with a square in the logit."""
 
 
 def _clip(values: Array64, bound: float) -> Array64:
@@ -43,12 +46,12 @@ def _student(rng: np.random.Generator, common: Array64) -> Array64:
 
 
 def _flags(rng: np.random.Generator, common: Array64) -> Array64:
-    """In three of a thousand rows to every other one."""
+    """Flags that are 1 in 0.3 % to 50 % of the rows."""
     return np.asarray((rng.random(common.shape) < np.exp(rng.uniform(np.log(0.003), np.log(0.5)))) * 1.0)
 
 
 def _levels(rng: np.random.Generator, common: Array64) -> Array64:
-    """Four to nine, by Zipf's laws, but for the first."""
+    """Indicators of four to nine levels by Zipf's law; the first level has no column."""
     shares = np.arange(1.0, rng.integers(5, 11)) ** -rng.uniform(0.3, 2)
     return np.asarray(np.eye(len(shares))[rng.choice(len(shares), len(common), p=shares / shares.sum())][:, 1:])
 
@@ -68,7 +71,7 @@ KINDS: Final[dict[str, Callable[[np.random.Generator, Array64], Array64]]] = {
     "levels": _levels,
     "counts": _counts,
 }
-"""Columns within [-1, 1] by a generator and what correlated ones have in common, ``(n, 1)``."""
+"""Columns within [-1, 1], from a generator and the common part of correlated columns, ``(n, 1)``."""
 
 
 def _of(rng: np.random.Generator, law: dict[float, float]) -> float:
@@ -76,7 +79,7 @@ def _of(rng: np.random.Generator, law: dict[float, float]) -> float:
 
 
 def mixture(seed: int) -> tuple[str, Rows]:
-    """What the table is, in words, and the table: features within [-1, 1]."""
+    """A description of the table, and the table with features within [-1, 1]."""
     rng = np.random.default_rng((_FIRST_SEED, seed))
     n, features, wider = int(rng.choice(_ROWS)), int(_of(rng, _FEATURES)), float(rng.choice(_WIDER))
     shares, common = rng.dirichlet(np.full(len(KINDS), _CONCENTRATED)), 2 * rng.random() * rng.normal(size=(n, 1))
@@ -85,18 +88,18 @@ def mixture(seed: int) -> tuple[str, Rows]:
         kind = str(rng.choice(list(KINDS), p=shares))
         columns = np.column_stack([columns, KINDS[kind](rng, common)])
         kinds += [kind] * (columns.shape[1] - len(kinds))
-    named = ", ".join(f"{kind} {kinds[:features].count(kind)}" for kind in KINDS if kind in kinds)
-    what = f"{n:,} x {features}: {named}" + (f"; bounds {wider:g} times as wide" if wider > 1 else "")
+    counts = ", ".join(f"{kind} {kinds[:features].count(kind)}" for kind in KINDS if kind in kinds)
+    what = f"{n:,} x {features}: {counts}" + (f"; bounds {wider:g} times as wide" if wider > 1 else "")
     return what, _draw_labels(rng, columns[:, :features] / wider)
 
 
 def _draw_labels(rng: np.random.Generator, x: Array64) -> Rows:
-    """Labels by a logit of the columns in units of their deviations, or by a square of that."""
-    spread, offset, telling = _of(rng, _SPREADS), _of(rng, _OFFSETS), float(rng.choice([_FEW, 1.0]))
+    """Labels from a linear logit of the scaled columns, or with a square too."""
+    spread, offset, share = _of(rng, _SPREADS), _of(rng, _OFFSETS), float(rng.choice([_FEW, 1.0]))
     truth = np.asarray(rng.normal(size=x.shape[1]))
-    truth[rng.random(x.shape[1]) >= telling] = 0
+    truth[rng.random(x.shape[1]) >= share] = 0
     logit = (x / np.maximum(x.std(axis=0), 1e-9)) @ (truth if truth.any() else np.ones_like(truth))
     logit = (logit - logit.mean()) * spread / max(float(logit.std()), 1e-9) + offset
-    if rng.random() < _BENT:
+    if rng.random() < _SQUARED:
         logit += 0.5 * (np.clip((logit - offset) / spread, -3, 3) ** 2 - 1)
     return Rows(x, (rng.random(len(x)) < expit(logit)).astype(np.float64))

@@ -1,9 +1,9 @@
-"""An open-loop load generator: requests are due at a fixed rate, and waiting for a late server counts as latency.
+"""An open-loop load generator: waiting for a late server counts as latency.
 
 ``python -m benchmarks.open_loop PORT PATH RATE SECONDS CONNECTIONS [HEADER: VALUE]…`` prints one JSON object. It is one
 process with one thread over non-blocking sockets. Request ``i`` is due ``i / RATE`` seconds after the start, on
-connection ``i mod CONNECTIONS``; where that one still waits for an answer the request waits as well, and its latency
-runs from when it was due (as in wrk2; closed loops hide exactly the pauses that readers feel).
+connection ``i mod CONNECTIONS``. It waits while that connection waits for an answer. Its latency starts when it is due,
+as in wrk2; a closed loop would hide the pauses that clients see.
 """
 
 import json
@@ -20,7 +20,7 @@ GRACE_SECONDS = 10.0
 
 @dataclass
 class Connection:
-    """One keep-alive connection: what is due on it, and the answer that it is in the middle of."""
+    """One keep-alive connection, with its due requests and the bytes of an incomplete answer."""
 
     socket: socket.socket
     due: deque[float] = field(default_factory=deque)
@@ -30,7 +30,7 @@ class Connection:
 
 @dataclass
 class Tally:
-    """What came back: latencies (seconds from when each request was due) and statuses."""
+    """Latencies in seconds from when each request was due, and statuses."""
 
     latencies: list[float] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
@@ -48,7 +48,7 @@ class Generator:
         self.tally = Tally()
 
     def run(self, rate: float, seconds: float) -> Tally:
-        """Send ``rate * seconds`` requests, and wait for the last answers."""
+        """Sends ``rate * seconds`` requests, and waits for the last answers."""
         planned, sent, start = round(rate * seconds), 0, time.perf_counter() + 0.05
         end = start + seconds + GRACE_SECONDS
         while len(self.tally.latencies) < planned and (now := time.perf_counter()) < end:
@@ -85,19 +85,19 @@ class Generator:
 
 
 def _connect(port: int) -> Connection:
-    opened = socket.create_connection((HOST, port))
-    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Connection(opened)
+    connection = socket.create_connection((HOST, port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return Connection(connection)
 
 
 def _length(head: bytes) -> int:
-    _, found, rest = head.lower().partition(b"content-length:")
+    _, separator, rest = head.lower().partition(b"content-length:")
     status = head[9:12]
-    return int(rest.split(b"\r\n", 1)[0]) if found and status != b"304" else 0
+    return int(rest.split(b"\r\n", 1)[0]) if separator and status != b"304" else 0
 
 
 def summary(tally: Tally, rate: float, seconds: float) -> dict[str, object]:
-    """Quantiles in milliseconds, and whether everything that was due came back."""
+    """Quantiles in milliseconds, and the numbers of due and answered requests."""
     ordered = sorted(tally.latencies)
 
     def quantile(share: float) -> float:

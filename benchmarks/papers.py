@@ -1,8 +1,8 @@
-"""The papers' experiments and our own tables, one command each: ``python -m benchmarks.papers NAME...``.
+"""The experiments of the papers and of this project: ``python -m benchmarks.papers NAME...``.
 
-Each run is a line of ``docs/benchmarks/NAME.csv``; figures and tables are made from these files alone, so that they can
-be made again without a run (``--render``), and a method can be measured anew while the others keep their lines
-(``--only``). ``--quick`` runs a few small cells into a temporary folder, to see that the command works.
+Each run is a line of ``docs/benchmarks/NAME.csv``. Figures and tables depend on these files only, so ``--render`` makes
+them without a run. ``--only`` measures one method again, and keeps the lines of the others. ``--quick`` runs a few
+small cells into a temporary folder, as a check of the command.
 """
 
 import os
@@ -46,26 +46,26 @@ EXPERIMENTS: Final = (
 
 
 def measure(experiment: Experiment, folder: Path, *, quick: bool, only: str | None) -> None:
-    """Run, and keep every line as it comes; with ``only``, lines of other methods stay as they are."""
+    """Runs an experiment and writes each line at once. With ``only``, keeps the lines of other methods."""
     path = folder / f"{experiment.name}.csv"
-    kept = [record for record in read(path) if record.method != only] if only and path.exists() else []
-    with open_sink(path, [record for record in kept if record.outcome != REFERENCE]) as sink:
+    old = [record for record in read(path) if record.method != only] if only and path.exists() else []
+    with open_sink(path, [record for record in old if record.outcome != REFERENCE]) as sink:
         for each in experiment.work(quick):
             if isinstance(each, Record):
                 sink(each)
             elif only in {None, each.label or each.method}:
                 sink(_execute(each))
-    described = folder / f"{experiment.name}.json"
-    described.write_text(json.dumps(_circumstances(described, only), indent=1) + "\n")
+    file = folder / f"{experiment.name}.json"
+    file.write_text(json.dumps(_circumstances(file, only), indent=1) + "\n")
 
 
 def _circumstances(path: Path, only: str | None) -> dict[str, str]:
-    """What was measured on what; with ``only``, that method's beside those of the lines that stay as they are."""
+    """The environment of the runs. With ``only``, adds that of one method to the old one."""
     now = environment()
     if only is None or not path.exists():
         return now
-    kept: dict[str, str] = json.loads(path.read_text())
-    return {**kept, f"{only}:": f"processor {now['processor']}, date {now['date']}, commit {now['commit']}"}
+    old: dict[str, str] = json.loads(path.read_text())
+    return {**old, f"{only}:": f"processor {now['processor']}, date {now['date']}, commit {now['commit']}"}
 
 
 def _execute(job: Job) -> Record:
@@ -79,7 +79,7 @@ def _execute(job: Job) -> Record:
 
 
 def render(folder: Path) -> None:
-    """Figures of every experiment that has been run, and the page of tables."""
+    """Writes the figure of every experiment with runs, and the page of tables."""
     for experiment in EXPERIMENTS:
         if (folder / f"{experiment.name}.csv").exists():
             draw(experiment, read(folder / f"{experiment.name}.csv"), folder / f"{experiment.name}.png")
@@ -87,13 +87,13 @@ def render(folder: Path) -> None:
 
 
 def main() -> int:
-    """Run what is named, then make figures and tables."""
+    """Runs the named experiments, then writes figures and tables."""
     names = [experiment.name for experiment in EXPERIMENTS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)}")
     parser.add_argument("--quick", action="store_true", help="a few small cells, into a temporary folder")
     parser.add_argument("--only", metavar="METHOD", help="runs of this method alone, by its name in the tables")
-    parser.add_argument("--render", action="store_true", help="figures and tables of the runs that there are")
+    parser.add_argument("--render", action="store_true", help="write figures and tables of the existing runs")
     arguments = parser.parse_args()
     if not set(arguments.names) <= set(names) or bool(arguments.names) == arguments.render:
         parser.error(f"name experiments of {', '.join(names)}, or --render alone")

@@ -1,4 +1,7 @@
-"""One PNG an experiment: a panel for each quantity and data set, medians as lines, quartiles as bands."""
+"""One figure for each experiment, with a panel for each quantity and data set.
+
+Lines are medians, and bands are quartiles.
+"""
 
 import math
 from collections.abc import Sequence
@@ -19,23 +22,23 @@ from benchmarks.records import REFERENCE, Record
 from benchmarks.summaries import LINES, NO_NOISE, Summary, choose, distinct, lines, place_of, places, summary
 
 COLOURS: Final = ("#E69F00", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8C6D31")
-"""Of Okabe and Ito, which people who see red and green alike can tell apart; markers differ, too."""
+"""The palette of Okabe and Ito, which people with red-green colour blindness can distinguish. Markers differ too."""
 MARKERS: Final = "vos^DP<*"
 STYLES: Final = dict(zip(LINES, (0, 1, 2, 3, 4, 5, 6, 7, 1, 2, 6, 0, 7), strict=True))
-"""A method looks the same in every figure, and unlike all others of any figure that it is in."""
+"""The style of a method, the same in every figure and different from the other methods of a figure."""
 DASHES: Final = ("--", ":", "-.", (0, (1, 3)))
 LEAST: Final = 1e-6
-"""Smaller values, which are rounding, are drawn here."""
+"""Smaller values are rounding errors, and are drawn here."""
 _QUIET: Final = "#6b7280"
-_APART: Final = 0.08
-"""Of the length of an axis, that names of places keep between them."""
+_LABEL_DISTANCE: Final = 0.08
+"""The least distance between labels, as a share of the length of the axis."""
 _DECADE: Final = 12.0
 _FEW_DECADES: Final = 2000.0
-"""Below, an axis says 1, 2, 5 and 10, since powers of ten alone would be too few."""
+"""Below this ratio an axis has labels at 1, 2, 5 and 10, because powers of ten would be too few."""
 
 
 def draw(experiment: Experiment, records: Sequence[Record], path: Path) -> None:
-    """Write the figure."""
+    """Writes the figure."""
     quantities = [each for each in experiment.quantities if each.in_figure]
     names = distinct(record.data for record in records)
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
@@ -63,9 +66,9 @@ def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record],
         place = place_of(line)
         _line(axes, axis, quantity, choose(records, method=line), index if place < 0 else STYLES[LINES[place]])
     for index, line in enumerate(references):
-        found = _points(axis, quantity, choose(records, method=line))
-        if found:
-            x, y = [at for at, _ in found], [max(each.median, LEAST) for _, each in found]
+        points = _points(axis, quantity, choose(records, method=line))
+        if points:
+            x, y = [at for at, _ in points], [max(each.median, LEAST) for _, each in points]
             axes.plot(x, y, color=_QUIET, ls=DASHES[index % len(DASHES)], lw=1.6, label=line, zorder=1)
     axes.set_xscale("log")
     if quantity.logarithmic:
@@ -78,7 +81,7 @@ def _panel(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record],
 
 
 def _widen(axes: Axes) -> None:
-    """At least a decade, so that noise does not fill a panel and there are numbers to read."""
+    """Widens the axis to at least a decade, so noise does not fill it."""
     low, high = axes.get_ylim()
     spare = max(1.0, (_DECADE / (high / low)) ** 0.5)
     axes.set_ylim(low / spare, high * spare)
@@ -89,14 +92,14 @@ def _widen(axes: Axes) -> None:
 
 
 def _line(axes: Axes, axis: str, quantity: Quantity, records: Sequence[Record], index: int) -> None:
-    found = _points(axis, quantity, records)
-    if not found:
+    points = _points(axis, quantity, records)
+    if not points:
         return
-    x = [at for at, _ in found]
+    x = [at for at, _ in points]
     colour = COLOURS[index % len(COLOURS)]
     least = LEAST if quantity.logarithmic else -math.inf
     lower, medians, upper = (
-        [max(getattr(each, name), least) for _, each in found] for name in ("lower", "median", "upper")
+        [max(getattr(each, name), least) for _, each in points] for name in ("lower", "median", "upper")
     )
     axes.plot(x, medians, color=colour, marker=MARKERS[index % len(MARKERS)], ms=4, lw=1.5, label=records[0].method)
     axes.fill_between(x, lower, upper, color=colour, alpha=0.18, lw=0)
@@ -107,7 +110,7 @@ def _points(axis: str, quantity: Quantity, records: Sequence[Record]) -> list[tu
     largest = max((value for value in across if not math.isinf(value)), default=1.0)
     summaries = [summary(choose(records, **{axis: value}), quantity.name) for value in across]
     at = [_no_noise(largest) if math.isinf(value) else value for value in across]
-    return [(x, found) for x, found in zip(at, summaries, strict=True) if found is not None]
+    return [(x, each) for x, each in zip(at, summaries, strict=True) if each is not None]
 
 
 def _no_noise(largest: float) -> float:
@@ -115,7 +118,7 @@ def _no_noise(largest: float) -> float:
 
 
 def _ticks(axes: Axes, axis: str, across: Sequence[float]) -> None:
-    """The places where there are runs, by name: powers of ten where these are many, and the last may be no number."""
+    """Labels the values with runs, or powers of ten for rows. The last value may be infinite."""
     if not across:
         return
     largest = max(value for value in across if not math.isinf(value))
@@ -127,10 +130,10 @@ def _ticks(axes: Axes, axis: str, across: Sequence[float]) -> None:
 
 
 def _labels(at: Sequence[float], across: Sequence[float]) -> list[str]:
-    """Names of places, but for those that would run into the one before."""
-    step, last, labels = (max(at) / min(at)) ** _APART, 0.0, []
+    """The labels of values. A label that would overlap the one before is empty."""
+    step, last, labels = (max(at) / min(at)) ** _LABEL_DISTANCE, 0.0, []
     for x, value in zip(at, across, strict=True):
-        apart = x >= last * step
-        labels.append((NO_NOISE if math.isinf(value) else f"{value:g}") if apart else "")
-        last = x if apart else last
+        fits = x >= last * step
+        labels.append((NO_NOISE if math.isinf(value) else f"{value:g}") if fits else "")
+        last = x if fits else last
     return labels

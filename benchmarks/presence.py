@@ -1,8 +1,8 @@
-"""Whether run time tells how many rows there are: ``make presence-bench``.
+"""Dependence of run time on the number of rows: ``make presence-bench``.
 
-Encodes a table and asks every kind of query of every family, on a table of which no slot, half of the slots (at
-random) or every slot holds a row. The three take turns, so that other work on the machine slows all of them alike, and
-processor times are compared turn by turn. All else than a ratio of 1 is a side channel (W14).
+Encodes a table and runs every kind of query of every family. No slot, a random half of the slots, or every slot of the
+table holds a row. The three tables take turns, so that other load slows all of them, and processor times are compared
+turn by turn. A ratio other than 1 is a side channel (W14).
 """
 
 import os
@@ -46,7 +46,7 @@ from app.inference.private_zone.queries import (
 SHARES: Final = {"empty": 0.0, "half": 0.5, "full": 1.0}
 FEATURES: Final = 40
 ENCODED_SLOTS: Final = 524_288
-ASKED_SLOTS: Final = 65_536
+QUERY_SLOTS: Final = 65_536
 DRAWS: Final = 64
 TARGETS: Final = {
     "logistic-regression": Column("target", "binary"),
@@ -60,7 +60,7 @@ TARGETS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Median milliseconds on each of the three tables; medians of the ratios to the full one, turn by turn."""
+    """Median milliseconds on each of the three tables, with median ratios."""
 
     family: str
     work: str
@@ -68,11 +68,11 @@ class Figure:
     half: float
     full: float
     ratios: tuple[float, float]
-    """Of the empty and of the half table."""
+    """Ratios of the empty and of the half table to the full one."""
 
 
 class Rows:
-    """A table in memory with rows in a share of its slots, chosen at random."""
+    """A table in memory with rows in a random share of its slots."""
 
     rows_per_slot = 1
 
@@ -102,24 +102,24 @@ def _values(rng: np.random.Generator, column: Column, slots: int) -> NDArray[Any
             return rng.uniform(column.lower or 0, column.upper or 0, slots)
 
 
-def declared(target: Column | None, slots: int) -> tuple[ModelSpec, DeclaredFacts]:
-    """A model of :data:`FEATURES` real, or also binary and categorical, features over ``slots``."""
+def declare(target: Column | None, slots: int) -> tuple[ModelSpec, DeclaredFacts]:
+    """A model with :data:`FEATURES` features, and the declaration of its table with ``slots``."""
     features = [Column(f"x{i}", "real", -1.0, 3.0) for i in range(FEATURES)]
     if target is not None:
         features[-2:] = [Column("b", "binary"), Column("c", "categorical", categories=("p", "q", "r"))]
     columns = (*features, target) if target is not None else tuple(features)
-    family = next(name for name, found in TARGETS.items() if found == target)
+    family = next(name for name, column in TARGETS.items() if column == target)
     spec = ModelSpec(family, tuple(column.name for column in features), None if target is None else target.name)
     return spec, DeclaredFacts(columns, slots, {"kind": "row"}, "private", 1e-6)
 
 
-def queries(model: Model, design: Design) -> Iterator[Query]:
-    """One of every kind that the model takes."""
+def questions(model: Model, design: Design) -> Iterator[Question]:
+    """One query of every kind that the model supports."""
     rng, p, d = np.random.default_rng(2), design.width, model.dimension
     theta, transform = 0.2 * rng.standard_normal(d), np.eye(d)
     deviations = 0.1 * rng.standard_normal((DRAWS // 2, d))
     shape: dict[str, Any] = {"scale": 1.0, "width": p, "intercept": design.intercept}
-    found: list[Query] = [
+    kinds: list[Question] = [
         PotentialSum(np.concatenate([theta + deviations, theta - deviations]), 1.0, antithetic=True),
         PotentialSum(theta + rng.standard_normal((DRAWS, d)), 1.0),
         BoundedScoreSum(theta, transform, 1.0),
@@ -131,10 +131,10 @@ def queries(model: Model, design: Design) -> Iterator[Query]:
     ]
     if design.intercept:
         centre = np.zeros(p - 1)
-        found.append(TailSum(**shape, centre=centre, deviation=np.full(p - 1, 0.5), clip=1.0))
+        kinds.append(TailSum(**shape, centre=centre, deviation=np.full(p - 1, 0.5), clip=1.0))
         if d == p:
-            found.append(InformationMomentSum(**shape, theta=theta, clip=1.0))
-    yield from (query for query in found if _fits(query, model, design))
+            kinds.append(InformationMomentSum(**shape, theta=theta, clip=1.0))
+    yield from (question for question in kinds if _fits(question, model, design))
 
 
 def _fits(query: Query, model: Model, design: Design) -> bool:
@@ -146,7 +146,7 @@ def _fits(query: Query, model: Model, design: Design) -> bool:
 
 
 def compare(family: str, work: str, of_share: Mapping[str, Callable[[], object]], repeats: int) -> Figure:
-    """Of ``repeats`` turns, in each of which all tables are worked on, in an order that turns as well."""
+    """The figure of ``repeats`` turns. Each turn uses all tables, in a rotating order."""
     seconds: dict[str, list[float]] = {name: [] for name in of_share}
     names = list(of_share)
     for turn in range(repeats):
@@ -154,34 +154,34 @@ def compare(family: str, work: str, of_share: Mapping[str, Callable[[], object]]
             start = time.process_time()
             of_share[name]()
             seconds[name].append(time.process_time() - start)
-    times = {name: 1e3 * np.array(found) for name, found in seconds.items()}
+    times = {name: 1e3 * np.array(each) for name, each in seconds.items()}
     empty, half, full = (float(np.median(times[name])) for name in SHARES)
     ratios = float(np.median(times["empty"] / times["full"])), float(np.median(times["half"] / times["full"]))
     return Figure(family, work, empty, half, full, ratios)
 
 
 def figures(repeats: int) -> Iterator[Figure]:
-    """The encoding of each family's table, then each query about it."""
+    """The encoding of each family's table, then each query on it."""
     for family, target in TARGETS.items():
-        spec, facts = declared(target, ENCODED_SLOTS)
+        spec, facts = declare(target, ENCODED_SLOTS)
         design = problem_for(spec, facts).design
         large = {name: Rows(facts.columns, ENCODED_SLOTS, share).table for name, share in SHARES.items()}
         encode = {name: _encode(design, table) for name, table in large.items()}
         yield compare(family, "encode", encode, max(repeats // 3, 3))
         del large, encode
-        yield from _asked(family, target, repeats)
+        yield from _measure_queries(family, target, repeats)
 
 
-def _asked(family: str, target: Column | None, repeats: int) -> Iterator[Figure]:
-    spec, facts = declared(target, ASKED_SLOTS)
+def _measure_queries(family: str, target: Column | None, repeats: int) -> Iterator[Figure]:
+    spec, facts = declare(target, QUERY_SLOTS)
     model, design, _ = problem_for(spec, facts)
-    sources = {name: Rows(facts.columns, ASKED_SLOTS, share) for name, share in SHARES.items()}
+    sources = {name: Rows(facts.columns, QUERY_SLOTS, share) for name, share in SHARES.items()}
     fold = {name: _fold(model, design, source) for name, source in sources.items()}
     yield compare(family, "read", fold, repeats)
-    held = {name: read() for name, read in fold.items()}
-    for query in queries(model, design):
-        work = query.kind + (", pairs" if isinstance(query, PotentialSum) and query.antithetic else "")
-        yield compare(family, work, {name: _ask(query, model, *rows) for name, rows in held.items()}, repeats)
+    rows_of = {name: read() for name, read in fold.items()}
+    for question in questions(model, design):
+        work = question.kind + (", pairs" if isinstance(question, PotentialSum) and question.antithetic else "")
+        yield compare(family, work, {name: _ask(question, model, *rows) for name, rows in rows_of.items()}, repeats)
 
 
 def _encode(design: Design, table: Mapping[str, NDArray[Any]]) -> Callable[[], object]:
@@ -196,30 +196,30 @@ def _ask(query: Query, model: Model, rows: Array32, present: NDArray[np.bool_]) 
     return lambda: query.sum(model, rows, present, 1)
 
 
-def page(found: list[Figure]) -> Table:
-    """Milliseconds, and ratios to the full table."""
+def page(results: list[Figure]) -> Table:
+    """A table of milliseconds, and of ratios to the full table."""
     table = Table(title="Processor time by the share of slots that hold a row")
     for name in ("family", "work", "empty ms", "half ms", "full ms", "empty / full", "half / full"):
         table.add_column(name, justify="right" if name[-1] in "sl" and name != "family" else "left")
-    for each in found:
+    for each in results:
         times = (f"{value:.2f}" for value in (each.empty, each.half, each.full))
         table.add_row(each.family, each.work, *times, *(f"{ratio:.3f}" for ratio in each.ratios))
     return table
 
 
 def main() -> None:
-    """Print the figures; write them where ``--csv`` says."""
+    """Prints the figures. With ``--csv`` also writes them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=21)
-    parser.add_argument("--csv", type=Path, help="where the figures are written")
-    chosen = parser.parse_args()
-    found = list(figures(chosen.repeats))
-    Console(width=110).print(page(found))
-    if chosen.csv:
-        with chosen.csv.open("w", newline="") as file:
+    parser.add_argument("--csv", type=Path, help="the CSV file to write")
+    options = parser.parse_args()
+    results = list(figures(options.repeats))
+    Console(width=110).print(page(results))
+    if options.csv:
+        with options.csv.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["family", "work", "empty_ms", "half_ms", "full_ms", "empty_ratio", "half_ratio"])
-            for each in found:
+            for each in results:
                 times = (each.empty, each.half, each.full, *each.ratios)
                 writer.writerow([each.family, each.work, *(f"{value:.4g}" for value in times)])
 

@@ -1,4 +1,4 @@
-"""How far DP-PSVI's posterior is from the full one, at its defaults: ``make quality``.
+"""Distance of DP-PSVI's posterior from the full one, at its defaults: ``make quality``.
 
 KL between Laplace approximations, coreset against full data, in nats and as a share of the prior's; median of five
 runs. Noise is rounded floating point, which has the same effect on quality as the discrete Gaussian and is faster.
@@ -29,7 +29,7 @@ SPARE_SLOTS = 1.02
 
 
 def cases() -> Iterator[Case]:
-    """Synthetic designs, plain and heavy-tailed, and what data lies beside the repository."""
+    """Synthetic designs, plain and heavy-tailed, and a table that needs a data file."""
     rng = np.random.default_rng(0)
     for n, d in ((20_000, 9), (50_000, 30)):
         yield _case("normal", _draw_labels(rng, np.clip(rng.standard_normal((n, d)) / 3, -1, 1)))
@@ -46,7 +46,7 @@ def _draw_labels(rng: np.random.Generator, x: Array64) -> Rows:
 
 
 def _case(name: str, rows: Rows) -> Case:
-    """Columns within [-1, 1], in slots of which a few are empty."""
+    """A case with columns within [-1, 1] and a few empty slots."""
     n, d = rows.x.shape
     case, slots = logistic(f"{name} {n:,} x {d}", rows, bound=1.0), int(n * SPARE_SLOTS)
     return replace(case, facts=replace(case.facts, slots=slots, delta=DELTA), source=ArrayRows(*rows, slots))
@@ -60,16 +60,16 @@ def nats(case: Case, epsilon: float, seed: int) -> float:
 
 
 def cells(case: Case) -> Iterator[str]:
-    """A line of the table."""
+    """The cells of a line of the table."""
     prior = prior_divergence(case)
     yield from (case.name, f"{prior:.0f}")
     for epsilon in EPSILONS:
-        found = [nats(case, epsilon, seed) for seed in range(RUNS)]
-        yield from (f"{np.median(found):.0f} ({max(found):.0f})", f"{np.median(found) / prior:.4f}")
+        values = [nats(case, epsilon, seed) for seed in range(RUNS)]
+        yield from (f"{np.median(values):.0f} ({max(values):.0f})", f"{np.median(values) / prior:.4f}")
 
 
 def main() -> None:
-    """Print the table."""
+    """Prints the table."""
     table = Table(title=f"KL to the full posterior, M={SIZE}, median (worst) of {RUNS}")
     table.add_column("data")
     table.add_column("prior", justify="right")

@@ -1,8 +1,8 @@
-"""How long one core takes over a query about a whole table: ``make bench``.
+"""Time of one query on a whole table, on one core: ``make bench``.
 
-Each query's seconds stand beside those of a bare matrix product of its shape: rows by draws in single precision,
-rows by rows in double for matrices. Rounding to the grid is included, noise is not. Fastest of several, in processor
-time: what other processes take does not count, though they slow down caches and memory.
+Each query is compared with a bare matrix product of its shape: rows by draws in single precision, or rows by rows in
+double precision for matrices. Rounding to the grid is included, noise is not. Times are processor time, the fastest of
+several runs. Other processes do not count, but they slow down caches and memory.
 """
 
 import os
@@ -33,18 +33,18 @@ ROWS, WIDTH, DRAWS, REPEATS = 100_000, 51, 102, 9
 
 
 def fastest(work: Callable[[], object], repeats: int) -> float:
-    """Seconds of the fastest of ``repeats``."""
-    found = []
+    """Seconds of the fastest of ``repeats`` calls."""
+    times = []
     for _ in range(repeats):
         start = time.process_time()
         work()
-        found.append(time.process_time() - start)
-    return min(found)
+        times.append(time.process_time() - start)
+    return min(times)
 
 
-def product(rows: Array32, query: Query) -> float:
-    """Seconds of the bare product that a query cannot do without."""
-    if isinstance(query, InformationSum):
+def product(rows: Array32, question: Question) -> float:
+    """Seconds of the bare matrix product that a query needs at least."""
+    if isinstance(question, InformationSum):
         exact = rows.astype(np.float64)
         return fastest(lambda: exact.T @ exact, REPEATS)
     side = np.ones((rows.shape[1], query.length), dtype=np.float32)
@@ -53,7 +53,7 @@ def product(rows: Array32, query: Query) -> float:
 
 
 def generate(rng: np.random.Generator) -> tuple[Model, Array32, NDArray[np.bool_]]:
-    """A logistic regression, its folded rows, and that all are there."""
+    """A logistic regression, its folded rows, and their presence."""
     x = rng.uniform(-1, 1, (ROWS, WIDTH)).astype(np.float32)
     x[:, -1] = 1
     rows = x * rng.choice([-1, 1], (ROWS, 1)).astype(np.float32)
@@ -66,8 +66,8 @@ def potentials(rng: np.random.Generator) -> PotentialSum:
     return PotentialSum(np.concatenate([theta + deviations, theta - deviations]), 1.0, antithetic=True)
 
 
-def queries() -> Table:
-    """Every kind over all rows."""
+def questions() -> Table:
+    """The table of times, with a line for each kind of query."""
     rng = np.random.default_rng(0)
     model, rows, present = generate(rng)
     theta, transform = 0.5 * rng.standard_normal(WIDTH), np.eye(WIDTH)
@@ -81,9 +81,9 @@ def queries() -> Table:
         InformationSum(theta, transform, 1.0),
         MomentSum(1.0, WIDTH, intercept=True, clip=5.0),
     ):
-        asked = fastest(lambda query=query: query.sum(model, rows, present, 1), REPEATS)  # type: ignore[misc]
-        bare = product(rows, query)
-        values = (query.kind, str(query.length), f"{1e3 * asked:.1f}", f"{1e3 * bare:.1f}", f"{asked / bare:.1f}")
+        query = fastest(lambda question=question: question.sum(model, rows, present, 1), REPEATS)  # type: ignore[misc]
+        bare = product(rows, question)
+        values = (question.kind, str(question.length), f"{1e3 * query:.1f}", f"{1e3 * bare:.1f}", f"{query / bare:.1f}")
         table.add_row(*values)
     return table
 

@@ -1,7 +1,7 @@
-"""How long a price takes: ``make bench``. The pure part of a quote, without HTTP and database.
+"""Time of a price: ``make bench``. Measures the pure part of a quote, without HTTP and database.
 
-Every case is new to the caches; a *mechanism* is priced as it stands, a *target* is calibrated and then priced. The
-*dry run* comes on top of either, once for each structure of a request.
+No case is in a cache. A *mechanism* is priced directly, and a *target* is calibrated and then priced. Each structure of
+a request also needs one *dry run*.
 """
 
 import statistics
@@ -30,24 +30,24 @@ def plan(request: PlanRequest) -> tuple[PrivacyEvent, ...]:
 
 
 def mechanism(name: str, case: int) -> None:
-    """Price a mechanism that nobody has asked for."""
+    """Prices a mechanism that is in no cache."""
     rate, count = {SURROGATE: (1.0, 27), ITERATIVE: (0.02 + 0.01 * case, 300)}[name]
     cost(plan(PlanRequest(name, 50, spec(FEATURES), {}, Mechanism(3.0 + 0.1 * case, rate, count))), DELTA)
 
 
-def target(name: str, case: int, **chosen: float) -> None:
-    """Calibrate to a target that nobody has asked for, and price the result."""
+def target(name: str, case: int, **parameters: float) -> None:
+    """Calibrates to a target that is in no cache, and prices the result."""
     if name == ITERATIVE:
-        chosen = {"iterations": 100 + case, "sampling_rate": 0.02 + 0.01 * case}
+        parameters = {"iterations": 100 + case, "sampling_rate": 0.02 + 0.01 * case}
 
     def at(noise: float) -> tuple[PrivacyEvent, ...]:
-        return plan(PlanRequest(name, 50, spec(FEATURES), chosen, None, noise))
+        return plan(PlanRequest(name, 50, spec(FEATURES), parameters, None, noise))
 
     cost(at(calibrate(at, 0.2 + 0.07 * case, DELTA)), DELTA)
 
 
 def dry_run(name: str, case: int) -> None:
-    """Dry-run a request as a price does."""
+    """Dry-runs a request, as a quote does."""
     declared = facts(FEATURES, SLOTS)
     request = PlanRequest(name, 50 + case, spec(FEATURES), {}, None, 3.0)
     carry_out(method(name).plan(request, declared), declared, to_the_end=False)
@@ -55,16 +55,16 @@ def dry_run(name: str, case: int) -> None:
 
 def milliseconds(case: Callable[[int], None]) -> list[float]:
     """Times of :data:`CASES` different cases."""
-    found = []
+    times = []
     for number in range(CASES):
         start = time.perf_counter()
         case(number)
-        found.append((time.perf_counter() - start) * 1e3)
-    return found
+        times.append((time.perf_counter() - start) * 1e3)
+    return times
 
 
 def main() -> None:
-    """Print the table."""
+    """Prints the table."""
     table = Table(title=f"Prices, {CASES} new cases each: milliseconds")
     for name in ("method", "case", "median", "worst"):
         table.add_column(name, justify="right")

@@ -1,4 +1,4 @@
-"""Writes ``docs/benchmarks/README.md`` from the CSV files beside it."""
+"""Writes ``docs/benchmarks/README.md`` from the CSV files in the same folder."""
 
 import json
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from benchmarks.summaries import paragraph, tables
 INTRODUCTION: Final = """# Benchmarks
 
 Written by `make papers`, `make private-table`, `make unseen` and `make scaling`. Edit the commands, not this page.
-Each table shows medians over seeds; the CSV file beside it has every run, with held-out accuracy and log-likelihood,
-processor time and memory. `python -m benchmarks.papers --help` runs one experiment, or one method of it.
+Each table shows medians over seeds. The CSV file has every run, with held-out accuracy and log-likelihood, processor
+time and memory. `python -m benchmarks.papers --help` runs one experiment, or one method of it.
 
 - KL is from the posterior of the coreset to the full posterior, in nats. Both are Laplace approximations with full
   covariance; these are exact for normal likelihoods.
@@ -25,7 +25,7 @@ processor time and memory. `python -m benchmarks.papers --help` runs one experim
 
 
 def write(folder: Path, experiments: Sequence[Experiment]) -> Path:
-    """Write a section for each experiment that has been run."""
+    """Writes a section for each experiment that has been run."""
     sections = [_section(folder, each) for each in experiments if (folder / f"{each.name}.csv").exists()]
     path = folder / "README.md"
     path.write_text("\n".join([INTRODUCTION, *_other_pages(folder, path), *sections]))
@@ -33,7 +33,7 @@ def write(folder: Path, experiments: Sequence[Experiment]) -> Path:
 
 
 def _other_pages(folder: Path, page: Path) -> list[str]:
-    """List links to the pages that other commands write here."""
+    """Links to the pages that other commands write here."""
     titles = {other.name: other.read_text().splitlines()[0].lstrip("# ") for other in sorted(folder.glob("*.md"))}
     links = [f"- [{title}]({name})\n" for name, title in titles.items() if name != page.name]
     return ["Other pages:\n\n" + "".join(links)] if links else []

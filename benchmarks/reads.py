@@ -1,7 +1,7 @@
-"""How fast public releases are read: ``make reads-bench``; a table on the screen, and a CSV file.
+"""Speed of reads of public releases: ``make reads-bench``. Prints a table and writes a CSV file.
 
-A server of its own (one API process) and the generator of :mod:`benchmarks.open_loop` share two cores. What is asked
-for is one release's points: with the ETag that the reader holds (304), and whole (200, JSON).
+A temporary server with one API process and the generator of :mod:`benchmarks.open_loop` share two cores. Requests are
+for the points of one release: with a current ETag (304), and without one (200, JSON).
 """
 
 import argparse
@@ -33,8 +33,8 @@ ROWS, SIZE = 500, 100
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One run. CPU time is in microseconds a request; ``load`` is how busy the machine was with anything before it."""
+class Result:
+    """One run. CPU time is in microseconds for each request, and ``load`` is the load before the run."""
 
     kind: str
     rate: int
@@ -48,21 +48,21 @@ class Measured:
     load: float
 
 
-FIELDS = tuple(field.name for field in fields(Measured))
+FIELDS = tuple(field.name for field in fields(Result))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--csv", type=Path, help="where the figures are written")
+    parser.add_argument("--csv", type=Path, help="the CSV file to write")
     options = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])  # inherited by server and generator
     with tempfile.TemporaryDirectory(prefix="corevault-reads-") as folder, running_server(Path(folder)) as server:
         path = _release(server)
-        measured = list(_measure(server, Path(folder), path, options.seconds))
-    _show(measured)
+        results = list(_measure(server, Path(folder), path, options.seconds))
+    _show(results)
     if options.csv is not None:
-        _write(options.csv, measured)
+        _write(options.csv, results)
 
 
 def _release(server: Server) -> str:
@@ -84,23 +84,23 @@ def _client(server: Server, key: str | None) -> Client:
     return Client(server.base_url, key, transport=httpx.HTTPTransport())
 
 
-def _measure(server: Server, folder: Path, path: str, seconds: float) -> Iterator[Measured]:
+def _measure(server: Server, folder: Path, path: str, seconds: float) -> Iterator[Result]:
     whole = httpx.get(server.base_url + path, headers={"Accept": "application/json"})
     api = _api_process(folder / "data")
     for kind, header in (("304", f"If-None-Match: {whole.headers['etag']}"), ("200", "Accept: application/json")):
         for rate in RATES:
             time.sleep(1)
             load, before = os.getloadavg()[0], cpu_seconds(api)
-            found = _generate(server, path, rate, seconds, ["Accept: application/json", header])
+            answers = _generate(server, path, rate, seconds, ["Accept: application/json", header])
             spent = cpu_seconds(api) - before
-            assert set(found["statuses"]) == {kind}, found
-            yield Measured(
+            assert set(answers["statuses"]) == {kind}, answers
+            yield Result(
                 kind,
                 rate,
-                server_us=round(1e6 * spent / found["answered"], 1),
-                generator_us=round(1e6 * found.pop("generator_cpu_seconds") / found["answered"], 1),
+                server_us=round(1e6 * spent / answers["answered"], 1),
+                generator_us=round(1e6 * answers.pop("generator_cpu_seconds") / answers["answered"], 1),
                 load=round(load, 1),
-                **{name: value for name, value in found.items() if name != "statuses"},
+                **{name: value for name, value in answers.items() if name != "statuses"},
             )
 
 
@@ -108,12 +108,15 @@ def _generate(server: Server, path: str, rate: int, seconds: float, headers: Seq
     port = server.base_url.rpartition(":")[2]
     arguments = [port, path, str(rate), str(seconds), str(CONNECTIONS), *dict.fromkeys(headers)]
     command = [sys.executable, "-m", "benchmarks.open_loop", *arguments]
-    found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-    return found
+    answers: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    return answers
 
 
 def _api_process(data_dir: Path) -> int:
-    """The process that answers: the API's command line, with this installation in its environment."""
+    """The id of the API process.
+
+    Its command line and the data folder in its environment identify it.
+    """
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -122,23 +125,23 @@ def _api_process(data_dir: Path) -> int:
                 continue
             if b"\0api\0" in command and f"COREVAULT_DATA_DIR={data_dir}".encode() in variables.split(b"\0"):
                 return int(folder.name)
-    raise LookupError("the API's process was not found")
+    raise LookupError("no API process has this data folder in its environment")
 
 
-def _show(measured: Sequence[Measured]) -> None:
+def _show(results: Sequence[Result]) -> None:
     table = Table(title=f"{CONNECTIONS} connections, {CORES} cores, {environment()['processor']}")
     for name in FIELDS:
         table.add_column(name, justify="right")
-    for each in measured:
+    for each in results:
         table.add_row(*(str(value) for value in asdict(each).values()))
     Console(width=120).print(table)
 
 
-def _write(file: Path, measured: Sequence[Measured]) -> None:
+def _write(file: Path, results: Sequence[Result]) -> None:
     with file.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, FIELDS)
         writer.writeheader()
-        writer.writerows(asdict(each) for each in measured)
+        writer.writerows(asdict(each) for each in results)
 
 
 if __name__ == "__main__":

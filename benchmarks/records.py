@@ -1,4 +1,4 @@
-"""One line a run: what was asked, how good the answer is, and what it took. CSV, so that anybody can read it again."""
+"""Records of runs in CSV files: one line for each run, with its settings, quality and cost."""
 
 import csv
 import math
@@ -10,17 +10,18 @@ from typing import IO, Any, Final, Protocol
 
 FINISHED: Final = "finished"
 REFERENCE: Final = "reference"
-"""Not a run: a bound, a floor or a target that runs are compared with."""
+"""The outcome of a record that is not a run, but a bound, a floor or a target for comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """``nan`` where a column does not apply. ``epsilon`` is infinite for a private method without noise.
+    """One run or reference; a column that does not apply is ``nan``.
 
-    ``kl`` is in nats, from the coreset's posterior to the full one, both in Laplace approximation; ``relative_kl``
-    divides by the prior's. ``accuracy`` and ``log_likelihood`` (nats a row) are of held-out rows; those of the full
-    posterior stand beside them. ``seconds`` of the processor leave out ``source_seconds``, in which rows were made;
-    ``peak_mib`` is memory beyond what the table itself takes.
+    ``epsilon`` is infinite for a private method without noise. ``kl`` is in nats, from the coreset's posterior to the
+    full one, both in Laplace approximation. ``relative_kl`` is ``kl`` divided by the prior's. ``accuracy`` and
+    ``log_likelihood`` (nats a row) are of held-out rows, and the ``full_`` columns are for the full posterior.
+    ``seconds`` are processor time without ``source_seconds``, the time to generate rows. ``peak_mib`` is the memory on
+    top of the table.
     """
 
     data: str
@@ -44,24 +45,24 @@ class Record:
 
 
 class Sink(Protocol):
-    """Takes records as they come."""
+    """A function that writes records."""
 
     def __call__(self, record: Record) -> None:
-        """Keep ``record``, at once."""
+        """Writes ``record`` at once."""
 
 
 @contextmanager
-def open_sink(path: Path, kept: Iterable[Record] = ()) -> Iterator[Sink]:
-    """A sink that appends to a new CSV file, after the ``kept`` ones. It is at ``path`` once all is done.
+def open_sink(path: Path, old: Iterable[Record] = ()) -> Iterator[Sink]:
+    """A sink that appends to a new CSV file, after the ``old`` records.
 
-    Until then every line, once written, is in a file beside it, and what was at ``path`` stays.
+    Each line is written at once to a file with the suffix ``.part``. It replaces ``path`` when all is done.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".part")
     with partial.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, [field.name for field in fields(Record)], lineterminator="\n")
         writer.writeheader()
-        for record in kept:
+        for record in old:
             _write(writer, stream, record)
         yield lambda record: _write(writer, stream, record)
     partial.replace(path)
@@ -73,7 +74,7 @@ def _write(writer: "csv.DictWriter[str]", stream: IO[str], record: Record) -> No
 
 
 def text(value: str | int | float) -> str:
-    """As it is written into a CSV file: reals to six digits, nothing for what is no number."""
+    """The text of a value in a CSV file: real numbers to six digits, NaN as an empty text."""
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.6g}"
     return str(value)

@@ -1,7 +1,7 @@
-"""One run straight on the core: plan, carry out in a process of its own, measure.
+"""One run without the service: plan, run in a separate process, measure.
 
-``delta`` is what a case declares: 1 / slots as in the papers, unless it says otherwise; the service asks for less.
-Noise is the discrete Gaussian of the service, from the operating system: private runs differ from one time to the next,
+The case declares ``delta``, by default 1 / slots as in the papers; the service requires a smaller one. Noise is the
+service's discrete Gaussian, from the operating system's random numbers. So private runs differ from one another, and
 everything else follows the seed.
 """
 
@@ -29,18 +29,19 @@ from benchmarks.sources import NoNoise, RoundedNoise, Timed
 from support.divergence import divergence
 
 NO_NOISE = 1e-3
-"""The noise multiplier that a plan without noise is made for."""
+"""The noise multiplier of a plan that is run without noise."""
 POSTERIOR_METHODS = frozenset({"dp-vi"})
-"""Judged by the posterior that they state; all others by the points that they release."""
+"""Methods measured by the posterior that they state. All others are measured by their points."""
 _COINS, _SAMPLING, _NOISE = range(3)
-"""Streams of a seed: the method's own coins, its subsamples, and noise where that has a seed."""
+"""Streams of a seed: random choices of the method, subsamples, and seeded noise."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """``epsilon`` infinite: a private method without noise; ``mechanism``: one of the caller's, whatever it costs.
+    """A run to carry out.
 
-    ``label`` is what tables call it, where the method's id does not say it all.
+    An infinite ``epsilon`` means a private method without noise. ``mechanism`` replaces calibration to ``epsilon``.
+    ``label`` is the name in tables, by default the method's id.
     """
 
     case: Case
@@ -55,9 +56,9 @@ class Job:
 
 
 def execute(job: Job) -> Record:
-    """The run, measured; one that was stopped or failed says so."""
-    found = plan_of(job)
-    ended = isolate(lambda progress: carry_out(job, found, progress), job.limit_seconds)
+    """The record of a run. Its outcome shows whether the run was stopped or failed."""
+    plan = plan_of(job)
+    ended = isolate(lambda progress: carry_out(job, plan, progress), job.limit_seconds)
     record = Record(
         data=job.case.name,
         method=job.label or job.method,
@@ -67,7 +68,7 @@ def execute(job: Job) -> Record:
         epsilon=job.epsilon,
         seed=job.seed,
         peak_mib=ended.peak_mib,
-        outcome=_outcome(ended, found),
+        outcome=_outcome(ended, plan),
         commit=commit(),
     )
     if ended.value is None:
@@ -76,20 +77,20 @@ def execute(job: Job) -> Record:
     timed = replace(record, seconds=ended.seconds - source_seconds, source_seconds=source_seconds)
     if job.case.exact is None:
         return timed
-    by_itself = release.posterior if job.method in POSTERIOR_METHODS else None
-    return measure(job.case, posterior(job.case, release) if by_itself is None else read_stated(by_itself), timed)
+    stated = release.posterior if job.method in POSTERIOR_METHODS else None
+    return measure(job.case, posterior(job.case, release) if stated is None else read_stated(stated), timed)
 
 
-def measure(case: Case, found: Laplace, record: Record) -> Record:
-    """``record`` with what ``found`` is worth."""
+def measure(case: Case, belief: Laplace, record: Record) -> Record:
+    """``record`` with the quality of the posterior ``belief``."""
     assert case.exact is not None
-    kl, unseen, full = divergence(found, case.exact), prediction(case, found), prediction(case, case.exact)
+    kl, held_out, full = divergence(belief, case.exact), prediction(case, belief), prediction(case, case.exact)
     return replace(
         record,
         kl=kl,
         relative_kl=kl / prior_divergence(case),
-        accuracy=unseen.accuracy,
-        log_likelihood=unseen.log_likelihood,
+        accuracy=held_out.accuracy,
+        log_likelihood=held_out.log_likelihood,
         full_accuracy=full.accuracy,
         full_log_likelihood=full.log_likelihood,
     )
@@ -112,22 +113,22 @@ def plan_of(job: Job) -> MechanismPlan:
     return at(NO_NOISE if math.isinf(job.epsilon) else _calibrate(at, job))
 
 
-_FOUND: dict[tuple[object, ...], float] = {}
+_CALIBRATED: dict[tuple[object, ...], float] = {}
 
 
 def _calibrate(at: Callable[[float], MechanismPlan], job: Job) -> float:
     key = (job.case.name, job.method, job.size, job.epsilon, *sorted(job.parameters.items()))
-    if key not in _FOUND:
+    if key not in _CALIBRATED:
         delta = job.case.facts.delta
         assert delta is not None
-        _FOUND[key] = calibrate(lambda noise: at(noise).events, job.epsilon, delta)
-    return _FOUND[key]
+        _CALIBRATED[key] = calibrate(lambda noise: at(noise).events, job.epsilon, delta)
+    return _CALIBRATED[key]
 
 
 def carry_out(
     job: Job, plan: MechanismPlan, progress: Progress, noise: NoiseSource | None = None
 ) -> tuple[Pseudocoreset, float]:
-    """The release, and the seconds in which rows were made; ``noise`` is the service's unless given."""
+    """The release, and the seconds to gather rows. Without ``noise`` the service's is used."""
     source = Timed(job.case.source)
     rng, sampling = (np.random.default_rng((job.seed, stream)) for stream in (_COINS, _SAMPLING))
     if not plan.queries:
@@ -140,7 +141,7 @@ def carry_out(
 
 
 def seeded_release(job: Job) -> Pseudocoreset:
-    """The release in this process, with rounded noise that follows the seed as well."""
+    """The release, made in this process with rounded noise that follows the seed."""
     noise = RoundedNoise(np.random.default_rng((job.seed, _NOISE)))
     release, _ = carry_out(job, plan_of(job), lambda _: None, noise)
     return release

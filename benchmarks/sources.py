@@ -1,4 +1,4 @@
-"""Tables for benchmarks: rows that exist only where they are gathered, and noise without privacy to compare with."""
+"""Tables and noise for benchmarks: generated rows, rows in memory, and noise without privacy."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -18,15 +18,15 @@ TARGET = "label"
 
 
 class NoNoise:
-    """Leaves sums as they are: what the discrete Gaussian costs is the difference."""
+    """No noise. The difference shows the cost of the discrete Gaussian."""
 
     def perturb(self, sums: Integers, scale: float | Array64) -> Integers:
-        """``sums``."""
+        """``sums``, unchanged."""
         return sums
 
 
 class RoundedNoise:
-    """Rounded floating-point noise: as good as the discrete Gaussian for quality, and faster; not private."""
+    """Rounded floating-point noise. It is fast, and has the quality of the discrete Gaussian, but is not private."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -37,7 +37,7 @@ class RoundedNoise:
 
 
 class GeneratedRows:
-    """A logistic regression on uniform features, each row a hash of its slot: any number of slots, no storage."""
+    """A logistic regression on uniform features. Each row is a hash of its slot, and needs no storage."""
 
     rows_per_slot = 1
 
@@ -46,7 +46,7 @@ class GeneratedRows:
         self._truth = np.random.default_rng(features).normal(size=features) * 2 / np.sqrt(features)
 
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """The rows at ``indices``; the last uniform of a row decides its label."""
+        """The rows at ``indices``. The last uniform number of a row determines its label."""
         uniforms = (_hash(indices, column) for column in range(len(self._truth) + 1))
         table: dict[str, NDArray[Any]] = {}
         logit = np.zeros(len(indices))
@@ -59,7 +59,7 @@ class GeneratedRows:
 
 
 class ArrayRows:
-    """A table in memory: features in [-1, 1], ``(n, d)``, and labels 0 or 1; slots beyond it are null rows."""
+    """A table in memory: features ``(n, d)`` in [-1, 1], and labels 0 or 1. Further slots are null rows."""
 
     rows_per_slot = 1
 
@@ -71,13 +71,16 @@ class ArrayRows:
     def gather(self, indices: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """The rows at ``indices``."""
         inside = indices < self._count
-        taken = np.where(inside, indices, 0)
-        table = {name: np.where(inside, values[taken], 0.0) for name, values in self._table.items()}
+        places = np.where(inside, indices, 0)
+        table = {name: np.where(inside, values[places], 0.0) for name, values in self._table.items()}
         return table | {PRESENT: inside.astype(np.uint8)}
 
 
 class Timed:
-    """A source that counts the slots it has gathered, and the seconds that took: the processor's unless told others."""
+    """A source that counts its gathered slots and the seconds for them.
+
+    The seconds are processor time unless ``clock`` is given.
+    """
 
     def __init__(self, source: RowSource, clock: Callable[[], float] | None = None) -> None:
         self.slots, self.rows_per_slot, self._source = source.slots, source.rows_per_slot, source

@@ -1,10 +1,12 @@
-"""How fast DP-PSVI runs, and in how much memory: ``make bench``.
+"""Time and memory of DP-PSVI: ``make bench``.
 
-Each case runs in a process of its own, on one core, so that its peak memory is its own. Times are of the whole run
-(subsampling, gathering, Laplace, gradients, rounding, noise), the median run of five; rows are generated, and
-generating them is not counted. *before* ends with the first query; *bare* are the run's matrix products alone, and
-*ratio* is the total over them; *bound* is what memory above the imports may reach: 1.2 * 4 bytes * d * gathered rows +
-50 MiB.
+Each case runs in a separate process on one core, which separates the peaks of memory. Times are of the whole run
+(subsampling, gathering, Laplace, gradients, rounding, noise), the median run of five. Generating rows does not count.
+
+- *before*: the time up to the first query;
+- *bare*: the run's matrix products only;
+- *ratio*: the total divided by *bare*;
+- *bound*: the limit of memory on top of the imports, 1.2 * 4 bytes * d * gathered rows + 50 MiB.
 """
 
 import argparse
@@ -37,7 +39,7 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Result:
-    """Seconds of each part, memory above the imports, and how many rows were gathered."""
+    """Seconds of each part, memory on top of imports, and gathered rows."""
 
     setup_seconds: float
     iteration_seconds: float
@@ -68,14 +70,17 @@ def measure(slots: int, *, discrete: bool) -> Result:
 
 
 def _warm_up() -> None:
-    """Load what the linear algebra and the noise library load on first use."""
+    """Loads the parts that the libraries load on first use."""
     square = np.eye(FEATURES, dtype=np.float32)
     np.linalg.cholesky(square @ square)
     DiscreteGaussian().perturb(np.zeros(1, dtype=np.int64), 1.0)
 
 
 def _products() -> float:
-    """Seconds of the bare matrix products of a run: rows by draws, in single precision, the whole batch at once."""
+    """Seconds of the bare matrix products of a run.
+
+    They are rows by draws in single precision, for the whole batch.
+    """
     rng = np.random.default_rng()
     rows = rng.standard_normal((BATCH, FEATURES + 1)).astype(np.float32)
     draws = rng.standard_normal((FEATURES + 1, DRAWS)).astype(np.float32)
@@ -121,7 +126,7 @@ def _cells(result: Result) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the table, or, as a child, one case as JSON."""
+    """Prints the table, or, in a child process, one case as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slots", type=int)
     parser.add_argument("--discrete", action="store_true")

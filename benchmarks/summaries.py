@@ -1,4 +1,4 @@
-"""Medians of runs as tables in Markdown: no figure in a document is typed by hand."""
+"""Medians of runs as tables in Markdown. No document has figures typed by hand."""
 
 import math
 import textwrap
@@ -31,7 +31,7 @@ LINES: Final = (
     "Frank–Wolfe, optimal",
     "OMP, optimal",
 )
-"""The order of methods in every table and figure, whichever of them was measured last."""
+"""The order of methods in every table and figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Summary:
 
 
 def distinct(values: Iterable[str]) -> list[str]:
-    """In order of appearance."""
+    """The distinct values, in order of appearance."""
     return list(dict.fromkeys(values))
 
 
 def place_of(line: str) -> int:
-    """Where ``line`` stands in :data:`LINES`, whatever its epsilon; -1 for references and others, which come first."""
+    """The index of ``line`` in :data:`LINES`, without its epsilon; -1 for references and others, which come first."""
     name = line.split(", ε", maxsplit=1)[0]
     return LINES.index(name) if name in LINES else -1
 
@@ -60,13 +60,13 @@ def lines(records: Iterable[Record]) -> list[str]:
     return sorted(distinct(record.method for record in records), key=place_of)
 
 
-def choose(records: Sequence[Record], **wanted: object) -> list[Record]:
-    """Choose the records that have all of these values."""
-    return [record for record in records if all(getattr(record, name) == value for name, value in wanted.items())]
+def choose(records: Sequence[Record], **values: object) -> list[Record]:
+    """The records with all of these values."""
+    return [record for record in records if all(getattr(record, name) == value for name, value in values.items())]
 
 
 def summary(records: Sequence[Record], name: str) -> Summary | None:
-    """Of the runs that have the quantity; None if there is none."""
+    """The summary of the runs with the quantity; None without such a run."""
     values = [float(getattr(record, name)) for record in records]
     values = [value for value in values if not math.isnan(value)]
     if not values:
@@ -77,14 +77,14 @@ def summary(records: Sequence[Record], name: str) -> Summary | None:
 
 def places(records: Sequence[Record], axis: str) -> list[float]:
     """The values of ``axis``, in order."""
-    found = {float(getattr(record, axis)) for record in records}
-    return sorted(value for value in found if not math.isnan(value))
+    values = {float(getattr(record, axis)) for record in records}
+    return sorted(value for value in values if not math.isnan(value))
 
 
 def tables(experiment: Experiment, records: Sequence[Record]) -> str:
-    """Write the medians of the first quantity in Markdown; data sets with the same places share a table.
+    """The medians of the first quantity in Markdown. Data sets with the same places share a table.
 
-    Where the experiment names a floor, the medians are divided by the median of that reference.
+    If the experiment names a floor, the medians are divided by the median of that reference.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for data in distinct(record.data for record in records):
@@ -97,7 +97,7 @@ def tables(experiment: Experiment, records: Sequence[Record]) -> str:
 
 
 def thin_out(values: Sequence[float]) -> list[float]:
-    """Choose at most five of the values: the first, the last, and some between them."""
+    """At most five of the values: the first, the last, and some between them."""
     if len(values) <= _MOST_PLACES:
         return list(values)
     steps = np.linspace(0, len(values) - 1, _MOST_PLACES).round().astype(int)
@@ -120,42 +120,42 @@ def _table(experiment: Experiment, head: Sequence[str], records: Sequence[Record
 def _cell(experiment: Experiment, axis: str, records: Sequence[Record], line: str, at: str) -> str:
     quantity, here = experiment.quantities[0], [each for each in records if place(axis, getattr(each, axis)) == at]
     runs = choose(here, method=line)
-    found = summary(runs, quantity.name)
-    if not experiment.floor or found is None:
+    result = summary(runs, quantity.name)
+    if not experiment.floor or result is None:
         return cell(runs, quantity)
     floor = summary(choose(here, method=experiment.floor), quantity.name)
-    return NOTHING if floor is None or line == experiment.floor else number(found.median / floor.median)
+    return NOTHING if floor is None or line == experiment.floor else number(result.median / floor.median)
 
 
 def place(axis: str, value: float) -> str:
-    """How a place on an axis is written."""
+    """The text of a place on an axis."""
     if axis == EPSILON:
         return NO_NOISE if math.isinf(value) else f"{value:g}"
     return f"{value:,.0f}"
 
 
 def cell(records: Sequence[Record], quantity: Quantity) -> str:
-    """The median, or why there is none."""
-    found = summary(records, quantity.name)
+    """The median, or the reason why it is missing."""
+    result = summary(records, quantity.name)
     stopped = [record for record in records if record.outcome not in {FINISHED, REFERENCE}]
-    if found is None:
+    if result is None:
         return stopped[0].outcome if stopped else NOTHING
-    text = number(found.median) if quantity.logarithmic else f"{found.median:.4f}"
+    text = number(result.median) if quantity.logarithmic else f"{result.median:.4f}"
     return text + (f"; {len(stopped)} of {len(records)} not finished" if stopped else "")
 
 
 def paragraph(text: str) -> str:
-    """``text`` in lines as long as those of our pages."""
+    """``text`` in lines of at most 120 characters."""
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 
 
 def in_words(count: int) -> str:
-    """As prose says it, where it would not say digits."""
+    """``count`` as a word, if there is one here, else in digits."""
     return _WORDS.get(count, f"{count:,}")
 
 
 def number(value: float) -> str:
-    """Three digits, zeros at the end included, and a comma at each thousand: to be read beside others."""
+    """``value`` with three digits, trailing zeros and commas at thousands, for readers."""
     if value == 0:
         return "0"
     if 0.001 <= abs(value) < 100:

@@ -1,8 +1,8 @@
-"""Whether releases can be trusted that say so: ``make trust``.
+"""Calibration of the ``trusted`` flag: ``make trust``.
 
-Random tables of every kind that the property tests know, most of them degenerate, at noise multipliers from 1 to 70.
-The truth that a release is held to is the full posterior, which the service never computes. Noise is rounded floating
-point, and all coins follow the seed, so that a table that went astray can be looked at again.
+Runs random tables of every kind in the property tests, most of them degenerate, at noise multipliers from 1 to 70. Each
+release is compared with the full posterior, which the service never computes. Noise is rounded floating point, and all
+random numbers follow the seed, so that a bad table can be run again.
 """
 
 import os
@@ -29,18 +29,21 @@ _FAMILIES: Final = {
     "numbers": {"linear-regression": 0.4, "poisson-regression": 0.4, "gaussian-mean": 0.2},
 }
 _TAILED: Final = ("rare", "uniform", "heavy tails")
-"""Designs whose rows say something of every column: a third of the tables, beside their share of the others."""
+"""Designs whose rows inform about every column. They are a third of the tables, and a share of the others."""
 _OF_TAILED: Final = 0.35
 _OF_SIGNALS: Final = (0.3, 0.45, 0.1, 0.15)
 _SLOTS: Final = {300: 0.2, 2_000: 0.3, 20_000: 0.5}
 _SIGMAS: Final = (70.0, 20.0, 9.0, 4.2, 2.2, 1.0)
 _LAWS, _COINS, _NOISE = 1, 2, 3
-"""Streams of a table's law, of the release's own coins and of its noise: a seed alone is the stream of the rows."""
+"""Streams of a table's law, of the release's random choices and of its noise. The seed itself is the rows' stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One release: ``kl`` from its posterior to the full one in nats, and ``noise_kl`` as it states it."""
+    """One release, with its stated ``noise_kl``.
+
+    ``kl`` is from its posterior to the full one, in nats.
+    """
 
     targets: str
     seed: int
@@ -57,7 +60,7 @@ class Outcome:
 
 
 def draw_case(targets: str, seed: int) -> tuple[Case, float]:
-    """A table with targets of that kind, and the noise multiplier of its release."""
+    """A table with targets of a kind, and the noise multiplier of its release."""
     rng = np.random.default_rng((seed, list(TABLES).index(targets), _LAWS))
 
     def one_of(law: dict[Any, float]) -> Any:
@@ -70,33 +73,33 @@ def draw_case(targets: str, seed: int) -> tuple[Case, float]:
 
 
 def release(targets: str, seed: int) -> Outcome:
-    """What its release says, and what it is."""
+    """The outcome of the release of a table."""
     case, sigma = draw_case(targets, seed)
     coins = int(np.random.SeedSequence((seed, _COINS)).generate_state(1)[0])
     points = build(case, case.plan(sigma), RoundedNoise(np.random.default_rng((seed, _NOISE))), coins)
     with warnings.catch_warnings(action="ignore"):
         kl, _ = losses(case, points)
-    told = {name: getattr(case, name) for name in ("family", "design", "signal", "features", "slots", "rows")}
-    said = points.diagnostics
-    return Outcome(targets, seed, **told, sigma=sigma, kl=kl, noise_kl=said["noise_kl"], trusted=said["trusted"])
+    case_fields = {name: getattr(case, name) for name in ("family", "design", "signal", "features", "slots", "rows")}
+    stated = {name: points.diagnostics[name] for name in ("noise_kl", "trusted")}
+    return Outcome(targets, seed, **case_fields, sigma=sigma, kl=kl, **stated)
 
 
 def outcomes(tables: dict[str, int]) -> Iterator[Outcome]:
-    """So many of each kind."""
+    """The outcomes of ``tables[kind]`` tables of each kind."""
     return (release(targets, seed) for targets, count in tables.items() for seed in range(count))
 
 
 def main() -> None:
-    """Build, then write figures, picture and page."""
+    """Runs all tables, then writes figures, picture and page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=int, help="of each kind, instead of all; nothing is written")
+    parser.add_argument("--tables", type=int, help="run this number of tables of each kind, and write nothing")
     few = parser.parse_args().tables
-    found = list(outcomes(dict.fromkeys(TABLES, few) if few else TABLES))
-    text = trust_page.page(found, environment())
+    results = list(outcomes(dict.fromkeys(TABLES, few) if few else TABLES))
+    text = trust_page.page(results, environment())
     print(text)
     if not few:
-        write_lines(PAGES / "trust.csv", found)
-        trust_page.draw(found, PAGES / "trust.png")
+        write_lines(PAGES / "trust.csv", results)
+        trust_page.draw(results, PAGES / "trust.png")
         (PAGES / "trust.md").write_text(text)
 
 

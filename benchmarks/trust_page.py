@@ -1,4 +1,4 @@
-"""The page of ``benchmarks.trust``: how many releases are trusted, how many of them are far off, and a picture."""
+"""The page of ``benchmarks.trust``: counts of trusted and far-off releases, and a picture."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,38 +19,38 @@ if TYPE_CHECKING:
     from benchmarks.trust import Outcome
 
 FAR_NATS, FAR_TIMES = 50.0, 10.0
-"""A release is far off if its KL exceeds both so many nats and so many times what it states of noise."""
+"""A release is far off if its KL exceeds both ``FAR_NATS`` nats and ``FAR_TIMES`` times its stated ``noise_kl``."""
 LEAST, MOST = 1e-3, 1e6
-"""Values beyond are drawn there: rates that were not found may be off by any power."""
-PAGE: Final = """# Releases that can be trusted
+"""Values outside are drawn at these limits. Poisson rates may be wrong by any power."""
+PAGE: Final = """# Calibration of the trusted flag
 
 {text}
 
 {circumstances}
 
-![KL beside noise_kl](trust.png)
+![KL against noise_kl](trust.png)
 
 | tables | releases | trusted | trusted and far off | not trusted and far off | {ratios} |
 | --- | ---: | ---: | ---: | ---: | ---: |
 {lines}
 """
 TEXT: Final = (
-    "Written by `make trust`. Releases of `dp-psvi-surrogate`, 12 points each, of random tables, most of which are "
-    "degenerate: constant, duplicated, very narrow or rare columns, heavy tails, labels that are separable, all alike "
-    "or noise, 300 to 20,000 slots, some of them empty, noise multipliers from 1 to 70. A release is far off if its KL "
-    f"to the full posterior exceeds {FAR_NATS:g} nats and {FAR_TIMES:g} times the `noise_kl` that it states. Every "
-    "release: [trust.csv](trust.csv)."
+    "Written by `make trust`. Releases of `dp-psvi-surrogate`, 12 points each, of random tables. Most tables are "
+    "degenerate: constant, duplicated, very narrow or rare columns, heavy tails, labels that are separable, constant "
+    "or noise. They have 300 to 20,000 slots, some of them empty. Noise multipliers are from 1 to 70. A release is "
+    f"far off if its KL to the full posterior exceeds {FAR_NATS:g} nats and {FAR_TIMES:g} times its stated `noise_kl`. "
+    "Every release: [trust.csv](trust.csv)."
 )
 RATIOS: Final = "KL / `noise_kl` of the trusted: median; nine in ten below"
 
 
 def far(outcome: "Outcome") -> bool:
-    """Whether noise, as it is stated, does not explain how far off it is; so if it is no number, either."""
+    """Whether the stated noise does not explain the KL. True also if one of them is not finite."""
     return not (np.isfinite(outcome.noise_kl) and outcome.kl <= max(FAR_NATS, FAR_TIMES * outcome.noise_kl))
 
 
 def page(outcomes: Sequence["Outcome"], circumstances: Mapping[str, str]) -> str:
-    """A line for each kind of targets, and for each design and signal of it."""
+    """The page: a line for each kind of targets, each design and each signal."""
     lines = []
     for targets in distinct(each.targets for each in outcomes):
         of_kind = [each for each in outcomes if each.targets == targets]
@@ -81,7 +81,10 @@ def _line(name: str, outcomes: Sequence["Outcome"]) -> str:
 
 
 def draw(outcomes: Sequence["Outcome"], path: Path) -> None:
-    """KL beside what is stated of noise, a panel for each kind of targets; far off is what lies above the line."""
+    """Draws KL against the stated ``noise_kl``, a panel for each kind of targets.
+
+    Releases above the line are far off.
+    """
     kinds = distinct(each.targets for each in outcomes)
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     figure, grid = plt.subplots(1, len(kinds), figsize=(5.2 * len(kinds), 4.4), squeeze=False, layout="constrained")

@@ -1,7 +1,8 @@
-"""Eighteen tables of other shapes than the four of :mod:`benchmarks.designs`, by name.
+"""Eighteen named tables with other shapes than the four of :mod:`benchmarks.designs`.
 
-Correlated, collinear, rare, heavy-tailed, on mixed scales, nearly separable, unbalanced, or no logistic regression at
-all. ``n`` and ``seed`` draw a table anew from its law, so that what was chosen on one can be judged on another.
+They are correlated, collinear, rare, heavy-tailed, on mixed scales, nearly separable, unbalanced, or do not follow a
+logistic regression. ``n`` and ``seed`` draw another table of the same law, so that a choice made on one table can be
+tested on another.
 """
 
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from benchmarks.designs import Rows
 
 
 class Law(NamedTuple):
-    """``features(rng, n)`` ``(n, d)`` within ``[-bound, bound]``; logits of a deviation around an offset.
+    """A law of tables.
 
-    ``stretch`` multiplies features before logits are drawn; ``straight`` False: labels are no logistic regression.
+    ``features(rng, n)`` ``(n, d)`` are within ``[-bound, bound]``. Logits have the standard deviation ``spread`` around
+    ``offset``. Without ``straight``, labels do not follow a logistic regression.
     """
 
     features: Callable[[np.random.Generator, int], Array64]
@@ -28,9 +30,11 @@ class Law(NamedTuple):
     straight: bool = True
 
 
-def _normal(rng: np.random.Generator, n: int, d: int, alike: float = 0.0) -> Array64:
-    """Standard normal, any two columns with that correlation."""
-    return np.asarray(np.sqrt(1 - alike) * rng.normal(size=(n, d)) + np.sqrt(alike) * rng.normal(size=(n, 1)))
+def _normal(rng: np.random.Generator, n: int, d: int, correlation: float = 0.0) -> Array64:
+    """Standard normal columns with a common ``correlation``."""
+    return np.asarray(
+        np.sqrt(1 - correlation) * rng.normal(size=(n, d)) + np.sqrt(correlation) * rng.normal(size=(n, 1))
+    )
 
 
 def _chain(rng: np.random.Generator, n: int) -> Array64:
@@ -120,7 +124,7 @@ LAWS: Final = {
 
 
 def draw_unseen(name: str, *, seed: int = 0, n: int | None = None) -> Rows:
-    """A table of that law; coefficients are standard normal on columns of unit variance, then scaled."""
+    """A table of the law ``name``. Coefficients of standardised columns are normal, then scaled."""
     law, place = LAWS[name], list(LAWS).index(name)
     rng = np.random.default_rng((101 + place, 1 + seed))
     x = law.features(rng, law.n if n is None else n)
@@ -128,6 +132,6 @@ def draw_unseen(name: str, *, seed: int = 0, n: int | None = None) -> Rows:
     logit = (logit - logit.mean()) * law.spread / logit.std()
     if law.straight:
         return Rows(x, (rng.random(len(x)) < expit(logit + law.offset)).astype(np.float64))
-    bent = logit + 0.7 * (x[:, 0] ** 2 - 1) + 0.5 * rng.standard_cauchy(len(x)) > 0
-    flipped = rng.random(len(x)) < 0.05
-    return Rows(x, (bent ^ flipped).astype(np.float64))
+    is_positive = logit + 0.7 * (x[:, 0] ** 2 - 1) + 0.5 * rng.standard_cauchy(len(x)) > 0
+    is_flipped = rng.random(len(x)) < 0.05
+    return Rows(x, (is_positive ^ is_flipped).astype(np.float64))

@@ -1,8 +1,8 @@
-"""Uploads: from a client into the vault, and from CSV to the sealed table, beside what disk and one core can do.
+"""Speed of uploads into the vault, and of the ingestion of CSV.
 
-``python -m benchmarks.uploads --gib 5`` starts a real API in a folder of its own, streams random bytes into it, and
-prints a table; ``--csv`` also writes it to a file. Wall time is that of a machine that may be shared, so ``dd`` writes
-as much as the body is, half of it before and half after; processor time is beside it.
+``python -m benchmarks.uploads --gib 5`` starts a real API in a temporary folder, streams random bytes into it, and
+prints a table. ``--csv`` also writes it to a file. The machine may be shared, so wall time is compared with ``dd``,
+which writes as many bytes as the body has: half of them before and half after. The table has processor time too.
 """
 
 import argparse
@@ -38,40 +38,40 @@ SCRIPTS = Path(sys.executable).parent
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gib", type=float, default=5.0, help="size of the streamed body")
-    parser.add_argument("--csv", type=Path, help="where the figures are written")
-    chosen = parser.parse_args()
+    parser.add_argument("--csv", type=Path, help="the CSV file to write")
+    options = parser.parse_args()
     load, started = os.getloadavg()[0], time.perf_counter()
-    keep_what_is_freed()  # as the API does, which makes sealing half as fast again
+    keep_what_is_freed()  # as the API does; sealing is 1.5 times as fast
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        figures = [*bodies(Path(folder), int(chosen.gib * 1024) * MIB), *tables(Path(folder))]
+        figures = [*bodies(Path(folder), int(options.gib * 1024) * MIB), *tables(Path(folder))]
     show(figures, f"{time.perf_counter() - started:.0f} s, load before {load:.1f}")
-    if chosen.csv:
-        write_csv(chosen.csv, figures, load)
+    if options.csv:
+        write_csv(options.csv, figures, load)
 
 
 def bodies(folder: Path, size: int) -> Iterator[Figure]:
-    """One body of ``size`` bytes into the vault, between two halves of ``dd``."""
+    """Figures of one upload of ``size`` bytes, between two halves of ``dd``."""
     core, before = seal_rate(), disk_seconds(folder, size // 2)
     with api(folder / "data") as (client, process):
-        found = upload(client, process, size)
+        result = upload(client, process, size)
     disk = 2 * (size // 2) / 1e6 / (before + disk_seconds(folder, size // 2))
     gigabytes = size / 1e9
-    rate = size / 1e6 / found.seconds
+    rate = size / 1e6 / result.seconds
     yield Figure("dd conv=fsync", disk, "MB/s")
     yield Figure("hash and seal, one core", core, "MB/s")
     yield Figure(f"body of {size / 2**30:g} GiB into the vault, durable", rate, "MB/s")
     yield Figure("share of the smaller of the two", 100 * rate / min(disk, core), "%", "at least 60")
-    yield Figure("processor time of the API", found.api_cpu / gigabytes, "s/GB")
-    yield Figure("processor time of the client", found.client_cpu / gigabytes, "s/GB")
-    yield Figure("peak memory of the API", found.peak_mib, "MiB", "at most 150")
+    yield Figure("processor time of the API", result.api_cpu / gigabytes, "s/GB")
+    yield Figure("processor time of the client", result.client_cpu / gigabytes, "s/GB")
+    yield Figure("peak memory of the API", result.peak_mib, "MiB", "at most 150")
 
 
 def tables(folder: Path) -> Iterator[Figure]:
-    """CSV to the sealed table, with numbers alone and with words among them."""
+    """Figures of ingestion, for numbers only and with words among them."""
     for name, every, target in (("", 0, "at least 60"), (", a word in each column of each piece", 1_000, "")):
-        found = ingestion(folder / f"house{every}", words_every=every)
-        yield Figure(f"CSV to the sealed table{name}, by processor time", found.by_processor, "MB/s", target)
-        yield Figure(f"CSV to the sealed table{name}, by the clock", found.by_clock, "MB/s")
+        rates = ingestion(folder / f"house{every}", words_every=every)
+        yield Figure(f"CSV to the sealed table{name}, by processor time", rates.by_processor, "MB/s", target)
+        yield Figure(f"CSV to the sealed table{name}, by the clock", rates.by_clock, "MB/s")
 
 
 def show(figures: Sequence[Figure], circumstances: str) -> None:
@@ -86,7 +86,7 @@ def show(figures: Sequence[Figure], circumstances: str) -> None:
 
 
 def disk_seconds(folder: Path, size: int) -> float:
-    """How long ``dd conv=fsync`` takes over ``size`` bytes."""
+    """Seconds of ``dd conv=fsync`` for ``size`` bytes."""
     target = folder / "dd"
     command = ["dd", "if=/dev/zero", f"of={target}", "bs=1M", f"count={size // MIB}", "conv=fsync"]
     started = time.perf_counter()
@@ -108,7 +108,7 @@ def seal_rate(chunks: int = 500) -> float:
 
 @contextmanager
 def api(data: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
-    """An API of its own, and an owner's client."""
+    """A temporary API process, and an owner's client."""
     port = free_port()
     variables = os.environ | {"COREVAULT_DATA_DIR": str(data)}
     for words in (("migrate",), ("keys",), ("admin-key", str(data / "admin.key"))):
@@ -138,7 +138,7 @@ def _ready(base: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
-    """One body until it is durable; ``api_cpu`` and ``client_cpu`` are in seconds."""
+    """Cost of one body until it is durable. ``api_cpu`` and ``client_cpu`` are in seconds."""
 
     seconds: float
     api_cpu: float
@@ -147,14 +147,14 @@ class Uploaded:
 
 
 def upload(client: httpx.Client, process: subprocess.Popen[bytes], size: int) -> Uploaded:
-    """Declare a dataset and stream ``size`` bytes to it."""
+    """Declares a dataset and streams ``size`` bytes to it."""
     piece = secrets.token_bytes(MIB)
     body = {"name": "bench", "sensitivity": "private", "columns": COLUMNS, "privacy_unit": {"kind": "row"}}
-    declared = client.post("/v1/datasets", json=body | {"slots": 1000, "budget": {"epsilon": 1.0}}).json()
+    dataset = client.post("/v1/datasets", json=body | {"slots": 1000, "budget": {"epsilon": 1.0}}).json()
     headers = {"Content-Type": "text/csv", "Content-Length": str(size)}
     pieces = (piece for _ in range(size // MIB))
     started, api_before, client_before = time.perf_counter(), cpu_seconds(process.pid), time.process_time()
-    answer = client.put(f"/v1/datasets/{declared['id']}/content", content=pieces, headers=headers)
+    answer = client.put(f"/v1/datasets/{dataset['id']}/content", content=pieces, headers=headers)
     seconds = time.perf_counter() - started
     answer.raise_for_status()
     status = dict(line.split(":", 1) for line in Path(f"/proc/{process.pid}/status").read_text().splitlines())

@@ -17,25 +17,25 @@ SIZES = (25, 50, 100, 150, 200, 250)
 
 
 def table(seed: int, features: int) -> Case:
-    """Fresh rows and a fresh truth."""
+    """A table with new rows and new true coefficients."""
     rng = np.random.default_rng((seed, features))
     truth = rng.standard_normal(features + 1)
 
-    def drawn(n: int) -> Rows:
+    def draw(n: int) -> Rows:
         x = rng.standard_normal((n, features))
         return Rows(x, x @ truth[:-1] + truth[-1] + rng.standard_normal(n))
 
-    return linear_regression(f"{features} features", drawn(ROWS), drawn(ROWS))
+    return linear_regression(f"{features} features", draw(ROWS), draw(ROWS))
 
 
 def work(quick: bool) -> Iterator[Job | Record]:
-    """Every method at every size."""
+    """Yields every method at every size."""
     for seed in range(2 if quick else SEEDS):
         case = table(seed, 10 if quick else FEATURES)
         for size in (5, 12) if quick else SIZES:
             for method, parameters, label in METHODS:
-                chosen = {**parameters, "iterations": ITERATIONS} if method == "psvi" else parameters
-                yield Job(case, method, size, seed, chosen, label=label)
+                changes = {"iterations": ITERATIONS} if method == "psvi" else {}
+                yield Job(case, method, size, seed, {**parameters, **changes}, label=label)
 
 
 EXPERIMENT = Experiment(

@@ -39,7 +39,7 @@ _BOUNDS = {"phishing": 1.0, "synth_lr": 4.0}
 
 
 def small_rows(name: str) -> tuple[Rows, Rows]:
-    """Training and held-out rows of one of the two small files beside the repository."""
+    """Training and held-out rows of one of the two small data files."""
     with np.load(require(SHARED / f"{name}.npz")) as arrays:
         rows, held_out = (
             Rows(arrays[x][:, :-1].astype(np.float64), (arrays[y] > 0).astype(np.float64))
@@ -50,14 +50,14 @@ def small_rows(name: str) -> tuple[Rows, Rows]:
 
 @cache
 def small(name: str) -> Case:
-    """The table of one of them."""
+    """The table of a small data file."""
     rows, held_out = small_rows(name)
     return logistic(name, rows, bound=_BOUNDS[name], held_out=held_out)
 
 
 @cache
 def large(name: str) -> Case:
-    """The two large stand-ins."""
+    """One of the two large tables, which replace the paper's."""
     if name == "synth100k":
         rows, held_out = synth100k()
         return logistic(name, rows, bound=8.0, held_out=held_out)
@@ -66,12 +66,15 @@ def large(name: str) -> Case:
 
 
 def clamp(case: Case) -> Case:
-    """For methods whose points start anywhere within the bounds: ±2 is about as wide as the paper's normal start."""
+    """The case with columns clamped to ±2.
+
+    Some methods start their points at random within the bounds. ±2 is about as wide as the paper's normal start.
+    """
     return narrow(case, NARROW)
 
 
 def small_work(quick: bool) -> Iterator[Job | Record]:
-    """Every method at every size."""
+    """Yields every method at every size."""
     for case in map(small, ("phishing", "synth_lr")):
         for size in (2, 10) if quick else SMALL_SIZES:
             for method, parameters, label in SMALL_METHODS:
@@ -80,7 +83,7 @@ def small_work(quick: bool) -> Iterator[Job | Record]:
 
 
 def large_work(quick: bool) -> Iterator[Job | Record]:
-    """Every method at every size; private ones at one epsilon."""
+    """Yields every method at every size, private ones at one epsilon."""
     for case in map(large, ("adult10",) if quick else ("synth100k", "adult10")):
         for size in (20,) if quick else LARGE_SIZES:
             for method, parameters, label in LARGE_METHODS:
@@ -101,11 +104,11 @@ SMALL_EXPERIMENT = Experiment(
 LARGE_EXPERIMENT = Experiment(
     "logistic-large",
     "Logistic regression, large",
-    "Stand-ins for the paper's tables. synth100k: 100,000 rows, 50 standard normal features and an intercept. adult10: "
+    "Tables that replace the paper's. synth100k: 100,000 rows, 50 standard normal features and an intercept. adult10: "
     "census income, 30,162 rows, 10 whitened principal components and an intercept. Prior N(0, I) on raw columns. PSVI "
     f"with T = 500 and B = {LARGE['minibatch']}, SparseVI with B = {LARGE['minibatch']}, 1,000 candidates and 100 "
-    "steps a row; private methods at their defaults, δ = 1/N. dp-psvi starts anywhere within the declared bounds, so "
-    f"its columns are clamped to ±{NARROW:g}, where the paper's points start; the others see bounds that no value "
-    "reaches. Below M = D + 1 points (52 and 12) no method can represent the posterior.",
+    "steps a row; private methods at their defaults, δ = 1/N. dp-psvi starts at random within the declared bounds, so "
+    f"its columns are clamped to ±{NARROW:g}, as wide as the start of the paper's points. Other methods have bounds "
+    "that no value reaches. Below M = D + 1 points (52 and 12) no method can represent the posterior.",
     large_work,
 )

@@ -27,9 +27,10 @@ METHODS, SEEDS = ("dp-psvi-surrogate", "dp-vi", "dp-psvi"), 10
 
 
 def choose_published(case: Case) -> Mapping[str, Any]:
-    """The baseline's published settings; a raw clip is so many times smaller where columns are divided by their bound.
+    """The baseline's published settings.
 
-    The paper tunes the clip on the private rows, for free.
+    The clipping norm is divided by the bound, because the design divides columns by it. The paper tunes the norm on
+    the private rows at no cost.
     """
     bound = case.facts.columns[0].upper
     assert bound is not None
@@ -44,7 +45,7 @@ def choose_published(case: Case) -> Mapping[str, Any]:
 
 
 def work(quick: bool) -> Iterator[Job | Record]:
-    """Every method at every epsilon."""
+    """Yields every method at every epsilon."""
     for case in map(large, ("adult10",) if quick else ("synth100k", "adult10")):
         for epsilon in (1.0, math.inf) if quick else EPSILONS:
             for method in METHODS:
@@ -59,9 +60,9 @@ EXPERIMENT = Experiment(
     "privacy-sweep",
     "Privacy sweep",
     f"Tables as in the large logistic experiment, M = {SIZE}, δ = 1/N, every method at its defaults; discrete Gaussian "
-    "noise, and at the right end none. dp-vi is judged by the posterior that it states, the others by their points. "
-    f"dp-psvi starts anywhere within the declared bounds, ±8 and ±16 here; *clamped*: at ±{NARROW:g}, where the "
-    f"paper's points start. dp-vi with published settings: T = {PUBLISHED_ITERATIONS:,}, batch {PUBLISHED_BATCH}, "
+    "noise, and no noise at the right end. dp-vi is measured by its stated posterior, the others by their points. "
+    f"dp-psvi starts at random within the declared bounds, here ±8 and ±16; *clamped* means ±{NARROW:g}, as in the "
+    f"paper. dp-vi with published settings: T = {PUBLISHED_ITERATIONS:,}, batch {PUBLISHED_BATCH}, "
     f"AdaGrad {PUBLISHED_RATE:g}, clip {PUBLISHED_CLIP:g} on raw columns, mean-field.",
     work,
     (

@@ -1,4 +1,4 @@
-"""What private pseudocoresets must reach: four designs, five epsilons, one set of defaults."""
+"""Targets of private pseudocoresets: four designs, five epsilons, one set of defaults."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -33,27 +33,27 @@ AIMS: Final = {
 
 @cache
 def design(name: str) -> Case:
-    """One of the four."""
+    """One of the four designs."""
     if name in {"bnd15", "bnd40"}:
         return logistic(name, bnd15() if name == "bnd15" else bnd40(), bound=1.0)
     return large(name)
 
 
-def beside(case: Case) -> Iterator[Record]:
-    """Target, aim and both floors."""
-    found: dict[str, Sequence[float] | Array64] = {
+def list_references(case: Case) -> Iterator[Record]:
+    """The target, the aim and both floors."""
+    values: dict[str, Sequence[float] | Array64] = {
         "at most": AT_MOST[case.name],
         "aim": AIMS[case.name],
         EXPECTED: noise_floors(case, EPSILONS),
         OF_ROWS: table_floors(case, EPSILONS),
     }
-    return references(case, SIZE, EPSILONS, found)
+    return references(case, SIZE, EPSILONS, values)
 
 
 def work(quick: bool) -> Iterator[Job | Record]:
-    """References first."""
+    """Yields the references and runs of each design."""
     for case in map(design, ("bnd15",) if quick else tuple(AIMS)):
-        yield from beside(case)
+        yield from list_references(case)
         for epsilon in (0.2, 1.0) if quick else EPSILONS:
             for seed in range(2 if quick else SEEDS):
                 yield Job(case, METHOD, SIZE, seed, epsilon=epsilon)
@@ -63,10 +63,10 @@ EXPERIMENT = Experiment(
     "private-table",
     "Private pseudocoresets",
     f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, discrete Gaussian noise, prior N(0, I) on raw columns. "
-    "synth100k and adult10 have unbounded columns, declared wide enough that clamping never bites; bnd15 and bnd40 are "
-    "bounded, heavy-tailed, with rare levels and collinear indicators. *At most* and *aim* are what the engine is held "
-    "to. The floors are what one Gaussian release of the whole budget could reach if it knew the posterior beforehand: "
-    "on labels that follow the model, and on these rows.",
+    "synth100k and adult10 have unbounded columns, declared wide enough that no value is clamped. bnd15 and bnd40 are "
+    "bounded and heavy-tailed, with rare levels and collinear indicators. *At most* and *aim* are the project's "
+    "targets. The floors are the KL of one Gaussian release of the whole budget, given the posterior beforehand: for "
+    "labels that follow the model, and for these rows.",
     work,
     (KL, RELATIVE_KL, ACCURACY, LOG_LIKELIHOOD, SECONDS, MEMORY),
     {"": EPSILON},

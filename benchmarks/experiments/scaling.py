@@ -20,12 +20,12 @@ MANY_ROWS, MANY_FEATURES = 10_000_000, 500
 
 
 def table(name: str, rows: int, features: int) -> Case:
-    """Rows that exist only while they are gathered; nobody knows their posterior."""
+    """A table of generated rows, without an exact posterior."""
     return Case(name, facts(features, rows, 1 / rows), spec(features), GeneratedRows(rows, features))
 
 
 def cells(quick: bool) -> Iterator[tuple[Case, int]]:
-    """One axis after the other."""
+    """Yields tables and sizes, one axis after the other."""
     if quick:
         yield table("by rows", 10_000, 5), 10
         return
@@ -38,7 +38,7 @@ def cells(quick: bool) -> Iterator[tuple[Case, int]]:
 
 
 def work(quick: bool) -> Iterator[Job | Record]:
-    """Large cells get one seed."""
+    """Yields the runs; large cells have one seed."""
     for case, points in cells(quick):
         rows = case.facts.slots
         large = rows >= MANY_ROWS or case.problem.model.dimension > MANY_FEATURES
@@ -53,12 +53,12 @@ EXPERIMENT = Experiment(
     "Scaling",
     f"N = {ROWS:,} rows, {FEATURES} features, M = {POINTS}, one of them varied; logistic regression, rows generated on "
     f"the fly. dp-psvi: T = {ITERATIONS}, batch {BATCH:,}, S = 100, σ = {NOISE:g}; dp-psvi-surrogate at its defaults, "
-    f"ε = {EPSILON:g}, which reads the whole table for each query. Discrete Gaussian noise, one core. Time is of "
-    "the whole run without making rows; memory is what the run adds to the process. Folded rows are held in memory "
-    f"while they fit into {RESIDENT_BYTES >> 20} MiB; beyond, they stream through anew for every query, in less "
-    "memory and more time: hence the bend of dp-psvi-surrogate by rows. From D = 501 on it asks for information by "
-    f"single columns. A cell was stopped after {LIMIT_SECONDS} s of both. {SEEDS} runs a cell, 1 from {MANY_ROWS:,} "
-    f"rows or {MANY_FEATURES} features on.",
+    f"ε = {EPSILON:g}, which reads the whole table for each query. Discrete Gaussian noise, one core. Time is of the "
+    "whole run without generating rows, and memory is the growth of the process. Folded rows are held in memory if "
+    f"they fit into {RESIDENT_BYTES >> 20} MiB. Larger tables are streamed for every query, which takes less memory "
+    "and more time; this explains the bend of dp-psvi-surrogate by rows. From D = 501 its information queries are by "
+    f"single columns. Runs are stopped after {LIMIT_SECONDS} s of run and rows together. {SEEDS} runs a cell, 1 from "
+    f"{MANY_ROWS:,} rows or {MANY_FEATURES} features.",
     work,
     (Quantity(SECONDS.name, SECONDS.label), Quantity(MEMORY.name, MEMORY.label)),
     {"by rows": "rows", "by features": "parameters", "by points": SIZE},

@@ -1,4 +1,4 @@
-"""How near private pseudocoresets come to one release of a table's own mode, on tables of many shapes."""
+"""Distance of private pseudocoresets from the floor, on tables of many shapes."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -20,41 +20,41 @@ _QUICK: Final = "three features"
 
 
 def read_promise(epsilon: float) -> int:
-    """Times the floor of the rows that the median may be above it."""
+    """The target of the median KL, as a multiple of the floor."""
     return 5 if epsilon <= 0.2 else 8
 
 
 @cache
 def table(name: str) -> Case:
-    """One of the tables."""
+    """The table of a law."""
     return logistic(name, draw_unseen(name), bound=LAWS[name].bound)
 
 
 def within_reach(case: Case) -> tuple[float, ...]:
-    """The epsilons at which something is promised: those at which a quote does not warn of ``sigma D^2 / slots``."""
+    """The epsilons with a target: those at which no quote warns of ``sigma D^2 / slots``."""
     slots, dimension = case.facts.slots, case.problem.model.dimension
     return tuple(
         epsilon for epsilon in EPSILONS if one_shot_noise(epsilon, 1 / slots) * dimension**2 / slots <= UNRESOLVED
     )
 
 
-def beside(case: Case) -> Iterator[Record]:
-    """What is promised, and both floors."""
+def list_references(case: Case) -> Iterator[Record]:
+    """The target, and both floors."""
     epsilons = within_reach(case)
     floors = table_floors(case, epsilons)
     most = [read_promise(epsilon) * floor for epsilon, floor in zip(epsilons, floors, strict=True)]
-    found: dict[str, Sequence[float] | Array64] = {
+    values: dict[str, Sequence[float] | Array64] = {
         "promised": most,
         OF_ROWS: floors,
         EXPECTED: noise_floors(case, epsilons),
     }
-    return references(case, SIZE, epsilons, found)
+    return references(case, SIZE, epsilons, values)
 
 
 def work(quick: bool) -> Iterator[Job | Record]:
-    """Table by table."""
+    """Yields the references and runs of each table."""
     for case in map(table, (_QUICK,) if quick else LAWS):
-        yield from beside(case)
+        yield from list_references(case)
         for epsilon in within_reach(case):
             for seed in range(2 if quick else SEEDS):
                 yield Job(case, METHOD, SIZE, seed, epsilon=epsilon)
@@ -63,11 +63,11 @@ def work(quick: bool) -> Iterator[Job | Record]:
 EXPERIMENT = Experiment(
     "unseen",
     "Private pseudocoresets on tables of many shapes",
-    f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, on a table drawn from each of {in_words(len(LAWS))} laws, where "
-    f"σD²/N is at most {UNRESOLVED:g}. The floor of these rows is what one Gaussian release of the whole budget would "
-    "lose on them if it knew their mode and information beforehand, bounding included; promised are medians within "
-    f"{read_promise(0.2)} times it up to ε = 0.2 and {read_promise(1.0)} times it at ε = 1. The one-shot noise floor "
-    "expects labels that follow the model.",
+    f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, on a table drawn from each of {in_words(len(LAWS))} laws, if "
+    f"σD²/N is at most {UNRESOLVED:g}. The floor of these rows is the KL of one Gaussian release of the whole budget, "
+    "given their mode and information beforehand, with bounded scores. *Promised* is the target of the median: "
+    f"{read_promise(0.2)} times this floor up to ε = 0.2, and {read_promise(1.0)} times at ε = 1. The one-shot noise "
+    "floor assumes labels that follow the model.",
     work,
     (KL, SECONDS),
     {"": EPSILON},

@@ -1,4 +1,4 @@
-"""A small table to measure on."""
+"""A small table for measurements."""
 
 import numpy as np
 from scipy.special import expit

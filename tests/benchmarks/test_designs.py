@@ -1,4 +1,4 @@
-"""The designs are what their descriptions say, and the census is white."""
+"""The designs match their descriptions, and census components are white."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from benchmarks.unseen import LAWS, draw_unseen
 
 
 @pytest.mark.parametrize(("design", "width"), [(bnd15, 14), (bnd40, 39)])
-def test_bounded_designs_stay_within_their_bounds_and_have_rare_levels(design: object, width: int) -> None:
+def test_bounded_designs_are_within_bounds_and_have_rare_levels(design: object, width: int) -> None:
     assert callable(design)
     x, y = design(20_000)
     assert x.shape == (20_000, width)
@@ -22,7 +22,7 @@ def test_bounded_designs_stay_within_their_bounds_and_have_rare_levels(design: o
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_tables_of_other_shapes_stay_within_their_bounds_and_have_both_labels(name: str) -> None:
+def test_tables_of_every_law_are_within_bounds_and_have_both_labels(name: str) -> None:
     x, y = draw_unseen(name, n=3_000)
     assert np.all(np.isfinite(x))
     assert np.abs(x).max() <= LAWS[name].bound
@@ -32,7 +32,7 @@ def test_tables_of_other_shapes_stay_within_their_bounds_and_have_both_labels(na
 
 
 def _census(path: Path, n: int, seed: int) -> Path:
-    """Rows in the census's format: numbers and words of their own, every fifth one with a missing value."""
+    """Random rows in the census's format. Every fifth row has a missing value."""
     rng = np.random.default_rng(seed)
     cells = np.where(
         np.isin(np.arange(14), NUMBERS), rng.integers(1, 90, (n, 14)).astype(str), rng.choice(["a", "b", "c"], (n, 14))
@@ -44,7 +44,7 @@ def _census(path: Path, n: int, seed: int) -> Path:
 
 
 def test_census_components_are_white(tmp_path: Path) -> None:
-    """Of generated rows, and of the census itself where it lies beside the repository."""
+    """The components of generated rows, and of the census if its files exist."""
     generated = _census(tmp_path / "train.csv", 500, 0), _census(tmp_path / "test.csv", 200, 1), (400, 160)
     census = [(TRAIN, TEST, (30_162, 15_060))] if TRAIN.exists() else []
     for train, test, sizes in (generated, *census):

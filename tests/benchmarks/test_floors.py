@@ -12,13 +12,13 @@ from benchmarks.unseen import draw_unseen
 from tests.benchmarks.cases import case
 
 
-def bent_case() -> Case:
-    """Labels that follow a square and a heavy-tailed threshold, not a logistic regression."""
-    return logistic("bent", draw_unseen("no logistic regression", n=20_000), bound=8.0)
+def squared_case() -> Case:
+    """A case whose labels follow a square and a heavy-tailed threshold."""
+    return logistic("squared", draw_unseen("no logistic regression", n=20_000), bound=8.0)
 
 
-def test_what_weights_lose_is_the_weighted_scores_spread_around_the_full_one() -> None:
-    """Fresh labels from the model; the part of the weighted score that the full score explains is none of the loss."""
+def test_the_loss_of_weights_is_the_residual_variance_of_scores() -> None:
+    """Labels are drawn from the model. The full score explains a part of the weighted score, which is not lost."""
     table, rng, clip = case(300), np.random.default_rng(0), 0.05
     assert table.exact is not None
     x, _ = design_rows(table)
@@ -27,33 +27,33 @@ def test_what_weights_lose_is_the_weighted_scores_spread_around_the_full_one() -
     weight = np.minimum(1, clip / (np.maximum(p, 1 - p) * np.linalg.norm(white, axis=1)))
     full, weighted = residuals @ white, (residuals * weight) @ white
     explained, *_ = np.linalg.lstsq(full, weighted, rcond=None)
-    bent = np.linalg.inv((white * (weight * p * (1 - p))[:, None]).T @ white)
-    simulated = 0.5 * np.square((weighted - full @ explained) @ bent).sum(axis=1).mean()
+    inverse = np.linalg.inv((white * (weight * p * (1 - p))[:, None]).T @ white)
+    simulated = 0.5 * np.square((weighted - full @ explained) @ inverse).sum(axis=1).mean()
     np.testing.assert_allclose(_parts(white, p, np.zeros((3, 3)), clip)[1], simulated, rtol=0.04)
 
 
-def test_the_noise_part_is_the_step_that_noise_alone_makes() -> None:
+def test_the_noise_part_is_the_kl_of_a_step_from_noise() -> None:
     rng, white = np.random.default_rng(0), np.eye(3)[np.arange(300) % 3] / 10
     steps = 0.2 * rng.standard_normal((100_000, 3)) / 0.25  # information: 100 rows of 1/4 * 1/100 each
-    found, lost = _parts(white, np.full(300, 0.5), np.zeros((3, 3)), 0.2)
-    np.testing.assert_allclose(found, 0.5 * np.square(steps).sum(axis=1).mean(), rtol=0.02)
-    assert abs(lost) < 1e-12
+    noise, loss = _parts(white, np.full(300, 0.5), np.zeros((3, 3)), 0.2)
+    np.testing.assert_allclose(noise, 0.5 * np.square(steps).sum(axis=1).mean(), rtol=0.02)
+    assert abs(loss) < 1e-12
 
 
-def test_floors_fall_with_epsilon_by_less_than_the_noise_does() -> None:
+def test_floors_fall_with_epsilon_by_less_than_the_noise() -> None:
     floors = noise_floors(case(), (0.1, 1.0))
     noise = [one_shot_noise(epsilon, 1 / 200) for epsilon in (0.1, 1.0)]
     assert floors[0] > floors[1] > 0
     assert floors[0] / floors[1] < (noise[0] / noise[1]) ** 2
 
 
-def test_a_table_floor_is_the_step_of_one_bounded_score_from_the_exact_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked of the rows themselves, with noise drawn many times, at the one bound that is left to choose."""
-    table, rng, kappa = bent_case(), np.random.default_rng(0), 1.5
+def test_a_table_floor_is_the_kl_of_one_bounded_score_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated with the rows and many draws of noise, at a single clipping norm."""
+    table, rng, kappa = squared_case(), np.random.default_rng(0), 1.5
     monkeypatch.setattr(floors, "TABLE_CLIPS", (kappa,))
     exact, slots = table.exact, table.facts.slots
     assert exact is not None
-    found, model = table_floors(table, (0.5,))[0], table.problem.model
+    floor, model = table_floors(table, (0.5,))[0], table.problem.model
     inverse, clip = solve_triangular(exact.factor, np.eye(10), lower=True), np.sqrt(kappa * 10 / slots)
     x, y = design_rows(table)
     rows = model.fold(x, y).astype(np.float32)
@@ -70,20 +70,23 @@ def test_a_table_floor_is_the_step_of_one_bounded_score_from_the_exact_mode(monk
     scores *= np.minimum(1, clip / np.linalg.norm(scores, axis=1))[:, None]
     clipped = scores.sum(axis=0) + noise + inverse @ table.problem.prior.gradient(exact.mean)
     by_clip = 0.5 * np.square(clipped).sum(axis=1).mean()
-    np.testing.assert_allclose(found, min(by_weight, by_clip), rtol=0.01)
+    np.testing.assert_allclose(floor, min(by_weight, by_clip), rtol=0.01)
 
 
-def test_a_table_whose_labels_are_no_logistic_regression_has_the_higher_floor() -> None:
-    """Bounding then moves the mode, and not by chance alone."""
-    assert table_floors(bent_case(), (0.5,))[0] > 1.5 * noise_floors(bent_case(), (0.5,))[0]
+def test_labels_outside_the_model_raise_the_floor() -> None:
+    """Bounding then moves the mode by a fixed step."""
+    assert table_floors(squared_case(), (0.5,))[0] > 1.5 * noise_floors(squared_case(), (0.5,))[0]
 
 
-def test_no_wider_bound_would_be_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where few rows tell most, and noise is little, the best bound is a wide one; the floor has it all the same."""
+def test_larger_clipping_norms_do_not_lower_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best norm is large if few rows are informative and noise is small.
+
+    The floor's list of norms contains it.
+    """
     table = logistic("rare", draw_unseen("rare flags"), bound=1.0)
-    found = table_floors(table, (1.0,))[0]
+    floor = table_floors(table, (1.0,))[0]
     narrow = tuple(clip for clip in floors.TABLE_CLIPS if clip <= 12)
     monkeypatch.setattr(floors, "TABLE_CLIPS", (*floors.TABLE_CLIPS, 1e4, 1e6))
-    assert table_floors(table, (1.0,))[0] == found
+    assert table_floors(table, (1.0,))[0] == floor
     monkeypatch.setattr(floors, "TABLE_CLIPS", narrow)
-    assert table_floors(table, (1.0,))[0] > 1.5 * found
+    assert table_floors(table, (1.0,))[0] > 1.5 * floor

@@ -1,4 +1,4 @@
-"""Runs in processes of their own: values, faults, limits and memory come back."""
+"""Runs in separate processes return values, faults, limits and memory."""
 
 import os
 import signal
@@ -32,12 +32,12 @@ def counting(progress: Progress) -> list[int]:
     return [0, 1, 2]
 
 
-def test_values_come_back_with_their_progress() -> None:
+def test_values_are_returned_with_their_progress() -> None:
     ended = isolate(counting)
     assert (ended.value, ended.steps, ended.stopped, ended.fault) == ([0, 1, 2], 2, False, "")
 
 
-def test_a_run_that_takes_too_long_is_stopped_where_it_was() -> None:
+def test_a_run_over_its_limit_is_stopped() -> None:
     ended = isolate(endless, limit_seconds=1)
     assert (ended.value, ended.seconds, ended.stopped, ended.fault) == (None, 1, True, "")
     assert ended.steps > 0
@@ -48,12 +48,12 @@ def test_a_fault_is_named() -> None:
     assert (ended.value, ended.steps, ended.stopped, ended.fault) == (None, 3, False, "ArithmeticError")
 
 
-def test_a_run_that_dies_is_no_run_that_was_stopped() -> None:
+def test_a_killed_run_does_not_count_as_stopped() -> None:
     ended = isolate(lambda progress: os.kill(os.getpid(), signal.SIGKILL))
     assert (ended.value, ended.stopped, ended.fault) == (None, False, "killed")
 
 
-def test_memory_is_the_runs_own() -> None:
-    held = np.ones(2**24)
+def test_memory_excludes_that_of_the_parent() -> None:
+    table = np.ones(2**24)
     assert 128 <= isolate(hungry).peak_mib < 160
-    assert isolate(lambda progress: float(held.sum())).peak_mib < 32
+    assert isolate(lambda progress: float(table.sum())).peak_mib < 32

@@ -1,4 +1,4 @@
-"""Figures of speed: of whole runs, with their limits and circumstances beside them."""
+"""Figures of speed of whole runs, with their limits and their environment."""
 
 import csv
 import itertools
@@ -14,21 +14,21 @@ from benchmarks.sources import NoNoise
 from tests.benchmarks.cases import case
 
 
-def test_runs_of_either_kind_are_timed_but_for_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that moves a second whenever it is read: twice for every reading of rows, and at either end."""
+def test_the_time_of_a_run_excludes_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reading of the clock adds a second: two for each gathering of rows, and one at either end."""
     readings = itertools.count()
     monkeypatch.setattr(time, "process_time", lambda: float(next(readings)))
     for job in (Job(case(), "uniform", 5, 0), Job(case(), "dp-psvi-surrogate", 5, 0, epsilon=1.0)):
         before = next(readings)
-        found = seconds(job, NoNoise())
+        results = seconds(job, NoNoise())
         gathered = (next(readings) - before - 3) // 2
         assert gathered > 0
-        assert found == gathered + 1
+        assert results == gathered + 1
 
 
-def test_figures_stand_beside_their_limits_and_what_they_were_measured_on(tmp_path: Path) -> None:
-    found = [Figure("a query", 31.26, "ms", "at most 60"), Figure("a run", 0.2345, "s")]
-    write_csv(tmp_path / "speed.csv", found, 1.25)
+def test_figures_have_their_limits_and_environment(tmp_path: Path) -> None:
+    results = [Figure("a query", 31.26, "ms", "at most 60"), Figure("a run", 0.2345, "s")]
+    write_csv(tmp_path / "speed.csv", results, 1.25)
     with (tmp_path / "speed.csv").open(newline="") as stream:
         lines = list(csv.DictReader(stream))
     assert [(line["what"], line["value"], line["target"], line["load"]) for line in lines] == [
@@ -36,6 +36,6 @@ def test_figures_stand_beside_their_limits_and_what_they_were_measured_on(tmp_pa
         ("a run", "0.234", "", "1.2"),
     ]
     assert all(line["processor"] and line["commit"] for line in lines)
-    text = page(found, 1.25)
+    text = page(results, 1.25)
     assert "| a query | 31.3 | ms | at most 60 |" in text
     assert "load before 1.2" in text.replace("\n", " ")

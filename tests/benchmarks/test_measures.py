@@ -1,4 +1,7 @@
-"""Cases and measures against second derivations: optimisation on raw columns, quadrature, library densities."""
+"""Cases and measures against a second derivation.
+
+These are optimisation on raw columns, quadrature, and densities of the library.
+"""
 
 import numpy as np
 import pytest
@@ -19,24 +22,24 @@ from tests.benchmarks.cases import case, rows
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
-def covariance(found: Laplace) -> np.ndarray:
-    return np.linalg.inv(found.factor @ found.factor.T)
+def covariance(belief: Laplace) -> np.ndarray:
+    return np.linalg.inv(belief.factor @ belief.factor.T)
 
 
-def test_the_full_posterior_is_that_of_raw_columns_under_a_standard_normal_prior() -> None:
-    found, (x, y) = case(bound=4.0).exact, rows(200)
-    assert found is not None
+def test_the_full_posterior_equals_that_of_raw_columns() -> None:
+    belief, (x, y) = case(bound=4.0).exact, rows(200)
+    assert belief is not None
     raw = np.column_stack((x, np.ones(len(x))))
     sign = np.where(y > 0, 1, -1)
     mode = minimize(lambda t: np.logaddexp(0, -sign * (raw @ t)).sum() + 0.5 * t @ t, np.zeros(3), tol=1e-12).x
     p = expit(raw @ mode)
     stretch = np.array([4, 4, 1])
-    np.testing.assert_allclose(found.mean / stretch, mode, atol=1e-5)
+    np.testing.assert_allclose(belief.mean / stretch, mode, atol=1e-5)
     precision = (raw * (p * (1 - p))[:, None]).T @ raw + np.eye(3)
-    np.testing.assert_allclose(covariance(found) / np.outer(stretch, stretch), np.linalg.inv(precision), rtol=1e-4)
+    np.testing.assert_allclose(covariance(belief) / np.outer(stretch, stretch), np.linalg.inv(precision), rtol=1e-4)
 
 
-def test_the_divergence_knows_nothing_of_how_wide_bounds_were_declared() -> None:
+def test_the_divergence_does_not_depend_on_the_bounds() -> None:
     np.testing.assert_allclose(prior_divergence(case(bound=4.0)), prior_divergence(case(bound=64.0)), rtol=1e-5)
 
 
@@ -52,7 +55,7 @@ def test_bounds_that_would_clamp_are_refused() -> None:
         case(bound=1.0)
 
 
-def test_the_divergence_is_the_textbooks() -> None:
+def test_the_divergence_equals_the_textbook_formula() -> None:
     rng = np.random.default_rng(0)
     factors = [np.tril(rng.normal(size=(4, 4))) + 4 * np.eye(4) for _ in range(2)]
     p, q = (Laplace(rng.normal(size=4), factor) for factor in factors)
@@ -65,7 +68,7 @@ def test_the_divergence_is_the_textbooks() -> None:
     np.testing.assert_allclose(divergence(p, q), expected, rtol=1e-10)
 
 
-def test_a_stated_posterior_is_taken_by_its_word() -> None:
+def test_a_stated_posterior_is_read_from_its_covariance() -> None:
     matrix = np.array([[2.0, 0.5], [0.5, 1.0]])
     np.testing.assert_allclose(covariance(read_stated(Posterior(("a", "b"), np.zeros(2), matrix))), matrix)
     np.testing.assert_allclose(
@@ -74,15 +77,15 @@ def test_a_stated_posterior_is_taken_by_its_word() -> None:
 
 
 def test_held_out_labels_are_predicted_by_the_posterior_not_its_mode() -> None:
-    """Gauss-Hermite over the logit; the probit approximation is much nearer than the mode."""
-    found = Laplace(np.array([2.0, -3.0, 0.3]), np.eye(3) / 2)
+    """Gauss-Hermite quadrature over the logit. The probit approximation is much closer than the mode."""
+    belief = Laplace(np.array([2.0, -3.0, 0.3]), np.eye(3) / 2)
     table = case()
     x, y = design_rows(table, table.held_out)
     nodes, weights = hermegauss(61)
-    mean, spread = x @ found.mean, np.sqrt(np.einsum("ij,jk,ik->i", x, covariance(found), x))
+    mean, spread = x @ belief.mean, np.sqrt(np.einsum("ij,jk,ik->i", x, covariance(belief), x))
     p = expit(mean[:, None] + spread[:, None] * nodes) @ weights / weights.sum()
     exact = np.log(np.where(y > 0, p, 1 - p)).mean()
-    predicted = prediction(table, found)
+    predicted = prediction(table, belief)
     np.testing.assert_allclose(predicted.log_likelihood, exact, atol=0.01)
     assert predicted.accuracy == ((p > 0.5) == (y > 0)).mean()
     by_mode = np.log(expit(np.where(y > 0, 1, -1) * mean)).mean()
@@ -113,23 +116,23 @@ def test_predictions_of_a_regression_are_normal_in_raw_units() -> None:
     np.testing.assert_allclose(prediction(table, table.exact).log_likelihood, expected, rtol=1e-6)
 
 
-def test_as_many_rows_as_there_are_have_the_full_posterior() -> None:
-    found = execute(Job(case(), "uniform", 200, 0))
-    assert abs(found.kl) < 1e-9
-    assert found.log_likelihood == pytest.approx(found.full_log_likelihood, rel=1e-9)
+def test_a_coreset_of_all_rows_has_the_full_posterior() -> None:
+    record = execute(Job(case(), "uniform", 200, 0))
+    assert abs(record.kl) < 1e-9
+    assert record.log_likelihood == pytest.approx(record.full_log_likelihood, rel=1e-9)
 
 
 @pytest.mark.parametrize(("epsilon", "least"), [(0.3, 1e-2), (np.inf, 1e-9)])
 def test_private_runs_are_measured_by_their_points(epsilon: float, least: float) -> None:
     table = logistic("private", rows(2_000), bound=4.0)
-    found = execute(Job(table, "dp-psvi", 5, 0, {"iterations": 20}, epsilon))
-    assert found.outcome == "finished"
-    assert least < found.kl
-    assert found.relative_kl == pytest.approx(found.kl / prior_divergence(table))
-    assert np.isnan(found.accuracy)
+    record = execute(Job(table, "dp-psvi", 5, 0, {"iterations": 20}, epsilon))
+    assert record.outcome == "finished"
+    assert least < record.kl
+    assert record.relative_kl == pytest.approx(record.kl / prior_divergence(table))
+    assert np.isnan(record.accuracy)
 
 
-def test_the_mode_of_a_release_is_searched_anew() -> None:
+def test_the_posterior_of_a_release_has_the_exact_mode() -> None:
     table = case()
     x, y = design_rows(table)
     release = Pseudocoreset(x, y, np.ones(len(y)), table.problem.design.columns)

@@ -1,4 +1,4 @@
-"""Records, tables and pages: written, read again, summarised, without a number typed by hand."""
+"""Records, tables and pages are written, read and summarised."""
 
 import json
 import math
@@ -43,11 +43,11 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert [repr(record) for record in read(tmp_path / "a.csv")] == [repr(record) for record in records]
 
 
-def test_quartiles_are_of_the_runs_that_finished() -> None:
+def test_quartiles_are_of_finished_runs() -> None:
     runs = [replace(RUN, kl=kl, seed=seed) for seed, kl in enumerate((1.0, 2.0, 3.0, 4.0, 50.0))]
-    found = summary(runs, "kl")
-    assert found is not None
-    assert (found.lower, found.median, found.upper, found.runs) == (2, 3, 4, 5)
+    quartiles = summary(runs, "kl")
+    assert quartiles is not None
+    assert (quartiles.lower, quartiles.median, quartiles.upper, quartiles.runs) == (2, 3, 4, 5)
     stopped = replace(RUN, kl=math.nan, outcome="stopped after 9 s at step 1 of 8")
     assert cell([*runs, stopped], KL) == "3.00; 1 of 6 not finished"
     assert cell([stopped], KL) == "stopped after 9 s at step 1 of 8"
@@ -63,7 +63,7 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
     assert number(value) == text
 
 
-def test_tables_have_a_line_a_method_and_a_column_a_place() -> None:
+def test_tables_have_a_line_per_method_and_a_column_per_place() -> None:
     runs = [replace(RUN, epsilon=epsilon, kl=epsilon) for epsilon in (0.1, 1.0)]
     runs += [replace(RUN, method="aim", epsilon=1.0, kl=0.25, outcome=REFERENCE)]
     runs += [replace(RUN, epsilon=math.inf, kl=0.01)]
@@ -78,7 +78,7 @@ def test_tables_have_a_line_a_method_and_a_column_a_place() -> None:
     ]
 
 
-def test_data_sets_with_other_places_have_another_table() -> None:
+def test_data_sets_with_other_places_have_a_separate_table() -> None:
     runs = [RUN, replace(RUN, data="large", size=50)]
     assert tables(EXPERIMENT, runs).count("| --- | --- | ---: |") == 2
 
@@ -88,10 +88,10 @@ def test_at_most_five_places_are_shown_with_both_ends() -> None:
     assert thin_out([float(value) for value in range(11)]) == [0, 2, 5, 8, 10]
 
 
-def test_methods_have_one_order_whichever_was_measured_last() -> None:
+def test_methods_have_a_fixed_order() -> None:
     methods = ("uniform", "at most", "dp-vi", "PSVI", "aim", "dp-psvi-surrogate, ε = 0.2")
-    found = lines(replace(RUN, method=method) for method in methods)
-    assert found == ["at most", "aim", "dp-psvi-surrogate, ε = 0.2", "PSVI", "uniform", "dp-vi"]
+    ordered = lines(replace(RUN, method=method) for method in methods)
+    assert ordered == ["at most", "aim", "dp-psvi-surrogate, ε = 0.2", "PSVI", "uniform", "dp-vi"]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_methods_have_one_order_whichever_was_measured_last() -> None:
     ],
     ids=["gaussian mean", "small", "large", "sweep"],
 )
-def test_methods_of_a_figure_look_different(methods: list[str]) -> None:
+def test_methods_of_a_figure_have_different_styles(methods: list[str]) -> None:
     places = [place_of(method) for method in methods]
     assert min(places) >= 0
     assert len({STYLES[LINES[place]] for place in places}) == len(methods)
@@ -121,7 +121,7 @@ def test_medians_are_divided_by_the_floor_of_an_experiment() -> None:
     ]
 
 
-def test_an_experiment_leaves_lines_a_figure_and_a_page(tmp_path: Path) -> None:
+def test_an_experiment_writes_lines_a_figure_and_a_page(tmp_path: Path) -> None:
     measure(EXPERIMENT, tmp_path, quick=True, only=None)
     records = read(tmp_path / "small.csv")
     assert [record.method for record in records] == ["bound", *["uniform", "giga"] * 3]
@@ -135,7 +135,7 @@ def test_an_experiment_leaves_lines_a_figure_and_a_page(tmp_path: Path) -> None:
     assert f"| giga | {cell([each for each in records if each.method == 'giga'], KL)} |" in page
 
 
-def test_one_method_is_measured_anew_and_the_others_keep_their_lines(tmp_path: Path) -> None:
+def test_measuring_one_method_keeps_the_lines_of_the_others(tmp_path: Path) -> None:
     old = [replace(RUN, method=method, kl=-1.0, outcome=outcome) for method, outcome in
            (("bound", REFERENCE), ("uniform", "finished"), ("giga", "finished"))]  # fmt: skip
     with open_sink(tmp_path / "small.csv", old):
@@ -146,20 +146,20 @@ def test_one_method_is_measured_anew_and_the_others_keep_their_lines(tmp_path: P
     assert [record.kl == -1 for record in records] == [True, False, False, False, False]
 
 
-def test_one_method_measured_anew_leaves_what_the_others_were_measured_on(tmp_path: Path) -> None:
+def test_measuring_one_method_keeps_the_environment_of_the_others(tmp_path: Path) -> None:
     with open_sink(tmp_path / "small.csv", [RUN]):
         pass
     (tmp_path / "small.json").write_text('{"processor": "another one"}')
     measure(EXPERIMENT, tmp_path, quick=True, only="giga")
-    described = json.loads((tmp_path / "small.json").read_text())
-    assert described["processor"] == "another one"
-    assert list(described) == ["processor", "giga:"]
-    assert "commit" in described["giga:"]
+    environment_of_runs = json.loads((tmp_path / "small.json").read_text())
+    assert environment_of_runs["processor"] == "another one"
+    assert list(environment_of_runs) == ["processor", "giga:"]
+    assert "commit" in environment_of_runs["giga:"]
     measure(EXPERIMENT, tmp_path, quick=True, only=None)
     assert json.loads((tmp_path / "small.json").read_text()) == environment()
 
 
-def test_data_that_is_missing_costs_no_earlier_runs(tmp_path: Path) -> None:
+def test_missing_data_keeps_earlier_runs(tmp_path: Path) -> None:
     def missing(quick: bool) -> Iterator[Job | Record]:
         if quick:
             raise MissingData("a file")
@@ -172,5 +172,5 @@ def test_data_that_is_missing_costs_no_earlier_runs(tmp_path: Path) -> None:
     assert len(read(tmp_path / "small.csv")) == 1
 
 
-def test_experiments_have_names_of_their_own() -> None:
+def test_experiments_have_distinct_names() -> None:
     assert len({each.name for each in EXPERIMENTS}) == len(EXPERIMENTS)
