@@ -1,16 +1,17 @@
-# One image for every role: `corevaultd up` (say COREVAULT_BEHIND_TLS=1), `corevaultd api`, `corevault-worker`.
-# How each role is watched is said where roles are given, in docker-compose.yml.
-# The tag moves with fixes; --build-arg PYTHON_IMAGE=python:3.11-slim@sha256:... holds it still.
+# One image for all roles: `corevaultd up` (set COREVAULT_BEHIND_TLS=1), `corevaultd api`, `corevault-worker`.
+# The health check of each role is in docker-compose.yml.
+# The tag follows security fixes; pin it with --build-arg PYTHON_IMAGE=python:3.11-slim@sha256:...
 ARG PYTHON_IMAGE=python:3.11-slim
 
-# What the service's lock names, checked by its hashes. No pip of its own: what needs none cannot be made to install.
+# The packages of the service's lock file, with verified hashes. The environment has no pip, so nothing can be installed
+# at run time.
 FROM ${PYTHON_IMAGE} AS locked
 WORKDIR /src
 COPY requirements-service.lock ./
 RUN python -m venv --without-pip /opt/corevault \
  && pip --python /opt/corevault/bin/python install --no-cache-dir --require-hashes --requirement requirements-service.lock
 
-# Our own code, below /made as it will lie below /.
+# The project's code, in /made with the paths that it has in the final image.
 FROM locked AS made
 COPY pyproject.toml README.md LICENSE ./
 COPY app app
@@ -18,7 +19,7 @@ COPY workers workers
 COPY migrations migrations
 RUN pip --python /opt/corevault/bin/python install --no-cache-dir --no-deps --no-build-isolation --root /made .
 
-# The lock's packages without what only builds.
+# The packages of the lock file without the build tools.
 FROM locked AS packages
 RUN pip --python /opt/corevault/bin/python uninstall --yes hatchling pathspec pluggy tomlkit trove-classifiers
 
@@ -26,8 +27,8 @@ FROM ${PYTHON_IMAGE}
 LABEL org.opencontainers.image.title="corevault-server" \
       org.opencontainers.image.description="Differentially private Bayesian pseudocoresets as a service" \
       org.opencontainers.image.licenses="MIT"
-# Two users, so that what only workers may read is closed to the API; their group shares what both need.
-# A new volume takes owner and mode of the folder that it is mounted on.
+# Two users: the API cannot read the files of the workers. Both share files through their group.
+# A new volume takes owner and mode from its mount point.
 RUN groupadd --gid 10000 corevault \
  && useradd --no-create-home --uid 10001 --gid corevault api \
  && useradd --no-create-home --uid 10002 --gid corevault worker \
@@ -36,7 +37,7 @@ RUN groupadd --gid 10000 corevault \
  && install -d -o worker -g corevault -m 0700 /areas/vault /keys \
  && install -d -o api -g corevault -m 0700 /data \
  && pip uninstall --yes --root-user-action ignore setuptools wheel pip
-# Hundreds of MB that change with the lock, then a few that change with the code.
+# First the large layer, which changes with the lock file, then the small one, which changes with the code.
 COPY --from=packages /opt/corevault /opt/corevault
 COPY --from=made /made/opt/corevault /opt/corevault
 ENV PATH=/opt/corevault/bin:$PATH \

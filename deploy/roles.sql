@@ -1,6 +1,6 @@
--- Two roles for one database: the first owns and migrates its tables, the second runs the service and can neither change
--- nor remove what the ledger wrote (`corevaultd migrate --service-role` says what else it may). Run once, by a superuser.
--- The passwords are read by psql itself, so that no command line and no environment shows them.
+-- Two roles for one database. The first owns and migrates its tables. The second runs the service, and can neither change
+-- nor delete ledger entries; `corevaultd migrate --service-role` grants its rights. A superuser runs this file once.
+-- psql reads the passwords from files, so no command line and no environment variable contains them.
 \set ON_ERROR_STOP on
 \set owner_password `cat /run/secrets/owner_password`
 \set service_password `cat /run/secrets/service_password`

@@ -1,4 +1,4 @@
-"""The ledger's chains are append-only in the database itself.
+"""Triggers make the ledger's hash chains append-only in the database.
 
 Revises: 0001
 """
@@ -34,7 +34,7 @@ def upgrade() -> None:
             )
         return
     for table, same_row in TABLES.items():
-        op.execute(  # SQLite's REPLACE deletes without asking the triggers on DELETE
+        op.execute(  # SQLite's REPLACE deletes rows without DELETE triggers
             f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} "
             f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {same_row}) BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
         )

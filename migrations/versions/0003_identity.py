@@ -1,4 +1,4 @@
-"""Keys are found by a public prefix and kept as keyed hashes; identities from elsewhere stand beside them.
+"""API keys have a public prefix and a keyed hash; identities of other sources share their table.
 
 Revises: 0002
 """
@@ -20,7 +20,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Keys that were used since then have to be rotated: their plain hashes are gone."""
+    """Keys that were used after the upgrade must be rotated, because their plain hashes are gone."""
     op.drop_index(op.f("ix_api_keys_prefix"), table_name="api_keys")
     for column in ("last_used_at", "prefix", "source"):
         op.drop_column("api_keys", column)

@@ -1,6 +1,6 @@
-"""A second net under the ledger's rules: the database itself refuses states that cannot be.
+"""Database constraints as a second check of the ledger's rules.
 
-Every account also says in plain columns what is used of which limit, so that a constraint can compare the two.
+Every account has its used epsilon and its limit in plain columns, so that a constraint can compare them.
 
 Revises: 0003
 """
@@ -51,7 +51,7 @@ def upgrade() -> None:
             for name, condition in checks.items():
                 batch.create_check_constraint(op.f(f"ck_{table}_{name}"), condition)
     _restore_triggers()
-    if _postgresql():  # its head moves with every entry: leave room on the page for the next version of the row
+    if _postgresql():  # every entry updates the account's row: leave room on the page for its next version
         op.execute("ALTER TABLE ledger_accounts SET (fillfactor = 40)")
         op.execute("ALTER TABLE ledger_reservations SET (fillfactor = 80)")
 
@@ -68,7 +68,7 @@ def downgrade() -> None:
 
 
 def _fill() -> None:
-    """What the accounts that are there have used of what."""
+    """Fills in the used epsilon and the limit of existing accounts."""
     accounts = sa.table(
         "ledger_accounts",
         *(sa.column(name) for name in ("id", "sequence", "epsilon_used", "epsilon_limit")),
@@ -76,18 +76,18 @@ def _fill() -> None:
     )
     entries = sa.table("ledger_entries", *(sa.column(name) for name in ("account_id", "sequence", "epsilon_after")))
     newest = sa.and_(entries.c.account_id == accounts.c.id, entries.c.sequence == accounts.c.sequence)
-    found = sa.select(accounts.c.id, accounts.c.balance, entries.c.epsilon_after).join_from(
+    query = sa.select(accounts.c.id, accounts.c.balance, entries.c.epsilon_after).join_from(
         accounts, entries, newest, isouter=True
     )
     connection = op.get_bind()
-    for account_id, balance, used in connection.execute(found).all():
+    for account_id, balance, used in connection.execute(query).all():
         limit = balance["total"]["epsilon"]
         values = {"epsilon_used": min(used or 0.0, limit), "epsilon_limit": limit}
         connection.execute(sa.update(accounts).where(accounts.c.id == account_id).values(values))
 
 
 def _restore_triggers() -> None:
-    """SQLite takes a constraint by making the table anew, which forgets the triggers of 0002."""
+    """Creates the triggers of 0002 again. SQLite adds a constraint by a new table, without triggers."""
     if _postgresql():
         return
     for table, same_row in SAME_ROW.items():

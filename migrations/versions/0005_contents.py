@@ -1,4 +1,4 @@
-"""Contents are made of sealed parts, uploads are known before their first byte, and datasets' keys lie elsewhere.
+"""Contents consist of sealed parts, uploads have records, and keys of datasets leave the database.
 
 Revises: 0004
 """
@@ -56,9 +56,10 @@ def upgrade() -> None:
 
 
 def _move_keys() -> None:
-    """Hand each key to whoever migrates (``corevaultd migrate`` keeps them in their area), then drop the table.
+    """Passes each key to ``keep_key`` of the caller, then drops the table.
 
-    No backup of the database must be able to bring the key of a deleted dataset back.
+    ``corevaultd migrate`` stores the keys in their area. A backup of the database must not restore the key of a deleted
+    dataset.
     """
     keep_key = op.get_context().config.attributes.get("keep_key")
     boxes = op.get_bind().execute(sa.text("SELECT dataset_id, sealed_key FROM dataset_keys")).all()

@@ -1,4 +1,4 @@
-"""The audit log, append-only in the database itself; and which request a job came from.
+"""The audit log, append-only in the database, and the request of each job.
 
 Revises: 0005
 """
@@ -77,7 +77,7 @@ def _guard_sqlite() -> None:
         ("audit_entries_facts BEFORE UPDATE OF " + FACTS + " ON audit_entries", ""),
         ("audit_entries_chained BEFORE UPDATE ON audit_entries", "WHEN OLD.sequence IS NOT NULL"),
         (
-            "audit_entries_no_replace BEFORE INSERT ON audit_entries",  # REPLACE asks no trigger on DELETE
+            "audit_entries_no_replace BEFORE INSERT ON audit_entries",  # REPLACE runs no DELETE trigger
             "WHEN EXISTS (SELECT 1 FROM audit_entries WHERE id = NEW.id OR sequence = NEW.sequence)",
         ),
         ("audit_heads_no_update BEFORE UPDATE ON audit_heads", ""),

@@ -1,4 +1,4 @@
-"""Runs: how often a job was handed over, and whether anything of its attempts may be left.
+"""Jobs record their handovers, and whether files of their attempts may remain.
 
 Revises: 0006
 """

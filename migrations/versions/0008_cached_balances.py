@@ -1,6 +1,7 @@
-"""An account's cached balance is what every entry changes: its limits lie beside it, its reservations are counted.
+"""The cached balance holds the values that every entry changes; limits have a separate column.
 
-The signed snapshot goes on saying all of it. The account also says which checkpoint is its newest, so that one statement locks and reads all that a charge needs.
+The balance counts open reservations instead of listing them. The signed snapshot still holds everything. The account
+also holds the sequence of its newest checkpoint, so that one statement locks and reads everything for a charge.
 
 Revises: 0007
 """
@@ -27,7 +28,7 @@ def upgrade() -> None:
     op.add_column("ledger_accounts", sa.Column("limits", sa.JSON(), nullable=True))
     connection, accounts = op.get_bind(), _accounts()
     for account_id, balance, snapshot in connection.execute(_read(accounts, "balance", "snapshot")).all():
-        connection.execute(sa.update(accounts).where(accounts.c.id == account_id).values(_cached(balance, snapshot)))
+        connection.execute(sa.update(accounts).where(accounts.c.id == account_id).values(_split_balance(balance, snapshot)))
     with op.batch_alter_table("ledger_accounts") as table:
         table.alter_column("checkpoint", existing_type=sa.Integer(), nullable=False)
         table.alter_column("limits", existing_type=sa.JSON(), nullable=False)
@@ -36,15 +37,18 @@ def upgrade() -> None:
 def downgrade() -> None:
     connection, accounts = op.get_bind(), _accounts()
     for account_id, limits, amounts in connection.execute(_read(accounts, "limits", "balance")).all():
-        values = {"balance": _listed(account_id, _merged(limits, amounts))}
+        values = {"balance": _list_reservations(account_id, _merge(limits, amounts))}
         connection.execute(sa.update(accounts).where(accounts.c.id == account_id).values(values))
     with op.batch_alter_table("ledger_accounts") as table:
         table.drop_column("checkpoint")
         table.drop_column("limits")
 
 
-def _cached(balance: Document, snapshot: Document) -> Document:
-    """What somebody has edited past reading stays as it is, for the ledger to freeze: others' accounts go on."""
+def _split_balance(balance: Document, snapshot: Document) -> Document:
+    """The new columns of an account.
+
+    A malformed document remains unchanged, so that the ledger freezes that account and no other.
+    """
     try:
         counted = {name: value for name, value in balance.items() if name != "live"}
         limits, amounts = _split(counted | {"unended": len(balance["live"])})
@@ -63,7 +67,7 @@ def _read(accounts: sa.TableClause, *names: str) -> sa.Select[Any]:
 
 
 def _split(document: Document) -> tuple[Document, Document]:
-    """What seldom changes, and what every entry changes: two documents of one shape."""
+    """Two documents of the same shape: values that change rarely, and values that every entry changes."""
     limits: Document = {}
     amounts: Document = {}
     for name, value in document.items():
@@ -79,14 +83,14 @@ def _split(document: Document) -> tuple[Document, Document]:
     return limits, amounts
 
 
-def _merged(limits: Any, amounts: Any) -> Any:
+def _merge(limits: Any, amounts: Any) -> Any:
     if isinstance(limits, list):
-        return [_merged(*pair) for pair in zip(limits, amounts, strict=True)]
-    shared = {name: _merged(limits[name], amounts[name]) for name in limits.keys() & amounts.keys()}
+        return [_merge(*pair) for pair in zip(limits, amounts, strict=True)]
+    shared = {name: _merge(limits[name], amounts[name]) for name in limits.keys() & amounts.keys()}
     return {**limits, **amounts, **shared}
 
 
-def _listed(account_id: str, balance: Document) -> Document:
+def _list_reservations(account_id: str, balance: Document) -> Document:
     jobs = sa.table("ledger_reservations", *(sa.column(name) for name in ("job_id", "account_id", "state")))
     entries = sa.table(
         "ledger_entries",
@@ -96,8 +100,8 @@ def _listed(account_id: str, balance: Document) -> Document:
     first = sa.and_(entries.c.account_id == jobs.c.account_id, entries.c.job_id == jobs.c.job_id)
     query = sa.select(jobs.c.job_id, jobs.c.state, entries.c.sequence, entries.c.body).join_from(jobs, entries, first)
     unended = query.where(jobs.c.account_id == account_id, jobs.c.state.in_(UNENDED), entries.c.kind == "reserved")
-    found = op.get_bind().execute(unended).all()
-    live = {job_id: [state, sequence, _digest(body)] for job_id, state, sequence, body in found}
+    rows = op.get_bind().execute(unended).all()
+    live = {job_id: [state, sequence, _digest(body)] for job_id, state, sequence, body in rows}
     return {name: value for name, value in balance.items() if name != "unended"} | {"live": live}
 
 

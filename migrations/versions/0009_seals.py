@@ -1,6 +1,6 @@
-"""Rows of API keys carry a seal under the identity key. Those that are there are sealed as they are, once.
+"""Rows of API keys have a seal under the identity key. This seals the existing rows once.
 
-Keys of which there is a plain hash only (not used since keyed ones came) get no seal, and end with this.
+Keys with only a plain hash (not used since keyed hashes exist) get no seal, and stop working.
 
 Revises: 0008
 """

@@ -1,4 +1,4 @@
-"""A freeze can be ended: another kind of ledger entry, and a reason in the audit log.
+"""Unfreezing: another kind of ledger entry, and a reason in the audit log.
 
 Revises: 0009
 """
@@ -25,7 +25,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refused by the constraint where a freeze was ended: an older version could not read the chain."""
+    """The constraint refuses this after an unfreeze, because an older version could not read the chain."""
     _allow(KINDS)
     _guard(FACTS)
     op.drop_column("audit_entries", "reason")
@@ -41,7 +41,7 @@ def _allow(kinds: tuple[str, ...]) -> None:
 
 
 def _restore_triggers() -> None:
-    """SQLite takes a constraint by making the table anew, which forgets the triggers of 0002."""
+    """Creates the triggers of 0002 again. SQLite adds a constraint by a new table, without triggers."""
     refuse = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
     same = "SELECT 1 FROM ledger_entries WHERE account_id = NEW.account_id AND sequence = NEW.sequence"
     for name, when in (
@@ -53,7 +53,7 @@ def _restore_triggers() -> None:
 
 
 def _guard(facts: str) -> None:
-    """Let nobody change these columns of the audit log."""
+    """Replaces the trigger that refuses changes of these columns of the audit log."""
     on = " ON audit_entries" if _postgresql() else ""
     op.execute(f"DROP TRIGGER audit_entries_facts{on}")
     run = (

@@ -1,4 +1,4 @@
-"""A rejected content names the columns that its rejection is about.
+"""A rejected content names the columns that caused the rejection.
 
 Revises: 0010
 """
