@@ -71,7 +71,7 @@ def _from_files() -> dict[str, Any]:
 
 
 class Settings(BaseSettings):
-    """The settings of API and worker. The operations guide describes how they work together."""
+    """The settings of API and worker; see ``docs/reference/settings.md`` for how they are used together."""
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, extra="ignore", frozen=True)
 

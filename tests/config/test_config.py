@@ -68,7 +68,7 @@ def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings().allowed_hosts == ()
 
 
-DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_secrets_may_lie_in_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

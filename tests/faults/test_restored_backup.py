@@ -1,4 +1,4 @@
-"""A backup of PostgreSQL, restored as the operator's documentation describes."""
+"""A backup of PostgreSQL restored under a running installation, as an operator does it by ``docs/how-to``."""
 
 import shutil
 import signal
