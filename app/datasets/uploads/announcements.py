@@ -15,7 +15,11 @@ PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
 MEDIA_TYPES = frozenset({CSV, PARQUET, ARROW})
 _PARAMETERS: Mapping[str, frozenset[str]] = {"charset": frozenset({"utf-8"}), "header": frozenset({"present"})}
-_OFFSET = re.compile(r"[0-9]{1,18}", re.ASCII)
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
+_NUMBERS: Mapping[str, str] = {
+    "upload-offset": "Send the header Upload-Offset with the number of bytes that are stored so far.",
+    "upload-length": "The header Upload-Length is the number of bytes of the whole file.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +47,19 @@ def body_of(headers: Headers) -> Announced:
 
 
 def offset_of(headers: Headers) -> int:
-    """The header Upload-Offset.
+    """Parse the header Upload-Offset; raises InvalidRequest."""
+    return whole_number_of(headers, "upload-offset")
+
+
+def whole_number_of(headers: Headers, name: str) -> int:
+    """Parse a header with a number of bytes.
 
     Raises:
-        InvalidRequest: unless it is there once and is a whole number.
+        InvalidRequest: unless it occurs once and is a whole number.
     """
-    values = headers.getlist("upload-offset")
-    if len(values) != 1 or _OFFSET.fullmatch(values[0]) is None:
-        raise InvalidRequest.at(
-            "/header/upload-offset", "Send the header Upload-Offset with the number of bytes that are kept so far."
-        )
+    values = headers.getlist(name)
+    if len(values) != 1 or _WHOLE_NUMBER.fullmatch(values[0]) is None:
+        raise InvalidRequest.at(f"/header/{name}", _NUMBERS[name])
     return int(values[0])
 
 

@@ -5,6 +5,7 @@ thread is free, and with it the client. A thread is taken for each piece anew, s
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import anyio
@@ -39,6 +40,13 @@ async def arrive(part: Part, body: AsyncIterator[bytes], keep: Callable[[UploadW
         if isinstance(error, ClientDisconnect):
             raise InvalidRequest("The connection ended before the body did; nothing of it was kept.") from None
         raise
+
+
+async def read_until_disconnect(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Read a body that may break off: its first bytes are as good as a shorter body."""
+    with suppress(ClientDisconnect):
+        async for data in body:
+            yield data
 
 
 async def _fill(part: Part, writer: UploadWriter, body: AsyncIterator[bytes]) -> None:

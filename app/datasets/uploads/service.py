@@ -10,7 +10,7 @@ from app.datasets.models import Content, Dataset
 from app.datasets.uploads import repository
 from app.datasets.uploads.models import Upload
 from app.db import ReadSession, WriteSession, new_id, now
-from app.errors import ContentTooLarge, NotFound, OffsetMismatch, StateConflict
+from app.errors import ContentTooLarge, InvalidRequest, NotFound, OffsetMismatch, StateConflict
 from app.services import Services
 from app.vault.envelope import digest_context, seal_key
 
@@ -60,6 +60,22 @@ def begin(
     tx.add(upload)
     tx.flush()
     return upload
+
+
+def set_length(services: Services, upload: Upload, length: int | None) -> None:
+    """Set the length of an upload that was created without one; it never changes afterwards.
+
+    Raises:
+        InvalidRequest: another length is set already, or more bytes are stored.
+        ContentTooLarge: the length exceeds the limit.
+    """
+    if length is None or length == upload.length:
+        return
+    if upload.length is not None or length < upload.received:
+        raise InvalidRequest.at("/header/upload-length", "The upload has another length, or more bytes are stored.")
+    if length > services.limits.upload_bytes:
+        raise ContentTooLarge
+    upload.length = length
 
 
 def find(session: ReadSession, caller: Caller, dataset_id: str, upload_id: str) -> Upload:

@@ -38,13 +38,14 @@ class HeadOptionsCors:
             await self._app(scope, receive, send)
             return
         method, path = scope["method"], scope["path"]
-        if method == "OPTIONS" and (methods := methods_at(self._routes, path)):
+        declared = method in {"HEAD", "OPTIONS"} and _declares(self._routes, path, method)
+        if method == "OPTIONS" and not declared and (methods := methods_at(self._routes, path)):
             await _options(methods, path)(scope, receive, send)
             return
         readable = is_public_read(path) and method in {"GET", "HEAD"}
         send = _add_cors(send, "authorization" in Headers(scope=scope)) if readable else send
-        if method == "HEAD" and not _declares_head(self._routes, path):
-            inner = dict(scope, method="GET")  # a copy: the server still needs the method that was sent
+        if method == "HEAD" and not declared:
+            inner = dict(scope, method="GET")  # a copy: the server itself goes by the method that was sent
             await self._app(inner, receive, _without_body(send))
             scope["route"] = inner.get("route")
         else:
@@ -80,9 +81,9 @@ def _add_cors(send: Send, keyed: bool) -> Send:
     return mark
 
 
-def _declares_head(routes: Sequence[BaseRoute], path: str) -> bool:
-    """Return whether a route declares HEAD. FastAPI's GET routes do not."""
-    return any("HEAD" in (route.methods or ()) for route in matching(routes, path))
+def _declares(routes: Sequence[BaseRoute], path: str, method: str) -> bool:
+    """Whether some route was declared with that method; the API's own GET routes are not declared with HEAD."""
+    return any(method in (route.methods or ()) for route in matching(routes, path))
 
 
 def _without_body(send: Send) -> Send:
