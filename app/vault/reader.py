@@ -1,4 +1,4 @@
-"""A sealed upload as a seekable file. Only the enclave may import this."""
+"""A sealed upload as a seekable file. Only the enclave may import this module."""
 
 import io
 from collections import OrderedDict
@@ -20,10 +20,10 @@ from app.vault.seekable import SeekableReader
 
 
 def plaintext_size(sealed_bytes: int) -> int:
-    """Bytes of plaintext in a sealed object of so many bytes.
+    """Compute the size of the plaintext from the size of the sealed object.
 
     Raises:
-        VaultError: no sealed object has that size.
+        VaultError: a sealed object cannot have that size.
     """
     body = sealed_bytes - HEADER_BYTES
     chunks = -(-body // SEALED_CHUNK_BYTES)
@@ -33,10 +33,10 @@ def plaintext_size(sealed_bytes: int) -> int:
 
 
 def box_within(source: BinaryIO) -> bytes | None:
-    """The box with the upload's key, if it is an older upload, which has it in its header.
+    """Read the box with the upload's key from the header; only older uploads have it there.
 
     Raises:
-        VaultError: if this is not a sealed upload.
+        VaultError: the source is not a sealed upload.
     """
     source.seek(0)
     header = source.read(HEADER_BYTES)
@@ -46,19 +46,19 @@ def box_within(source: BinaryIO) -> bytes | None:
 
 
 class SealedReader(SeekableReader):
-    """The plaintext of a sealed upload, decrypted chunk by chunk on demand; no byte of it is unauthenticated.
+    """Decrypts a sealed upload chunk by chunk on demand; every byte is authenticated.
 
-    Opening checks the last chunk, so a truncated or extended object is refused before anything is read.
+    The constructor checks the last chunk. So a truncated or extended object is refused before the first read.
 
     Args:
         source: the sealed object, seekable; closed with the reader.
         key: the upload's key.
-        upload_id: what the chunks must be bound to.
-        cached_chunks: how many decrypted chunks of 1 MiB to keep.
+        upload_id: the context to which the chunks must be bound.
+        cached_chunks: the number of decrypted chunks of 1 MiB in the cache.
 
     Raises:
-        VaultError: here and while reading, for any authentication failure.
-        DependencyUnavailable: the store fails to deliver.
+        VaultError: authentication fails, here or in a later read.
+        DependencyUnavailable: the store does not deliver the bytes.
     """
 
     def __init__(self, source: BinaryIO, key: bytes, upload_id: str, cached_chunks: int = 2) -> None:
@@ -71,8 +71,8 @@ class SealedReader(SeekableReader):
         self._chunks = max(1, -(-self.size // CHUNK_BYTES))
         self._chunk(self._chunks - 1)
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the stub takes any buffer; ours are written to
-        """Fills the whole buffer unless the plaintext ends first."""
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # typeshed accepts any buffer; this one must be writable
+        """Fill the whole buffer, unless the plaintext ends first."""
         target = memoryview(buffer).cast("B")
         filled = 0
         while filled < len(target) and self._position < self.size:

@@ -1,12 +1,12 @@
 """Objects in a bucket of an S3-compatible server.
 
-A small object is one key. A larger one lies in numbered pieces, with a list that is put last: only then does it exist,
-whole. So nothing is ever half published, a writer that dies leaves keys that a listing finds (a multipart upload would
-leave parts that only its own protocol can see), and no size is too large. Keys below the prefix::
+A small object is one key. A larger object consists of numbered pieces and a list of them. The list is put last, and the
+object exists from then on. So an object is never published in part, and its size has no limit. If a writer dies, a
+listing finds its keys. (Parts of an unfinished multipart upload would be in no listing.) Keys below the prefix::
 
     objects/<name>          a whole object
-    pieces/<name>/<index>   a piece of the length that the list says, the last one shorter
-    lists/<name>            that an object lies in pieces, and how long it is
+    pieces/<name>/<index>   a piece; the list has the length of all pieces except the last
+    lists/<name>            the length of an object in pieces
     notes/<name>            a note
 """
 
@@ -33,9 +33,9 @@ class S3Store:
 
     Args:
         keys: the prefix.
-        url: what leads other processes here.
+        url: the URL by which other processes open the store.
         scratch: the folder for unnamed files.
-        piece_bytes: from which size on objects lie in pieces; readers know from the list.
+        piece_bytes: size of a piece; larger objects are stored in pieces. Readers use the size in the list.
     """
 
     def __init__(self, keys: S3Keys, url: str, scratch: Path, piece_bytes: int = PIECE_BYTES) -> None:
@@ -52,8 +52,8 @@ class S3Store:
             whole = self._keys.open(f"objects/{check_name(name)}")
             return cast(BinaryIO, PiecewiseReader(lambda _: whole, whole.size, max(1, whole.size)))
         try:
-            listed = json.loads(self._keys.read(f"lists/{check_name(name)}"))
-            size, piece_bytes = int(listed["bytes"]), int(listed["piece_bytes"])
+            layout = json.loads(self._keys.read(f"lists/{check_name(name)}"))
+            size, piece_bytes = int(layout["bytes"]), int(layout["piece_bytes"])
         except (ValueError, TypeError, KeyError):
             raise VaultError from None
         return cast(
@@ -84,19 +84,19 @@ class S3Store:
 
     def delete_unfinished(self, idle_seconds: float) -> None:
         horizon = datetime.now(UTC) - timedelta(seconds=idle_seconds)
-        for key, at in self._keys.below("notes"):
-            if at < horizon:
+        for key, modified_at in self._keys.below("notes"):
+            if modified_at < horizon:
                 self._keys.remove(key)
-        for name, at in self._in_pieces().items():
-            if at < horizon and not self._is_listed(name):
+        for name, modified_at in self._find_pieces().items():
+            if modified_at < horizon and not self._is_listed(name):
                 self._keys.remove_below(f"pieces/{name}")
 
-    def _in_pieces(self) -> dict[str, datetime]:
-        """Each name of which there are pieces, and when the newest of them was put."""
+    def _find_pieces(self) -> dict[str, datetime]:
+        """Find the names that have pieces, each with the time of its newest piece."""
         newest: defaultdict[str, datetime] = defaultdict(lambda: datetime.min.replace(tzinfo=UTC))
-        for key, at in self._keys.below("pieces"):
+        for key, modified_at in self._keys.below("pieces"):
             name = key.split("/")[1]
-            newest[name] = max(newest[name], at)
+            newest[name] = max(newest[name], modified_at)
         return newest
 
     def _is_listed(self, name: str) -> bool:
@@ -108,7 +108,7 @@ class S3Store:
 
 
 class S3Writer:
-    """Gathers a piece in memory and puts it once it is full."""
+    """Collects a piece in memory, and puts it when it is full."""
 
     def __init__(self, keys: S3Keys, name: str, piece_bytes: int) -> None:
         self.name = name
@@ -122,7 +122,7 @@ class S3Writer:
     def write(self, data: bytes) -> int:
         rest = memoryview(data)
         while rest:
-            if len(self._pending) == self._piece_bytes:  # more follows, so this is not all
+            if len(self._pending) == self._piece_bytes:  # more bytes follow, so the object has several pieces
                 self._put_piece()
             room = self._piece_bytes - len(self._pending)
             self._pending += rest[:room]
@@ -133,8 +133,8 @@ class S3Writer:
     def publish(self) -> str:
         if self._pieces:
             self._put_piece()
-            listed = {"bytes": self._size, "piece_bytes": self._piece_bytes}
-            self._keys.put(f"lists/{self.name}", json.dumps(listed).encode())
+            layout = {"bytes": self._size, "piece_bytes": self._piece_bytes}
+            self._keys.put(f"lists/{self.name}", json.dumps(layout).encode())
         else:
             self._keys.put(f"objects/{self.name}", bytes(self._pending))
         self._pending.clear()

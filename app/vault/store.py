@@ -1,4 +1,4 @@
-"""Objects in a store: written once under a name that reveals nothing, published whole or not at all."""
+"""Object stores. An object is written once under a random name, and published as a whole or not at all."""
 
 import re
 import secrets
@@ -12,18 +12,18 @@ _NAME = re.compile(r"[0-9a-f]{32}")
 
 
 class ObjectWriter(Protocol):
-    """An object in the making. Leaving its ``with`` block without :meth:`publish` discards it."""
+    """Writes a new object. Leaving its ``with`` block without :meth:`publish` discards the object."""
 
     name: str
 
     def write(self, data: bytes) -> int:
-        """Append; raises DependencyUnavailable when the store is full or away."""
+        """Append bytes; raises DependencyUnavailable if the store is full or does not answer."""
 
     def publish(self) -> str:
         """Make the object durable and visible; returns its name."""
 
     def discard(self) -> None:
-        """Leave nothing behind; harmless after publishing."""
+        """Remove all that was written; harmless after publishing."""
 
     def __enter__(self) -> Self: ...
 
@@ -34,52 +34,58 @@ class ObjectWriter(Protocol):
 
 @runtime_checkable
 class Expecting(Protocol):
-    """An open object that is quicker, and asks its server for less, where it is told what will be read of it."""
+    """An open object that reads ranges faster if they are announced."""
 
     def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Until told otherwise, these ranges (begin, end) are read, each as a whole."""
+        """Announce the ranges (begin, end) to be read, each as a whole, until the next call."""
 
 
 class ObjectStore(Protocol):
-    """Where sealed uploads, encrypted tables and rendered releases lie."""
+    """Storage of sealed uploads, encrypted tables and rendered releases."""
 
     url: str
 
     def create(self, name: str | None = None) -> ObjectWriter:
-        """A writer for a new object (of a name from :func:`new_name`, where the caller must know it beforehand)."""
+        """Create a writer for a new object. A caller that needs the name beforehand takes it from :func:`new_name`."""
 
     def open(self, name: str) -> BinaryIO:
-        """The published object, seekable. Raises ObjectMissing."""
+        """Open a published object as a seekable file; raises ObjectMissing."""
 
     def delete(self, name: str) -> None:
-        """Remove the object, published or not; harmless if there is none."""
+        """Remove the object, published or not; harmless if it does not exist."""
 
     def scratch(self) -> BinaryIO:
-        """An empty file for sealed bytes, without a name: it ends when it is closed, or with its process."""
+        """Create an unnamed file for sealed bytes; closing it or ending the process removes it."""
 
     def leave(self, name: str, content: bytes) -> None:
-        """Put up a note in place of the last one of that name: small, soon deleted, and lost with the machine."""
+        """Store a note, which replaces an older note of the same name.
+
+        A note is small, is deleted soon, and need not survive a crash of the machine.
+        """
 
     def note(self, name: str) -> bytes:
-        """The note of that name. Raises ObjectMissing."""
+        """Read a note; raises ObjectMissing."""
 
     def delete_note(self, name: str) -> None:
-        """Remove the note; harmless if there is none."""
+        """Remove a note; harmless if it does not exist."""
 
     def delete_unfinished(self, idle_seconds: float) -> None:
-        """Remove what was never published and has not grown for so long (its writer has died), and notes as old."""
+        """Remove unpublished objects and notes that have not changed for ``idle_seconds``.
+
+        The writer of such an object has died.
+        """
 
 
 def new_name() -> str:
-    """128 random bits."""
+    """Draw a name of 128 random bits."""
     return secrets.token_hex(16)
 
 
 def check_name(name: str) -> str:
-    """``name``, if it is one of :func:`new_name` or a digest like it; any other names nothing.
+    """Return ``name`` if it has the form of :func:`new_name`; digests of 128 bits have it too.
 
     Raises:
-        ObjectMissing: otherwise.
+        ObjectMissing: for any other name.
     """
     if _NAME.fullmatch(name) is None:
         raise ObjectMissing

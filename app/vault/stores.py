@@ -1,4 +1,4 @@
-"""Which store a storage URL names."""
+"""Open the store that a storage URL names."""
 
 import tempfile
 from pathlib import Path
@@ -17,33 +17,37 @@ _EXPECTED: Final = (
 
 
 def open_store(url: str) -> ObjectStore:
-    """The store; nothing is asked of it yet.
+    """Open a store, without a request to it.
 
     Raises:
-        VaultError: for another kind of URL. Nothing of it is repeated.
+        VaultError: for an unsupported URL; the message does not repeat the URL.
     """
     parts = urlsplit(url)
     path = unquote(parts.path)
     if parts.scheme == "file" and parts.netloc in {"", "localhost"} and path.startswith("/") and not parts.query:
         return LocalStore(Path(path))
     if parts.scheme == "s3" and parts.netloc:
-        return _s3(url, parts)
+        return _open_s3(url, parts)
     raise VaultError(_EXPECTED)
 
 
 def below(url: str, name: str) -> str:
-    """The URL of the place ``name`` below ``url``."""
+    """Make the URL of the folder ``name`` below ``url``."""
     parts = urlsplit(url)
     return parts._replace(path=f"{parts.path.rstrip('/')}/{name}").geturl()
 
 
-def _s3(url: str, parts: SplitResult) -> ObjectStore:
-    from app.vault.s3_keys import Place, S3Keys  # noqa: PLC0415  (a large library, and only for who asks for it)
+def _open_s3(url: str, parts: SplitResult) -> ObjectStore:
+    from app.vault.s3_keys import Place, S3Keys  # noqa: PLC0415  (a large library, needed for S3 only)
     from app.vault.s3_store import S3Store  # noqa: PLC0415
 
-    given = parse_qs(parts.query, keep_blank_values=True)
-    if not set(given) <= _PARAMETERS or "@" in parts.netloc or any(len(values) > 1 for values in given.values()):
+    parameters = parse_qs(parts.query, keep_blank_values=True)
+    if (
+        not set(parameters) <= _PARAMETERS
+        or "@" in parts.netloc
+        or any(len(values) > 1 for values in parameters.values())
+    ):
         raise VaultError(_EXPECTED)
-    one = {name: values[0] for name, values in given.items()}
-    place = Place(parts.netloc, unquote(parts.path).strip("/"), one.get("endpoint"), one.get("region"))
-    return S3Store(S3Keys(place), url, Path(one.get("scratch") or tempfile.gettempdir()))
+    options = {name: values[0] for name, values in parameters.items()}
+    place = Place(parts.netloc, unquote(parts.path).strip("/"), options.get("endpoint"), options.get("region"))
+    return S3Store(S3Keys(place), url, Path(options.get("scratch") or tempfile.gettempdir()))

@@ -1,4 +1,4 @@
-"""Seals an upload as it arrives: one chunk in memory, nothing in the clear on disk."""
+"""Seal an upload as it arrives. One chunk is in memory, and no plaintext is on disk."""
 
 import hashlib
 from collections.abc import Iterator
@@ -13,26 +13,26 @@ from app.vault.store import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class SealedUpload:
-    """A published object, and the bytes of plaintext in it."""
+    """Name of a published object, and the size of its plaintext in bytes."""
 
     name: str
     size: int
 
 
 class UploadWriter:
-    """Use in a ``with`` block: whatever leaves it before :meth:`finish` leaves nothing in the store.
+    """Writes a sealed upload. Leaving its ``with`` block before :meth:`finish` removes the object.
 
-    ``box`` holds the upload's key, for the worker alone: without it the object is noise. It lies elsewhere, so that it
-    can be destroyed in every copy of the object at once.
+    ``box`` is the upload's key, sealed for the worker; without it the object cannot be decrypted. The box is stored
+    elsewhere: destroying it makes every copy of the object unreadable.
 
-    Another thread may abort it, also while it works: what has begun is done first, and nothing begins afterwards.
+    Another thread may call :meth:`abort` at any time. It waits for the current operation, and later operations fail.
 
     Args:
-        store: where the sealed object goes.
+        store: the store of the sealed object.
         sealing_key: the worker's public key (32 bytes).
-        upload_id: what the chunks are bound to; the reader must name the same.
-        max_bytes: the largest plaintext that is accepted.
-        name: the object's, where the caller must know it beforehand.
+        upload_id: the context to which the chunks are bound; the reader needs the same one.
+        max_bytes: the largest accepted size of the plaintext.
+        name: name of the object, if the caller needs it beforehand.
     """
 
     def __init__(
@@ -45,29 +45,29 @@ class UploadWriter:
         self._pending = bytearray()
         self._index = 0
         self._size = 0
-        self._turn, self._aborted = RLock(), False
+        self._lock, self._is_aborted = RLock(), False
         self.box = seal_key(self._key, upload_context(upload_id), sealing_key)
         self._target = store.create(name)
         self._guarded_write(HEADER)
 
     @property
     def sha256(self) -> bytes:
-        """Of the plaintext so far; for comparing with Content-Digest only: never store it."""
+        """Digest of the plaintext so far, to compare with Content-Digest only. Never store it."""
         return self._digest.digest()
 
     @property
     def size(self) -> int:
-        """Bytes of plaintext so far."""
+        """Size of the plaintext so far, in bytes."""
         return self._size
 
     def write(self, data: bytes | bytearray) -> None:
-        """Take the next bytes of the body, of any length.
+        """Write the next bytes of the body, of any length. After an error the upload is removed.
 
         Raises:
-            ContentTooLarge: beyond ``max_bytes``; the upload is gone.
-            DependencyUnavailable: the store is full or away, or it was aborted; the upload is gone.
+            ContentTooLarge: the plaintext exceeds ``max_bytes``.
+            DependencyUnavailable: the store is full or does not answer, or the upload was aborted.
         """
-        with self._working():
+        with self._hold_lock():
             if self._size + len(data) > self._max_bytes:
                 self.abort()
                 raise ContentTooLarge
@@ -75,19 +75,19 @@ class UploadWriter:
             self._digest.update(data)
             rest = memoryview(data)
             while rest:
-                if len(self._pending) == CHUNK_BYTES:  # more follows, so this chunk is not the last
+                if len(self._pending) == CHUNK_BYTES:  # more bytes follow, so this chunk is not the last
                     self._seal_pending(last=False)
                 room = CHUNK_BYTES - len(self._pending)
                 self._pending += rest[:room]
                 rest = rest[room:]
 
     def finish(self) -> SealedUpload:
-        """Seal the last chunk and publish the object.
+        """Seal the last chunk and publish the object. After an error the upload is removed.
 
         Raises:
-            DependencyUnavailable: the store is full or away, or it was aborted; the upload is gone.
+            DependencyUnavailable: the store is full or does not answer, or the upload was aborted.
         """
-        with self._working():
+        with self._hold_lock():
             self._seal_pending(last=True)
             try:
                 name = self._target.publish()
@@ -97,17 +97,17 @@ class UploadWriter:
             return SealedUpload(name, self._size)
 
     def abort(self) -> None:
-        """Leave nothing behind; harmless after :meth:`finish`."""
-        with self._turn:
-            self._aborted = True
+        """Remove the upload; harmless after :meth:`finish`."""
+        with self._lock:
+            self._is_aborted = True
             self._pending.clear()
             self._target.discard()
 
     @contextmanager
-    def _working(self) -> Iterator[None]:
-        """The only thread meanwhile: an abort midway would leave an object that is cut short."""
-        with self._turn:
-            if self._aborted:
+    def _hold_lock(self) -> Iterator[None]:
+        """Hold the lock: an abort in between would leave a truncated object."""
+        with self._lock:
+            if self._is_aborted:
                 raise DependencyUnavailable
             yield
 

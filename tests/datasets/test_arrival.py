@@ -27,10 +27,10 @@ class Intake:
     done: list[str] = field(default_factory=list)
     taken: bytearray = field(default_factory=bytearray)
 
-    def writer(self) -> "Intake":
+    def create_writer(self) -> "Intake":
         return self
 
-    def beat(self) -> None: ...
+    def renew_lease(self) -> None: ...
 
     def write(self, piece: bytes) -> None:
         self.work(piece)
@@ -135,6 +135,6 @@ def test_nothing_is_undone_while_a_piece_is_still_sealed() -> None:
 
 def test_pieces_are_chunks_but_for_the_last() -> None:
     async def sizes() -> list[int]:
-        return [len(piece) async for piece in arrival._pieces(messages(bytes(5 * CHUNK_BYTES // 2 + 1)))]
+        return [len(piece) async for piece in arrival._split(messages(bytes(5 * CHUNK_BYTES // 2 + 1)))]
 
     assert anyio.run(sizes) == [CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES // 2 + 1]

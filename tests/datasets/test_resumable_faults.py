@@ -238,7 +238,7 @@ def test_what_a_crashed_process_leaves_is_found(
     """W10: an object's name is durable before its first byte; the upload goes on once the lease has run out."""
     address = begun()
 
-    with crashing("writer" if moment == "claimed" else "keep"):
+    with crashing("create_writer" if moment == "claimed" else "keep"):
         problem(send(client, owner, address, 0), 500, "internal")
     problem(send(client, owner, address, 0), 409, "state_conflict")
     change(services, lease_until=now() - timedelta(seconds=1))

@@ -1,4 +1,4 @@
-"""What headers and bodies say of the bytes that follow, checked before the first of them is read."""
+"""Headers that announce a body: they are checked before its first byte is read."""
 
 import re
 from collections.abc import Mapping
@@ -24,20 +24,22 @@ _NUMBERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """A body: its length where the headers say it, and the digest that it must have."""
+    """The length and the digest of a body, as its headers give them. A missing length is 0."""
 
     length: int
     sha256: bytes | None
 
 
-def body_of(headers: Headers) -> Announced:
-    """What the headers say of the body.
+def parse_body_headers(headers: Headers) -> Announced:
+    """Parse the headers that describe the body.
 
     Raises:
-        InvalidRequest: for a malformed Content-Digest, or a part of a representation.
+        InvalidRequest: for a malformed Content-Digest, and for any Content-Range.
     """
     if "content-range" in headers:
-        raise InvalidRequest("Content-Range is not taken here; to send a content in parts, begin an upload.")
+        raise InvalidRequest(
+            "This address does not support Content-Range; to send a content in parts, create an upload."
+        )
     length = headers.get("content-length", "0")
     digests = ",".join(headers.getlist("content-digest"))
     return Announced(
@@ -46,12 +48,12 @@ def body_of(headers: Headers) -> Announced:
     )
 
 
-def offset_of(headers: Headers) -> int:
+def parse_offset(headers: Headers) -> int:
     """Parse the header Upload-Offset; raises InvalidRequest."""
-    return whole_number_of(headers, "upload-offset")
+    return parse_size(headers, "upload-offset")
 
 
-def whole_number_of(headers: Headers, name: str) -> int:
+def parse_size(headers: Headers, name: str) -> int:
     """Parse a header with a number of bytes.
 
     Raises:
@@ -63,11 +65,11 @@ def whole_number_of(headers: Headers, name: str) -> int:
     return int(values[0])
 
 
-def media_type_of(value: str) -> str:
-    """The media type that a Content-Type names, without the parameters that go without saying.
+def parse_media_type(value: str) -> str:
+    """Parse a Content-Type; the default parameters charset=utf-8 and header=present are dropped.
 
     Raises:
-        UnsupportedMediaType: for one that is not taken, or another encoding.
+        UnsupportedMediaType: for another media type, encoding or parameter.
     """
     message = Message()
     message["content-type"] = value
@@ -76,5 +78,5 @@ def media_type_of(value: str) -> str:
         raise UnsupportedMediaType(f"Send the table as one of {', '.join(sorted(MEDIA_TYPES))}.")
     for name, parameter in message.get_params(failobj=[])[1:]:
         if media_type != CSV or parameter.lower() not in _PARAMETERS.get(name.lower(), frozenset()):
-            raise UnsupportedMediaType("Leave the parameters out; a table is UTF-8, and CSV has a header.")
+            raise UnsupportedMediaType("Omit the parameters of the media type; a table is UTF-8, and CSV has a header.")
     return media_type

@@ -44,9 +44,9 @@ def _claim_whole(services: Services, caller: Caller, dataset_id: str, headers: H
     with services.database.write() as tx:
         take_turn(tx, caller.id)  # before the dataset is locked, as at every count
         access.changeable(tx, caller, dataset_id)
-        media_type = announcements.media_type_of(headers.get("content-type", ""))
+        media_type = announcements.parse_media_type(headers.get("content-type", ""))
         upload = service.begin(tx, services, caller, dataset_id, media_type)
-        return claim_whole(tx, services, upload, announcements.body_of(headers))
+        return claim_whole(tx, services, upload, announcements.parse_body_headers(headers))
 
 
 def _keep_whole(services: Services, caller: Caller, dataset_id: str, part: Part, writer: UploadWriter) -> DatasetDetail:

@@ -1,4 +1,4 @@
-"""An upload under way, and the sealed parts of a content."""
+"""Tables of uploads and of their sealed parts."""
 
 from datetime import datetime
 
@@ -9,9 +9,10 @@ from app.db import Base
 
 
 class Upload(Base):
-    """``open`` -> ``complete`` (its parts are a content now) | ``ended`` (they are nobody's, and go).
+    """An upload. Its status is ``open``, then ``complete`` or ``ended``.
 
-    A part that arrives holds the lease; its token tells whether it still does once it is whole.
+    The parts of a complete upload are a content; the sweeper removes the parts of an ended upload. A part that arrives
+    holds the lease. The fencing token shows whether the part still holds it at its end.
     """
 
     __tablename__ = "uploads"
@@ -19,10 +20,10 @@ class Upload(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     dataset_id: Mapped[str] = mapped_column(ForeignKey("datasets.id"), index=True)
     owner_id: Mapped[str] = mapped_column(ForeignKey("api_keys.id"), index=True)
-    content_id: Mapped[str] = mapped_column(unique=True)  # the content that the parts are sealed for
+    content_id: Mapped[str] = mapped_column(unique=True)  # the parts are sealed for this content
     media_type: Mapped[str]
     length: Mapped[int | None] = mapped_column(BigInteger)
-    sealed_digest: Mapped[bytes | None]  # of the whole, as announced, in a box that only the worker opens
+    sealed_digest: Mapped[bytes | None]  # digest of the whole file, sealed; only the worker opens it
     status: Mapped[str] = mapped_column(default="open")
     received: Mapped[int] = mapped_column(BigInteger, default=0)
     parts: Mapped[int] = mapped_column(default=0)
@@ -33,17 +34,17 @@ class Upload(Base):
 
 
 class UploadPart(Base):
-    """A sealed object, named before its first byte is stored; the row goes once the object is gone."""
+    """A sealed object. The row exists before the first byte is stored, and until the object is removed."""
 
     __tablename__ = "upload_parts"
     __table_args__ = (UniqueConstraint("content_id", "number"),)
 
     object_name: Mapped[str] = mapped_column(primary_key=True)
     content_id: Mapped[str]
-    number: Mapped[int | None]  # its place in the content; None while it arrives
+    number: Mapped[int | None]  # position in the content; None until the part is complete
     size: Mapped[int | None] = mapped_column(BigInteger)
 
 
 def name_context(content_id: str, number: int) -> str:
-    """What the chunks of a part are bound to, so that no part stands in for another."""
+    """Make the context to which a part's chunks are bound; parts cannot be exchanged."""
     return content_id if number == 0 else f"{content_id}/{number}"

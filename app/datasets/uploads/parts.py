@@ -1,8 +1,8 @@
-"""One part on its way in: claimed, sealed as it arrives, and kept whole or not at all.
+"""The part of an upload that arrives: it is claimed, sealed and then kept, as a whole or not at all.
 
-Its object is named in the database before its first byte is stored, so that whatever crashes leaves nothing that
-the sweep cannot find. One part of an upload arrives at a time: it holds a lease that its bytes renew, and its token
-tells whether the lease is still its own when it is whole.
+The name of its object is in the database before its first byte is stored, so that the sweeper finds the object after
+any crash. Parts of an upload arrive one at a time. A part holds a lease, which it renews as bytes arrive. At its end,
+the fencing token shows whether it still holds the lease.
 """
 
 import hmac
@@ -23,15 +23,15 @@ from app.vault.store import new_name
 from app.vault.writer import UploadWriter
 
 LEASE_SECONDS = 10.0
-BEAT_SECONDS = 3.0
-SOLE_LIFETIME = timedelta(minutes=10)
-"""How long an upload that is one request lasts without a sign of it: many times what the slowest body may take."""
-OVERTAKEN = "This part is no longer awaited: the upload has ended, or another request has taken it over."
+RENEWAL_SECONDS = 3.0
+SINGLE_REQUEST_LIFETIME = timedelta(minutes=10)
+"""How long an upload in one request stays open without a renewal; many times longer than the slowest body takes."""
+OVERTAKEN = "This part is not expected any more: the upload has ended, or another request has taken it over."
 
 
 @dataclass(slots=True)
 class Part:
-    """The next part of an upload, as :func:`claim` took it."""
+    """The next part of an upload, claimed by :func:`claim` or :func:`claim_whole`."""
 
     services: Services
     upload_id: str
@@ -39,43 +39,44 @@ class Part:
     number: int
     offset: int
     token: int
-    room: int
+    max_bytes: int
     expected: bytes | None = field(repr=False)
-    sole: bool  # the upload is this part, and goes with it
+    is_single: bool  # the upload has this part only, and is removed with it
     object_name: str = field(default_factory=new_name)
-    _beaten: float = field(default_factory=time.monotonic)
+    _renewed_at: float = field(default_factory=time.monotonic)
 
-    def writer(self) -> UploadWriter:
-        """Where its bytes go; raises DependencyUnavailable."""
-        bound = name_context(self.content_id, self.number)
-        return UploadWriter(self.services.areas.incoming, self.services.sealing_key, bound, self.room, self.object_name)
+    def create_writer(self) -> UploadWriter:
+        """Create the writer of its bytes; raises DependencyUnavailable."""
+        context = name_context(self.content_id, self.number)
+        areas, sealing_key = self.services.areas, self.services.sealing_key
+        return UploadWriter(areas.incoming, sealing_key, context, self.max_bytes, self.object_name)
 
-    def beat(self) -> None:
-        """Renew the lease, now and then.
+    def renew_lease(self) -> None:
+        """Renew the lease, at most once in ``RENEWAL_SECONDS``.
 
         Raises:
-            StateConflict: it is another's by now.
+            StateConflict: another part holds it.
         """
-        if time.monotonic() - self._beaten < BEAT_SECONDS:
+        if time.monotonic() - self._renewed_at < RENEWAL_SECONDS:
             return
-        self._beaten = time.monotonic()
+        self._renewed_at = time.monotonic()
         with self.services.database.write() as tx:
             upload = self._lock_upload(tx)
-            upload.lease_until = _lease()
-            if self.sole:
-                upload.expires_at = now() + SOLE_LIFETIME
+            upload.lease_until = _next_deadline()
+            if self.is_single:
+                upload.expires_at = now() + SINGLE_REQUEST_LIFETIME
 
     def publish(self, writer: UploadWriter) -> int:
-        """Make the bytes durable, behind what opens them, and say how many they are.
+        """Store the key, then make the bytes durable; returns their number.
 
-        The key is made while the upload is locked and open: a deletion of the dataset, which ends it first, then finds
-        the key or keeps it from being made, whatever becomes of this process.
+        The key is stored while the upload is locked and open. A deletion of the dataset ends the upload first. So it
+        either finds the key or prevents its storage, even if this process dies.
 
         Raises:
-            DigestMismatch: they are not the announced ones.
-            StateConflict: the upload has ended, the lease is another's by now, or the part was given up: a server that
-                stops does so without waiting for its threads.
-            DependencyUnavailable: the store is full or away.
+            DigestMismatch: the bytes have another digest than announced.
+            StateConflict: the upload has ended, another part holds the lease, or the part was given up. A server that
+                stops gives parts up without waiting for its threads.
+            DependencyUnavailable: the store is full or does not answer.
         """
         if self.expected is not None and not hmac.compare_digest(self.expected, writer.sha256):
             raise DigestMismatch
@@ -88,7 +89,7 @@ class Part:
         """Add the published part to its upload, in the caller's transaction; the dataset is locked.
 
         Raises:
-            StateConflict: the upload has ended, or the lease is another's by now.
+            StateConflict: the upload has ended, or another part holds the lease.
         """
         upload = self._lock_upload(tx)
         part = tx.get_one(UploadPart, self.object_name)
@@ -99,9 +100,9 @@ class Part:
         return upload
 
     def give_up(self) -> None:
-        """Leave nothing behind of a part that was not kept; harmless for one that was.
+        """Remove a part that was not kept; harmless for a part that was.
 
-        Where the sweep was here before, the object may have been stored after it looked.
+        The object is deleted even if the sweeper removed its row: it may have been stored after the sweep.
         """
         with suppress(DependencyUnavailable, OperationalError), self.services.database.write() as tx:
             upload, part = repository.lock(tx, self.upload_id), tx.get(UploadPart, self.object_name)
@@ -113,13 +114,19 @@ class Part:
                 tx.delete(part)
             if upload is None:
                 return
-            if self.sole:
+            if self.is_single:
                 tx.delete(upload)
             elif upload.fencing_token == self.token:
                 upload.lease_until = None
 
     def _lock_upload(self, tx: WriteSession) -> Upload:
-        """The upload, locked. Once the part is given up its name is gone: what is made for it would never be found."""
+        """Lock the upload, if it still expects this part.
+
+        Without the row of a part that was given up, the sweeper could not find an object or a key of that name.
+
+        Raises:
+            StateConflict: otherwise.
+        """
         upload = repository.lock(tx, self.upload_id)
         if upload is None or upload.status != "open" or upload.fencing_token != self.token:
             raise StateConflict(OVERTAKEN)
@@ -129,41 +136,49 @@ class Part:
 
 
 def claim(tx: WriteSession, services: Services, upload: Upload, offset: int, announced: Announced) -> Part:
-    """Take the next part of a locked upload, to begin at ``offset``.
+    """Claim the next part of a locked upload, which begins at ``offset``.
 
     Raises:
         StateConflict: the upload is complete, or another part is arriving.
-        OffsetMismatch: it continues elsewhere.
-        ContentTooLarge: there is no room for so much, or for another part.
+        OffsetMismatch: the upload continues at another offset.
+        ContentTooLarge: the body is too large, or the upload has too many parts.
     """
     if upload.status != "open":
-        raise StateConflict("The upload is complete; it takes no more bytes.")
+        raise StateConflict("The upload is complete and does not accept more bytes.")
     if upload.lease_until is not None and upload.lease_until > now():
-        raise StateConflict("Another part of this upload is arriving; ask for the offset and go on from there.")
+        raise StateConflict("Another part of this upload is arriving; ask for the offset, then continue there.")
     if offset != upload.received:
         raise OffsetMismatch(offset=upload.received)
     if upload.parts >= services.limits.parts:
-        raise ContentTooLarge("This upload has too many parts; begin a new one, and send larger parts.")
-    whole = services.limits.upload_bytes if upload.length is None else upload.length
-    return _take(tx, services, upload, min(services.limits.part_bytes, whole - upload.received), announced)
+        raise ContentTooLarge("This upload has too many parts; create a new upload, and send larger parts.")
+    length = services.limits.upload_bytes if upload.length is None else upload.length
+    return _claim(tx, services, upload, min(services.limits.part_bytes, length - upload.received), announced)
 
 
 def claim_whole(tx: WriteSession, services: Services, upload: Upload, announced: Announced) -> Part:
-    """Take all of a new upload as its one part; raises ContentTooLarge.
+    """Claim a new upload as a single part; raises ContentTooLarge.
 
-    Nobody can go on with it if this process dies, so it counts as under way for no longer than it must.
+    If this process dies, no client can continue the upload. So it expires soon, and does not count as open for long.
     """
-    upload.expires_at = now() + SOLE_LIFETIME
-    return _take(tx, services, upload, services.limits.upload_bytes, announced, sole=True)
+    upload.expires_at = now() + SINGLE_REQUEST_LIFETIME
+    return _claim(tx, services, upload, services.limits.upload_bytes, announced, is_single=True)
 
 
-def _take(
-    tx: WriteSession, services: Services, upload: Upload, room: int, announced: Announced, *, sole: bool = False
+def _claim(
+    tx: WriteSession,
+    services: Services,
+    upload: Upload,
+    max_bytes: int,
+    announced: Announced,
+    *,
+    is_single: bool = False,
 ) -> Part:
-    if announced.length > room:
-        raise ContentTooLarge("Send no more than this server takes at a time, nor than the upload has announced.")
+    if announced.length > max_bytes:
+        raise ContentTooLarge(
+            "Send at most the size that this server accepts in one part, and at most the announced length."
+        )
     upload.fencing_token += 1
-    upload.lease_until = _lease()
+    upload.lease_until = _next_deadline()
     part = Part(
         services,
         upload.id,
@@ -171,14 +186,14 @@ def _take(
         number=upload.parts,
         offset=upload.received,
         token=upload.fencing_token,
-        room=room,
+        max_bytes=max_bytes,
         expected=announced.sha256,
-        sole=sole,
+        is_single=is_single,
     )
     tx.add(UploadPart(object_name=part.object_name, content_id=upload.content_id, number=None, size=None))
     tx.flush()
     return part
 
 
-def _lease() -> datetime:
+def _next_deadline() -> datetime:
     return now() + timedelta(seconds=LEASE_SECONDS)

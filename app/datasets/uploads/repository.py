@@ -15,45 +15,45 @@ def get(session: ReadSession, upload_id: str) -> Upload | None:
 
 
 def lock(tx: WriteSession, upload_id: str) -> Upload | None:
-    """The upload, locked until the transaction ends; lock its dataset first."""
+    """Lock an upload until the transaction ends; lock its dataset first."""
     query = select(Upload).where(Upload.id == upload_id).with_for_update()
     return tx.scalars(query.execution_options(populate_existing=True)).one_or_none()
 
 
-def open_of(session: ReadSession, owner_id: str, moment: datetime) -> Sequence[str]:
-    """The ids of uploads that the owner has under way, newest first."""
-    query = select(Upload.id).where(Upload.owner_id == owner_id, *_under_way(moment))
+def list_open_ids(session: ReadSession, owner_id: str, moment: datetime) -> Sequence[str]:
+    """List the ids of an owner's open uploads, newest first."""
+    query = select(Upload.id).where(Upload.owner_id == owner_id, *_is_open(moment))
     return session.scalars(query.order_by(Upload.id.desc())).all()
 
 
 def page(session: ReadSession, dataset_id: str, moment: datetime, before: str | None, limit: int) -> Sequence[Upload]:
-    """Uploads to a dataset that are under way, newest first, below ``before``."""
-    query = select(Upload).where(Upload.dataset_id == dataset_id, *_under_way(moment))
+    """List open uploads to a dataset, newest first, with ids below ``before``."""
+    query = select(Upload).where(Upload.dataset_id == dataset_id, *_is_open(moment))
     if before is not None:
         query = query.where(Upload.id < before)
     return session.scalars(query.order_by(Upload.id.desc()).limit(limit)).all()
 
 
-def _under_way(moment: datetime) -> tuple[ColumnElement[bool], ...]:
+def _is_open(moment: datetime) -> tuple[ColumnElement[bool], ...]:
     return Upload.status == "open", Upload.expires_at > moment
 
 
 def parts(session: ReadSession, content_id: str) -> Sequence[UploadPart]:
-    """The parts of a content in their order."""
-    kept = select(UploadPart).where(UploadPart.content_id == content_id, UploadPart.number.is_not(None))
-    return session.scalars(kept.order_by(UploadPart.number)).all()
+    """List the parts of a content in their order."""
+    query = select(UploadPart).where(UploadPart.content_id == content_id, UploadPart.number.is_not(None))
+    return session.scalars(query.order_by(UploadPart.number)).all()
 
 
 def objects(session: ReadSession, content_ids: Sequence[str], limit: int | None = None) -> Sequence[UploadPart]:
-    """Whatever is stored for contents, kept or still arriving."""
+    """List the objects of contents, including parts that still arrive."""
     return session.scalars(select(UploadPart).where(UploadPart.content_id.in_(content_ids)).limit(limit)).all()
 
 
 def objects_of(session: ReadSession, dataset_id: str) -> Sequence[UploadPart]:
-    """Whatever is stored for a dataset's contents and uploads, ended ones included."""
+    """List the objects of a dataset's contents and uploads, including ended uploads."""
     contents = select(Content.id).where(Content.dataset_id == dataset_id)
-    under_way = select(Upload.content_id).where(Upload.dataset_id == dataset_id)
-    query = select(UploadPart).where(UploadPart.content_id.in_(contents.union(under_way)))
+    of_uploads = select(Upload.content_id).where(Upload.dataset_id == dataset_id)
+    query = select(UploadPart).where(UploadPart.content_id.in_(contents.union(of_uploads)))
     return session.scalars(query.order_by(UploadPart.object_name)).all()
 
 
@@ -66,12 +66,12 @@ def forget(tx: WriteSession, upload_id: str) -> None:
 
 
 def of_dataset(session: ReadSession, dataset_id: str) -> Sequence[Upload]:
-    """The uploads of a dataset that have not ended."""
+    """List the open uploads of a dataset, including expired ones."""
     return session.scalars(select(Upload).where(Upload.dataset_id == dataset_id, Upload.status == "open")).all()
 
 
 def select_lapsed(moment: datetime) -> Select[str]:
-    """The ids of uploads that ended, have expired, or belong to a deleted dataset."""
-    gone = Upload.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_not(None)))
-    over = or_(Upload.status == "ended", Upload.expires_at < moment, gone)
-    return select(Upload.id).where(over)
+    """Select the ids of uploads that ended or expired, or whose dataset is deleted."""
+    is_deleted = Upload.dataset_id.in_(select(Dataset.id).where(Dataset.deleted_at.is_not(None)))
+    is_lapsed = or_(Upload.status == "ended", Upload.expires_at < moment, is_deleted)
+    return select(Upload.id).where(is_lapsed)

@@ -64,7 +64,7 @@ def begin_upload(
         def begin() -> Answer:
             take_turn(tx, caller.id)
             access.changeable(tx, caller, dataset_id)
-            media_type = announcements.media_type_of(body.media_type)
+            media_type = announcements.parse_media_type(body.media_type)
             sha256 = None if body.digest is None else sha256_of_member("/digest", body.digest)
             upload = service.begin(tx, services, caller, dataset_id, media_type, length=body.length, sha256=sha256)
             record(tx)
@@ -76,7 +76,7 @@ def begin_upload(
 
 @router.get("", responses=problem_responses("forbidden", "not_found"))
 def list_uploads(services: Shared, caller: Owner, dataset_id: str, paging: Paging) -> Page[UploadView]:
-    """List the open uploads, newest first: those that are neither complete nor deleted nor expired."""
+    """List the open uploads, newest first. Complete, deleted and expired uploads are not open."""
     with services.database.read() as session:
         rows = service.open_uploads(session, caller, dataset_id, paging.after_id("up"), paging.limit + 1)
         return page(rows, paging, lambda upload: upload.id, partial(_view, services))
@@ -104,7 +104,7 @@ def read_upload(services: Shared, caller: Owner, response: Response, dataset_id:
 async def send_part(request: Request, services: Shared, caller: Owner, dataset_id: str, upload_id: str) -> Response:
     """Send the next bytes. A body with another digest is refused.
 
-    Of a body that breaks off, a client of tus finds the first bytes stored; for other clients nothing is stored.
+    If the connection breaks off, the bytes that arrived are stored for clients of tus, and discarded for others.
     """
     part = await run_in_threadpool(_claim_part, services, caller, dataset_id, upload_id, request.headers)
     body = read_until_disconnect(request.stream()) if tus.is_tus(request.headers) else request.stream()
@@ -118,7 +118,9 @@ def _claim_part(services: Services, caller: Caller, dataset_id: str, upload_id: 
         if tus.is_tus(headers):
             tus.check_part_type(headers)
             service.set_length(services, upload, tus.parse_length(headers))
-        return claim(tx, services, upload, announcements.offset_of(headers), announcements.body_of(headers))
+        return claim(
+            tx, services, upload, announcements.parse_offset(headers), announcements.parse_body_headers(headers)
+        )
 
 
 def _keep_part(services: Services, caller: Caller, dataset_id: str, part: Part, writer: UploadWriter) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Request and response bodies of resumable uploads."""
+"""Bodies of requests and answers about uploads."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ _ANNOUNCED: dict[str, Any] = {
 
 
 class UploadBody(Body):
-    """The content that will be uploaded in parts."""
+    """A new upload. ``digest`` has the form of Content-Digest; the worker compares it with the whole file."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_ANNOUNCED]})
 
@@ -27,8 +27,8 @@ class UploadBody(Body):
     """SHA-256 of the whole content in the form of Content-Digest; a content with another digest is rejected."""
 
 
-class UploadView(ResponseBody):
-    """An open upload."""
+class UploadView(BaseModel):
+    """An upload. ``offset`` is the number of stored bytes, at which the next part begins."""
 
     model_config = ConfigDict(
         json_schema_extra={

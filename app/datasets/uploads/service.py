@@ -1,4 +1,4 @@
-"""Rules of uploads: who begins one, when it lapses, and how it becomes a content."""
+"""Rules of uploads: creation, expiry, deletion and completion."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,8 +15,10 @@ from app.services import Services
 from app.vault.envelope import digest_context, seal_key
 
 LIFETIME = timedelta(hours=24)
-TOO_MANY = "Too many of your uploads are open; complete or delete one of 'uploads' first. Each dataset lists its own."
-GONE = "The upload has ended or expired; begin a new one."
+TOO_MANY = (
+    "Too many of your uploads are open; complete or delete one of 'uploads' first. Each dataset lists its uploads."
+)
+GONE = "The upload has ended or expired; create a new one."
 
 
 def begin(
@@ -29,20 +31,20 @@ def begin(
     length: int | None = None,
     sha256: bytes | None = None,
 ) -> Upload:
-    """A new upload to a dataset of the caller's. ``sha256`` of the whole is for the worker's eyes only (W3).
+    """Create an upload to a dataset of the caller. Only the worker can read ``sha256``, of the whole file (W3).
 
     Raises:
         Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`.
-        StateConflict: the caller has too many uploads open, of which the error's member ``uploads`` has the ids.
-        ContentTooLarge: the announced length is beyond the limit.
+        StateConflict: the caller has too many open uploads; the member ``uploads`` of the error lists their ids.
+        ContentTooLarge: the announced length exceeds the limit.
     """
     dataset = access.changeable(tx, caller, dataset_id)
     moment = now()
     if length is not None and length > services.limits.upload_bytes:
         raise ContentTooLarge
-    under_way = repository.open_of(tx, caller.id, moment)
-    if len(under_way) >= services.limits.open_uploads:
-        raise StateConflict(TOO_MANY, uploads=list(under_way))
+    open_ids = repository.list_open_ids(tx, caller.id, moment)
+    if len(open_ids) >= services.limits.open_uploads:
+        raise StateConflict(TOO_MANY, uploads=list(open_ids))
     content_id = new_id("ct")
     box = None if sha256 is None else seal_key(sha256, digest_context(content_id), services.sealing_key)
     upload = Upload(
@@ -79,19 +81,19 @@ def set_length(services: Services, upload: Upload, length: int | None) -> None:
 
 
 def find(session: ReadSession, caller: Caller, dataset_id: str, upload_id: str) -> Upload:
-    """The caller's upload, open or complete.
+    """Find an open or complete upload of the caller.
 
     Raises:
         Forbidden, NotFound: as :func:`app.datasets.access.find_owned`, and for an upload that ended or expired.
     """
     access.find_owned(session, caller, dataset_id)
-    return _alive(repository.get(session, upload_id), dataset_id, now())
+    return _check_alive(repository.get(session, upload_id), dataset_id, now())
 
 
 def open_uploads(
     session: ReadSession, caller: Caller, dataset_id: str, before: str | None, limit: int
 ) -> Sequence[Upload]:
-    """At most ``limit`` open uploads to the caller's dataset, newest first.
+    """List at most ``limit`` open uploads to the caller's dataset, newest first.
 
     Raises:
         Forbidden, NotFound: as :func:`app.datasets.access.find_owned`.
@@ -101,43 +103,43 @@ def open_uploads(
 
 
 def lock_upload(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> tuple[Dataset, Upload]:
-    """The caller's upload to a dataset that is not deleted, both locked; raises as :func:`find`, and StateConflict."""
+    """Lock the caller's dataset and its upload. Raises as :func:`find`, and StateConflict for a deleted dataset."""
     dataset = access.changeable(tx, caller, dataset_id)
-    return dataset, _alive(repository.lock(tx, upload_id), dataset_id, now())
+    return dataset, _check_alive(repository.lock(tx, upload_id), dataset_id, now())
 
 
-def _alive(upload: Upload | None, dataset_id: str, moment: datetime) -> Upload:
+def _check_alive(upload: Upload | None, dataset_id: str, moment: datetime) -> Upload:
     if upload is None or upload.dataset_id != dataset_id or upload.status == "ended" or upload.expires_at < moment:
         raise NotFound(GONE)
     return upload
 
 
 def end(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> Upload:
-    """Give the upload up; what is stored for it goes with the next sweep at the latest.
+    """End an upload; the sweeper removes its parts.
 
     Raises:
-        StateConflict: it is a content already.
+        StateConflict: the upload is complete.
     """
     _, upload = lock_upload(tx, caller, dataset_id, upload_id)
     if upload.status == "complete":
-        raise StateConflict("The upload is complete, and its parts are the dataset's content now.")
+        raise StateConflict("The upload is complete; its parts are a content of the dataset.")
     upload.status = "ended"
     return upload
 
 
 def complete(tx: WriteSession, services: Services, dataset: Dataset, upload: Upload) -> None:
-    """Make the kept parts of a locked upload the next content of its locked dataset; twice is once.
+    """Make the parts of a locked upload the next content of its locked dataset; idempotent.
 
     Raises:
-        OffsetMismatch: fewer bytes are kept than were announced.
+        OffsetMismatch: fewer bytes are stored than announced.
         StateConflict: a part is still arriving.
     """
     if upload.status == "complete":
         return
     if upload.length is not None and upload.received != upload.length:
-        raise OffsetMismatch("Fewer bytes are kept than this upload announced; send the rest first.", upload.received)
+        raise OffsetMismatch("Fewer bytes are stored than announced; send the rest first.", upload.received)
     if upload.lease_until is not None and upload.lease_until > now():
-        raise StateConflict("A part of this upload is still arriving; complete it afterwards.")
+        raise StateConflict("A part of this upload is still arriving; complete the upload after it.")
     upload.status, upload.lease_until = "complete", None
     moment = now()
     content = Content(

@@ -1,7 +1,8 @@
 """Headers of the tus protocol for resumable uploads, version 1.0.0 (https://tus.io/protocols/resumable-upload).
 
-Supported: the core protocol, creation, creation-defer-length, expiration and termination. Not supported: checksum,
-which would need SHA-1 and a status of its own (send Content-Digest instead), creation with upload, concatenation.
+Supported: the core protocol, creation, creation-defer-length, expiration and termination. Not supported: creation with
+upload, concatenation, and checksum. The extension checksum would need SHA-1 and the status 460; clients can send
+Content-Digest instead.
 """
 
 import base64
@@ -73,11 +74,11 @@ def check_part_type(headers: Headers) -> None:
 
 
 def parse_creation(headers: Headers) -> dict[str, str | int]:
-    """Parse the headers of a creation request into the members of the equivalent JSON body.
+    """Parse the headers of a creation request into the equivalent JSON body.
 
     Raises:
-        InvalidRequest: for malformed headers, or a length that is neither given nor deferred.
-        UnsupportedMediaType: the metadata name no format of a table.
+        InvalidRequest: for malformed headers, and for a length that is neither given nor deferred.
+        UnsupportedMediaType: the metadata do not name the format of a table.
     """
     length = parse_length(headers)
     deferred = headers.getlist("upload-defer-length")
@@ -91,7 +92,7 @@ def parse_creation(headers: Headers) -> dict[str, str | int]:
 
 def parse_length(headers: Headers) -> int | None:
     """Parse the header Upload-Length, if there is one; raises InvalidRequest."""
-    return announcements.whole_number_of(headers, "upload-length") if "upload-length" in headers else None
+    return announcements.parse_size(headers, "upload-length") if "upload-length" in headers else None
 
 
 def describe_server(max_bytes: int) -> dict[str, str]:
@@ -128,7 +129,7 @@ def _parse_metadata(header: str) -> dict[str, bytes]:
 
 
 def _choose_media_type(metadata: Mapping[str, bytes]) -> str:
-    """Choose the declared media type, or else that of the file name's suffix. The file name is not stored."""
+    """Choose the declared media type, or else the type of the suffix. The file name is not stored."""
     try:
         media_type, name = (metadata.get(key, b"").decode() for key in ("filetype", "filename"))
     except UnicodeDecodeError:

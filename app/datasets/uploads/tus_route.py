@@ -1,4 +1,4 @@
-"""Routes that follow the tus protocol for clients that announce it by the header Tus-Resumable."""
+"""Routes that follow the tus protocol if the client sends Tus-Resumable."""
 
 import json
 from typing import Final
@@ -18,10 +18,10 @@ _OVERRIDABLE: Final = frozenset({"PATCH", "DELETE"})
 
 
 class TusRoute(Route):
-    """A route that checks the version of tus, and states its own on every answer.
+    """A route that checks the version of tus and adds Tus-Resumable to every answer.
 
-    A creation request of tus has headers and no body. It is handled as the request whose JSON body has the same
-    content, so that validation, errors and idempotency are those of any other client.
+    A creation request of tus has headers and no body. It is handled as a request whose JSON body has the same content.
+    So validation, errors and idempotency are the same for all clients.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -51,7 +51,7 @@ class TusRoute(Route):
 
 
 def _override_method(scope: Scope) -> str | None:
-    """The method to use instead of POST, for environments of clients that cannot send PATCH or DELETE."""
+    """Read the method that replaces POST, from clients that cannot send PATCH or DELETE."""
     if scope["type"] != "http" or scope["method"] != "POST":
         return None
     headers = Headers(scope=scope)
