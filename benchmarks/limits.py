@@ -43,9 +43,9 @@ included, but discrete noise and generating rows are not. A run is from the plan
 def figures() -> Iterator[Figure]:
     """All figures. The census table needs its files."""
     rng = np.random.default_rng(0)
-    question, rows = potentials(rng), generate(rng)
+    query, rows = potentials(rng), generate(rng)
     label = f"potentials at {DRAWS} draws, {ROWS:,} rows x {WIDTH} columns"
-    yield Figure(label, 1e3 * fastest(lambda: question.sum(*rows, 1), REPEATS), "ms", "at most 60, aim 25")
+    yield Figure(label, 1e3 * fastest(lambda: query.sum(*rows, 1), REPEATS), "ms", "at most 60, aim 25")
     for batch, target in ((200, "at most 0.25, aim 0.10"), (2_000, "at most 0.6, aim 0.30")):
         table = Case("generated", facts(WIDTH - 1, ROWS), spec(WIDTH - 1), GeneratedRows(ROWS, WIDTH - 1))
         job = Job(table, "dp-psvi", 100, 0, mechanism=Mechanism(5.0, batch / ROWS, 500))

@@ -113,13 +113,13 @@ def declare(target: Column | None, slots: int) -> tuple[ModelSpec, DeclaredFacts
     return spec, DeclaredFacts(columns, slots, {"kind": "row"}, "private", 1e-6)
 
 
-def questions(model: Model, design: Design) -> Iterator[Question]:
+def queries(model: Model, design: Design) -> Iterator[Query]:
     """One query of every kind that the model supports."""
     rng, p, d = np.random.default_rng(2), design.width, model.dimension
     theta, transform = 0.2 * rng.standard_normal(d), np.eye(d)
     deviations = 0.1 * rng.standard_normal((DRAWS // 2, d))
     shape: dict[str, Any] = {"scale": 1.0, "width": p, "intercept": design.intercept}
-    kinds: list[Question] = [
+    kinds: list[Query] = [
         PotentialSum(np.concatenate([theta + deviations, theta - deviations]), 1.0, antithetic=True),
         PotentialSum(theta + rng.standard_normal((DRAWS, d)), 1.0),
         BoundedScoreSum(theta, transform, 1.0),
@@ -134,7 +134,7 @@ def questions(model: Model, design: Design) -> Iterator[Question]:
         kinds.append(TailSum(**shape, centre=centre, deviation=np.full(p - 1, 0.5), clip=1.0))
         if d == p:
             kinds.append(InformationMomentSum(**shape, theta=theta, clip=1.0))
-    yield from (question for question in kinds if _fits(question, model, design))
+    yield from (query for query in kinds if _fits(query, model, design))
 
 
 def _fits(query: Query, model: Model, design: Design) -> bool:
@@ -179,9 +179,9 @@ def _measure_queries(family: str, target: Column | None, repeats: int) -> Iterat
     fold = {name: _fold(model, design, source) for name, source in sources.items()}
     yield compare(family, "read", fold, repeats)
     rows_of = {name: read() for name, read in fold.items()}
-    for question in questions(model, design):
-        work = question.kind + (", pairs" if isinstance(question, PotentialSum) and question.antithetic else "")
-        yield compare(family, work, {name: _ask(question, model, *rows) for name, rows in rows_of.items()}, repeats)
+    for query in queries(model, design):
+        work = query.kind + (", pairs" if isinstance(query, PotentialSum) and query.antithetic else "")
+        yield compare(family, work, {name: _ask(query, model, *rows) for name, rows in rows_of.items()}, repeats)
 
 
 def _encode(design: Design, table: Mapping[str, NDArray[Any]]) -> Callable[[], object]:

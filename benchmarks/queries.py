@@ -42,9 +42,9 @@ def fastest(work: Callable[[], object], repeats: int) -> float:
     return min(times)
 
 
-def product(rows: Array32, question: Question) -> float:
+def product(rows: Array32, query: Query) -> float:
     """Seconds of the bare matrix product that a query needs at least."""
-    if isinstance(question, InformationSum):
+    if isinstance(query, InformationSum):
         exact = rows.astype(np.float64)
         return fastest(lambda: exact.T @ exact, REPEATS)
     side = np.ones((rows.shape[1], query.length), dtype=np.float32)
@@ -66,7 +66,7 @@ def potentials(rng: np.random.Generator) -> PotentialSum:
     return PotentialSum(np.concatenate([theta + deviations, theta - deviations]), 1.0, antithetic=True)
 
 
-def questions() -> Table:
+def queries() -> Table:
     """The table of times, with a line for each kind of query."""
     rng = np.random.default_rng(0)
     model, rows, present = generate(rng)
@@ -81,9 +81,9 @@ def questions() -> Table:
         InformationSum(theta, transform, 1.0),
         MomentSum(1.0, WIDTH, intercept=True, clip=5.0),
     ):
-        query = fastest(lambda question=question: question.sum(model, rows, present, 1), REPEATS)  # type: ignore[misc]
-        bare = product(rows, question)
-        values = (question.kind, str(question.length), f"{1e3 * query:.1f}", f"{1e3 * bare:.1f}", f"{query / bare:.1f}")
+        seconds = fastest(lambda query=query: query.sum(model, rows, present, 1), REPEATS)  # type: ignore[misc]
+        bare = product(rows, query)
+        values = (query.kind, str(query.length), f"{1e3 * seconds:.1f}", f"{1e3 * bare:.1f}", f"{seconds / bare:.1f}")
         table.add_row(*values)
     return table
 

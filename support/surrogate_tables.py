@@ -129,7 +129,7 @@ class Case:
 
 
 def tail_sums(t: Array64) -> Array64:
-    """Compute the sums of the question of tails independently, ``(3, k)``.
+    """Compute the sums of the query of tails independently, ``(3, k)``.
 
     ``t`` are standardised columns, ``(n, k)``.
     """

@@ -90,8 +90,8 @@ def layout(rows: int) -> Layout:
     return Layout(facts(FEATURES, rows).columns, rows)
 
 
-def make_question(kind: str) -> Question:
-    """Make a question of ``kind`` about a random parameter."""
+def make_query(kind: str) -> Query:
+    """Make a query of ``kind`` about a random parameter."""
     rng = monte_carlo_generator()
     width = FEATURES + 1
     theta = 0.5 * rng.standard_normal(width)
@@ -130,7 +130,7 @@ def scan(path: Path, *, lean: bool = False) -> Callable[[], object]:
 
 def kernel(kind: str, rows: int) -> Callable[[], object]:
     """Compute the sums over repeated rows in memory, without noise."""
-    problem, question = problem_for(spec(FEATURES), facts(FEATURES, BLOCK)), make_question(kind)
+    problem, query = problem_for(spec(FEATURES), facts(FEATURES, BLOCK)), make_query(kind)
     block, present = fold(problem.model, problem.design, GeneratedRows(BLOCK, FEATURES), range(BLOCK))
 
     def work() -> None:
@@ -142,8 +142,8 @@ def kernel(kind: str, rows: int) -> Callable[[], object]:
 
 
 def oracle(kind: str, path: Path, rows: int) -> Callable[[], object]:
-    """Answer a planned question about all rows of the table, with noise."""
-    declared, question = facts(FEATURES, rows), make_question(kind)
+    """Answer a planned query about all rows of the table, with noise."""
+    declared, query = facts(FEATURES, rows), make_query(kind)
     request = PlanRequest("dp-psvi", 50, spec(FEATURES), {"posterior_draws": DRAWS}, Mechanism(5.0, 1.0, 1))
     planned = (PlannedQuery(kind, query.length, GaussianEvent(5.0)),)
     plan = replace(method("dp-psvi").plan(request, declared), queries=planned)
@@ -212,7 +212,7 @@ def fastest(name: str, path: Path, rows: int, repeats: int) -> dict[str, float]:
 def measure(path: Path, rows: int, repeats: int) -> list[dict[str, str | float]]:
     """Measure all cases; return one record for each."""
     figures = {name: fastest(name, path, rows, repeats) for name in CASES}
-    for kind, (scanned, bare), clock in product(QUESTIONS, SCANS.items(), CLOCKS):
+    for kind, (scanned, bare), clock in product(QUERIES, SCANS.items(), CLOCKS):
         seconds = {name: figures[name][f"{clock}_seconds"] for name in CASES}
         ratio = seconds[f"oracle {kind}"] / (seconds[bare] + seconds[f"kernel {kind}"])
         figures[f"oracle {kind}"][f"{scanned}{clock}_ratio"] = ratio
@@ -221,7 +221,7 @@ def measure(path: Path, rows: int, repeats: int) -> list[dict[str, str | float]]
 
 def report(records: list[dict[str, str | float]]) -> Table:
     """Format the records as a table."""
-    table = Table(title=f"One question about a table, {records[0]['rows']:,} rows x {FEATURES} columns")
+    table = Table(title=f"One query about a table, {records[0]['rows']:,} rows x {FEATURES} columns")
     for name in FIELDS[1:]:
         table.add_column(name.replace("_", " "), justify="right")
     for record in records:

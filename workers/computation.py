@@ -25,24 +25,24 @@ class EnclaveFault(Exception):
 
 
 class GuardedOracle:
-    """An oracle that separates faulty questions from faults in the computation on rows.
+    """An oracle that separates faulty queries from faults in the computation on rows.
 
-    A question follows from earlier noised answers, so its fault reveals no row.
+    A query follows from earlier noised answers, so its fault reveals no row.
     """
 
     def __init__(self, oracle: ClippedGaussianOracle) -> None:
         self._oracle = oracle
 
-    def ask(self, question: Question) -> Array64:
-        """Answer as :meth:`app.inference.core.question.Oracle.ask` does.
+    def ask(self, query: Query) -> Array64:
+        """Answer as :meth:`app.inference.core.query.Oracle.ask` does.
 
         Raises:
             CorevaultError, VaultError: rows are read from the store, which is away or has a table that does not open.
             EnclaveFault: the computation on rows failed.
         """
         try:
-            return self._oracle.ask(question)
-        except (BadQuestion, PlanExhausted, MemoryError, CorevaultError, VaultError):
+            return self._oracle.ask(query)
+        except (BadQuery, PlanExhausted, MemoryError, CorevaultError, VaultError):
             raise
         except Exception:  # noqa: BLE001  (any other error may reveal a row)
             raise EnclaveFault from None

@@ -60,7 +60,7 @@ def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding
             if mark:
                 yield from _check_mark(session, keys, settings)
             yield from _check_database(session, keys, settings.max_epsilon, store)
-            for key_id in Keys(keys.identity_key).unsealed(session):
+            for key_id in Keys(keys.identity_key).list_unsealed(session):
                 yield Finding(
                     "key", key_id, "it was altered or added in the database, or has an old form; it is not accepted"
                 )

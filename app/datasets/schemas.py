@@ -128,7 +128,7 @@ class DatasetPatch(Body):
     """Whether later releases can be read without an API key. Earlier releases keep their setting."""
 
 
-class Limit(BaseModel):
+class Limit(ResponseBody):
     """The largest cost that all releases together may have."""
 
     epsilon: float
@@ -137,7 +137,7 @@ class Limit(BaseModel):
     """Limit on delta."""
 
 
-class ContentView(BaseModel):
+class ContentView(ResponseBody):
     """A content version; analysts see only the last ready one.
 
     ``rejection_columns`` is present if the rejection is about columns. It lists declared columns that are missing or
@@ -168,7 +168,7 @@ _SHOWN: dict[str, Any] = {
 }
 
 
-class DatasetView(BaseModel):
+class DatasetView(ResponseBody):
     """The declared facts of a dataset and the state of its content.
 
     It contains nothing that was read from rows.
@@ -236,7 +236,7 @@ class DatasetDetail(DatasetView):
     """Time of the deletion; null if the dataset is not deleted."""
 
 
-class DeletionReceipt(BaseModel):
+class DeletionReceipt(ResponseBody):
     """A signed record of a deletion; ``GET /v1/keys`` publishes the key that verifies it."""
 
     model_config = ConfigDict(

@@ -166,7 +166,7 @@ class JobBody(Body):
         return Wish(request, None if self.privacy is None else self.privacy.epsilon)
 
 
-class Cost(BaseModel):
+class Cost(ResponseBody):
     """A composed privacy cost, from the accountant."""
 
     epsilon: float
@@ -175,7 +175,7 @@ class Cost(BaseModel):
     """Delta of differential privacy."""
 
 
-class MechanismView(BaseModel):
+class MechanismView(ResponseBody):
     """A subsampled Gaussian mechanism.
 
     ``iterations`` is the number of queries. If they have different amounts of noise, ``noise_multiplier`` describes
@@ -194,7 +194,7 @@ class MechanismView(BaseModel):
     """Number of queries."""
 
 
-class QuoteSize(BaseModel):
+class QuoteSize(ResponseBody):
     """The requested size, and the smallest size that can represent the model's posterior."""
 
     requested: int
@@ -203,7 +203,7 @@ class QuoteSize(BaseModel):
     """Smallest number of pseudopoints that can represent a posterior of the model."""
 
 
-class QuoteView(BaseModel):
+class QuoteView(ResponseBody):
     """A price; the members about its cost are null for public data."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_QUOTE]})
@@ -224,7 +224,7 @@ class QuoteView(BaseModel):
     """Warnings about the request, in plain words."""
 
 
-class Progress(BaseModel):
+class Progress(ResponseBody):
     """The progress of a job; ``fraction`` is the share of planned steps that are done."""
 
     fraction: float
@@ -240,7 +240,7 @@ class ErrorView(ResponseBody):
     """`run_failed`: an error in the run. `interrupted`: its workers were lost. `dataset_deleted`: no data is left."""
 
 
-class Settlement(BaseModel):
+class Settlement(ResponseBody):
     """The charge of an ended job, and the reason: the full price or nothing."""
 
     charged: Cost

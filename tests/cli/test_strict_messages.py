@@ -40,7 +40,7 @@ async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[Address]:
-    with served(Edge(_echo)) as address:
+    with served(OuterMiddleware(_echo)) as address:
         yield address
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from app.privacy.filter import Filter, design
 from app.privacy.ladder import CANDIDATES
-from tests.privacy_core.trees import Branch, Rule, compute_spent_delta, free_minimum, make_rule, without_union_bound
+from tests.privacy_core.trees import Branch, Rule, compute_spent_delta, free_minimum, without_union_bound
 
 TREES = [
     (8.0, 1e-6, (Branch(-9.93, 4.09, -0.021), Branch(-1.07, 3.71, -10.81))),
@@ -41,7 +41,7 @@ def test_filter_holds_for_trees_that_break_other_rules(
     limit: float, delta: float, branches: tuple[Branch, ...]
 ) -> None:
     """W9: adaptive purchases stay within the limit."""
-    assert spent_delta(branches, weighted(design(limit, delta)), limit) <= delta
+    assert compute_spent_delta(branches, make_rule(design(limit, delta)), limit) <= delta
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_optimiser_cannot_push_the_filter_over_its_delta(
     limit: float, delta: float, branches: tuple[Branch, ...]
 ) -> None:
     """W9: the search starts from trees that break other rules, and comes close to delta."""
-    rule = weighted(design(limit, delta))
+    rule = make_rule(design(limit, delta))
     worst = max(_maximise(start, rule, limit, delta) for start in (branches, _make_tree(rule, limit, delta)))
     assert 0.5 < worst <= 1
 
@@ -99,6 +99,6 @@ def test_no_tree_breaks_a_filter(data: st.DataObject, rule: Filter) -> None:
         _make_branch(order, rule.delta * weight * data.draw(unit), data.draw(unit), data.draw(unit), limit)
         for order, weight in zip(rule.orders, rule.weights, strict=True)
     )
-    spent = spent_delta(branches, weighted(rule, limit), limit)
+    spent = compute_spent_delta(branches, make_rule(rule, limit), limit)
     target(spent / rule.delta)
     assert spent <= rule.delta

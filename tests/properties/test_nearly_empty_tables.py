@@ -11,7 +11,7 @@ from app.inference.core.plan import PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.dp_vi import release
-from app.inference.methods.dp_vi.significance import LEAST_SIGNIFICANCE, Significance, measure_matrix_significance
+from app.inference.methods.dp_vi.significance import LEAST_SIGNIFICANCE, Significance
 from app.inference.methods.surrogate import release as surrogate_release
 from app.inference.private_zone.oracle import ClippedGaussianOracle
 from app.inference.registry import method
@@ -96,9 +96,9 @@ def test_evidence_of_noise_alone_is_below_the_threshold() -> None:
         for _ in range(50):
             evidence = evidence.with_score(5 * rng.standard_normal(4), rng.standard_normal(4), 5.0)
         deviations.append(evidence.deviations)
-        deviations.append(of_matrix(np.diag(0.3 * rng.standard_normal(4)), 0.3))
-    assert np.mean(np.array(deviations) >= LEAST_EVIDENCE) < 0.02
-    assert Evidence().deviations == 0
+        deviations.append(measure_matrix_significance(np.diag(0.3 * rng.standard_normal(4)), 0.3))
+    assert np.mean(np.array(deviations) >= LEAST_SIGNIFICANCE) < 0.02
+    assert Significance().deviations == 0
 
 
 def test_evidence_grows_with_information_and_with_distance() -> None:

@@ -1,4 +1,4 @@
-"""Faults of a question may be reported; faults in the computation on rows may not."""
+"""Faults of a query may be reported; faults in the computation on rows may not."""
 
 from typing import cast
 
@@ -36,22 +36,22 @@ def _ask(error: Exception) -> None:
 
 @pytest.mark.parametrize("error", [ValueError("a row"), ZeroDivisionError(), IndexError(), FloatingPointError()])
 def test_fault_on_rows_becomes_an_enclave_fault_without_details(error: Exception) -> None:
-    """W14: this includes ``ValueError``, the base class of a bad question's error."""
+    """W14: this includes ``ValueError``, the base class of a bad query's error."""
     with pytest.raises(EnclaveFault) as raised:
         _ask(error)
     assert str(raised.value) == ""
     assert raised.value.__suppress_context__
 
 
-@pytest.mark.parametrize("error", [BadQuestion("draws"), PlanExhausted("beyond"), MemoryError()])
-def test_fault_of_a_question_is_raised_unchanged(error: Exception) -> None:
+@pytest.mark.parametrize("error", [BadQuery("draws"), PlanExhausted("beyond"), MemoryError()])
+def test_fault_of_a_query_is_raised_unchanged(error: Exception) -> None:
     with pytest.raises(type(error)):
         _ask(error)
 
 
 @pytest.mark.parametrize("rounds", [2, 40])
 def test_plan_with_the_most_noise_is_carried_out(rounds: int) -> None:
-    """The question with the smallest share has the most noise; beyond the grid's range the account would freeze."""
+    """The query with the smallest share has the most noise; beyond the grid's range the account would freeze."""
     columns = (Column("x", "real", -1, 1), Column("y", "binary"))
     facts = DeclaredFacts(columns, 100, {"kind": "row"}, "private", 1e-6)
     mechanism = Mechanism(1e6, 1.0, 3 + 2 * rounds)

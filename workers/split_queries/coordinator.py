@@ -70,7 +70,7 @@ class SplitSum:
         self._summer = PartSummer(problem, rows.rows_per_slot)
         self._query = -1
 
-    def __call__(self, question: Question, slots: Slots) -> Integers:
+    def __call__(self, query: Query, slots: Slots) -> Integers:
         """Compute the exact sum over ``slots``; no part of it remains in the store afterwards.
 
         Raises:
@@ -107,4 +107,4 @@ class SplitSum:
         return np.asarray(np.sum(list(sums.values()), axis=0))
 
     def _sum_part(self, task: Task, part: int) -> Integers:
-        return self._summer.sum(task.question, task.units(part), lambda: nullcontext(self._rows))
+        return self._summer.sum(task.query, task.units(part), lambda: nullcontext(self._rows))

@@ -78,7 +78,7 @@ class Helper:
             lambda: PartSummer(problem_for(run.plan.model, run.facts), run.facts.rows_per_unit),
         )
         try:
-            return summer.sum(task.question, task.units(part), lambda: self._tables(assignment))
+            return summer.sum(task.query, task.units(part), lambda: self._tables(assignment))
         except (CorevaultError, MemoryError):
             raise
         except Exception:  # noqa: BLE001  (any other error may reveal a row)

@@ -32,16 +32,16 @@ class PartSummer:
         self._free_bytes = room_bytes
         self._rows: dict[range, Rows] = {}
 
-    def sum(self, question: Question, units: Slots, open_rows: OpenRows) -> Integers:
+    def sum(self, query: Query, units: Slots, open_rows: OpenRows) -> Integers:
         """Compute the exact sum over ``units``. Total in the rows; only ``open_rows`` and the table may fail."""
         model, design = self._problem.model, self._problem.design
         if isinstance(units, range) and units in self._rows:
-            return question.sum(model, *self._rows[units], self._rows_per_unit)
+            return query.sum(model, *self._rows[units], self._rows_per_unit)
         with open_rows() as source:
             if isinstance(units, range) and self._reserve_memory(len(units)):
                 self._rows[units] = gather(model, design, source, units)
-                return question.sum(model, *self._rows[units], self._rows_per_unit)
-            return partial_sum(question, model, design, source, units)
+                return query.sum(model, *self._rows[units], self._rows_per_unit)
+            return partial_sum(query, model, design, source, units)
 
     def _reserve_memory(self, units: int) -> bool:
         needed = units * self._rows_per_unit * (4 * self._problem.model.row_width + 1)

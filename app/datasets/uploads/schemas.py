@@ -27,7 +27,7 @@ class UploadBody(Body):
     """SHA-256 of the whole content in the form of Content-Digest; a content with another digest is rejected."""
 
 
-class UploadView(BaseModel):
+class UploadView(ResponseBody):
     """An upload. ``offset`` is the number of stored bytes, at which the next part begins."""
 
     model_config = ConfigDict(

@@ -12,7 +12,7 @@ from app.vault.store import ObjectStore
 from tests.factories import rows
 from tests.factories.datasets import stored
 from tests.factories.worker import SLOTS, House
-from tests.workers.instant_helpers import PARTS, QUESTION, recording_tables
+from tests.workers.instant_helpers import PARTS, QUERY, recording_tables
 from workers.enclave import OpeningKey
 from workers.split_queries.mailbox import Mailbox, Task
 
@@ -44,7 +44,7 @@ def test_helper_reads_rows_of_an_opened_reservation_only(house: House, owner: ro
     store: ObjectStore = house.areas.vault
     mailbox = Mailbox(store, OpeningKey(house.keys.opening_key), claim.job_id, claim.fencing_token)
     cuts = [SLOTS * part // PARTS for part in range(PARTS + 1)]
-    assert mailbox.put_task(0, Task(QUESTION, range(SLOTS), cuts))
+    assert mailbox.put_task(0, Task(QUERY, range(SLOTS), cuts))
     before = stored(house.areas)
     read: list[NDArray[np.int64]] = []
     house.helper(recording_tables(read)).run(f"{claim.job_id}:1:0:0")

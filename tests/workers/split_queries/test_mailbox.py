@@ -12,7 +12,7 @@ from app.inference.private_zone.partition import Slots
 from app.inference.private_zone.queries import PotentialSum
 from app.inference.private_zone.queries.arrays import from_arrays, to_arrays
 from support.vault import Vault, new_vault
-from tests.inference.private_zone.test_people import QUESTIONS
+from tests.inference.private_zone.test_people import QUERIES
 from workers.split_queries.mailbox import Mailbox, PartFaulty, Task, clear_mailbox
 
 CANARY = 123456.78901234
@@ -27,9 +27,9 @@ def task(query: Query = QUERIES[0], slots: Slots = range(100)) -> Task:
     return Task(query, slots, [0, 40, 80, len(slots)])
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
-def test_question_is_restored_from_its_arrays(question: Question) -> None:
-    arrays = to_arrays(question)
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.kind)
+def test_query_is_restored_from_its_arrays(query: Query) -> None:
+    arrays = to_arrays(query)
     again = to_arrays(from_arrays(arrays))
     assert type(from_arrays(arrays)) is type(query)
     assert {name: array.tobytes() for name, array in again.items()} == {
@@ -47,7 +47,7 @@ def test_task_is_read_under_the_number_of_its_query(vault: Vault, slots: Slots) 
     assert received is not None
     assert (received.places, received.key, received.parts) == (wanted.places, wanted.key, 3)
     assert list(received.units(1)) == list(slots[40:80])
-    assert to_arrays(received.question).keys() == to_arrays(wanted.question).keys()
+    assert to_arrays(received.query).keys() == to_arrays(wanted.query).keys()
     assert mine.read_task(6) is None
     assert mine.put_task(8, wanted)
     assert mine.read_task(7) is None
@@ -74,14 +74,14 @@ def read_moved_sums(vault: Vault, source: tuple[str, int, int, int], key: bytes)
     """
     wanted = task()
     job_id, token, query, part = source
-    mailbox(vault, job_id, token).put_part(query, Task(wanted.question, wanted.slots, wanted.places, key), part, SUMS)
+    mailbox(vault, job_id, token).put_part(query, Task(wanted.query, wanted.slots, wanted.places, key), part, SUMS)
     ((name, content),) = vault.files().items()
     vault.store.delete_note(name)
     mine = mailbox(vault)
     mine.put_part(1, wanted, 2, None)
     (target,) = vault.files()
     _overwrite(vault, target, content)
-    sums = mine.read_part(1, Task(wanted.question, wanted.slots, wanted.places, b"k" * 32), 2)
+    sums = mine.read_part(1, Task(wanted.query, wanted.slots, wanted.places, b"k" * 32), 2)
     vault.store.delete_note(target)
     return sums
 
@@ -136,9 +136,9 @@ def test_worker_with_another_opening_key_reads_no_task(vault: Vault) -> None:
 
 
 def test_w3_notes_are_encrypted(vault: Vault) -> None:
-    """W3: questions, slots and sums are sealed."""
-    question = PotentialSum(np.full((3, 6), CANARY), 0.5)
-    wanted = Task(question, np.array([31337, 31338, 2**40]), [0, 2, 3])
+    """W3: queries, slots and sums are sealed."""
+    query = PotentialSum(np.full((3, 6), CANARY), 0.5)
+    wanted = Task(query, np.array([31337, 31338, 2**40]), [0, 2, 3])
     mine = mailbox(vault)
     mine.put_task(0, wanted)
     mine.put_part(0, wanted, 0, np.array([987654321987], dtype=np.int64))

@@ -15,7 +15,7 @@ from app.jobs import repository
 from tests.factories import rows
 from tests.factories.datasets import stored
 from tests.factories.worker import SLOTS, House, MemoryRows, memory_tables
-from tests.workers.instant_helpers import PARTS, QUESTION, InstantQueue, problem_of, recording_tables
+from tests.workers.instant_helpers import PARTS, QUERY, InstantQueue, problem_of, recording_tables
 from tests.workers.support import acting_tables, lose_lease
 from workers.enclave import OpeningKey
 from workers.split_queries.coordinator import Sharing
@@ -62,7 +62,7 @@ def test_w8_message_without_a_waiting_coordinator_opens_no_table(
 ) -> None:
     """W8: rows are read only for the running attempt, under its opened reservation, and for its current query."""
     job_id, mailbox = start_job(house, owner)
-    mailbox.put_task(0, Task(QUESTION, range(SLOTS), [0, 256, 512, 768, SLOTS]))
+    mailbox.put_task(0, Task(QUERY, range(SLOTS), [0, 256, 512, 768, SLOTS]))
     seen: list[NDArray[np.int64]] = []
     if changes:
         _change_job(house, job_id, **changes)
@@ -78,7 +78,7 @@ def test_w8_no_helper_opens_a_table_before_the_reservation_is_opened(house: Hous
         assert house.lifecycle.claim(tx, job_id) is not None
         assert repository.change(tx, job_id, content_id=select(Content.id).scalar_subquery())
     mailbox = Mailbox(house.areas.vault, OpeningKey(house.keys.opening_key), job_id, 1)
-    mailbox.put_task(0, Task(QUESTION, range(SLOTS), [0, 512, SLOTS]))
+    mailbox.put_task(0, Task(QUERY, range(SLOTS), [0, 512, SLOTS]))
     seen: list[NDArray[np.int64]] = []
     house.helper(recording_tables(seen)).run(f"{job_id}:1:0:0")
     assert (house.charge(job_id), seen) == ("reserved", [])
@@ -86,12 +86,12 @@ def test_w8_no_helper_opens_a_table_before_the_reservation_is_opened(house: Hous
 
 def test_message_of_a_waiting_coordinator_is_answered(house: House, owner: rows.Key) -> None:
     job_id, mailbox = start_job(house, owner)
-    task = Task(QUESTION, np.arange(0, SLOTS, 3), [0, 100, 334])
+    task = Task(QUERY, np.arange(0, SLOTS, 3), [0, 100, 334])
     mailbox.put_task(4, task)
     house.helper(memory_tables).run(f"{job_id}:1:4:1")
     sums = mailbox.read_part(4, task, 1)
     problem = problem_of(house, owner)
-    whole = partial_sum(QUESTION, problem.model, problem.design, MemoryRows(), np.arange(300, SLOTS, 3))
+    whole = partial_sum(QUERY, problem.model, problem.design, MemoryRows(), np.arange(300, SLOTS, 3))
     assert sums is not None
     assert sums.tolist() == whole.tolist()
 
@@ -99,7 +99,7 @@ def test_message_of_a_waiting_coordinator_is_answered(house: House, owner: rows.
 def test_part_that_is_put_too_late_is_deleted(house: House, owner: rows.Key) -> None:
     """The coordinator has finished the query, so no note may remain."""
     job_id, mailbox = start_job(house, owner)
-    mailbox.put_task(0, Task(QUESTION, range(SLOTS), [0, 512, SLOTS]))
+    mailbox.put_task(0, Task(QUERY, range(SLOTS), [0, 512, SLOTS]))
     sharing = Sharing(house.areas.vault, OpeningKey(house.keys.opening_key), house.queue, PARTS, 1)
     house.helper(acting_tables(lambda: sharing.clear(job_id, 1))).run(f"{job_id}:1:0:0")
     assert stored(house.areas) == []
@@ -111,7 +111,7 @@ def test_w10_notes_of_workers_that_died_during_a_query_are_destroyed(
 ) -> None:
     """W10: the next attempt destroys the mailbox, or the sweeper after the last attempt."""
     job_id, mailbox = start_job(house, owner)
-    task = Task(QUESTION, range(SLOTS), [0, 512, SLOTS])
+    task = Task(QUERY, range(SLOTS), [0, 512, SLOTS])
     mailbox.put_task(3, task)
     mailbox.put_part(3, task, 0, np.zeros(7, np.int64))
     assert len(stored(house.areas)) == 2
@@ -126,7 +126,7 @@ def test_w10_notes_of_workers_that_died_during_a_query_are_destroyed(
 def test_notes_of_a_job_that_ended_with_its_dataset_are_destroyed(house: House, owner: rows.Key) -> None:
     """W10: no helper opens the table any more, and the sweeper clears the mailbox although the worker is dead."""
     job_id, mailbox = start_job(house, owner)
-    mailbox.put_task(0, Task(QUESTION, range(SLOTS), [0, 512, SLOTS]))
+    mailbox.put_task(0, Task(QUERY, range(SLOTS), [0, 512, SLOTS]))
     seen: list[NDArray[np.int64]] = []
     with house.database.write() as tx:
         house.lifecycle.dataset_deleted(tx, house.read(job_id).dataset_id)

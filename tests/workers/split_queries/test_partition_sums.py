@@ -16,7 +16,7 @@ from app.inference.private_zone.queries import MeanSum
 from app.jobs.lifecycle import Claim
 from tests.factories import rows
 from tests.factories.worker import SLOTS, House, MemoryRows
-from tests.workers.instant_helpers import CHUNK, CHUNKS, PARTS, QUESTION, InstantQueue, RecordingRows, problem_of
+from tests.workers.instant_helpers import CHUNK, CHUNKS, PARTS, QUERY, InstantQueue, RecordingRows, problem_of
 from workers.enclave import OpeningKey
 from workers.split_queries.coordinator import Sharing, SplitSum
 from workers.split_queries.mailbox import Mailbox, Task
@@ -53,7 +53,7 @@ def for_the_last_query(mailbox: Mailbox, _: House, task: Task, query: int, part:
 
 
 def under_another_key(mailbox: Mailbox, _: House, task: Task, query: int, part: int, sums: Integers) -> None:
-    mailbox.put_part(query, Task(task.question, task.slots, task.places), part, sums + 10**6)
+    mailbox.put_part(query, Task(task.query, task.slots, task.places), part, sums + 10**6)
 
 
 def for_a_part_out_of_range(mailbox: Mailbox, house: House, task: Task, query: int, part: int, sums: Integers) -> None:
@@ -88,7 +88,7 @@ def make_split_sum(house: House, problem: Problem, behave: Behaviour, source: Me
             assert part_id is not None
             task = mailbox.read_task(part_id.query)
             assert task is not None
-            sums = partial_sum(task.question, problem.model, problem.design, MemoryRows(), task.units(part_id.part))
+            sums = partial_sum(task.query, problem.model, problem.design, MemoryRows(), task.units(part_id.part))
             behave(mailbox, house, task, part_id.query, part_id.part, sums)
 
     sharing = Sharing(house.areas.vault, key, InstantQueue(act), PARTS, 1)
@@ -100,7 +100,7 @@ def test_w5_each_part_is_added_exactly_once(house: House, owner: rows.Key, behav
     """W5: the sum is exactly that of the whole, for full, sampled and small queries."""
     problem = problem_of(house, owner)
     mine = make_split_sum(house, problem, behave, MemoryRows())
-    for question in (QUESTION, MeanSum(1.0, problem.design.width, intercept=True, clip=1.0)):
+    for query in (QUERY, MeanSum(1.0, problem.design.width, intercept=True, clip=1.0)):
         for slots in (range(SLOTS), np.arange(0, SLOTS, 2), np.arange(5), np.arange(0)):
             whole = partial_sum(query, problem.model, problem.design, MemoryRows(), slots)
             assert mine(query, slots).tolist() == whole.tolist()
@@ -108,7 +108,7 @@ def test_w5_each_part_is_added_exactly_once(house: House, owner: rows.Key, behav
 
 def test_part_from_a_helper_is_not_computed_again(house: House, owner: rows.Key) -> None:
     seen: list[NDArray[np.int64]] = []
-    make_split_sum(house, problem_of(house, owner), correctly, RecordingRows(seen))(QUESTION, range(SLOTS))
+    make_split_sum(house, problem_of(house, owner), correctly, RecordingRows(seen))(QUERY, range(SLOTS))
     assert sum(map(len, seen)) == SLOTS - CHUNK * (CHUNKS * (PARTS - 1) // PARTS)
 
 
@@ -120,7 +120,7 @@ def test_rows_of_consecutive_units_stay_in_memory(house: House, owner: rows.Key)
         seen: list[NDArray[np.int64]] = []
         summer = PartSummer(problem, 1, room)
         for units in (range(256), np.arange(7), range(256), range(256)):
-            sums = summer.sum(QUESTION, units, lambda: nullcontext(RecordingRows(seen)))  # noqa: B023
+            sums = summer.sum(QUERY, units, lambda: nullcontext(RecordingRows(seen)))  # noqa: B023
             assert isinstance(units, np.ndarray) or sums.tolist() == whole
         assert sum(map(len, seen)) == read + 7
 
