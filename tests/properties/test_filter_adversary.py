@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from app.privacy.filter import Filter, design
 from app.privacy.ladder import CANDIDATES
-from tests.privacy_core.trees import Branch, Rule, compute_spent_delta, free_minimum, without_union_bound
+from tests.privacy_core.trees import Branch, Rule, compute_spent_delta, free_minimum, make_rule, without_union_bound
 
 TREES = [
     (8.0, 1e-6, (Branch(-9.93, 4.09, -0.021), Branch(-1.07, 3.71, -10.81))),
