@@ -1,4 +1,4 @@
-"""Every operation of the API, and every place in it where a caller can name something, by the OpenAPI document."""
+"""The operations of the API, and the positions of ids in them, from OpenAPI."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,14 +9,17 @@ SCOPED_HEADERS = frozenset({"idempotency-key"})
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """``"GET /v1/jobs/{job_id}"`` and its description."""
+    """Yield each operation, as in ``"GET /v1/jobs/{job_id}"``, with its description."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield f"{method.upper()} {path}", operation
 
 
 def positions(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Operation and position: ``path:job_id``, ``query:dataset_id``, ``body:shared_with``, …; or ``none``."""
+    """Yield operation and position.
+
+    A position is ``path:job_id``, ``query:dataset_id``, ``body:shared_with``, …, or ``none``.
+    """
     for name, operation in operations(document):
         found = {*_parameters(operation), *_members(operation, document)}
         yield from ((name, position) for position in sorted(found) or ["none"])
@@ -39,7 +42,7 @@ def _members(operation: dict[str, Any], document: dict[str, Any]) -> Iterator[st
 
 
 def _properties(node: object, document: dict[str, Any]) -> Iterator[str]:
-    """Names of members at any depth, through references."""
+    """Yield the names of members at any depth, through references."""
     if isinstance(node, dict):
         if "$ref" in node:
             yield from _properties(document["components"]["schemas"][node["$ref"].rpartition("/")[2]], document)

@@ -1,7 +1,9 @@
-"""What each kind of caller is answered that names something of another tenant: one rule for every place to name it.
+"""The expected answers to callers who send an id of another tenant.
 
-Refusals come in one order: 401 for whom nobody knows, 403 for roles that never may, 404 for all that the caller may not
-see. Answers that succeed show nothing of the other tenant, except to those who oversee all.
+There is one rule for each position of an id.
+
+Refusals have an order: 401 for an unknown caller, 403 for a role without the right, and 404 for an object that the
+caller may not see. Successful answers show no object of the other tenant, except to administrators and auditors.
 """
 
 import base64
@@ -36,14 +38,17 @@ def _nothing(_: World, __: Mapping[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Rule:
-    """``options`` makes the request's query, headers and body from the ids to name (theirs, or made-up ones)."""
+    """A rule; ``options`` makes query, headers and body of a request from ids.
+
+    The ids are the other tenant's or invented ones.
+    """
 
     expected: Expected
     options: Options = _nothing
     adds: str | None = None
-    """The caller whose call is in order, and adds something of its own."""
+    """The caller whose call succeeds and adds an object."""
     instead: Mapping[str, str] = field(default_factory=dict)
-    """Names of path parameters that stand for another kind of id than their own."""
+    """Path parameter -> kind of id that is sent instead of the parameter's kind."""
 
 
 def _json(body: Callable[[World, Mapping[str, str]], dict[str, Any]]) -> Options:
@@ -51,12 +56,12 @@ def _json(body: Callable[[World, Mapping[str, str]], dict[str, Any]]) -> Options
 
 
 def _query(**parameters: str) -> Options:
-    """Query parameters, each with the kind of id that it names."""
+    """Make query parameters, each with the kind of its id."""
     return lambda _, ids: {"params": {name: ids[kind] for name, kind in parameters.items()}}
 
 
 def _cursor(position: str) -> Options:
-    """A page that starts at this position, which is above all that they have."""
+    """Make a page request that starts above all objects of the other tenant."""
     encoded = base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
     return lambda _, __: {"params": {"cursor": encoded}}
 
@@ -66,7 +71,7 @@ def _above(prefix: str) -> Options:
 
 
 def _repeated(options: Options = _nothing) -> Options:
-    """Under the Idempotency-Key of the same call of theirs."""
+    """Add the Idempotency-Key that the other tenant used for the same call."""
     return lambda world, ids: {"headers": {"Idempotency-Key": IDEMPOTENCY_KEY}, **options(world, ids)}
 
 

@@ -1,4 +1,7 @@
-"""What a caller may not see is 404: every operation × every caller × another tenant's ids in every position."""
+"""The access walk: every operation, every caller, another tenant's ids in every position.
+
+An object that the caller may not see is answered with 404.
+"""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +39,7 @@ def world(house: House, application: FastAPI) -> Iterator[World]:
 
 
 def test_every_position_of_every_operation_has_a_rule(application: FastAPI) -> None:
-    """A new endpoint, or a new place to name something in an old one, has to say here who may see what."""
+    """A new endpoint, or a new id in a call, needs a rule here."""
     assert set(positions(application.openapi())) == set(RULES)
 
 
@@ -50,7 +53,7 @@ def test_no_route_escapes_the_document(application: FastAPI) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RULES), ids=" ".join)
-def test_another_tenants_things_do_not_exist(world: World, name: tuple[str, str]) -> None:
+def test_objects_of_another_tenant_are_not_found(world: World, name: tuple[str, str]) -> None:
     operation, position = name
     rule, first = RULES[name], _first(world, operation, position)
     for caller in sorted(CALLERS, key=lambda each: each == rule.adds):
@@ -70,7 +73,7 @@ def test_another_tenants_things_do_not_exist(world: World, name: tuple[str, str]
 
 
 def _first(world: World, operation: str, position: str) -> httpx.Response | None:
-    """The same call by whom it belongs to, so that there is a recorded answer to ask for."""
+    """Make the same call as the other tenant, whose answer is recorded."""
     if not position.startswith("header:"):
         return None
     holder = "administrator" if "/api-keys" in operation else "tenant"
@@ -97,14 +100,17 @@ def _check_unchanged(world: World, before: Any, rule: Rule, caller: str) -> None
 
 
 def _check_roles(detail: str, rule: Rule, caller: str) -> None:
-    """A refusal says which role the call takes, and which one the caller has."""
+    """Check that a refusal names the required role and the caller's role."""
     takes = [role for role in ROLES if rule.expected.get(role, 200) != 403]
     assert any(role in detail.partition("yours")[0] for role in takes), (caller, detail)
     assert f"yours is of the role {caller}" in detail, (caller, detail)
 
 
 def _check_hidden(world: World, answer: httpx.Response, first: httpx.Response | None) -> None:
-    """Nothing of theirs is in the answer that the caller has not typed."""
+    """Check that the answer has no data of the other tenant.
+
+    Text that the caller sent is allowed.
+    """
     theirs = {*SECRETS, *world.theirs.values(), *([] if first is None else [str(first.json().get("id"))])}
     typed = answer.request.content.decode() + str(answer.request.url)
     shown = answer.text + json.dumps(dict(answer.headers))
@@ -112,7 +118,7 @@ def _check_hidden(world: World, answer: httpx.Response, first: httpx.Response | 
 
 
 def _check_alike(answer: httpx.Response, other: httpx.Response) -> None:
-    """What is not to be seen and what does not exist look the same."""
+    """Check that hidden and missing objects have the same answer."""
     assert answer.headers["content-type"] == other.headers["content-type"]
     if answer.request.method != "HEAD":
         shown, made_up = ({**each.json(), "request_id": ""} for each in (answer, other))

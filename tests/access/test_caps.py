@@ -1,4 +1,4 @@
-"""What one caller may have at a time: the last that fits is taken, the next is refused and changes nothing."""
+"""Caps on the objects of one caller. The first one above a cap is refused and changes nothing."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,14 +36,14 @@ def _fills_up(call: Callable[[], httpx.Response], services: Services, room: int)
     assert everything(services.database, services.areas) == before
 
 
-def test_datasets_of_an_owner(calls: httpx.Client, capped: Services, owner: rows.Key) -> None:
+def test_datasets_of_an_owner_are_capped(calls: httpx.Client, capped: Services, owner: rows.Key) -> None:
     _fills_up(lambda: calls.post("/v1/datasets", json=declaration(), headers=owner.headers), capped, CAP)
     gone = calls.get("/v1/datasets", headers=owner.headers).json()["items"][0]["id"]
     assert calls.delete(f"/v1/datasets/{gone}", headers=owner.headers).status_code == 200
     declared(calls, owner)
 
 
-def test_another_owner_has_room_of_its_own(calls: httpx.Client, capped: Services, owner: rows.Key) -> None:
+def test_another_owner_has_a_separate_cap(calls: httpx.Client, capped: Services, owner: rows.Key) -> None:
     for _ in range(CAP):
         declared(calls, owner)
     with capped.database.write() as tx:
@@ -51,7 +51,7 @@ def test_another_owner_has_room_of_its_own(calls: httpx.Client, capped: Services
     declared(calls, other)
 
 
-def test_jobs_of_a_caller(calls: httpx.Client, house: House, capped: Services, owner: rows.Key) -> None:
+def test_jobs_of_a_caller_are_capped(calls: httpx.Client, house: House, capped: Services, owner: rows.Key) -> None:
     body = job_body(house.ready_dataset(owner))
     _fills_up(lambda: calls.post("/v1/jobs", json=body, headers=owner.headers), capped, CAP)
     running = calls.get("/v1/jobs", headers=owner.headers).json()["items"][0]["id"]
@@ -59,9 +59,7 @@ def test_jobs_of_a_caller(calls: httpx.Client, house: House, capped: Services, o
     assert calls.post("/v1/jobs", json=body, headers=owner.headers).status_code == 202
 
 
-def test_a_repetition_of_what_was_taken_is_answered_all_the_same(
-    calls: httpx.Client, house: House, owner: rows.Key
-) -> None:
+def test_a_repetition_is_answered_even_at_the_cap(calls: httpx.Client, house: House, owner: rows.Key) -> None:
     body, headers = job_body(house.ready_dataset(owner)), owner.headers | {"Idempotency-Key": "once"}
     first = calls.post("/v1/jobs", json=body, headers=headers).json()
     for _ in range(CAP - 1):
@@ -69,7 +67,7 @@ def test_a_repetition_of_what_was_taken_is_answered_all_the_same(
     assert calls.post("/v1/jobs", json=body, headers=headers).json()["id"] == first["id"]
 
 
-def test_keys_of_all(calls: httpx.Client, capped: Services, admin: rows.Key) -> None:
+def test_keys_of_the_server_are_capped(calls: httpx.Client, capped: Services, admin: rows.Key) -> None:
     new = {"name": "ward 7", "role": "analyst"}
     _fills_up(lambda: calls.post("/v1/api-keys", json=new, headers=admin.headers), capped, CAP - 1)
     last = calls.get("/v1/api-keys", headers=admin.headers).json()["items"][0]["id"]
@@ -77,7 +75,7 @@ def test_keys_of_all(calls: httpx.Client, capped: Services, admin: rows.Key) -> 
     assert calls.post("/v1/api-keys", json=new, headers=admin.headers).status_code == 201
 
 
-def test_callers_who_race_do_not_pass_the_cap(calls: httpx.Client, capped: Services, owner: rows.Key) -> None:
+def test_concurrent_calls_do_not_pass_the_cap(calls: httpx.Client, capped: Services, owner: rows.Key) -> None:
     def declare(_: int) -> int:
         return calls.post("/v1/datasets", json=declaration(), headers=owner.headers).status_code
 
@@ -85,8 +83,8 @@ def test_callers_who_race_do_not_pass_the_cap(calls: httpx.Client, capped: Servi
         assert sorted(pool.map(declare, range(12))) == [201] * CAP + [409] * (12 - CAP)
 
 
-def test_uploads_that_race_do_not_pass_the_cap(calls: httpx.Client, capped: Services, owner: rows.Key) -> None:
-    """Of different datasets, which nothing else makes wait for one another."""
+def test_concurrent_uploads_do_not_pass_the_cap(calls: httpx.Client, capped: Services, owner: rows.Key) -> None:
+    """They belong to different datasets, so no dataset lock orders them."""
     places = [f"/v1/datasets/{declared(calls, owner)['id']}/uploads" for _ in range(CAP)]
 
     def begin(number: int) -> int:

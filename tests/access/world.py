@@ -1,4 +1,4 @@
-"""Two tenants: one that has something of everything, and callers of every kind who may see none of it."""
+"""Two tenants: one has every kind of object, and the other's callers may see no object."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,7 +12,7 @@ from tests.factories.datasets import everything
 from tests.factories.worker import House
 
 SECRETS = ("canary-dataset", "canary-population", "canary-description", "canary-key")
-"""Words that only the tenant who has everything, and those who oversee all, may ever be shown."""
+"""Words of the first tenant. Only that tenant, administrators and auditors may see them."""
 IDEMPOTENCY_KEY = "canary-idempotency"
 MADE_UP = {
     "dataset_id": "ds_01jd0000000000000000000000",
@@ -26,7 +26,7 @@ MADE_UP = {
 
 @dataclass
 class World:
-    """``theirs`` maps every kind of id to the tenant's; ``callers`` are those who ask for it."""
+    """``theirs`` maps each kind of id to the first tenant's; ``callers`` are the others."""
 
     house: House
     client: httpx.Client
@@ -39,7 +39,7 @@ class World:
         return self.client.request(method, path, headers=headers, **options)
 
     def state(self) -> tuple[dict[str, list[str]], list[str]]:
-        """All rows of all tables and the names of all files; what is noted about calls aside."""
+        """Return all rows and the names of all files, without notes about calls."""
         tables, files = everything(self.house.database, self.house.areas)
         return {name: found for name, found in tables.items() if not name.startswith("audit_")}, files
 
@@ -51,7 +51,10 @@ def _upload(client: httpx.Client, tenant: rows.Key, dataset_id: str) -> str:
 
 
 def make_world(house: House, client: httpx.Client) -> World:
-    """A tenant with a dataset (shared with its own analyst), jobs that run and that ended, and a private release."""
+    """Make a tenant with a dataset, running and ended jobs, and a private release.
+
+    The dataset is shared with an analyst of the tenant.
+    """
     with house.database.write() as tx:
         tenant, helper = (rows.api_key(tx, role, name="canary-key") for role in ("owner", "analyst"))
         ended = {

@@ -1,4 +1,4 @@
-"""The command of the broker's container, run as it stands on a real Redis."""
+"""The command of the broker's container, unchanged, on a real Redis."""
 
 import signal
 import subprocess
@@ -36,7 +36,7 @@ def answers(port: int) -> bool:
         return False
 
 
-def test_only_the_password_opens_the_broker_and_no_argument_shows_it(
+def test_the_broker_needs_the_password_and_no_argument_shows_it(
     server: tuple["subprocess.Popen[bytes]", int],
 ) -> None:
     process, port = server
@@ -45,8 +45,8 @@ def test_only_the_password_opens_the_broker_and_no_argument_shows_it(
     assert PASSWORD.encode() not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
 
 
-def test_the_broker_is_the_first_process_and_ends_when_asked(server: tuple["subprocess.Popen[bytes]", int]) -> None:
-    """A shell in its place, first in the container, would hear no signal: each stop would wait for the kill."""
+def test_the_broker_is_the_first_process_and_ends_on_a_signal(server: tuple["subprocess.Popen[bytes]", int]) -> None:
+    """A shell as first process would ignore the signal until the kill."""
     process, _ = server
     assert Path(f"/proc/{process.pid}/comm").read_text().strip() == "redis-server"
     process.send_signal(signal.SIGTERM)

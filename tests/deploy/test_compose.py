@@ -1,4 +1,4 @@
-"""The containers: valid, hardened, and each with no more than its rights. Read from the file; no daemon is needed."""
+"""The compose file: valid, hardened, and with least rights. No daemon is needed."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ RIGHTS = {
     },
     "maintenance": {"private-keys": "rw", "api-keys": "rw", "released": "ro", "wrapped-keys": "rw", "mark": "rw"},
 }
-"""Service -> volume -> mode: the whole of who reaches what."""
+"""Service -> volume -> mode: every access to a volume."""
 ROLES = {"migrate": "owner", "api": "service", "worker": "service", "maintenance": "service"}
 PASSWORDS = {
     "postgres": {"postgres_password", "owner_password", "service_password"},
@@ -50,7 +50,7 @@ def run(tool: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def volumes(service: str) -> dict[str, tuple[str, str]]:
-    """Volume -> where it is mounted, and how."""
+    """Return volume -> place and mode of its mount."""
     mounted: dict[str, tuple[str, str]] = {}
     for each in SERVICES[service].get("volumes", []):
         name, place, *mode = each.split(":")
@@ -58,19 +58,19 @@ def volumes(service: str) -> dict[str, tuple[str, str]]:
     return mounted
 
 
-def test_the_compose_file_keeps_to_its_specification() -> None:
+def test_the_compose_file_is_valid() -> None:
     checked = run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", "docker-compose.yml")
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_the_dockerfile_keeps_to_good_practice() -> None:
+def test_the_dockerfile_passes_hadolint() -> None:
     checked = run("hadolint", "--failure-threshold", "info", "Dockerfile")
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_each_service_reaches_its_areas_and_no_others(service: str) -> None:
-    """W1: the vault is the worker's alone, private keys are its user's; nothing has both and may write keys."""
+def test_each_service_has_access_to_its_areas_only(service: str) -> None:
+    """W1: only the worker mounts the vault. No service has both vault and writable keys."""
     assert {name: mode for name, (_, mode) in volumes(service).items()} == RIGHTS[service]
 
 
@@ -79,15 +79,15 @@ def test_every_volume_is_declared_and_used() -> None:
 
 
 @pytest.mark.parametrize("service", ["api", "worker", "maintenance"])
-def test_settings_lead_to_what_is_mounted(service: str) -> None:
-    """Each area's setting names the place that the area's volume is mounted at."""
+def test_settings_point_to_mounted_places(service: str) -> None:
+    """Each area's setting names the place where the area's volume is mounted."""
     environment, mounted = SERVICES[service]["environment"], volumes(service)
     for volume, (place, _) in mounted.items():
         setting = volume.replace("-", "_").upper()
         if volume == ("api-keys" if service == "api" else "private-keys"):
             assert environment["COREVAULT_KEYS_DIR"] == place
         elif volume == "api-keys":
-            assert place in SERVICES["keys"]["command"]  # --api-share: no setting leads there
+            assert place in SERVICES["keys"]["command"]  # --api-share: no setting points there
         else:
             assert environment[f"COREVAULT_{setting}_URL"] == f"file://{place}"
     assert ("COREVAULT_VAULT_URL" in environment) == (service == "worker")
@@ -109,14 +109,14 @@ def test_no_secret_is_in_an_environment(service: str) -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_each_service_is_given_its_own_passwords_and_no_others(service: str) -> None:
+def test_each_service_gets_only_the_passwords_it_needs(service: str) -> None:
     assert set(SERVICES[service].get("secrets", [])) == PASSWORDS[service]
     assert set(COMPOSE["secrets"]) == set().union(*PASSWORDS.values())
 
 
 @pytest.mark.parametrize(("service", "role"), ROLES.items())
-def test_only_the_migration_connects_as_the_owner_and_nobody_as_the_superuser(service: str, role: str) -> None:
-    """W11: whoever runs the service can neither change nor remove what the ledger wrote."""
+def test_only_the_migration_connects_as_the_owner(service: str, role: str) -> None:
+    """W11: the service's role can neither change nor remove ledger entries. No service is the superuser."""
     environment = SERVICES[service]["environment"]
     assert environment["COREVAULT_DATABASE_URL"] == f"postgresql+psycopg://corevault_{role}@postgres/corevault"
     assert environment["COREVAULT_DATABASE_PASSWORD_FILE"] == f"/run/secrets/{role}_password"
@@ -147,8 +147,8 @@ def test_api_and_worker_are_two_users_of_one_group() -> None:
     assert "--uid 10002 --gid corevault worker" in dockerfile
 
 
-def test_folders_of_the_image_have_the_modes_that_their_volumes_take_over() -> None:
-    """A new volume takes owner and mode of the folder below it: what is shared with the group, and what is not."""
+def test_folders_of_the_image_have_the_modes_for_their_volumes() -> None:
+    """A new volume takes owner and mode of its folder in the image."""
     made: dict[str, tuple[str, str]] = {}
     for line in (ROOT / "Dockerfile").read_text().splitlines():
         if "install -d" in line:
@@ -167,7 +167,7 @@ def test_folders_of_the_image_have_the_modes_that_their_volumes_take_over() -> N
     }
 
 
-def test_networks_keep_apart_what_need_not_meet() -> None:
+def test_networks_separate_unrelated_services() -> None:
     reached = {name: set(told.get("networks", [])) for name, told in SERVICES.items()}
     assert reached == {
         "postgres": {"database"},
@@ -184,7 +184,7 @@ def test_networks_keep_apart_what_need_not_meet() -> None:
     assert all("ports" not in told for name, told in SERVICES.items() if name != "api")
 
 
-def test_what_runs_is_watched_and_waits_for_what_it_needs() -> None:
+def test_every_service_has_a_health_check_and_waits_for_its_needs() -> None:
     for name in ("postgres", "redis", "api", "worker"):
         assert "healthcheck" in SERVICES[name], name
         assert SERVICES[name]["restart"] == "unless-stopped"
@@ -201,8 +201,11 @@ def test_what_runs_is_watched_and_waits_for_what_it_needs() -> None:
     assert all(SERVICES[name]["restart"] == "no" for name in ("keys", "migrate", "maintenance"))
 
 
-def test_maintenance_can_write_what_a_rotation_writes_and_starts_only_when_called() -> None:
-    """`keys rotate ledger` and `keys rewrap` need database, mark and wrapped keys beside keys that can be written."""
+def test_maintenance_may_write_keys_and_starts_only_on_call() -> None:
+    """Its commands need the database, the mark, the wrapped keys and writable keys.
+
+    They are `keys rotate ledger` and `keys rewrap`.
+    """
     assert {name for name, told in SERVICES.items() if "profiles" in told} == {"maintenance"}
     assert {"private-keys", "api-keys", "wrapped-keys", "mark"} <= {
         name for name, (_, mode) in volumes("maintenance").items() if mode == "rw"
@@ -210,13 +213,13 @@ def test_maintenance_can_write_what_a_rotation_writes_and_starts_only_when_calle
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_shell_makes_way_for_what_it_starts(service: str) -> None:
-    """The first process of a container hears a stop only if it listens: a shell does not."""
+def test_a_shell_is_replaced_by_its_command(service: str) -> None:
+    """The first process of a container gets the stop signal. A shell ignores it."""
     command = SERVICES[service].get("command", [])
     assert not command or command[0] not in {"sh", "bash"} or command[-1].startswith("exec ")
 
 
 @pytest.mark.parametrize("service", ["api", "worker"])
-def test_whoever_stops_in_good_order_is_given_the_time(service: str) -> None:
-    """Twice what a stop takes at most on an idle machine; the default is 10 s, then comes the kill."""
+def test_a_service_gets_enough_time_to_stop(service: str) -> None:
+    """Twice the longest stop on an idle machine. The default is a kill after 10 s."""
     assert int(SERVICES[service]["stop_grace_period"].removesuffix("s")) >= 2 * STOP_SECONDS

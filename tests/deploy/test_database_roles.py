@@ -1,4 +1,7 @@
-"""The script that makes the roles, and the commands of the containers that use them, on a real PostgreSQL."""
+"""The script that creates the database roles, and the containers' commands.
+
+Both run on a real PostgreSQL.
+"""
 
 import subprocess
 from collections.abc import Iterator
@@ -19,7 +22,7 @@ CLOSED = "host all corevault 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram
 
 @pytest.fixture
 def passwords(tmp_path: Path) -> Path:
-    """The folder that the containers see as /run/secrets."""
+    """The folder that the containers mount as /run/secrets."""
     for name in COMPOSE["secrets"]:
         (tmp_path / name).write_text(f"the {name}, with ' and \\ in it")
     return tmp_path
@@ -27,7 +30,7 @@ def passwords(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(passwords: Path) -> Iterator[Postgres]:
-    """Made as the container makes its own: an empty database, then the script; only passwords open it."""
+    """Start a server like the container's: an empty database, the script, and only password access."""
     with Postgres() as postgres:
         _psql(postgres, "CREATE DATABASE corevault", "postgres")
         script = (ROOT / COMPOSE["configs"]["roles"]["file"]).read_text()
@@ -44,7 +47,7 @@ def _psql(server: Postgres, script: str, database: str) -> None:
 
 
 def settings(service: str, server: Postgres, passwords: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set what the container of ``service`` is told of the database."""
+    """Set the database settings of the container of ``service``."""
     told = SERVICES[service]["environment"]
     url = told["COREVAULT_DATABASE_URL"].replace("@postgres", f"@127.0.0.1:{server.port}")
     monkeypatch.setenv("COREVAULT_DATABASE_URL", url)
@@ -64,12 +67,12 @@ def connect(server: Postgres, role: str, password: str) -> sa.Connection:
     return sa.create_engine(url, poolclass=sa.NullPool).connect()
 
 
-def test_the_owner_migrates_and_the_service_runs_on_what_it_is_given(
+def test_the_owner_migrates_and_the_service_runs_on_its_grants(
     server: Postgres, passwords: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W11: what the API's password opens can neither remove an entry nor lift the triggers."""
+    """W11: the API's role can neither remove an entry nor drop the triggers."""
     settings("migrate", server, passwords, monkeypatch)
-    for _ in range(2):  # every start of the containers says it again
+    for _ in range(2):  # every start of the containers runs it again
         invoke(*SERVICES["migrate"]["command"][1:])
     settings("api", server, passwords, monkeypatch)
     invoke("keys")
@@ -83,7 +86,7 @@ def test_the_owner_migrates_and_the_service_runs_on_what_it_is_given(
             service.execute(sa.text(statement))
 
 
-def test_passwords_open_one_role_each(server: Postgres, passwords: Path) -> None:
+def test_each_password_opens_one_role(server: Postgres, passwords: Path) -> None:
     secrets = {role: (passwords / f"{role}_password").read_text() for role in ("owner", "service")}
     for role, password in secrets.items():
         with connect(server, f"corevault_{role}", password) as connection:

@@ -1,4 +1,4 @@
-"""The image: what it is built from and what is left out of it. Read from the files; no daemon is needed."""
+"""The image: its sources and the files that are left out. No daemon is needed."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ STAGE = re.compile(r"^FROM (\S+)(?: AS (\S+))?$")
 
 
 def stages() -> dict[str, list[str]]:
-    """Name of each stage ("" for the image itself) -> its instructions."""
+    """Return name of each stage ("" for the image itself) -> its instructions."""
     found: dict[str, list[str]] = {}
     for line in INSTRUCTIONS:
         if begun := STAGE.match(line):
@@ -26,13 +26,13 @@ def stages() -> dict[str, list[str]]:
 
 
 def copied() -> set[str]:
-    """What comes from the folder that the image is built in."""
+    """Return the files that are copied from the build context."""
     lines = [line.split()[1:] for line in INSTRUCTIONS if line.startswith("COPY ") and "--from=" not in line]
     return {source for *sources, _ in lines for source in sources}
 
 
 def closure(*names: str) -> set[str]:
-    """These distributions and all that they need here; ``name[extra]`` adds what the extra needs."""
+    """Return the distributions with their dependencies; ``name[extra]`` adds the extra's."""
     known: set[str] = set()
     waiting = [Requirement(name) for name in names]
     while waiting:
@@ -46,8 +46,8 @@ def closure(*names: str) -> set[str]:
     return known | {canonicalize_name(Requirement(name).name) for name in names}
 
 
-def test_nothing_but_what_is_copied_is_sent_to_the_builder() -> None:
-    """W1: passwords, keys, data folders and the history stay where they are."""
+def test_only_copied_files_are_sent_to_the_builder() -> None:
+    """W1: passwords, keys, data folders and the history are not sent."""
     assert IGNORED[0] == "*"
     assert {line.removeprefix("!") for line in IGNORED if line.startswith("!")} == copied()
     assert IGNORED[-1] == "**/__pycache__"
@@ -58,7 +58,7 @@ def test_passwords_are_never_committed() -> None:
     assert {f"/{secret['file'].split('/')[1]}/" for secret in COMPOSE["secrets"].values()} <= set(ignored)
 
 
-def test_what_only_builds_stays_out_of_the_image_and_nothing_else() -> None:
+def test_only_build_packages_are_left_out_of_the_image() -> None:
     (line,) = [line for line in stages()["packages"] if "uninstall" in line]
     words = shlex.split(line)
     removed = set(words[words.index("--yes") + 1 :])
@@ -68,8 +68,8 @@ def test_what_only_builds_stays_out_of_the_image_and_nothing_else() -> None:
     assert "--without-pip" in " ".join(stages()["locked"])
 
 
-def test_code_comes_after_what_it_needs() -> None:
-    """A change of the code leaves the layers of the lock's packages as they are."""
+def test_code_is_copied_after_its_packages() -> None:
+    """A change of the code does not rebuild the layers of packages."""
     image = [line.split()[1] for line in stages()[""] if line.startswith("COPY ")]
     assert image == ["--from=packages", "--from=made"]
     for stage in ("locked", "packages"):
@@ -84,6 +84,6 @@ def test_code_comes_after_what_it_needs() -> None:
     ]
 
 
-def test_the_image_runs_as_nobody_of_importance() -> None:
+def test_the_image_runs_as_an_unprivileged_user() -> None:
     (user,) = [line.split()[1] for line in stages()[""] if line.startswith("USER ")]
     assert user == "10001:10000"

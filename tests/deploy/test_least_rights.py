@@ -1,4 +1,4 @@
-"""The API works without the vault; what it leaves there, the worker destroys."""
+"""The API works without the vault, and the worker destroys deleted tables."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def house(database: Database, tmp_path: Path) -> House:
 def test_an_api_that_cannot_reach_the_vault_does_all_its_work(
     house: House, api: httpx.Client, owner: rows.Key, tmp_path: Path
 ) -> None:
-    """W1: uploads, releases and deletion; the key is gone at once, the table once a worker sweeps."""
+    """W1: uploads, releases and deletion work. The key is destroyed at once, the table by the next sweep."""
     dataset_id = declared(api, owner, slots=100)["id"]
     uploaded(api, owner, dataset_id, TABLE)
     house.work()
@@ -33,7 +33,7 @@ def test_an_api_that_cannot_reach_the_vault_does_all_its_work(
     release_id = api.get(f"/v1/jobs/{job_id}", headers=owner.headers).json()["release_id"]
     vault, away = tmp_path / "storage" / "vault", tmp_path / "away"
     vault.rename(away)
-    vault.write_text("no folder: whoever touches it fails")
+    vault.write_text("no folder, so every access fails")
     assert api.get("/health/ready").status_code == 200
     uploaded(api, owner, declared(api, owner, slots=100)["id"], TABLE)
     for name in ("json", "csv", "parquet", "npz"):

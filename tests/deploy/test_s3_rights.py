@@ -1,4 +1,7 @@
-"""API and worker by S3 credentials of their own, with the policies of ``deploy/s3``, on a server that enforces them."""
+"""API and worker with separate S3 credentials and the policies of ``deploy/s3``.
+
+The test server enforces the policies.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -36,7 +39,7 @@ ALLOWED = {
 
 @dataclass(frozen=True)
 class Bucket:
-    """A server that enforces policies, and its users; ``operator`` may do all."""
+    """A server that enforces policies, and its users; ``operator`` may do everything."""
 
     url: str
     api: User
@@ -65,7 +68,7 @@ def bucket() -> Iterator[Bucket]:
 
 @pytest.fixture
 def house(database: Database, tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> House:
-    """The API by one credential; the worker, and its children, by the other."""
+    """The API with one credential; the worker and its child processes with the other."""
     for name, value in bucket.worker.environment.items():
         monkeypatch.setenv(name, value)
     house = make_house(database, tmp_path, bucket.url)
@@ -74,10 +77,8 @@ def house(database: Database, tmp_path: Path, bucket: Bucket, monkeypatch: pytes
     return replace(house, services=services)
 
 
-def test_each_credential_does_all_that_its_part_of_the_service_does(
-    house: House, owner: rows.Key, bucket: Bucket
-) -> None:
-    """W1: from an upload to its release, and from a deletion to nothing left."""
+def test_each_credential_allows_everything_its_service_needs(house: House, owner: rows.Key, bucket: Bucket) -> None:
+    """W1: from an upload to its release, and from a deletion to an empty bucket."""
     with house.client() as api:
         dataset_id = declared(api, owner, slots=100)["id"]
         uploaded(api, owner, dataset_id, TABLE)
@@ -92,7 +93,7 @@ def test_each_credential_does_all_that_its_part_of_the_service_does(
         house.sweeper.sweep()
         uploaded(api, owner, dataset_id, TABLE + b"40,60,Male,0\n")
         assert api.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
-    for _ in range(2):  # a sweep begins behind where the last one ended
+    for _ in range(2):  # a sweep begins after the end of the last one
         house.sweeper.sweep()
     left = bucket.areas(bucket.operator)
     kept = {name for name, content in entries(left.incoming).items() if content}
@@ -101,8 +102,8 @@ def test_each_credential_does_all_that_its_part_of_the_service_does(
     assert len([content for content in entries(left.released).values() if content]) == 4
 
 
-def test_large_objects_come_and_go_by_the_same_rights(bucket: Bucket) -> None:
-    """What lies in pieces is one request for each, and goes in one for all."""
+def test_large_objects_need_no_further_rights(bucket: Bucket) -> None:
+    """A multipart object takes one request for each part, and one to delete it."""
     api, worker = (bucket.areas(user).incoming for user in (bucket.api, bucket.worker))
     assert isinstance(api, S3Store)
     api._piece_bytes = 1_000
@@ -120,8 +121,8 @@ def test_large_objects_come_and_go_by_the_same_rights(bucket: Bucket) -> None:
 
 @pytest.mark.parametrize("area", ALLOWED)
 @pytest.mark.parametrize("who", ["api", "worker"])
-def test_everything_else_is_refused(bucket: Bucket, who: str, area: str) -> None:
-    """W1: the API's credential opens nothing of the vault, and the worker's puts nothing where uploads come from."""
+def test_every_other_access_is_refused(bucket: Bucket, who: str, area: str) -> None:
+    """W1: the API cannot read the vault, and the worker cannot write uploads."""
     mine = _area(bucket, getattr(bucket, who), area)
     name = _put(_area(bucket, bucket.operator, area), 10)
     calls: dict[str, Callable[[], object]] = {
@@ -133,7 +134,7 @@ def test_everything_else_is_refused(bucket: Bucket, who: str, area: str) -> None
 
 
 @pytest.mark.parametrize("who", ["api", "worker"])
-def test_the_files_name_these_rights_and_no_other(who: str) -> None:
+def test_the_policy_files_grant_exactly_these_rights(who: str) -> None:
     document = json.loads((POLICIES / f"{who}.json").read_text())
     granted = {
         (action.removeprefix("s3:"), resource.split("/")[2])
@@ -147,7 +148,7 @@ def test_the_files_name_these_rights_and_no_other(who: str) -> None:
     assert granted == needed
 
 
-def test_a_server_that_does_not_know_the_credential_refuses_all(bucket: Bucket) -> None:
+def test_an_unknown_credential_is_refused(bucket: Bucket) -> None:
     stranger = User("AKIAnobody", "of-no-use")
     assert not _may(lambda: _put(bucket.areas(stranger).incoming, 10))
 

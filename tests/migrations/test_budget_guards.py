@@ -1,4 +1,4 @@
-"""Revision 0004: the database refuses what the ledger's rules forbid, and takes along what was there before."""
+"""Revision 0004: constraints on the ledger's rows, and the upgrade of existing rows."""
 
 from typing import Any
 
@@ -30,8 +30,8 @@ def spend(url: str) -> Bench:
 @pytest.mark.parametrize(
     ("table", "values"), [(table, values) for table, breaches in BREACHES.items() for values in breaches]
 )
-def test_a_state_that_cannot_be_is_refused(database_url: str, table: str, values: dict[str, Any]) -> None:
-    """W9: should the ledger's own rules ever fail, the database still refuses."""
+def test_an_impossible_state_is_refused(database_url: str, table: str, values: dict[str, Any]) -> None:
+    """W9: the database refuses it even if the ledger's code does not."""
     bench = spend(database_url)
     assigned = ", ".join(f"{name} = :{name}" for name in values)
     with pytest.raises(IntegrityError), bench.database.write() as tx:
@@ -41,7 +41,7 @@ def test_a_state_that_cannot_be_is_refused(database_url: str, table: str, values
 
 
 @pytest.mark.parametrize("change", ["kind = 'refunded'", "sequence = -sequence", "epsilon_after = -1"])
-def test_an_entry_that_cannot_be_is_refused(database_url: str, change: str) -> None:
+def test_an_impossible_entry_is_refused(database_url: str, change: str) -> None:
     bench = spend(database_url)
     name, value = change.split(" = ")
     columns = [column["name"] for column in sa.inspect(bench.database.engine).get_columns("ledger_entries")]
@@ -54,7 +54,7 @@ def test_an_entry_that_cannot_be_is_refused(database_url: str, change: str) -> N
 
 
 def test_an_upgrade_keeps_every_account(empty_database_url: str) -> None:
-    """W11: what was there before the constraints is verified after them, goes on, and is append-only as before."""
+    """W11: accounts from before the constraints verify, can be used, and are append-only."""
     bench, before = spent_at(empty_database_url, "0003")
     upgrade(bench.database.engine)
     assert bench.budget() == before
@@ -69,7 +69,7 @@ def test_an_upgrade_keeps_every_account(empty_database_url: str) -> None:
 
 
 def spent_at(url: str, revision: str) -> tuple[Bench, Budget]:
-    """The rows that spending leaves, in a database as ``revision`` had it."""
+    """Make the rows of a spent account in a database at ``revision``."""
     engine = make_engine(url)
     upgrade(engine)
     engine.dispose()

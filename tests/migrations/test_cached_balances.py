@@ -1,4 +1,4 @@
-"""Revision 0008: accounts are taken along as they are, those that somebody has edited included."""
+"""Revision 0008: the upgrade keeps all accounts, even edited ones."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ ACCOUNTS = sa.table("ledger_accounts", sa.column("population"), sa.column("balan
 
 @pytest.fixture
 def bench(empty_database_url: str) -> Iterator[Bench]:
-    """A settled and a reserved job on one account, another account beside it, as revision 0007 has them."""
+    """Two accounts at revision 0007; one has a settled and a reserved job."""
     engine = make_engine(empty_database_url)
     upgrade(engine)
     bench = Bench(Database(engine), Ledger(Signer(SEED), max_epsilon=20.0))
@@ -31,8 +31,8 @@ def bench(empty_database_url: str) -> Iterator[Bench]:
     engine.dispose()
 
 
-def test_what_was_reserved_goes_on(bench: Bench) -> None:
-    """Also after going back and forth: the list of open reservations is made again from the entries."""
+def test_an_open_reservation_survives_the_upgrade(bench: Bench) -> None:
+    """It also survives a downgrade, because open reservations are recomputed from the entries."""
     engine = bench.database.engine
     upgrade(engine)
     assert (bench.verify(), bench.budget().jobs.reserved, bench.budget().jobs.settled) == ((), 1, 1)
@@ -47,8 +47,8 @@ def test_what_was_reserved_goes_on(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("edited", [{}, [], {"live": 3}])
-def test_an_account_that_was_edited_stops_no_upgrade(bench: Bench, edited: Any) -> None:
-    """W11: it is frozen as soon as anybody wants something of it."""
+def test_an_edited_account_does_not_stop_the_upgrade(bench: Bench, edited: Any) -> None:
+    """W11: it is frozen at its next use."""
     with bench.database.write() as tx:
         tx.execute(sa.update(ACCOUNTS).where(ACCOUNTS.c.population == "others").values(balance=edited))
     upgrade(bench.database.engine)

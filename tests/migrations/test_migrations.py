@@ -1,4 +1,4 @@
-"""The migrations make exactly the tables that the code declares, and the ledger's tables only grow."""
+"""Migrations make the declared tables, and the ledger's tables are append-only."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def _same_type(_: object, __: object, ___: object, ____: object, declared: sa.ty
     return False if isinstance(declared, UtcDateTime) else None
 
 
-def test_the_migrated_database_is_what_the_models_declare(database: Database) -> None:
+def test_the_migrated_database_equals_the_declared_models(database: Database) -> None:
     with database.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": _same_type})
         assert compare_metadata(context, Base.metadata) == []
@@ -41,7 +41,7 @@ def test_an_upgrade_of_a_current_database_changes_nothing(database: Database) ->
 
 
 def _insert(database: Database, table: str, verb: str = "INSERT") -> None:
-    """One row of any table: 1 in numeric columns, the same text in the others."""
+    """Make a row of any table: 1 in numeric columns, one text in the others."""
     declared = Base.metadata.tables[table]
     plain: dict[type, object] = {sa.Integer: 1, sa.Double: 1.0, sa.JSON: {}, UtcDateTime: now()}
     values = {column.name: plain.get(type(column.type), "{}") for column in declared.columns}
@@ -52,8 +52,8 @@ def _insert(database: Database, table: str, verb: str = "INSERT") -> None:
 
 @pytest.mark.parametrize("table", ["ledger_entries", "ledger_checkpoints"])
 @pytest.mark.parametrize("statement", ["UPDATE {} SET sequence = 2", "DELETE FROM {}"])
-def test_rows_of_the_chains_can_be_neither_changed_nor_removed(database: Database, table: str, statement: str) -> None:
-    """W11: committed entries cannot be altered or lost unnoticed."""
+def test_rows_of_the_chains_cannot_be_changed_or_removed(database: Database, table: str, statement: str) -> None:
+    """W11: committed entries cannot be altered or lost without detection."""
     _insert(database, table)
     with pytest.raises(DatabaseError, match="append-only"), database.write() as tx:
         tx.execute(sa.text(statement.format(table)))
@@ -64,7 +64,7 @@ def test_rows_of_the_chains_can_be_neither_changed_nor_removed(database: Databas
 @pytest.mark.sqlite
 @pytest.mark.parametrize("table", ["ledger_entries", "ledger_checkpoints"])
 def test_rows_of_the_chains_cannot_be_replaced(sqlite_file: Path, table: str) -> None:
-    """W11: SQLite's REPLACE removes rows without asking the triggers on DELETE."""
+    """W11: SQLite's REPLACE removes rows without the triggers on DELETE."""
     database = Database(make_engine(f"sqlite:///{sqlite_file}"))
     _insert(database, table)
     with pytest.raises(IntegrityError, match="append-only"):

@@ -1,4 +1,4 @@
-"""Two roles on PostgreSQL: one owns and migrates, one runs the service and can alter nothing that the ledger wrote."""
+"""Two roles on PostgreSQL: the owner migrates, and the service cannot alter the ledger."""
 
 import secrets
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ ALTERATIONS = ["UPDATE {} SET sequence = sequence + 1", "DELETE FROM {}", "TRUNC
 
 @dataclass
 class Roles:
-    """The owner's and the service's way to the same database."""
+    """Connections of owner and service to the same database."""
 
     owner: sa.Engine
     bench: Bench
@@ -33,7 +33,7 @@ class Roles:
 
 @pytest.fixture
 def roles() -> Iterator[Roles]:
-    """An owner that has migrated and granted, and a service that has an account with a settled job."""
+    """A migrated database with grants, and an account with a settled job."""
     owner, service = (f"{name}_{secrets.token_hex(4)}" for name in ("owner", "service"))
     with stack.fresh_database() as url:
         admin = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
@@ -81,8 +81,8 @@ def test_the_service_runs_on_its_grants(roles: Roles) -> None:
 
 @pytest.mark.parametrize("table", ["ledger_entries", "ledger_checkpoints"])
 @pytest.mark.parametrize("alteration", ALTERATIONS)
-def test_chains_only_grow_for_either_role(roles: Roles, table: str, alteration: str) -> None:
-    """W11: the service is refused by its grants, the owner by the trigger."""
+def test_chains_are_append_only_for_both_roles(roles: Roles, table: str, alteration: str) -> None:
+    """W11: missing grants stop the service, and the trigger stops the owner."""
     roles.bench.open_account("ds_a")
     roles.bench.checkpoint()
     statement = sa.text(alteration.format(table))
@@ -105,12 +105,12 @@ def test_chains_only_grow_for_either_role(roles: Roles, table: str, alteration: 
         "CREATE TABLE mine (id integer)",
     ],
 )
-def test_the_service_removes_and_rebuilds_nothing(roles: Roles, statement: str) -> None:
+def test_the_service_cannot_delete_entries_or_change_tables(roles: Roles, statement: str) -> None:
     with pytest.raises(DBAPIError, match=r"permission denied|must be owner"), roles.bench.database.write() as tx:
         tx.execute(sa.text(statement))
 
 
-def test_grants_can_be_said_again(roles: Roles) -> None:
+def test_grants_can_be_repeated(roles: Roles) -> None:
     with roles.owner.begin() as connection:
         connection.execute(sa.text(f"GRANT ALL ON ledger_entries TO {roles.service}"))
     grant(roles.owner, roles.service, RESTRICTED)
@@ -118,7 +118,7 @@ def test_grants_can_be_said_again(roles: Roles) -> None:
         tx.execute(sa.text("DELETE FROM ledger_entries"))
 
 
-def test_a_role_that_grants_cannot_restrain_is_refused(roles: Roles) -> None:
+def test_a_role_that_ignores_grants_is_refused(roles: Roles) -> None:
     for role, reason in [("corevault", "superuser"), ("nobody_here", "no such role")]:
         with pytest.raises(ValueError, match=reason):
             grant(roles.owner, role, RESTRICTED)

@@ -1,4 +1,4 @@
-"""Revision 0009: API keys that are there go on working, sealed; those with a plain hash end, and are named."""
+"""Revision 0009: API keys get seals, and keys with a plain hash are named."""
 
 import hashlib
 from collections.abc import Iterator
@@ -25,7 +25,10 @@ PLAIN = "cv_" + "A" * 43
 
 @pytest.fixture
 def settings(tmp_path: Path, backend: None) -> Iterator[Settings]:
-    """An installation at revision 0008, with an administrator, a key that ends, one that is revoked and an old one."""
+    """An installation at revision 0008.
+
+    It has an administrator key, an expiring key, a revoked key and a key of the old form.
+    """
     with _database_url(tmp_path) as url:
         settings = Settings(data_dir=tmp_path, database_url=url)
         installation.create_keys(settings)
@@ -54,7 +57,7 @@ def _database_url(folder: Path) -> Iterator[str]:
         yield f"sqlite:///{folder / 'old.sqlite3'}"
 
 
-def test_keys_go_on_working_and_the_useless_one_is_named(
+def test_keys_still_work_and_the_unusable_one_is_named(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installation.migrate(settings)
@@ -71,7 +74,7 @@ def test_keys_go_on_working_and_the_useless_one_is_named(
 
 
 def test_rows_that_are_added_later_are_not_sealed(settings: Settings) -> None:
-    """What is there is believed once; to migrate again believes nothing more."""
+    """Existing rows are sealed once. A second migration seals nothing."""
     installation.migrate(settings)
     database = Database(make_engine(settings.database_url))
     with database.write() as tx:
@@ -92,7 +95,7 @@ def test_without_the_identity_key_nothing_changes(settings: Settings, tmp_path: 
     installation.migrate(settings)
 
 
-def test_an_altered_key_is_a_finding(settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_reports_an_altered_key(settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     installation.migrate(settings)
     with pytest.raises(typer.Exit):
         verification.report(settings, storage=False, mark=False, as_json=False)

@@ -1,4 +1,4 @@
-"""Nothing waits for ever on PostgreSQL: not a migrator, not a transaction, not a lock of a client that fell silent."""
+"""Limits of waiting on PostgreSQL, for migrations, transactions and locks."""
 
 import os
 import socket
@@ -28,7 +28,7 @@ def url() -> Iterator[str]:
         yield url
 
 
-def test_two_migrators_at_once_are_one_after_the_other(url: str) -> None:
+def test_two_migrations_at_once_run_one_after_the_other(url: str) -> None:
     engines = [make_engine(url) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(upgrade, engines))
@@ -37,8 +37,8 @@ def test_two_migrators_at_once_are_one_after_the_other(url: str) -> None:
         engine.dispose()
 
 
-def test_a_migration_gives_up_on_a_table_that_is_in_use(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And leaves the database as it was: whoever queues behind a waiting migration would wait with it."""
+def test_a_migration_of_a_table_in_use_times_out(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database stays unchanged. Without the limit, other queries would wait behind the migration."""
     engine = make_engine(url)
     upgrade(engine)
     downgrade(engine, "0003")
@@ -66,8 +66,8 @@ def test_every_connection_has_its_limits(database_url: str) -> None:
     database.dispose()
 
 
-def test_a_server_that_vanishes_is_given_up(database_url: str) -> None:
-    """The system is told to; it can only be seen to where a network is cut."""
+def test_a_server_that_disappears_is_detected(database_url: str) -> None:
+    """The test checks the socket options, because a detection needs a cut network."""
     database = Database(make_engine(database_url))
     with database.read() as session:
         driver: Any = session.connection().connection.driver_connection
@@ -79,7 +79,7 @@ def test_a_server_that_vanishes_is_given_up(database_url: str) -> None:
 
 
 def test_an_account_is_locked_while_it_is_charged(database_url: str) -> None:
-    """W9: until the transaction ends, nobody else can lock the account's row."""
+    """W9: until the transaction ends, no other one can lock the account's row."""
     database = Database(make_engine(database_url))
     bench = Bench(database, Ledger(Signer(SEED), max_epsilon=20.0))
     try:
@@ -105,9 +105,7 @@ def _is_free(database: Database) -> bool:
     return True
 
 
-def test_a_connection_that_died_while_it_lay_about_is_replaced(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_idle_connection_that_died_is_replaced(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.db.engine.PING_AFTER_SECONDS", 0.0)
     database = Database(make_engine(database_url))
     with database.read() as session:
