@@ -1,4 +1,4 @@
-"""A sign-in service on loopback: https with an authority of its own, keys that can be changed, and tokens."""
+"""An OpenID Connect provider on loopback, with a test authority, changeable keys and tokens."""
 
 import json
 import ssl
@@ -24,7 +24,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 @dataclass
 class SignInService:
-    """``answers`` maps paths to what is answered; ``asked`` are the paths so far."""
+    """``answers`` maps paths to answers; ``asked`` are the requested paths."""
 
     issuer: str
     authority: Path
@@ -37,7 +37,7 @@ class SignInService:
         return f"{self.issuer}/keys"
 
     def new_key(self, name: str, algorithm: str = "ES256", *, bits: int = 2048) -> None:
-        """A signing key of this name, published from now on."""
+        """Make a signing key with this name and publish it."""
         made: dict[str, PrivateKey] = {"ES256": ec.generate_private_key(ec.SECP256R1())}
         if algorithm == "EdDSA":
             made["EdDSA"] = ed25519.Ed25519PrivateKey.generate()
@@ -55,7 +55,7 @@ class SignInService:
         self.answers[path] = (status, headers, json.dumps(document).encode())
 
     def claims(self, **changes: Any) -> dict[str, Any]:
-        """Claims of a token that is valid now; a change to None leaves one out."""
+        """Make the claims of a valid token; a change to None removes a claim."""
         at = int(time.time())
         valid = {"iss": self.issuer, "aud": AUDIENCE, "sub": "canary-subject", "iat": at, "nbf": at, "exp": at + 300}
         return {name: value for name, value in (valid | {"roles": ["owner"]} | changes).items() if value is not None}
@@ -73,7 +73,7 @@ def _described(name: str, algorithm: str, key: PrivateKey) -> dict[str, Any]:
 
 @contextmanager
 def sign_in_service(folder: Path) -> Iterator[SignInService]:
-    """Runs until the block ends."""
+    """Run the provider until the block ends."""
     authority = Authority(folder)
     certificate, key = authority.vouch_for("127.0.0.1")
     server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
@@ -90,13 +90,13 @@ def sign_in_service(folder: Path) -> Iterator[SignInService]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Silent."""
+            """Log nothing."""
 
     server.RequestHandlerClass = Handler
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that distrust us hang up
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that do not trust the authority disconnect
     service.new_key("first")
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

@@ -1,4 +1,4 @@
-"""Keys over HTTP: who may make them, what is shown once, and what stays behind."""
+"""API keys over HTTP: creation, rotation, revocation and lists."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from tests.factories import rows
 PATH = "/v1/api-keys"
 
 
-def test_me_is_the_callers_own_key(client: httpx.Client, analyst: rows.Key) -> None:
+def test_me_shows_the_callers_key(client: httpx.Client, analyst: rows.Key) -> None:
     answer = client.get("/v1/me", headers=analyst.headers)
     assert answer.status_code == 200
     assert answer.json() == {"id": analyst.id, "role": "analyst", "name": "a key"}
@@ -24,7 +24,7 @@ def test_me_is_the_callers_own_key(client: httpx.Client, analyst: rows.Key) -> N
     "authorization",
     [None, "", "Bearer", "Bearer cv_", "Bearer cv_" + "A" * 43, "Bearer \u00e9", "Basic YTpi", "cv_" + "A" * 43],
 )
-def test_whatever_is_no_key_is_unauthenticated(
+def test_a_malformed_credential_is_unauthenticated(
     client: httpx.Client, admin: rows.Key, authorization: str | None
 ) -> None:
     headers = {} if authorization is None else {b"Authorization": authorization.encode()}
@@ -34,16 +34,14 @@ def test_whatever_is_no_key_is_unauthenticated(
 
 
 @pytest.mark.parametrize("ended", [{"expires_at": now() - timedelta(seconds=1)}, {"revoked_at": now()}])
-def test_an_ended_key_is_as_unknown_as_any_other(client: httpx.Client, database: Database, ended: dict) -> None:  # type: ignore[type-arg]
+def test_an_ended_key_is_answered_like_an_unknown_one(client: httpx.Client, database: Database, ended: dict) -> None:  # type: ignore[type-arg]
     with database.write() as tx:
         key = rows.api_key(tx, **ended)
     answer = client.get("/v1/me", headers=key.headers)
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
 
 
-def test_a_created_key_works_and_only_its_hash_is_kept(
-    client: httpx.Client, admin: rows.Key, database: Database
-) -> None:
+def test_a_new_key_works_and_only_its_hash_is_stored(client: httpx.Client, admin: rows.Key, database: Database) -> None:
     answer = client.post(PATH, headers=admin.headers, json={"name": "ward 7", "role": "owner"})
     assert answer.status_code == 201
     created = answer.json()
@@ -73,7 +71,7 @@ def test_an_expiry_ends_a_key(client: httpx.Client, admin: rows.Key) -> None:
         ({"is_admin": True}, ""),
     ],
 )
-def test_a_bad_key_is_refused(client: httpx.Client, admin: rows.Key, change: dict, pointer: str) -> None:  # type: ignore[type-arg]
+def test_a_key_with_a_bad_member_is_refused(client: httpx.Client, admin: rows.Key, change: dict, pointer: str) -> None:  # type: ignore[type-arg]
     answer = client.post(PATH, headers=admin.headers, json={"name": "ward 7", "role": "owner"} | change)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert [fault["pointer"] for fault in answer.json()["errors"]] == [pointer]
@@ -84,7 +82,7 @@ def test_a_bad_key_is_refused(client: httpx.Client, admin: rows.Key, change: dic
 @pytest.mark.parametrize(
     ("method", "path"), [("POST", PATH), ("GET", PATH), ("POST", f"{PATH}/key_0/rotate"), ("DELETE", f"{PATH}/key_0")]
 )
-def test_keys_are_the_administrators(
+def test_only_administrators_may_manage_keys(
     client: httpx.Client, database: Database, role: str, method: str, path: str
 ) -> None:
     with database.write() as tx:
@@ -110,7 +108,7 @@ def test_an_expired_key_cannot_be_rotated(client: httpx.Client, admin: rows.Key,
     assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
 
 
-def test_a_revoked_key_is_gone(client: httpx.Client, admin: rows.Key, owner: rows.Key) -> None:
+def test_a_revoked_key_is_not_found(client: httpx.Client, admin: rows.Key, owner: rows.Key) -> None:
     answer = client.delete(f"{PATH}/{owner.id}", headers=admin.headers)
     assert (answer.status_code, answer.content) == (204, b"")
     assert client.get("/v1/me", headers=owner.headers).status_code == 401
@@ -119,7 +117,7 @@ def test_a_revoked_key_is_gone(client: httpx.Client, admin: rows.Key, owner: row
     assert client.post(f"{PATH}/{owner.id}/rotate", headers=admin.headers).json()["code"] == "not_found"
 
 
-def test_the_last_admin_that_works_stays(client: httpx.Client, admin: rows.Key, database: Database) -> None:
+def test_the_last_working_admin_key_is_not_revoked(client: httpx.Client, admin: rows.Key, database: Database) -> None:
     with database.write() as tx:
         rows.api_key(tx, "admin", expires_at=now() - timedelta(days=1))
     answer = client.delete(f"{PATH}/{admin.id}", headers=admin.headers)
@@ -129,9 +127,7 @@ def test_the_last_admin_that_works_stays(client: httpx.Client, admin: rows.Key, 
     assert client.delete(f"{PATH}/{admin.id}", headers=admin.headers).status_code == 204
 
 
-def test_a_replayed_creation_omits_the_key_which_is_not_recorded_either(
-    client: httpx.Client, admin: rows.Key, database: Database
-) -> None:
+def test_a_repeated_creation_omits_the_secret(client: httpx.Client, admin: rows.Key, database: Database) -> None:
     headers = admin.headers | {"Idempotency-Key": "once"}
     body = {"name": "ward 7", "role": "owner"}
     first = client.post(PATH, headers=headers, json=body)
@@ -158,14 +154,14 @@ def test_keys_are_listed_newest_first_page_by_page(client: httpx.Client, admin: 
     assert "secret_hash" not in answer["items"][0]
 
 
-def test_nothing_of_a_key_is_logged_or_counted(
+def test_no_part_of_a_key_is_logged_or_counted(
     client: httpx.Client,
     admin: rows.Key,
     database: Database,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """W3: whatever is sent as a credential, and whatever is made or shown, leaves no trace in logs and metrics."""
+    """W3: secrets that are sent or created do not occur in logs and metrics."""
     caplog.set_level("DEBUG")
     with database.write() as tx:
         revoked = rows.api_key(tx, revoked_at=now())

@@ -1,4 +1,4 @@
-"""Tokens of a sign-in service: which are believed, whom they make, and how its keys are come by."""
+"""OpenID Connect: verification of tokens, callers, and fetching of keys."""
 
 import base64
 import hmac
@@ -63,7 +63,7 @@ def _bearer(token: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("algorithm", ["ES256", "EdDSA", "RS256"])
-def test_a_valid_token_is_believed(service: SignInService, algorithm: str) -> None:
+def test_a_valid_token_is_accepted(service: SignInService, algorithm: str) -> None:
     service.new_key("other", algorithm)
     identity = _verifier(service).verify(service.token("other"))
     assert (identity.issuer, identity.subject, identity.role) == (service.issuer, "canary-subject", "owner")
@@ -81,7 +81,7 @@ def _unsigned(service: SignInService) -> str:
 
 
 def _by_public_key(service: SignInService) -> str:
-    """HMAC under the published key: what an implementation falls for that lets the token choose."""
+    """Make a token with an HMAC under the public key (algorithm confusion)."""
     secret = service.answers["/keys"][2]
     head, body = (_encoded(part) for part in ({"alg": "HS256", "typ": "JWT", "kid": "first"}, service.claims()))
     signature = hmac.digest(secret, f"{head}.{body}".encode(), "sha256")
@@ -130,7 +130,7 @@ BAD: dict[str, Callable[[SignInService], str]] = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_what_is_no_valid_token_is_nobody_and_changes_nothing(
+def test_an_invalid_token_is_refused_and_changes_nothing(
     calls: httpx.Client, signed_in: Services, service: SignInService, kind: str
 ) -> None:
     before = everything(signed_in.database, signed_in.areas)
@@ -141,7 +141,7 @@ def test_what_is_no_valid_token_is_nobody_and_changes_nothing(
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "none", "RS384", "PS256", "ES384"])
-def test_keys_for_other_algorithms_are_not_taken(service: SignInService, algorithm: str) -> None:
+def test_keys_for_other_algorithms_are_not_used(service: SignInService, algorithm: str) -> None:
     service.new_key("rsa", "RS256")
     listed = json.loads(service.answers["/keys"][2])["keys"]
     for each in listed:
@@ -152,7 +152,7 @@ def test_keys_for_other_algorithms_are_not_taken(service: SignInService, algorit
     assert [found.find(name) for name in ("rsa", "first", "oct")] == [None] * 3
 
 
-def test_short_rsa_keys_and_keys_for_encryption_are_not_taken(service: SignInService) -> None:
+def test_short_rsa_keys_and_keys_for_encryption_are_not_used(service: SignInService) -> None:
     service.new_key("short", "RS256", bits=1024)
     listed = json.loads(service.answers["/keys"][2])["keys"]
     listed[0]["use"] = "enc"
@@ -164,18 +164,16 @@ def test_short_rsa_keys_and_keys_for_encryption_are_not_taken(service: SignInSer
 @pytest.mark.parametrize(
     "roles", [None, [], ["unknown"], "unknown", 7, {"owner": True}, ["vault-owner", "vault-admin"]]
 )
-def test_a_token_without_exactly_one_role_of_ours_is_forbidden(
-    calls: httpx.Client, service: SignInService, roles: Any
-) -> None:
+def test_a_token_without_exactly_one_role_is_forbidden(calls: httpx.Client, service: SignInService, roles: Any) -> None:
     problem(calls.get("/v1/me", headers=_bearer(service.token(roles=roles))), 403, "forbidden")
 
 
 @pytest.mark.parametrize("roles", ["vault-owner", ["vault-owner"], ["other", "vault-owner", "owner"]])
-def test_the_settings_say_which_role_a_claim_means(service: SignInService, roles: Any) -> None:
+def test_the_settings_map_claims_to_roles(service: SignInService, roles: Any) -> None:
     assert _verifier(service).verify(service.token(roles=roles)).role == "owner"
 
 
-def test_the_role_may_lie_deeper(service: SignInService) -> None:
+def test_the_role_may_be_in_a_nested_claim(service: SignInService) -> None:
     verifier = _verifier(service, role_claim="realm_access.roles")
     token = service.token(roles=None, realm_access={"roles": ["vault-analyst"]})
     assert verifier.verify(token).role == "analyst"
@@ -183,7 +181,7 @@ def test_the_role_may_lie_deeper(service: SignInService) -> None:
         verifier.verify(service.token(realm_access="owner"))
 
 
-def test_a_caller_has_one_id_for_ever_and_owns_things(calls: httpx.Client, service: SignInService) -> None:
+def test_a_caller_keeps_one_id_and_may_own_datasets(calls: httpx.Client, service: SignInService) -> None:
     first = calls.get("/v1/me", headers=_bearer(service.token())).json()
     other = calls.get("/v1/me", headers=_bearer(service.token(sub="somebody else"))).json()
     assert first["id"].startswith("key_")
@@ -195,7 +193,7 @@ def test_a_caller_has_one_id_for_ever_and_owns_things(calls: httpx.Client, servi
     problem(refused, 404, "not_found")
 
 
-def test_a_caller_who_comes_twice_at_once_is_one(
+def test_two_first_sign_ins_at_once_make_one_caller(
     calls: httpx.Client, signed_in: Services, service: SignInService
 ) -> None:
     tokens = [service.token() for _ in range(8)]
@@ -205,8 +203,8 @@ def test_a_caller_who_comes_twice_at_once_is_one(
     assert len({answer.json()["id"] for answer in answers}) == 1
 
 
-def test_the_table_does_not_say_who_it_is(calls: httpx.Client, signed_in: Services, service: SignInService) -> None:
-    """W3: neither subject nor token is kept; the list shows a name that means nothing elsewhere."""
+def test_the_table_does_not_identify_anyone(calls: httpx.Client, signed_in: Services, service: SignInService) -> None:
+    """W3: neither subject nor token is stored, and the listed name is not the person's."""
     token = service.token(email="canary@example.test")
     me = calls.get("/v1/me", headers=_bearer(token)).json()
     with signed_in.database.read() as session:
@@ -214,14 +212,14 @@ def test_the_table_does_not_say_who_it_is(calls: httpx.Client, signed_in: Servic
     assert not [word for word in ("canary", token, service.issuer) if word in kept + json.dumps(me)]
 
 
-def test_nothing_of_a_token_is_logged_or_counted(
+def test_no_part_of_a_token_is_logged_or_counted(
     calls: httpx.Client,
     service: SignInService,
     admin: rows.Key,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """W3: good or bad, tokens leave no trace in logs and metrics."""
+    """W3: tokens do not occur in logs and metrics, valid or not."""
     caplog.set_level("DEBUG")
     tokens = [service.token(email="canary@example.test"), *(bad(service) for bad in BAD.values())]
     for token in tokens:
@@ -232,7 +230,7 @@ def test_nothing_of_a_token_is_logged_or_counted(
     assert not [token for token in tokens if len(token) > 2 and token in written]
 
 
-def test_a_revoked_caller_stays_out_whatever_the_token(
+def test_a_revoked_caller_is_refused_with_any_token(
     calls: httpx.Client, admin: rows.Key, service: SignInService
 ) -> None:
     caller = calls.get("/v1/me", headers=_bearer(service.token())).json()["id"]
@@ -241,14 +239,14 @@ def test_a_revoked_caller_stays_out_whatever_the_token(
     problem(calls.get("/v1/me", headers=_bearer(service.token())), 401, "unauthenticated")
 
 
-def test_administrators_who_sign_in_elsewhere_do_not_make_the_last_key_expendable(
+def test_an_oidc_administrator_does_not_replace_the_last_admin_key(
     calls: httpx.Client, admin: rows.Key, service: SignInService
 ) -> None:
     calls.get("/v1/me", headers=_bearer(service.token(roles="vault-admin")))
     problem(calls.delete(f"/v1/api-keys/{admin.id}", headers=admin.headers), 409, "state_conflict")
 
 
-def test_the_token_says_the_role_each_time(
+def test_each_token_states_the_role(
     calls: httpx.Client, signed_in: Services, admin: rows.Key, service: SignInService
 ) -> None:
     assert calls.get("/v1/me", headers=_bearer(service.token())).json()["role"] == "owner"
@@ -261,7 +259,7 @@ def test_the_token_says_the_role_each_time(
 
 
 class Clock:
-    """Stands still unless it is moved."""
+    """A clock that moves only when a test moves it."""
 
     at = 1000.0
 
@@ -273,7 +271,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_keys_are_fetched_once_and_a_new_one_is_looked_for_once_a_minute(service: SignInService, clock: Clock) -> None:
+def test_an_unknown_key_is_fetched_at_most_once_a_minute(service: SignInService, clock: Clock) -> None:
     verifier = _verifier(service, jwks_url=service.jwks_url)
     for _ in range(3):
         verifier.verify(service.token())
@@ -287,7 +285,7 @@ def test_keys_are_fetched_once_and_a_new_one_is_looked_for_once_a_minute(service
     assert service.asked == ["/keys"] * 2
 
 
-def test_a_key_that_was_withdrawn_ends_within_the_hour(service: SignInService, clock: Clock) -> None:
+def test_a_withdrawn_key_is_refused_after_an_hour(service: SignInService, clock: Clock) -> None:
     verifier, token = _verifier(service), service.token()
     verifier.verify(token)
     service.answer("/keys", {"keys": []})
@@ -296,9 +294,7 @@ def test_a_key_that_was_withdrawn_ends_within_the_hour(service: SignInService, c
         verifier.verify(token)
 
 
-def test_a_service_that_is_away_later_does_not_lock_out_those_whose_keys_are_known(
-    service: SignInService, clock: Clock
-) -> None:
+def test_cached_keys_stay_valid_while_the_provider_is_away(service: SignInService, clock: Clock) -> None:
     verifier = _verifier(service)
     verifier.verify(service.token())
     service.answer("/keys", {}, 503)
@@ -306,8 +302,8 @@ def test_a_service_that_is_away_later_does_not_lock_out_those_whose_keys_are_kno
     assert verifier.verify(service.token()).role == "owner"
 
 
-def test_nobody_is_believed_by_keys_that_are_older_than_a_day(service: SignInService, clock: Clock) -> None:
-    """They may have been withdrawn, for a reason; and the sign-in service is asked again all the while."""
+def test_no_token_is_accepted_with_keys_older_than_a_day(service: SignInService, clock: Clock) -> None:
+    """They may have been withdrawn. The provider is asked again during that day."""
     verifier = _verifier(service)
     verifier.verify(service.token())
     listed = json.loads(service.answers["/keys"][2])
@@ -346,8 +342,8 @@ FAULTS: dict[str, Callable[[SignInService], None]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_documents_that_cannot_be_relied_on_are_not(calls: httpx.Client, service: SignInService, fault: str) -> None:
-    """No redirect is followed, nothing is read in the clear: the caller is told to come back, and is nobody."""
+def test_a_document_with_a_fault_is_not_used(calls: httpx.Client, service: SignInService, fault: str) -> None:
+    """No redirect is followed and nothing is read without TLS. The caller gets a 503."""
     FAULTS[fault](service)
     refused = calls.get("/v1/me", headers=_bearer(service.token()))
     problem(refused, 503, "dependency_unavailable")
@@ -355,27 +351,27 @@ def test_documents_that_cannot_be_relied_on_are_not(calls: httpx.Client, service
     assert "/elsewhere" not in service.asked
 
 
-def test_a_service_that_the_authority_does_not_vouch_for_is_not_believed(service: SignInService) -> None:
+def test_a_provider_with_an_untrusted_certificate_is_refused(service: SignInService) -> None:
     with pytest.raises(DependencyUnavailable):
         Documents().fetch(service.jwks_url)
 
 
-def test_a_service_is_asked_in_the_clear_by_nobody(service: SignInService) -> None:
+def test_a_provider_is_never_asked_without_tls(service: SignInService) -> None:
     with pytest.raises(DependencyUnavailable):
         Documents(service.authority).fetch(service.jwks_url.replace("https", "http"))
     assert service.asked == []
 
 
-def test_api_keys_go_on_working_beside_it(calls: httpx.Client, owner: rows.Key, service: SignInService) -> None:
+def test_api_keys_work_together_with_tokens(calls: httpx.Client, owner: rows.Key, service: SignInService) -> None:
     assert calls.get("/v1/me", headers=owner.headers).json()["id"] == owner.id
     assert service.asked == []
 
 
-def test_without_a_sign_in_service_a_token_is_nobody(client: httpx.Client, service: SignInService) -> None:
+def test_without_a_provider_tokens_are_refused(client: httpx.Client, service: SignInService) -> None:
     problem(client.get("/v1/me", headers=_bearer(service.token())), 401, "unauthenticated")
 
 
-def test_settings_that_are_not_complete_are_refused_by_name(tmp_path: Path) -> None:
+def test_incomplete_settings_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(CorevaultError, match="COREVAULT_OIDC_AUDIENCE"):
         _build_token_verifier(Settings(data_dir=tmp_path, oidc_issuer="https://sign-in.example"))
     assert _build_token_verifier(Settings(data_dir=tmp_path)) is None
@@ -385,8 +381,8 @@ def test_settings_that_are_not_complete_are_refused_by_name(tmp_path: Path) -> N
     )
 
 
-def test_a_token_that_ends_ends_what_goes_on_with_it(signed_in: Services, service: SignInService) -> None:
-    """A stream of events or an upload that was begun with it counts its leeway, and no more."""
+def test_an_expired_token_ends_its_streams_and_uploads(signed_in: Services, service: SignInService) -> None:
+    """Streams of events and uploads last until the end of the token's leeway."""
     assert signed_in.tokens is not None
     ends = int(time.time()) + 60
     identity = signed_in.tokens.verify(service.token(exp=ends))

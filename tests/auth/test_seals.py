@@ -1,4 +1,4 @@
-"""Whoever writes to the database, and holds no key of the service, becomes nobody by it."""
+"""A writer to the database without the identity key gains no access."""
 
 import hmac
 import json
@@ -23,8 +23,8 @@ KEYS = Keys(rows.IDENTITY_KEY)
 SOON = datetime(2999, 1, 31, 11, tzinfo=UTC)
 
 
-def test_a_seal_is_an_hmac_of_all_that_decides(database: Database) -> None:
-    """A second derivation, by the standard library's streaming HMAC; after a trip through the database too."""
+def test_a_seal_is_an_hmac_of_every_deciding_column(database: Database) -> None:
+    """A second derivation, by the streaming HMAC, before and after the database."""
     with database.write() as tx:
         key, _ = KEYS.create(tx, "ward 7", "owner", SOON.astimezone())
     stated = [key.id, "key", "owner", key.prefix, key.secret_hash, "2999-01-31T11:00:00+00:00"]
@@ -44,7 +44,7 @@ def _expiry(row: ApiKey, _: ApiKey) -> None:
 
 
 def _other_secret(row: ApiKey, admin: ApiKey) -> None:
-    """The attacker's own secret opens the administrator's row."""
+    """Put the hash of the attacker's secret into the administrator's row."""
     mine, row.secret_hash = row.secret_hash, "swapped"
     row.prefix, admin.prefix = admin.prefix, row.prefix
     session = object_session(row)
@@ -70,7 +70,7 @@ def _source(row: ApiKey, _: ApiKey) -> None:
 
 
 @pytest.mark.parametrize("alter", [_role, _expiry, _other_secret, _other_seal, _no_seal, _empty_seal, _source])
-def test_an_altered_row_is_nobodys(
+def test_an_altered_row_is_not_accepted(
     database: Database, client: httpx.Client, admin: rows.Key, alter: Callable[[ApiKey, ApiKey], None]
 ) -> None:
     with database.write() as tx:
@@ -83,8 +83,8 @@ def test_an_altered_row_is_nobodys(
         assert key.id in KEYS.list_unsealed(session)
 
 
-def test_a_row_that_somebody_else_adds_is_nobodys(database: Database, client: httpx.Client) -> None:
-    """With a hash and a seal under a key of one's own: the service's lies outside of the database."""
+def test_a_row_added_without_the_identity_key_is_not_accepted(database: Database, client: httpx.Client) -> None:
+    """Its hash and seal use another key. The identity key is not in the database."""
     secret = new_secret()
     with database.write() as tx:
         row = ApiKey(id=new_id("key"), name="a", role="admin", source="key", prefix=secret.prefix, created_at=now())
@@ -94,7 +94,7 @@ def test_a_row_that_somebody_else_adds_is_nobodys(database: Database, client: ht
     problem(client.get("/v1/me", headers={"Authorization": f"Bearer {secret.text}"}), 401, "unauthenticated")
 
 
-def test_a_revoked_key_does_not_come_back_by_the_database(
+def test_a_revoked_key_cannot_be_restored_in_the_database(
     database: Database, client: httpx.Client, admin: rows.Key, owner: rows.Key
 ) -> None:
     assert client.delete(f"/v1/api-keys/{owner.id}", headers=admin.headers).status_code == 204
@@ -104,7 +104,7 @@ def test_a_revoked_key_does_not_come_back_by_the_database(
 
 
 def test_an_altered_row_gets_no_new_secret(client: httpx.Client, admin: rows.Key, database: Database) -> None:
-    """Rotation would seal what an attacker wrote."""
+    """Rotation would seal an attacker's changes."""
     with database.write() as tx:
         key = rows.api_key(tx, "analyst")
         tx.get_one(ApiKey, key.id).role = "admin"
@@ -113,7 +113,7 @@ def test_an_altered_row_gets_no_new_secret(client: httpx.Client, admin: rows.Key
     assert client.delete(f"/v1/api-keys/{key.id}", headers=admin.headers).status_code == 204
 
 
-def test_an_added_admin_does_not_make_the_last_one_expendable(
+def test_an_added_admin_does_not_replace_the_last_admin_key(
     client: httpx.Client, admin: rows.Key, database: Database
 ) -> None:
     with database.write() as tx:
@@ -123,7 +123,7 @@ def test_an_added_admin_does_not_make_the_last_one_expendable(
     assert "last admin key" in problem(refused, 409, "state_conflict")["detail"]
 
 
-def test_rows_that_are_nobodys_are_named_in_the_log(
+def test_rows_without_a_valid_seal_are_logged(
     services: Services, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with database.write() as tx:

@@ -1,4 +1,4 @@
-"""What is kept of a secret, and how it is found."""
+"""Storage of secrets, and how a key is found by its secret."""
 
 import hashlib
 import hmac
@@ -25,7 +25,7 @@ KEYS = Keys(rows.IDENTITY_KEY)
 
 
 def _old_key(tx: WriteSession, role: str = "owner") -> rows.Key:
-    """A key as it was kept before there was an identity key."""
+    """Add a key in the form from before there was an identity key."""
     key = rows.Key(new_id("key"), "cv_" + secrets.token_urlsafe(32), role)
     plain = hashlib.sha256(key.secret.encode()).hexdigest()
     tx.add(ApiKey(id=key.id, name="old", role=role, secret_hash=plain, created_at=now()))
@@ -38,7 +38,7 @@ def _row(database: Database, key_id: str) -> ApiKey:
         return session.get_one(ApiKey, key_id)
 
 
-def test_a_secret_has_a_public_prefix_and_256_random_bits_behind_it() -> None:
+def test_a_secret_has_a_public_prefix_and_256_random_bits() -> None:
     made = [new_secret() for _ in range(200)]
     assert len({each.text for each in made}) == len({each.prefix for each in made}) == 200
     for each in made:
@@ -52,12 +52,12 @@ def test_a_secret_has_a_public_prefix_and_256_random_bits_behind_it() -> None:
     "text",
     ["", "cv_", "cv_" + "A" * 44, "cv_" + "0" * 10 + "_" + "A" * 42, "cv_" + "O" * 10 + "_" + "A" * 43, "é" * 57],
 )
-def test_other_text_is_no_secret(text: str) -> None:
+def test_text_of_another_form_is_no_secret(text: str) -> None:
     assert parse(text) is None
 
 
-def test_what_is_kept_is_an_hmac_under_a_key_that_is_not_in_the_database(database: Database) -> None:
-    """The standard library's streaming HMAC, as a second derivation."""
+def test_the_stored_hash_is_an_hmac_under_the_identity_key(database: Database) -> None:
+    """A second derivation, by the standard library's streaming HMAC."""
     with database.write() as tx:
         key, text = KEYS.create(tx, "ward 7", "owner")
     expected = hmac.new(rows.IDENTITY_KEY, digestmod=hashlib.sha256)
@@ -69,15 +69,15 @@ def test_what_is_kept_is_an_hmac_under_a_key_that_is_not_in_the_database(databas
     assert text[14:] not in repr(vars(row))
 
 
-def test_another_identity_key_knows_nobody(database: Database) -> None:
-    """Whoever writes rows into a stolen database's copy, or restores it elsewhere, gets no caller by it."""
+def test_no_key_works_under_another_identity_key(database: Database) -> None:
+    """A stolen or restored copy of the database gives access to no caller."""
     with database.write() as tx:
         _, text = KEYS.create(tx, "ward 7", "owner")
     with database.read() as session, pytest.raises(Unauthenticated):
         Keys(b"j" * 32).authenticate(session, text)
 
 
-def test_the_right_prefix_with_another_secret_is_nobody(database: Database, client: httpx.Client) -> None:
+def test_a_valid_prefix_with_another_secret_is_refused(database: Database, client: httpx.Client) -> None:
     with database.write() as tx:
         key = rows.api_key(tx)
     last = "A" if key.secret[-1] != "A" else "B"
@@ -85,7 +85,7 @@ def test_the_right_prefix_with_another_secret_is_nobody(database: Database, clie
     assert (refused.status_code, refused.json()["code"]) == (401, "unauthenticated")
 
 
-def test_keys_that_share_a_prefix_are_told_apart(database: Database) -> None:
+def test_keys_with_the_same_prefix_are_distinguished(database: Database) -> None:
     with database.write() as tx:
         made = [rows.api_key(tx) for _ in range(3)]
         for key in made:
@@ -119,8 +119,8 @@ def test_a_stored_keyed_hash_is_compared_in_constant_time(database: Database, mo
 
 
 @pytest.mark.parametrize("role", ["admin", "owner"])
-def test_a_key_of_which_a_plain_hash_is_kept_is_nobody(database: Database, client: httpx.Client, role: str) -> None:
-    """Whoever writes to the database can compute one: it would make an administrator."""
+def test_a_key_with_a_plain_hash_is_refused(database: Database, client: httpx.Client, role: str) -> None:
+    """A writer to the database could compute a plain hash, and add an administrator."""
     with database.write() as tx:
         key = _old_key(tx, role=role)
     problem(client.get("/v1/me", headers=key.headers), 401, "unauthenticated")
@@ -128,10 +128,10 @@ def test_a_key_of_which_a_plain_hash_is_kept_is_nobody(database: Database, clien
         assert KEYS.list_unsealed(session) == [key.id]
 
 
-def test_an_administrator_gives_a_key_of_the_old_form_a_new_secret(
+def test_an_administrator_may_rotate_a_key_of_the_old_form(
     database: Database, client: httpx.Client, admin: rows.Key
 ) -> None:
-    """What it owns stays its own."""
+    """The key still owns its datasets."""
     with database.write() as tx:
         key = _old_key(tx)
     rotated = client.post(f"/v1/api-keys/{key.id}/rotate", headers=admin.headers).json()
@@ -154,7 +154,7 @@ def test_a_use_is_noted_once_a_minute(database: Database) -> None:
     assert note_use(row, at + timedelta(seconds=60)) is not None
 
 
-def test_an_earlier_use_that_is_written_late_changes_nothing(database: Database) -> None:
+def test_a_late_write_of_an_earlier_use_changes_nothing(database: Database) -> None:
     with database.write() as tx:
         key = rows.api_key(tx)
         repository.note_use(tx, key.id, at := now())
@@ -171,7 +171,7 @@ def test_the_list_shows_prefix_and_last_use(client: httpx.Client, admin: rows.Ke
     assert listed["source"] == "key"
 
 
-def test_a_write_behind_the_request_neither_blocks_nor_repeats(database: Database) -> None:
+def test_a_background_write_neither_blocks_nor_repeats(database: Database) -> None:
     ran: list[str] = []
     gate = threading.Event()
 
@@ -192,10 +192,10 @@ def test_a_write_behind_the_request_neither_blocks_nor_repeats(database: Databas
     assert ran[-1] == "again"
 
 
-def test_a_write_that_fails_costs_a_line_of_log_without_its_message(
+def test_a_failed_background_write_is_logged_without_its_message(
     database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """W3: the kind of the failure only."""
+    """W3: only the class of the error is logged."""
 
     def fail(tx: WriteSession) -> None:
         tx.execute(select(ApiKey.id))

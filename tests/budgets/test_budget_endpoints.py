@@ -31,7 +31,7 @@ def ledger(client: httpx.Client, key: rows.Key, dataset_id: str, **query: str | 
     return client.get(f"/v1/datasets/{dataset_id}/ledger", params=query, headers=key.headers)
 
 
-def test_a_fresh_account_has_its_whole_limit_left(client: httpx.Client, owner: rows.Key) -> None:
+def test_a_new_account_has_its_whole_limit_left(client: httpx.Client, owner: rows.Key) -> None:
     dataset = declared(client, owner, population="people", budget={"epsilon": 2.0, "delta": 1e-6})
     body = budget(client, owner, dataset["id"]).json()
     assert set(body) == FIELDS
@@ -56,7 +56,7 @@ def test_everyone_who_sees_the_dataset_sees_its_budget(
         problem(budget(client, key, dataset["id"]), 404, "not_found")
 
 
-def test_the_chain_is_for_the_owner_and_for_who_oversees(
+def test_the_chain_is_for_owner_administrators_and_auditors(
     client: httpx.Client, database: Database, owner: rows.Key, analyst: rows.Key, auditor: rows.Key, admin: rows.Key
 ) -> None:
     with database.write() as tx:
@@ -74,9 +74,7 @@ def test_the_chain_is_for_the_owner_and_for_who_oversees(
     problem(ledger(client, stranger, dataset["id"]), 404, "not_found")
 
 
-def test_the_chain_is_paged_newest_first_and_each_entry_names_the_one_before(
-    client: httpx.Client, owner: rows.Key
-) -> None:
+def test_the_chain_is_paged_newest_first_with_linked_hashes(client: httpx.Client, owner: rows.Key) -> None:
     dataset = declared(client, owner)
     for epsilon in (1.5, 1.4, 1.3):
         assert change(client, owner, dataset["id"], epsilon=epsilon).status_code == 200
@@ -94,7 +92,7 @@ def test_the_chain_is_paged_newest_first_and_each_entry_names_the_one_before(
         assert newer["previous_hash"] == older["entry_hash"]
 
 
-def test_a_limit_falls_at_once_and_rises_by_a_tranche(client: httpx.Client, owner: rows.Key) -> None:
+def test_a_limit_falls_at_once_and_rises_with_a_tranche(client: httpx.Client, owner: rows.Key) -> None:
     dataset = declared(client, owner, budget={"epsilon": 2.0, "delta": 1e-6})
     assert change(client, owner, dataset["id"], epsilon=1.0).json()["limit"] == {"epsilon": 1.0, "delta": 1e-6}
     raised = change(client, owner, dataset["id"], epsilon=3.0, delta=1e-6).json()
@@ -129,11 +127,11 @@ def test_a_limit_that_is_refused_changes_nothing(
     assert everything(services.database, services.areas) == before
 
 
-def test_only_its_owner_moves_a_limit(client: httpx.Client, only_its_owner_may: Check) -> None:
+def test_only_the_owner_may_change_a_limit(client: httpx.Client, only_its_owner_may: Check) -> None:
     only_its_owner_may(lambda key, dataset_id: change(client, key, dataset_id, epsilon=1.0))
 
 
-def test_public_data_has_neither_budget_nor_chain(client: httpx.Client, owner: rows.Key) -> None:
+def test_public_data_has_neither_budget_nor_ledger(client: httpx.Client, owner: rows.Key) -> None:
     dataset = client.post("/v1/datasets", json=public_declaration(), headers=owner.headers).json()
     problem(budget(client, owner, dataset["id"]), 409, "state_conflict")
     problem(ledger(client, owner, dataset["id"]), 409, "state_conflict")
@@ -154,7 +152,7 @@ def allocate(client: httpx.Client, key: rows.Key, dataset_id: str, *allocations:
     return client.patch(f"/v1/datasets/{dataset_id}", json=body, headers=key.headers)
 
 
-def test_an_owner_allocates_and_each_analyst_sees_its_own(
+def test_each_analyst_sees_only_the_allocation_of_its_key(
     client: httpx.Client, owner: rows.Key, analyst: rows.Key, auditor: rows.Key
 ) -> None:
     dataset_id = declared(client, owner, shared_with=[analyst.id])["id"]
@@ -172,7 +170,7 @@ def test_an_owner_allocates_and_each_analyst_sees_its_own(
     assert kinds == ["limit_changed", "limit_changed", "account_opened"]
 
 
-def test_allocations_that_mean_nothing_are_refused_and_change_nothing(
+def test_invalid_allocations_are_refused_and_change_nothing(
     client: httpx.Client, services: Services, owner: rows.Key, analyst: rows.Key
 ) -> None:
     dataset_id = declared(client, owner)["id"]
@@ -191,18 +189,18 @@ def test_allocations_that_mean_nothing_are_refused_and_change_nothing(
     assert everything(services.database, services.areas) == before
 
 
-def test_only_the_owner_allocates(client: httpx.Client, analyst: rows.Key, only_its_owner_may: Check) -> None:
+def test_only_the_owner_may_allocate(client: httpx.Client, analyst: rows.Key, only_its_owner_may: Check) -> None:
     only_its_owner_may(
         lambda key, dataset_id: allocate(client, key, dataset_id, {"key_id": analyst.id, "epsilon": 0.5})
     )
 
 
-def test_nothing_of_a_public_dataset_can_be_allocated(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
+def test_a_public_dataset_has_no_allocations(client: httpx.Client, owner: rows.Key, analyst: rows.Key) -> None:
     dataset = client.post("/v1/datasets", json=public_declaration(), headers=owner.headers).json()
     problem(allocate(client, owner, dataset["id"], {"key_id": analyst.id, "epsilon": 0.5}), 409, "state_conflict")
 
 
-def test_an_owner_who_only_shares_is_told_whose_ledger_it_is(
+def test_an_owner_with_a_shared_dataset_may_not_read_its_ledger(
     client: httpx.Client, owner: rows.Key, database: Database
 ) -> None:
     with database.write() as tx:
@@ -219,7 +217,7 @@ def _frozen(house: House, owner: rows.Key, cause: Cause = Cause.RUN) -> str:
     return dataset_id
 
 
-def _unfreeze(client: httpx.Client, key: rows.Key, dataset_id: str, reason: str = "mended") -> httpx.Response:
+def _unfreeze(client: httpx.Client, key: rows.Key, dataset_id: str, reason: str = "repaired") -> httpx.Response:
     return client.post(f"/v1/datasets/{dataset_id}/unfreeze", json={"reason": reason}, headers=key.headers)
 
 
@@ -240,7 +238,7 @@ def test_unfreeze_leaves_its_reason_in_the_audit_log(house: House, admin: rows.K
 
 
 def test_unfreeze_after_tampering_is_a_conflict(house: House, admin: rows.Key, owner: rows.Key) -> None:
-    """W11: no reason ends it."""
+    """W11: no reason ends such a freeze."""
     dataset_id = _frozen(house, owner, Cause.MISMATCH)
     with house.client() as client:
         answer = _unfreeze(client, admin, dataset_id)

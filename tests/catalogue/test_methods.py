@@ -8,7 +8,7 @@ from tests.factories.datasets import problem
 
 
 @pytest.mark.parametrize("role", ["admin", "owner", "analyst", "auditor"])
-def test_every_key_may_ask_what_can_be_run(client: httpx.Client, role: str, request: pytest.FixtureRequest) -> None:
+def test_every_key_may_list_the_methods(client: httpx.Client, role: str, request: pytest.FixtureRequest) -> None:
     key: rows.Key = request.getfixturevalue(role)
     body = client.get("/v1/methods", headers=key.headers).json()
     private = {method["id"]: method["may_run_on_private_data"] for method in body["methods"]}
@@ -26,7 +26,7 @@ def test_every_key_may_ask_what_can_be_run(client: httpx.Client, role: str, requ
     assert [method["id"] for method in body["methods"] if method["default"]] == ["dp-psvi-surrogate"]
 
 
-def test_parameters_come_as_a_closed_schema_without_a_seed(client: httpx.Client, analyst: rows.Key) -> None:
+def test_parameters_have_a_closed_schema_without_a_seed(client: httpx.Client, analyst: rows.Key) -> None:
     """W7: no caller can set a seed."""
     body = client.get("/v1/methods", headers=analyst.headers).json()
     for method in body["methods"]:
@@ -41,5 +41,5 @@ def test_parameters_come_as_a_closed_schema_without_a_seed(client: httpx.Client,
     assert set(dp_psvi["parameters"]["properties"]) == known
 
 
-def test_nobody_without_a_key_asks(client: httpx.Client) -> None:
+def test_without_a_key_the_methods_are_not_listed(client: httpx.Client) -> None:
     problem(client.get("/v1/methods"), 401, "unauthenticated")

@@ -1,4 +1,4 @@
-"""Settings come from the environment; what is not set lies below the data directory."""
+"""Settings come from the environment, with defaults below the data directory."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from sqlalchemy import make_url
 from app.config import SECRETS, Settings, invalid_names
 
 
-def test_one_folder_holds_everything_by_default(tmp_path: Path) -> None:
+def test_by_default_one_folder_contains_everything(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "a folder")
     assert settings.database_url == f"sqlite:///{tmp_path}/a folder/corevault.sqlite3"
     assert settings.storage_url == f"file://{tmp_path}/a%20folder/storage"
@@ -29,7 +29,7 @@ def test_every_setting_is_an_environment_variable(monkeypatch: pytest.MonkeyPatc
     assert settings.tls_cert is None
 
 
-def test_children_read_the_same_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_child_processes_read_the_same_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     settings = Settings(
         data_dir=tmp_path,
         tls_cert=tmp_path / "c.pem",
@@ -55,7 +55,7 @@ def test_children_read_the_same_settings(monkeypatch: pytest.MonkeyPatch, tmp_pa
         ("TRUSTED_PROXIES", "proxy.example"),
     ],
 )
-def test_settings_without_a_meaning_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_invalid_settings_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"COREVAULT_{name}", value)
     with pytest.raises(ValidationError):
         Settings()
@@ -71,7 +71,7 @@ def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
-def test_secrets_may_lie_in_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_secrets_may_be_in_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "password").write_text("p@ss/wörd\n")
     (tmp_path / "broker").write_text("redis://:of-redis@redis:6379/0\n")
     monkeypatch.setenv("COREVAULT_DATABASE_URL", "postgresql+psycopg://corevault:old@postgres/corevault")
@@ -90,7 +90,7 @@ def test_secrets_may_lie_in_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 @pytest.mark.parametrize("name", SECRETS)
 @pytest.mark.parametrize("fault", ["both", "missing"])
-def test_a_secret_in_two_places_or_in_none_is_refused_by_its_name(
+def test_a_secret_in_two_places_or_no_file_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, fault: str
 ) -> None:
     file = tmp_path / "secret"
@@ -104,7 +104,7 @@ def test_a_secret_in_two_places_or_in_none_is_refused_by_its_name(
     assert str(file) not in str(refusal.value)
 
 
-def test_every_setting_has_its_row_in_the_one_table() -> None:
+def test_every_setting_has_one_row_in_the_table() -> None:
     rows = [line.split("|")[1] for line in DOCS.read_text().splitlines() if line.startswith("| `COREVAULT_")]
     named = [name for row in rows for name in re.findall(r"`(?:COREVAULT|…)_([A-Z_]+)`", row)]
     assert sorted(named) == sorted(name.upper() for name in Settings.model_fields)
@@ -118,10 +118,8 @@ def test_every_secret_is_marked_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg", "POSTGRES"])
-def test_every_spelling_of_postgresql_is_understood(
-    scheme: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """With a password from a file, and passed on to a child as it was given."""
+def test_every_spelling_of_postgresql_is_accepted(scheme: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The password comes from a file, and a child process gets the same settings."""
     (tmp_path / "password").write_text("p@ss\n")
     monkeypatch.setenv("COREVAULT_DATABASE_URL", f"{scheme}://corevault@postgres:5433/name?sslmode=require")
     monkeypatch.setenv("COREVAULT_DATABASE_PASSWORD_FILE", str(tmp_path / "password"))

@@ -1,8 +1,8 @@
-"""The OpenAPI document against the application: what it says of every call holds, for every role and any input.
+"""The application keeps the OpenAPI document, for every role and any input.
 
-Calls are generated from the document, well-formed and not. Ids in paths are real ones half of the time. No call may end
-in a 5xx, in a status or a media type that is not documented, or in a body or headers that break their schema.
-``make contract`` looks further.
+Calls are generated from the document, well-formed and malformed. Half of the ids in paths are real ones. No answer may
+have a status of 5xx, or a status or media type that is not documented. Body and headers must match their schemas.
+``make contract`` generates more calls.
 """
 
 import os
@@ -28,7 +28,7 @@ from tests.factories.worker import House
 
 FEW = 4
 EXAMPLES = int(os.environ.get("EXAMPLES", FEW))
-"""Calls for each operation and role; the few are the same every time, more are new ones."""
+"""Calls for each operation and role. The default number of calls is deterministic, a larger one is not."""
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -37,8 +37,8 @@ CHECKS = [
     response_schema_conformance,
 ]
 ROLES = ("nobody", "admin", "auditor", "analyst", "tenant")
-ENDLESS = "/v1/jobs/{job_id}/events"
-"""The only answer that goes on as long as its job does: here only that of a job that has ended."""
+EVENT_STREAM = "/v1/jobs/{job_id}/events"
+"""The only answer that lasts as long as its job. Here its job has ended."""
 
 
 @pytest.fixture
@@ -50,16 +50,16 @@ def world(house: House) -> World:
 @pytest.mark.timeout(120 * EXAMPLES)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("role", ROLES)
-def test_what_the_document_says_holds(house: House, world: World, role: str) -> None:
+def test_every_answer_matches_the_document(house: House, world: World, role: str) -> None:
     key = world.callers[role]
     schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(house.services))
-    for found in schema.get_all_operations():
-        assert isinstance(found, Ok)
-        _explore(found.ok(), world.theirs, {} if key is None else key.headers)
+    for result in schema.get_all_operations():
+        assert isinstance(result, Ok)
+        _explore(result.ok(), world.theirs, {} if key is None else key.headers)
 
 
 def _explore(operation: Any, theirs: dict[str, str], headers: dict[str, str]) -> None:
-    real = theirs | ({"job_id": theirs["ended_job_id"]} if operation.path == ENDLESS else {})
+    real = theirs | ({"job_id": theirs["ended_job_id"]} if operation.path == EVENT_STREAM else {})
 
     @settings(
         max_examples=EXAMPLES,
@@ -80,7 +80,7 @@ def _explore(operation: Any, theirs: dict[str, str], headers: dict[str, str]) ->
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_status_that_is_not_documented_would_be_noticed(house: House, world: World) -> None:
+def test_an_undocumented_status_is_detected(house: House, world: World) -> None:
     application = create_app(house.services)
     del application.openapi()["paths"]["/v1/jobs/{job_id}"]["get"]["responses"]["404"]
     schema = schemathesis.openapi.from_asgi("/openapi.json", application)

@@ -1,6 +1,4 @@
-"""The table of promises in ``docs/privacy.md`` names tests that exist.
-
-Each of these tests names the promise."""
+"""The promises in ``docs/privacy.md`` point to tests that name them."""
 
 import re
 from pathlib import Path
@@ -11,12 +9,12 @@ ROOT = Path(__file__).parents[2]
 ROWS = dict(re.findall(r"^\| (W\d+) \|(.*)\|$", (ROOT / "docs" / "privacy.md").read_text(), re.MULTILINE))
 
 
-def test_the_table_has_all_promises() -> None:
+def test_every_promise_is_in_the_table() -> None:
     assert set(ROWS) == {f"W{number}" for number in range(1, 16)}
 
 
 @pytest.mark.parametrize("promise", sorted(set(ROWS) - {"W12"}))
-def test_each_test_of_a_promise_names_it(promise: str) -> None:
+def test_the_tests_of_a_promise_name_it(promise: str) -> None:
     *_, held, tests = ROWS[promise].split("|")
     assert all((ROOT / path).exists() for path in re.findall(r"`((?:app|workers|tools)/[^`]*)`", held))
     paths = [ROOT / path for path in re.findall(r"`(tests/[^`]*)`", tests)]

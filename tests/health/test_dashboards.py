@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules ask for metrics that exist, with labels that they have."""
+"""The dashboard and the alert rules use existing metrics and labels."""
 
 import re
 
@@ -24,7 +24,7 @@ QUERIES = [query for _, _, query, _ in dashboard.PANELS] + _alert_queries()
 
 @pytest.fixture
 def exposed(client: httpx.Client, admin: rows.Key) -> dict[str, set[str]]:
-    """Every series that a first scrape shows, with its labels."""
+    """Return every series of a first scrape, with its labels."""
     client.get("/v1/me")
     families = text_string_to_metric_families(client.get("/metrics", headers=admin.headers).text)
     return {sample.name: set(sample.labels) for family in families for sample in family.samples} | {
@@ -33,18 +33,18 @@ def exposed(client: httpx.Client, admin: rows.Key) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_every_query_names_what_exists(exposed: dict[str, set[str]], query: str) -> None:
+def test_every_query_uses_existing_metrics_and_labels(exposed: dict[str, set[str]], query: str) -> None:
     (metric,) = set(_METRIC.findall(query))
     assert metric in exposed
     grouped = {label.strip() for labels in _LABELS.findall(query) for label in labels.split(",")}
     assert grouped | set(_SELECTED.findall(query)) <= exposed[metric]
 
 
-def test_every_metric_of_ours_is_on_the_dashboard(exposed: dict[str, set[str]]) -> None:
+def test_every_metric_is_on_the_dashboard(exposed: dict[str, set[str]]) -> None:
     shown = {metric for _, _, query, _ in dashboard.PANELS for metric in _METRIC.findall(query)}
     kept = {name for name in exposed if not name.endswith(("_created", "_sum", "_count"))}
     assert {name for name in kept if name.startswith("corevault_")} <= shown
 
 
-def test_the_file_is_what_the_tool_writes() -> None:
+def test_the_file_equals_the_output_of_the_tool() -> None:
     assert dashboard.FILE.read_text() == dashboard.text()

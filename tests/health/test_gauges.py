@@ -1,4 +1,4 @@
-"""What operators watch: read from the rows, right after a busy session, and naming nobody's data (W3)."""
+"""Metrics from the database after a busy session (W3: they contain no data)."""
 
 import re
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ WORDS = {
 
 @pytest.fixture
 def watched(house: House) -> Iterator[httpx.Client]:
-    """Calls the house's API, metrics included."""
+    """A client of an API with metrics."""
     transport = AppTransport(create_app(house.services))
     with httpx.Client(transport=transport, base_url="http://corevault.test") as client:
         yield client
@@ -47,7 +47,7 @@ def _families(text: str) -> dict[str, Metric]:
 
 
 def _values(database: Database) -> dict[tuple[str, ...], float]:
-    """(name, label value) -> value, as a first scrape finds it."""
+    """Return (name, label value) -> value of a first scrape."""
     return {
         (sample.name.removeprefix("corevault_"), *sample.labels.values()): sample.value
         for metric in Gauges(database).collect()
@@ -55,7 +55,7 @@ def _values(database: Database) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_an_empty_house_has_every_series_at_zero(database: Database) -> None:
+def test_an_empty_installation_has_every_series_at_zero(database: Database) -> None:
     found = _values(database)
     assert found["database_up",] == 1
     assert found["queue_depth", "job"] == found["queue_age_seconds", "job"] == found["ledger_refusals_total",] == 0
@@ -81,7 +81,7 @@ def test_queues_jobs_and_reservations_are_counted(house: House, owner: rows.Key,
     assert 0 <= found["job_claim_seconds", "0.99"] < 60
 
 
-def test_lost_attempts_and_stale_leases_show(house: House, owner: rows.Key, database: Database) -> None:
+def test_lost_attempts_and_expired_leases_are_counted(house: House, owner: rows.Key, database: Database) -> None:
     dataset = house.ready_dataset(owner)
     with database.write() as tx:
         late = now() - timedelta(seconds=30)
@@ -105,7 +105,7 @@ def test_refused_budgets_and_frozen_accounts_are_counted(house: House, api: http
     assert (found["ledger_refusals_total",], found["ledger_accounts_frozen",]) == (2, 1)
 
 
-def test_a_database_that_is_away_is_said_and_nothing_else(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_database_only_its_absence_is_shown(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     def away() -> None:
         raise OperationalError(CANARY, {}, Exception())
 
@@ -113,7 +113,7 @@ def test_a_database_that_is_away_is_said_and_nothing_else(database: Database, mo
     assert _values(database) == {("database_up",): 0}
 
 
-def test_scrapes_in_quick_succession_ask_the_database_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scrapes_in_quick_succession_read_the_rows_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, asked = [1000.0], [0]
     watched, read = Gauges(database), database.read
 
@@ -128,10 +128,10 @@ def test_scrapes_in_quick_succession_ask_the_database_once(database: Database, m
     assert asked == [2]
 
 
-def test_no_label_carries_a_name_or_a_value(
+def test_no_label_contains_a_name_or_a_value(
     house: House, watched: httpx.Client, owner: rows.Key, admin: rows.Key
 ) -> None:
-    """W3: after a busy session every label is a word of ours or the template of a route."""
+    """W3: after a busy session every label is a word of the code or a path template."""
     dataset = house.ready_dataset(owner, name=CANARY, description=CANARY, population=CANARY)
     done, refused = job_body(dataset), job_body(dataset, privacy={"epsilon": 15.0})
     job = watched.post("/v1/jobs", headers=owner.headers, json=done).json()["id"]
@@ -152,8 +152,8 @@ def test_no_label_carries_a_name_or_a_value(
         assert secret.lower() not in text.lower()
 
 
-def test_the_series_of_a_session_are_those_of_an_empty_house(house: House, owner: rows.Key) -> None:
-    """How many series there are does not depend on how many datasets or jobs there are."""
+def test_a_busy_session_adds_no_series(house: House, owner: rows.Key) -> None:
+    """The number of series does not depend on the number of datasets or jobs."""
     before = len(_values(house.database))
     for _ in range(3):
         house.ready_dataset(owner)

@@ -1,4 +1,4 @@
-"""Health and metrics: what an operator may ask, and what a stranger may not."""
+"""Health and metrics, and the callers who may read them."""
 
 import shutil
 from pathlib import Path
@@ -29,7 +29,7 @@ def _get(application: FastAPI, path: str, address: str = "127.0.0.1", **headers:
         return client.get(path, headers=headers)
 
 
-def test_a_sound_installation_is_live_and_ready(client: httpx.Client) -> None:
+def test_a_working_installation_is_live_and_ready(client: httpx.Client) -> None:
     assert client.get("/health/live").json() == {"status": "ok"}
     answer = client.get("/health/ready")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
@@ -41,7 +41,7 @@ def _unready(answer: httpx.Response) -> None:
 
 
 @pytest.mark.sqlite
-def test_a_database_without_migrations_is_not_ready(tmp_path: Path, queue: RecordingQueue) -> None:
+def test_without_migrations_the_api_is_not_ready(tmp_path: Path, queue: RecordingQueue) -> None:
     database = Database(make_engine(f"sqlite:///{tmp_path / 'empty.sqlite3'}"))
     application = create_app(make_services(database, queue, (tmp_path / "storage").as_uri()))
     _unready(_get(application, "/health/ready"))
@@ -50,7 +50,7 @@ def test_a_database_without_migrations_is_not_ready(tmp_path: Path, queue: Recor
 
 
 @pytest.mark.sqlite
-def test_a_database_that_is_away_is_not_ready(tmp_path: Path, queue: RecordingQueue) -> None:
+def test_without_a_database_the_api_is_not_ready(tmp_path: Path, queue: RecordingQueue) -> None:
     database = Database(make_engine(f"sqlite:///{tmp_path / 'no' / 'folder.sqlite3'}"))
     application = create_app(make_services(database, queue, (tmp_path / "storage").as_uri()))
     answer = _get(application, "/health/ready")
@@ -64,16 +64,16 @@ def on_disk(database: Database, queue: RecordingQueue, tmp_path: Path) -> FastAP
     return create_app(make_services(database, queue, (tmp_path / "storage").as_uri()))
 
 
-def test_a_store_that_takes_nothing_is_not_ready(on_disk: FastAPI, tmp_path: Path) -> None:
+def test_without_a_writable_store_the_api_is_not_ready(on_disk: FastAPI, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "storage")
     (tmp_path / "storage").write_text("a file where the folder would be")
     _unready(_get(on_disk, "/health/ready"))
 
 
-def test_a_broker_that_is_away_is_named_and_jobs_go_on(
+def test_a_broker_that_is_away_is_named_and_jobs_are_accepted(
     application: FastAPI, queue: RecordingQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Jobs are rows: they are accepted, and their messages follow once the broker is back."""
+    """Jobs are rows; their messages follow when the broker is back."""
     monkeypatch.setattr(queue, "answers", lambda: False)
     answer = _get(application, "/health/ready")
     assert (answer.status_code, answer.json()) == (200, {"status": "degraded", "without": ["broker"]})
@@ -84,10 +84,10 @@ def test_a_probe_leaves_nothing_in_the_store(on_disk: FastAPI, tmp_path: Path) -
     assert [path for path in (tmp_path / "storage").rglob("*") if path.is_file()] == []
 
 
-def test_the_ledger_is_verified_once_before_anything_is_ready(
+def test_the_ledger_is_verified_once_before_the_api_is_ready(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W11: what was altered while nothing ran is found before the first call is served."""
+    """W11: an alteration while the API was stopped is detected before the first call."""
     verified: list[object] = []
     monkeypatch.setattr(type(services.ledger), "verify_and_freeze", lambda _, tx: verified.append(tx))
     readiness = Readiness(services, services.ledger.verify_and_freeze)
@@ -106,9 +106,7 @@ def test_a_ledger_that_could_not_be_verified_is_not_ready(services: Services, mo
     assert CANARY not in str(raised.value)
 
 
-def test_metrics_count_by_template_and_never_by_what_was_asked_for(
-    application: FastAPI, owner: rows.Key, admin: rows.Key
-) -> None:
+def test_metrics_count_by_path_template(application: FastAPI, owner: rows.Key, admin: rows.Key) -> None:
     """W3: no path, query or made-up method becomes a series."""
     for path in (f"/v1/api-keys/{CANARY}", f"/{CANARY}", f"/v1/me?{CANARY}=1"):
         _get(application, path, **owner.headers)
@@ -135,7 +133,7 @@ def test_internal_addresses_read_metrics(application: FastAPI, address: str) -> 
         ("10.0.0.1", {"Forwarded": "for=10.0.0.1"}),
     ],
 )
-def test_others_need_an_admin_key(
+def test_external_addresses_need_an_admin_key(
     application: FastAPI, address: str, headers: dict[str, str], admin: rows.Key, owner: rows.Key
 ) -> None:
     assert _get(application, "/metrics", address, **headers).status_code == 401
@@ -147,10 +145,10 @@ def test_metrics_can_be_switched_off(services: Services) -> None:
     assert _get(create_app(services, metrics=False), "/metrics").status_code == 404
 
 
-def test_logs_say_which_route_and_no_more(
+def test_logs_contain_the_path_template_only(
     application: FastAPI, owner: rows.Key, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """W3: the log knows templates; paths, queries, headers and bodies may carry anything."""
+    """W3: paths, queries, headers and bodies may contain data, so they are not logged."""
     _get(application, f"/v1/api-keys/{CANARY}?{CANARY}=1", **owner.headers)
     captured = capsys.readouterr()
     written = captured.out + captured.err
@@ -159,7 +157,7 @@ def test_logs_say_which_route_and_no_more(
     assert owner.secret not in written
 
 
-def test_metrics_without_a_key_do_not_change_with_what_others_do(
+def test_metrics_without_a_key_do_not_depend_on_other_callers(
     house: House, owner: rows.Key, analyst: rows.Key, admin: rows.Key
 ) -> None:
     """W3: uploads, their rejection and times, others' jobs and refusals are hidden from analysts and the public."""
@@ -183,11 +181,11 @@ def test_an_auditor_reads_all_metrics_from_an_internal_address(application: Fast
         auditor = rows.api_key(tx, "auditor")
     assert "corevault_contents" in _get(application, "/metrics", **auditor.headers).text
     assert "corevault_contents" not in _get(application, "/metrics").text
-    assert "corevault_contents" in _get(application, "/metrics", **auditor.headers).text  # nothing was lost on the way
+    assert "corevault_contents" in _get(application, "/metrics", **auditor.headers).text  # the full set is still there
 
 
 def _shown(application: FastAPI, **headers: str) -> list[str]:
-    """Names and values of the gauges, and whatever is counted of requests for more than liveness and metrics."""
+    """Return the metrics, without the requests of this test for liveness and metrics."""
     lines = _get(application, "/metrics", **headers).text.splitlines()
     assert "corevault_database_up 1.0" in lines
     return sorted(line for line in lines if not line.startswith("#") and 'route="/metrics"' not in line)

@@ -1,4 +1,4 @@
-"""W11: an API that starts replays every account from its first entry, whatever was signed since."""
+"""W11: at start-up the API replays every account from its first entry."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,10 +28,10 @@ def start(house: House) -> None:
 
 
 @pytest.mark.parametrize("tamper", TAMPERED.values(), ids=TAMPERED.keys())
-def test_an_old_entry_that_does_not_hold_freezes_at_start(
+def test_an_altered_old_entry_freezes_its_account_at_start(
     house: House, owner: rows.Key, tamper: Callable[[Any], Any]
 ) -> None:
-    """The entry lies behind several signed snapshots, so that no charge reads it again."""
+    """Several signed snapshots follow the entry, so no charge reads it again."""
     dataset_id, untouched = house.ready_dataset(owner), house.ready_dataset(owner)
     for _ in range(REPLAYED_AT_MOST):
         with house.database.write() as tx:

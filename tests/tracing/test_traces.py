@@ -1,4 +1,7 @@
-"""Traces follow a job from its call to its release, hold ids and codes only, and are nothing where the extra is not."""
+"""Traces follow a job from its call to its release.
+
+They contain ids and codes only, and there are none without the extra.
+"""
 
 import builtins
 from collections.abc import Iterator
@@ -38,7 +41,7 @@ def _identity(span: ReadableSpan) -> tuple[int, int]:
 def test_a_job_is_one_trace_from_the_call_to_the_release(
     house: House, api: httpx.Client, owner: rows.Key, spans: InMemorySpanExporter
 ) -> None:
-    """The worker finds the context in the job's row: a message holds an id and nothing else."""
+    """The worker reads the trace context in the job's row. A message has only an id."""
     answer = api.post("/v1/jobs", headers=owner.headers, json=job_body(house.ready_dataset(owner)))
     assert len(house.queue.sent) == 1
     house.run(answer.json()["id"])
@@ -53,17 +56,17 @@ def test_a_job_is_one_trace_from_the_call_to_the_release(
     assert (job.attributes or {})["request_id"] == answer.headers["X-Request-Id"]
 
 
-def test_a_refusal_tells_its_code(api: httpx.Client, spans: InMemorySpanExporter) -> None:
+def test_the_span_of_a_refusal_has_its_code(api: httpx.Client, spans: InMemorySpanExporter) -> None:
     api.get(f"/v1/jobs/{CANARY}", headers={"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"})
     span = _by_name(spans)["GET /v1/jobs/{job_id}"]
     assert (span.attributes or {})["code"] == "unauthenticated"
     assert span.parent is None, "no context is taken from callers"
 
 
-def test_no_span_holds_what_was_typed_or_what_failed(
+def test_no_span_contains_input_or_messages_of_exceptions(
     house: House, api: httpx.Client, owner: rows.Key, spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W3: neither names, bodies, queries nor the messages of exceptions."""
+    """W3: spans contain no names, bodies, queries or messages of exceptions."""
     dataset = house.ready_dataset(owner, name=CANARY, population=CANARY)
     api.get(f"/v1/datasets/{CANARY}?{CANARY}=1", headers=owner.headers)
     api.patch(f"/v1/datasets/{dataset}", headers=owner.headers, json={"description": CANARY})
@@ -83,9 +86,7 @@ def test_no_span_holds_what_was_typed_or_what_failed(
     assert all(not span.events for span in finished)
 
 
-def test_where_the_extra_is_missing_nothing_is_traced_and_an_endpoint_is_refused(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extra_an_endpoint_is_refused(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     really = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:
