@@ -22,24 +22,24 @@ PAGE: Final = """# Random tables
 
 {circumstances}
 
-| ε | tables | within the target | KL over the floor: median | nine in ten below | largest | below 1 |
+| ε | tables | within the aim | KL over the floor: median | nine in ten below | largest | below 1 |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {lines}
 
-The {worst} furthest from the target:
+The {worst} furthest from the aim:
 
 | table | rows x features | ε | KL (nats) | floor | KL over the floor | `noise_kl` | runs trusted |
 | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 {worst_lines}
 """
 TEXT: Final = (
-    f"Written by `make breadth`. `{METHOD}` at its defaults, {SIZE} points, δ = 1/N, on {in_words(TABLES)} random "
-    f"tables. They mix columns of every kind. Every ε with σD²/N of at most {UNRESOLVED:g} is run. Medians are over "
-    f"{in_words(RUNS)} runs, whose random numbers are the same at every ε. The floor is the KL of one Gaussian release "
-    "of the whole budget, given the mode and the information of these rows. The best of several clipping norms is "
-    "used. The floor is not a bound, and runs may be below it. The target is a KL of at most "
-    f"{read_promise(0.2)} times the floor up to ε = 0.2, and {read_promise(1.0)} times at ε = 1. Flags and levels are "
-    "columns of 0 and 1 that are declared as real numbers. Every table: [breadth.csv](breadth.csv)."
+    f"Written by `make breadth`. `{METHOD}` at its defaults, {SIZE} points, δ = 1/N, on {in_words(TABLES)} tables that "
+    f"mix columns of every kind at random. Every ε at which σD²/N is at most {UNRESOLVED:g}; medians of "
+    f"{in_words(RUNS)} runs with the same random numbers at every ε. The floor is the loss of one Gaussian release of "
+    "the whole budget that is given the mode and the information of these rows, by the best of several bounds. It is "
+    f"not a lower bound, and runs may do better. The aim is a KL of at most {read_promise(0.2)} times it up to "
+    f"ε = 0.2, and {read_promise(1.0)} times at ε = 1. Flags and levels are columns of 0 and 1 that are *not* declared "
+    "as such. Every table: [breadth.csv](breadth.csv)."
 )
 
 

@@ -13,8 +13,8 @@ from benchmarks.summaries import paragraph, tables
 INTRODUCTION: Final = """# Benchmarks
 
 Written by `make papers`, `make private-table`, `make unseen` and `make scaling`. Edit the commands, not this page.
-Each table shows medians over seeds. The CSV file has every run, with held-out accuracy and log-likelihood, processor
-time and memory. `python -m benchmarks.papers --help` runs one experiment, or one method of it.
+Each table shows medians over seeds; its CSV file has every run, with held-out accuracy and log-likelihood,
+processor time and memory. `python -m benchmarks.papers --help` runs one experiment, or one method of it.
 
 - KL is from the posterior of the coreset to the full posterior, in nats. Both are Laplace approximations with full
   covariance; these are exact for normal likelihoods.

@@ -35,11 +35,11 @@ PAGE: Final = """# Calibration of the trusted flag
 {lines}
 """
 TEXT: Final = (
-    "Written by `make trust`. Releases of `dp-psvi-surrogate`, 12 points each, of random tables. Most tables are "
-    "degenerate: constant, duplicated, very narrow or rare columns, heavy tails, labels that are separable, constant "
-    "or noise. They have 300 to 20,000 slots, some of them empty. Noise multipliers are from 1 to 70. A release is "
-    f"far off if its KL to the full posterior exceeds {FAR_NATS:g} nats and {FAR_TIMES:g} times its stated `noise_kl`. "
-    "Every release: [trust.csv](trust.csv)."
+    "Written by `make trust`. Releases of `dp-psvi-surrogate`, 12 points each, of random tables, most of which are "
+    "degenerate: constant, duplicated, very narrow or rare columns; heavy tails; labels that are separable, all equal "
+    "or noise. 300 to 20,000 slots, some of them empty; noise multipliers from 1 to 70. A release is far off if its KL "
+    f"to the full posterior exceeds {FAR_NATS:g} nats and {FAR_TIMES:g} times the `noise_kl` that it states. Every "
+    "release: [trust.csv](trust.csv)."
 )
 RATIOS: Final = "KL / `noise_kl` of the trusted: median; nine in ten below"
 

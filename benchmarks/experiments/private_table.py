@@ -63,10 +63,10 @@ EXPERIMENT = Experiment(
     "private-table",
     "Private pseudocoresets",
     f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, discrete Gaussian noise, prior N(0, I) on raw columns. "
-    "synth100k and adult10 have unbounded columns, declared wide enough that no value is clamped. bnd15 and bnd40 are "
-    "bounded and heavy-tailed, with rare levels and collinear indicators. *At most* and *aim* are the project's "
-    "targets. The floors are the KL of one Gaussian release of the whole budget, given the posterior beforehand: for "
-    "labels that follow the model, and for these rows.",
+    "synth100k and adult10 have unbounded columns, declared wide enough that clamping never bites; bnd15 and bnd40 are "
+    "bounded, heavy-tailed, with rare levels and collinear indicators. *At most* and *aim* are the limits for the "
+    "engine. The floors are the loss of one Gaussian release of the whole budget that is given the posterior: on "
+    "labels that follow the model, and on these rows.",
     work,
     (KL, RELATIVE_KL, ACCURACY, LOG_LIKELIHOOD, SECONDS, MEMORY),
     {"": EPSILON},

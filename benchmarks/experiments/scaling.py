@@ -53,12 +53,12 @@ EXPERIMENT = Experiment(
     "Scaling",
     f"N = {ROWS:,} rows, {FEATURES} features, M = {POINTS}, one of them varied; logistic regression, rows generated on "
     f"the fly. dp-psvi: T = {ITERATIONS}, batch {BATCH:,}, S = 100, σ = {NOISE:g}; dp-psvi-surrogate at its defaults, "
-    f"ε = {EPSILON:g}, which reads the whole table for each query. Discrete Gaussian noise, one core. Time is of the "
-    "whole run without generating rows, and memory is the growth of the process. Folded rows are held in memory if "
-    f"they fit into {RESIDENT_BYTES >> 20} MiB. Larger tables are streamed for every query, which takes less memory "
-    "and more time; this explains the bend of dp-psvi-surrogate by rows. From D = 501 its information queries are by "
-    f"single columns. Runs are stopped after {LIMIT_SECONDS} s of run and rows together. {SEEDS} runs a cell, 1 from "
-    f"{MANY_ROWS:,} rows or {MANY_FEATURES} features.",
+    f"ε = {EPSILON:g}, which reads the whole table for each question. Discrete Gaussian noise, one core. Time is of "
+    "the whole run without making rows; memory is the growth of the process. Folded rows are held in memory "
+    f"while they fit into {RESIDENT_BYTES >> 20} MiB; beyond, they stream through again for every question, in less "
+    "memory and more time: hence the bend of dp-psvi-surrogate by rows. From D = 501 on it asks for information by "
+    f"single columns. A cell was stopped after {LIMIT_SECONDS} s of both. {SEEDS} runs a cell, 1 from {MANY_ROWS:,} "
+    f"rows or {MANY_FEATURES} features on.",
     work,
     (Quantity(SECONDS.name, SECONDS.label), Quantity(MEMORY.name, MEMORY.label)),
     {"by rows": "rows", "by features": "parameters", "by points": SIZE},

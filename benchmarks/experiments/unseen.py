@@ -63,11 +63,11 @@ def work(quick: bool) -> Iterator[Job | Record]:
 EXPERIMENT = Experiment(
     "unseen",
     "Private pseudocoresets on tables of many shapes",
-    f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, on a table drawn from each of {in_words(len(LAWS))} laws, if "
-    f"σD²/N is at most {UNRESOLVED:g}. The floor of these rows is the KL of one Gaussian release of the whole budget, "
-    "given their mode and information beforehand, with bounded scores. *Promised* is the target of the median: "
-    f"{read_promise(0.2)} times this floor up to ε = 0.2, and {read_promise(1.0)} times at ε = 1. The one-shot noise "
-    "floor assumes labels that follow the model.",
+    f"{METHOD} at its defaults, M = {SIZE}, δ = 1/N, on a table drawn from each of {in_words(len(LAWS))} laws, where "
+    f"σD²/N is at most {UNRESOLVED:g}. The floor of these rows is the loss of one Gaussian release of the whole "
+    "budget that is given their mode and information, bounding included. The aim is a median within "
+    f"{read_promise(0.2)} times it up to ε = 0.2 and {read_promise(1.0)} times it at ε = 1. The one-shot noise floor "
+    "expects labels that follow the model.",
     work,
     (KL, SECONDS),
     {"": EPSILON},
