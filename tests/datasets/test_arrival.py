@@ -1,4 +1,4 @@
-"""How a body gets from the loop to the thread that seals it: side by side, a few pieces at a time, and in order."""
+"""Transfer of a body from the event loop to the sealing thread: concurrent, bounded and in order."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 20
 
 @dataclass
 class Intake:
-    """A part and its writer in one, which note what is done to them and do ``work`` with each piece."""
+    """A fake part and writer in one object: records calls, and runs ``work`` on each piece."""
 
     work: Callable[[bytes], None] = lambda _: None
     done: list[str] = field(default_factory=list)
@@ -44,8 +44,8 @@ class Intake:
         self.done.append("given up")
 
 
-def arrived(intake: Intake, body: AsyncIterator[bytes]) -> Any:
-    """What comes of the body; a body that is waited for in vain is an error."""
+def run_arrival(intake: Intake, body: AsyncIterator[bytes]) -> Any:
+    """Run ``arrive`` with this body; a wait without end is an error."""
 
     async def run() -> Any:
         with anyio.fail_after(PATIENCE_SECONDS):
@@ -59,9 +59,9 @@ async def messages(data: bytes) -> AsyncIterator[bytes]:
         yield data[start : start + MESSAGE_BYTES]
 
 
-def test_a_body_is_taken_in_its_order() -> None:
+def test_a_body_is_written_in_order() -> None:
     data, intake = bytes(range(256)) * 20_000, Intake()
-    assert arrived(intake, messages(data)) == "kept"
+    assert run_arrival(intake, messages(data)) == "kept"
     assert intake.taken == data
     assert set(intake.done[:-1]) == {"written"}
 
@@ -77,11 +77,11 @@ def test_the_next_piece_is_received_while_one_is_sealed() -> None:
         asked_again.set()
         yield bytes(CHUNK_BYTES)
 
-    assert arrived(Intake(seal), body()) == "kept"
+    assert run_arrival(Intake(seal), body()) == "kept"
 
 
-def test_a_slow_store_holds_the_client_back() -> None:
-    """One piece is being sealed and one waits, whatever the client sends: memory does not grow with the body."""
+def test_a_slow_store_slows_the_client_down() -> None:
+    """One piece is sealed and one waits. Memory does not grow with the body."""
     sent, ahead = 0, []
     intake = Intake(lambda _: time.sleep(0.002))
 
@@ -92,12 +92,12 @@ def test_a_slow_store_holds_the_client_back() -> None:
             sent += MESSAGE_BYTES
             ahead.append(sent - len(intake.taken))
 
-    assert arrived(intake, body()) == "kept"
+    assert run_arrival(intake, body()) == "kept"
     assert max(ahead) <= 2 * CHUNK_BYTES + MESSAGE_BYTES
 
 
-def test_a_store_that_fails_ends_a_body_that_is_waited_for() -> None:
-    """W10: the client hears at once, however long it would take over the next piece."""
+def test_a_store_failure_ends_the_wait_for_a_body() -> None:
+    """W10: the client gets the error at once, and not after its next piece."""
 
     def full(_: bytes) -> None:
         raise DependencyUnavailable
@@ -108,12 +108,12 @@ def test_a_store_that_fails_ends_a_body_that_is_waited_for() -> None:
 
     intake = Intake(full)
     with pytest.raises(DependencyUnavailable):
-        arrived(intake, body())
+        run_arrival(intake, body())
     assert intake.done == ["aborted", "given up"]
 
 
-def test_nothing_is_undone_while_a_piece_is_still_sealed() -> None:
-    """W10: what is written after the undoing would stay."""
+def test_the_part_is_not_given_up_while_a_piece_is_sealed() -> None:
+    """W10: bytes that are written after the cleanup would stay in the store."""
     sealing, left = threading.Event(), threading.Event()
 
     def seal(_: bytes) -> None:
@@ -129,11 +129,11 @@ def test_nothing_is_undone_while_a_piece_is_still_sealed() -> None:
 
     intake = Intake(seal)
     with pytest.raises(InvalidRequest):
-        arrived(intake, body())
+        run_arrival(intake, body())
     assert intake.done == ["written", "aborted", "given up"]
 
 
-def test_pieces_are_chunks_but_for_the_last() -> None:
+def test_pieces_except_the_last_are_chunks() -> None:
     async def sizes() -> list[int]:
         return [len(piece) async for piece in arrival._split(messages(bytes(5 * CHUNK_BYTES // 2 + 1)))]
 

@@ -1,4 +1,4 @@
-"""Who may not upload: revoked before a body or during it, or somebody else, whichever id they name."""
+"""Callers that may not upload: keys that ended before or during a body, and other owners."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ def put(client: httpx.Client, key: rows.Key, dataset_id: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("ending", ["revoked_at", "expires_at"])
-def test_a_key_that_ended_before_changes_nothing(
+def test_an_ended_key_changes_nothing(
     client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address], ending: str
 ) -> None:
     address = begun()
@@ -41,7 +41,7 @@ def test_a_key_that_ended_before_changes_nothing(
 
 @pytest.mark.parametrize("ending", ["revoked_at", "expires_at"])
 @pytest.mark.parametrize("resumable", [False, True], ids=["whole", "part"])
-def test_a_key_that_ends_while_a_body_arrives_keeps_nothing_of_it(
+def test_a_body_whose_key_ends_during_it_is_not_stored(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
@@ -50,7 +50,7 @@ def test_a_key_that_ends_while_a_body_arrives_keeps_nothing_of_it(
     ending: str,
     resumable: bool,
 ) -> None:
-    """A key that leaked is revoked, and what its thief was sending is not taken."""
+    """A leaked key is revoked while a thief uses it."""
     address = begun()
     sent(client, owner, address, b"abc")
     before = stored(services.areas)
@@ -68,7 +68,7 @@ def test_a_key_that_ends_while_a_body_arrives_keeps_nothing_of_it(
     assert (len(tables["uploads"]), len(tables["upload_parts"]), tables["contents"]) == (1, 1, [])
 
 
-def test_what_is_anothers_is_not_found_in_any_position(
+def test_ids_of_another_owner_are_not_found_in_any_position(
     client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
     address = begun()

@@ -1,4 +1,7 @@
-"""Copies of sealed uploads: with the opening key in hand, they open for as long as their own keys are there (W1)."""
+"""Copies of sealed uploads can be decrypted only while their keys exist (W1).
+
+This holds even for a holder of the opening key.
+"""
 
 import io
 from collections.abc import Iterator
@@ -22,27 +25,27 @@ from workers.enclave import OpeningKey
 HALF = len(TABLE) // 2
 
 
-def copied(areas: Areas) -> list[bytes]:
-    """A bucket's backup of the area of uploads."""
+def copy_uploads(areas: Areas) -> list[bytes]:
+    """Copy the area of uploads, as a backup of the bucket does."""
     return [content for content in entries(areas.incoming).values() if content.startswith(b"CVU")]
 
 
-def opened(house: House, copies: list[bytes]) -> list[bytes]:
-    """What of the copies can be read by whoever holds the opening key and all boxes that there are."""
+def decrypt(house: House, copies: list[bytes]) -> list[bytes]:
+    """Decrypt the copies as far as the opening key and all existing boxes allow."""
     boxes = list(entries(house.areas.keys.store).values())
-    return [plaintext for copy in copies for plaintext in _opened(house, copy, boxes)]
+    return [plaintext for copy in copies for plaintext in _decrypt_copy(house, copy, boxes)]
 
 
-def _opened(house: House, copy: bytes, boxes: list[bytes]) -> Iterator[bytes]:
+def _decrypt_copy(house: House, copy: bytes, boxes: list[bytes]) -> Iterator[bytes]:
     opening_key = OpeningKey(house.keys.opening_key)
-    within = [copy[start : start + BOX_BYTES] for start in range(HEADER_BYTES)]
+    header_boxes = [copy[start : start + BOX_BYTES] for start in range(HEADER_BYTES)]
     with house.database.read() as session:
         parts = session.query(UploadPart).all()
     names = {name_context(part.content_id, number) for part in parts for number in range(2)}
-    for bound in names:
-        for box in (*within, *boxes):
+    for context in names:
+        for box in (*header_boxes, *boxes):
             try:
-                with SealedReader(io.BytesIO(copy), opening_key.upload_key(box, bound), bound) as file:
+                with SealedReader(io.BytesIO(copy), opening_key.upload_key(box, context), context) as file:
                     yield file.read()
             except VaultError:
                 continue
@@ -55,7 +58,7 @@ def dataset_id(api: httpx.Client, owner: rows.Key) -> str:
 
 @pytest.fixture
 def upload(api: httpx.Client, owner: rows.Key, dataset_id: str) -> str:
-    """The address of an upload of two parts that is under way."""
+    """The address of an open upload of two parts."""
     begun = api.post(f"/v1/datasets/{dataset_id}/uploads", json={"media_type": "text/csv"}, headers=owner.headers)
     sent(api, owner, begun.headers["location"], TABLE[:HALF], TABLE[HALF:])
     return str(begun.headers["location"])
@@ -63,38 +66,40 @@ def upload(api: httpx.Client, owner: rows.Key, dataset_id: str) -> str:
 
 @pytest.fixture
 def copies(house: House, upload: str) -> list[bytes]:
-    """Of both parts, made while they waited."""
-    copies = copied(house.areas)
-    assert sorted(opened(house, copies)) == sorted([TABLE[:HALF], TABLE[HALF:]]), "they open while their keys are there"
+    """Copies of both parts of the open upload."""
+    copies = copy_uploads(house.areas)
+    assert sorted(decrypt(house, copies)) == sorted([TABLE[:HALF], TABLE[HALF:]]), (
+        "they can be decrypted while their keys exist"
+    )
     return copies
 
 
 @pytest.mark.parametrize("complete", [False, True])
-def test_after_a_deletion_copies_of_its_uploads_are_noise(
+def test_after_deletion_copies_of_uploads_cannot_be_decrypted(
     house: House, api: httpx.Client, owner: rows.Key, dataset_id: str, upload: str, copies: list[bytes], complete: bool
 ) -> None:
-    """W1: at once, whatever the sweep finds later, and whoever has the opening key."""
+    """W1: at once, before any sweep, and even for a holder of the opening key."""
     if complete:
         assert api.post(f"{upload}/complete", headers=owner.headers).status_code == 202
     assert api.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
-    assert opened(house, copies) == []
+    assert decrypt(house, copies) == []
     assert entries(house.areas.keys.store) == {}
 
 
-def test_after_its_ingestion_a_copy_of_an_upload_is_noise(
+def test_after_ingestion_a_copied_upload_cannot_be_decrypted(
     house: House, api: httpx.Client, owner: rows.Key, upload: str, copies: list[bytes]
 ) -> None:
-    """W1: from then on the dataset's key is the only one."""
+    """W1: afterwards only the key of the dataset exists."""
     api.post(f"{upload}/complete", headers=owner.headers)
     house.work()
     with house.database.read() as session:
         parts = session.query(UploadPart).count()
     assert parts == 2
     house.sweeper.sweep()
-    assert len(entries(house.areas.keys.store)) == 1, "the dataset's"
+    assert len(entries(house.areas.keys.store)) == 1, "the key of the dataset"
 
 
-def test_after_it_was_given_up_a_copy_of_an_upload_is_noise(
+def test_after_its_end_a_copied_upload_cannot_be_decrypted(
     house: House, api: httpx.Client, owner: rows.Key, upload: str, copies: list[bytes]
 ) -> None:
     assert api.delete(upload, headers=owner.headers).status_code == 204
@@ -102,7 +107,7 @@ def test_after_it_was_given_up_a_copy_of_an_upload_is_noise(
     assert (len(entries(house.areas.keys.store)), stored(house.areas)) == (1, [])
 
 
-def test_no_receipt_is_signed_before_the_keys_of_uploads_are_gone(
+def test_no_receipt_is_signed_before_upload_keys_are_destroyed(
     house: House,
     api: httpx.Client,
     owner: rows.Key,
@@ -110,7 +115,7 @@ def test_no_receipt_is_signed_before_the_keys_of_uploads_are_gone(
     copies: list[bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """W1: and a second call finishes what the first could not."""
+    """W1: a second call destroys the keys that the first could not destroy."""
 
     def away(*_: object) -> None:
         raise DependencyUnavailable
@@ -118,15 +123,15 @@ def test_no_receipt_is_signed_before_the_keys_of_uploads_are_gone(
     with monkeypatch.context() as patch:
         patch.setattr(WrappedKeys, "destroy_part", away)
         problem(api.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers), 503, "dependency_unavailable")
-    assert opened(house, copies) != []
+    assert decrypt(house, copies) != []
     assert api.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
-    assert opened(house, copies) == []
+    assert decrypt(house, copies) == []
 
 
-def test_a_part_that_is_not_kept_leaves_no_key(
+def test_a_part_that_fails_leaves_no_key(
     house: House, api: httpx.Client, owner: rows.Key, upload: str, copies: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W10: its key was there first."""
+    """W10: the key was stored before the part failed."""
     before = entries(house.areas.keys.store)
 
     def full(*_: object) -> None:
@@ -134,11 +139,11 @@ def test_a_part_that_is_not_kept_leaves_no_key(
 
     monkeypatch.setattr("app.vault.writer.UploadWriter.finish", full)
     problem(send(api, owner, upload, len(TABLE), b"more"), 503, "dependency_unavailable")
-    assert (entries(house.areas.keys.store), copied(house.areas)) == (before, copies)
+    assert (entries(house.areas.keys.store), copy_uploads(house.areas)) == (before, copies)
 
 
-def rewritten(house: House, begin: bytes) -> None:
-    """The one upload as it lay in the store before keys lay apart: ``begin`` in front of its chunks."""
+def rewrite_upload(house: House, begin: bytes) -> None:
+    """Rewrite the upload with ``begin`` before its chunks; older versions kept the key there."""
     with house.database.read() as session:
         (part,) = session.query(UploadPart).all()
     with house.areas.incoming.open(part.object_name) as file:
@@ -150,24 +155,24 @@ def rewritten(house: House, begin: bytes) -> None:
     house.areas.keys.destroy_part(part.object_name)
 
 
-def test_an_upload_that_holds_its_own_key_is_still_ingested(
+def test_an_older_upload_with_its_key_inside_is_ingested(
     house: House, api: httpx.Client, owner: rows.Key, dataset_id: str
 ) -> None:
-    """One that was under way when the service was brought to this version."""
+    """An upload that was open while the service was updated to this version."""
     uploaded(api, owner, dataset_id, TABLE)
-    rewritten(house, b"")
+    rewrite_upload(house, b"")
     house.work()
     assert api.get(f"/v1/datasets/{dataset_id}", headers=owner.headers).json()["status"] == "ready"
     house.sweeper.sweep()
     assert len(stored(house.areas)) == 1, "the table alone"
 
 
-def test_an_upload_whose_key_is_gone_is_not_ingested(
+def test_an_upload_without_its_key_is_not_ingested(
     house: House, api: httpx.Client, owner: rows.Key, dataset_id: str
 ) -> None:
-    """W10: and leaves nothing in the vault."""
+    """W10: no object appears in the vault."""
     uploaded(api, owner, dataset_id, TABLE)
-    rewritten(house, HEADER)
+    rewrite_upload(house, HEADER)
     with pytest.raises(ObjectMissing):
         house.work()
     assert api.get(f"/v1/datasets/{dataset_id}", headers=owner.headers).json()["content"]["status"] == "received"

@@ -1,4 +1,4 @@
-"""``/v1/datasets/{id}/uploads``: parts in their order, until they are a content."""
+"""``/v1/datasets/{id}/uploads``: parts arrive in order and become a content."""
 
 import dataclasses
 import hashlib
@@ -42,7 +42,7 @@ def test_parts_become_one_content(
     assert queue.sent == [(INGEST_CONTENT, content.id)]
 
 
-def test_what_is_begun_is_described(client: httpx.Client, owner: rows.Key, begun: Callable[..., Address]) -> None:
+def test_an_upload_shows_its_properties(client: httpx.Client, owner: rows.Key, begun: Callable[..., Address]) -> None:
     address = begun(length=7)
     shown = client.get(address, headers=owner.headers)
     body = shown.json()
@@ -52,10 +52,10 @@ def test_what_is_begun_is_described(client: httpx.Client, owner: rows.Key, begun
     assert client.head(begun(), headers=owner.headers).headers.get("upload-length") is None
 
 
-def test_to_complete_twice_is_to_complete_once(
+def test_completion_is_idempotent(
     client: httpx.Client, database: Database, queue: RecordingQueue, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
-    """W10: an answer that got lost is asked for again, with a key or without."""
+    """W10: a client that lost the answer repeats the call, with an idempotency key or without."""
     address = begun()
     sent(client, owner, address, TABLE)
     answers = [complete(client, owner, address, **headers) for headers in ({}, {}, {"Idempotency-Key": "k"})]
@@ -69,7 +69,7 @@ def test_to_complete_twice_is_to_complete_once(
     assert offset_of(client, owner, address) == len(TABLE)
 
 
-def test_to_begin_twice_under_one_key_is_to_begin_once(
+def test_creation_under_one_key_is_idempotent(
     client: httpx.Client, database: Database, owner: rows.Key, dataset_id: str
 ) -> None:
     def begin(media_type: str) -> httpx.Response:
@@ -82,17 +82,17 @@ def test_to_begin_twice_under_one_key_is_to_begin_once(
         assert session.query(Upload).count() == 1
 
 
-def test_w3_what_is_recorded_of_an_announcement_confirms_no_guess(
+def test_w3_the_recorded_hash_of_a_body_needs_a_key(
     client: httpx.Client, database: Database, services: Services, owner: rows.Key, dataset_id: str
 ) -> None:
-    """W3: the digest of a table is among what is hashed, so the hash needs a key that the database does not hold."""
+    """W3: the body may contain the digest of a table. The key of its hash is not in the database."""
     body = {"media_type": "text/csv", "digest": digest(TABLE)}
     path, headers = f"/v1/datasets/{dataset_id}/uploads", owner.headers | {"Idempotency-Key": "k"}
     assert client.post(path, json=body, headers=headers).status_code == 201
     with database.read() as session:
         recorded = session.query(IdempotentAnswer).one()
-    spelt = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
-    assert recorded.body_hash != hashlib.sha256(spelt).hexdigest()
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    assert recorded.body_hash != hashlib.sha256(canonical).hexdigest()
     rekeyed = create_app(dataclasses.replace(services, identity_key=bytes(32)), metrics=False)
     with database.write() as tx:
         secret = parse(owner.secret)
@@ -104,7 +104,7 @@ def test_w3_what_is_recorded_of_an_announcement_confirms_no_guess(
         problem(other.post(path, json=body, headers=headers), 409, "idempotency_conflict")
 
 
-def test_a_part_goes_where_the_last_one_ended(
+def test_a_part_at_another_offset_is_refused(
     client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
     address = begun()
@@ -118,14 +118,16 @@ def test_a_part_goes_where_the_last_one_ended(
 
 
 @pytest.mark.parametrize("offset", ["", "-1", "+3", "3.0", "0x3", "٣", "9" * 30, "3, 3", " "])
-def test_an_offset_is_a_whole_number(
+def test_an_offset_that_is_not_a_whole_number_is_refused(
     client: httpx.Client, owner: rows.Key, begun: Callable[..., Address], offset: str
 ) -> None:
     headers = [*owner.headers.items(), ("Upload-Offset", offset.encode())]
     problem(client.patch(begun(), content=b"x", headers=headers), 422, "invalid_request")  # type: ignore[arg-type]
 
 
-def test_an_offset_is_needed_once(client: httpx.Client, owner: rows.Key, begun: Callable[..., Address]) -> None:
+def test_a_missing_or_repeated_offset_is_refused(
+    client: httpx.Client, owner: rows.Key, begun: Callable[..., Address]
+) -> None:
     address = begun()
     problem(client.patch(address, content=b"x", headers=owner.headers), 422, "invalid_request")
     twice = [*owner.headers.items(), ("Upload-Offset", "0"), ("Upload-Offset", "0")]
@@ -141,7 +143,7 @@ def test_an_offset_is_needed_once(client: httpx.Client, owner: rows.Key, begun: 
         ({"Content_Range": "bytes 3-4/5"}, 422, "invalid_request"),
     ],
 )
-def test_a_part_that_is_refused_leaves_nothing(
+def test_a_refused_part_is_not_stored(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
@@ -155,10 +157,10 @@ def test_a_part_that_is_refused_leaves_nothing(
     before = stored(services.areas)
     problem(send(client, owner, address, 3, **headers), status, code)
     assert stored(services.areas) == before
-    assert sent(client, owner, address, TABLE) == 3 + len(TABLE)  # at once: no lease is left behind
+    assert sent(client, owner, address, TABLE) == 3 + len(TABLE)  # the refused part released its lease
 
 
-def test_a_right_digest_of_a_part_is_accepted(
+def test_a_part_with_the_right_digest_is_accepted(
     client: httpx.Client, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
     assert send(client, owner, begun(), 0, TABLE, Content_Digest=digest(TABLE)).status_code == 204
@@ -174,7 +176,7 @@ def test_an_empty_part_changes_nothing(
     assert stored(services.areas) == before
 
 
-def test_no_more_bytes_than_announced_or_allowed(
+def test_a_part_beyond_the_length_or_the_limit_is_refused(
     client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
     def streamed(size: int) -> Iterator[bytes]:
@@ -193,7 +195,7 @@ def test_no_more_bytes_than_announced_or_allowed(
     assert sent(client, owner, announced, b"de") == 5
 
 
-def test_parts_are_neither_too_large_nor_too_many(services: Services, owner: rows.Key) -> None:
+def test_parts_too_large_or_too_many_are_refused(services: Services, owner: rows.Key) -> None:
     limits = dataclasses.replace(services.limits, part_bytes=4, parts=2)
     app = create_app(dataclasses.replace(services, limits=limits), metrics=False)
     with httpx.Client(transport=AppTransport(app), base_url="http://corevault.test") as client:
@@ -226,7 +228,7 @@ def test_parts_are_neither_too_large_nor_too_many(services: Services, owner: row
         ({"rows": 3}, 422, "invalid_request"),
     ],
 )
-def test_what_is_announced_is_checked(
+def test_an_invalid_creation_is_refused(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
@@ -242,7 +244,7 @@ def test_what_is_announced_is_checked(
     assert everything(services.database, services.areas) == before
 
 
-def test_it_is_complete_once_all_is_there(
+def test_completion_before_the_last_byte_is_refused(
     client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
     address = begun(length=5)
@@ -254,7 +256,7 @@ def test_it_is_complete_once_all_is_there(
     assert complete(client, owner, address).status_code == 202
 
 
-def test_an_upload_that_is_given_up_leaves_nothing(
+def test_a_deleted_upload_is_swept(
     client: httpx.Client, services: Services, owner: rows.Key, dataset_id: str, begun: Callable[..., Address]
 ) -> None:
     address = begun()
@@ -281,7 +283,7 @@ def test_an_upload_expires_after_a_day(
     assert left(services) == ([], [], [])
 
 
-def test_what_became_a_content_outlives_its_upload(
+def test_parts_of_a_content_outlive_their_upload(
     client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
     address = begun()
@@ -295,7 +297,7 @@ def test_what_became_a_content_outlives_its_upload(
         assert (session.query(Upload).count(), session.query(UploadPart).count()) == (0, 2)
 
 
-def test_a_deleted_dataset_takes_its_uploads_with_it(
+def test_deleting_a_dataset_ends_its_uploads(
     client: httpx.Client, services: Services, owner: rows.Key, dataset_id: str, begun: Callable[..., Address]
 ) -> None:
     address, whole = begun(), begun()
@@ -310,7 +312,7 @@ def test_a_deleted_dataset_takes_its_uploads_with_it(
         assert session.query(Upload).filter_by(status="open").count() == 0
 
 
-def test_only_so_many_uploads_are_under_way(
+def test_too_many_open_uploads_are_refused_with_their_ids(
     client: httpx.Client, services: Services, owner: rows.Key, dataset_id: str, begun: Callable[..., Address]
 ) -> None:
     addresses = [begun() for _ in range(services.limits.open_uploads)]
@@ -322,10 +324,10 @@ def test_only_so_many_uploads_are_under_way(
     assert client.post(path, json=body, headers=owner.headers).status_code == 201
 
 
-def test_only_own_uploads_are_named_where_there_are_too_many(
+def test_w3_the_refusal_lists_only_the_callers_uploads(
     client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address], database: Database
 ) -> None:
-    """W3: of all datasets of the caller, and of nobody else."""
+    """W3: uploads to all datasets of the caller, but not uploads to datasets of other owners."""
     mine = [begun().rpartition("/")[2] for _ in range(services.limits.open_uploads - 1)]
     body, second = {"media_type": "text/csv"}, f"/v1/datasets/{declared(client, owner)['id']}/uploads"
     mine.append(client.post(second, json=body, headers=owner.headers).json()["id"])
@@ -340,7 +342,7 @@ def test_only_own_uploads_are_named_where_there_are_too_many(
 def test_open_uploads_are_listed_newest_first(
     client: httpx.Client, database: Database, owner: rows.Key, dataset_id: str, begun: Callable[..., Address]
 ) -> None:
-    """Whoever lost their ids finds them; complete, ended and expired ones are gone."""
+    """A client that lost the ids finds them. Complete, ended and expired uploads are not listed."""
     addresses = [begun() for _ in range(6)]
     shown = [client.get(address, headers=owner.headers).json() for address in addresses]
     sent(client, owner, addresses[0], TABLE)
@@ -357,11 +359,13 @@ def test_open_uploads_are_listed_newest_first(
     assert client.get(empty, headers=owner.headers).json() == {"items": [], "next_cursor": None}
 
 
-def test_uploads_are_listed_for_the_owner_alone(client: httpx.Client, only_its_owner_may: Check) -> None:
+def test_only_the_owner_lists_uploads(client: httpx.Client, only_its_owner_may: Check) -> None:
     only_its_owner_may(lambda key, dataset_id: client.get(f"/v1/datasets/{dataset_id}/uploads", headers=key.headers))
 
 
-def test_only_its_owner_uploads(client: httpx.Client, begun: Callable[..., Address], only_its_owner_may: Check) -> None:
+def test_only_the_owner_calls_upload_addresses(
+    client: httpx.Client, begun: Callable[..., Address], only_its_owner_may: Check
+) -> None:
     elsewhere = begun().rpartition("/")[2]
     calls: tuple[Callable[[rows.Key, str], httpx.Response], ...] = (
         lambda key, place: client.post(place, json={"media_type": "text/csv"}, headers=key.headers),
@@ -374,7 +378,7 @@ def test_only_its_owner_uploads(client: httpx.Client, begun: Callable[..., Addre
         only_its_owner_may(lambda key, dataset_id, call=call: call(key, f"/v1/datasets/{dataset_id}/uploads"))  # type: ignore[misc]
 
 
-def test_an_upload_is_found_under_its_own_dataset_only(
+def test_an_upload_at_another_dataset_is_not_found(
     client: httpx.Client, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
     upload_id, other = begun().rpartition("/")[2], declared(client, owner)["id"]

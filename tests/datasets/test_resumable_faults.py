@@ -1,4 +1,4 @@
-"""Parts that are cut off, overtaken, or lost with their process: kept whole or not at all."""
+"""Interrupted and overtaken parts, and crashes: a part is stored completely or not at all."""
 
 import dataclasses
 import hashlib
@@ -32,14 +32,14 @@ from tests.factories.transport import AppTransport
 from tests.factories.uploads import TABLE, Address, change, complete, left, offset_of, send, sent, sweep
 from tests.vault.test_upload_writer import disk_of
 
-# Says what is done while the next part arrives, and by which client.
-Meanwhile = Callable[[Callable[[httpx.Client], None]], httpx.Client]
+WhileArriving = Callable[[Callable[[httpx.Client], None]], httpx.Client]
+"""Registers an action for the time while the next part arrives; returns the client that performs it."""
 
 
-def test_it_survives_a_restart_and_any_process_goes_on(
+def test_another_process_continues_an_upload(
     client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
-    """W10: all that is known of an upload is in the database and in the store."""
+    """W10: the state of an upload is in the database and in the store only."""
     address = begun(length=len(TABLE))
     offset = sent(client, owner, address, TABLE[:100])
     other = create_app(dataclasses.replace(services), metrics=False)
@@ -49,10 +49,10 @@ def test_it_survives_a_restart_and_any_process_goes_on(
     assert complete(client, owner, address).status_code == 202
 
 
-def test_of_parts_at_the_same_time_one_is_kept(
+def test_of_concurrent_parts_one_is_stored(
     client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
-    """W10: whoever holds the lease; the others are told to look again."""
+    """W10: the part that holds the lease is stored, and the others are refused."""
     address = begun()
     bodies = [bytes([number]) * 200_000 for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
@@ -65,8 +65,10 @@ def test_of_parts_at_the_same_time_one_is_kept(
 
 
 @pytest.fixture
-def while_a_part_arrives(services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch) -> Iterator[Meanwhile]:
-    """A client whose next part does something else just before its bytes are published."""
+def while_a_part_arrives(
+    services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[WhileArriving]:
+    """A client that acts just before the next part is published."""
     application = create_app(services, metrics=False)
     with httpx.Client(transport=AppTransport(application), base_url="http://corevault.test") as meanwhile:
 
@@ -84,11 +86,11 @@ def while_a_part_arrives(services: Services, owner: rows.Key, monkeypatch: pytes
         yield arrange
 
 
-def test_while_a_part_arrives_there_is_no_other_and_no_end(
+def test_during_a_part_other_parts_and_completion_are_refused(
     client: httpx.Client,
     owner: rows.Key,
     begun: Callable[..., Address],
-    while_a_part_arrives: Meanwhile,
+    while_a_part_arrives: WhileArriving,
 ) -> None:
     address = begun()
 
@@ -100,14 +102,14 @@ def test_while_a_part_arrives_there_is_no_other_and_no_end(
     assert sent(client, owner, address, b"abc") == 3
 
 
-def test_a_part_whose_lease_ran_out_is_overtaken(
+def test_a_part_with_an_expired_lease_is_refused(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
     begun: Callable[..., Address],
-    while_a_part_arrives: Meanwhile,
+    while_a_part_arrives: WhileArriving,
 ) -> None:
-    """W10: what a slow request brings after another has gone on is not kept."""
+    """W10: after another part has continued the upload, the slow part is not stored."""
     address = begun()
 
     def overtake(meanwhile: httpx.Client) -> None:
@@ -120,7 +122,7 @@ def test_a_part_whose_lease_ran_out_is_overtaken(
     assert len(stored(services.areas)) == 1
 
 
-def test_no_key_of_a_part_outlives_a_deletion_that_it_races(
+def test_no_key_of_a_part_survives_a_concurrent_deletion(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
@@ -128,13 +130,13 @@ def test_no_key_of_a_part_outlives_a_deletion_that_it_races(
     begun: Callable[..., Address],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """W10: its process dies behind the key. The receipt says that all keys are destroyed, so this one is, too."""
+    """W10: the process dies after it stored the key. The receipt states that all keys are destroyed."""
     address, keep = begun(), WrappedKeys.keep_part
-    entered, go_on = threading.Event(), threading.Event()
+    entered, may_continue = threading.Event(), threading.Event()
 
     def slow(keys: WrappedKeys, object_name: str, box: bytes) -> None:
         entered.set()
-        assert go_on.wait(SETTLE_SECONDS)
+        assert may_continue.wait(SETTLE_SECONDS)
         keep(keys, object_name, box)
 
     monkeypatch.setattr(WrappedKeys, "keep_part", slow)
@@ -143,21 +145,21 @@ def test_no_key_of_a_part_outlives_a_deletion_that_it_races(
         part = pool.submit(send, client, owner, address, 0, b"abc")
         assert entered.wait(SETTLE_SECONDS)
         deletion = pool.submit(client.delete, f"/v1/datasets/{dataset_id}", headers=owner.headers)
-        futures.wait([deletion], 2)  # it waits for the part; if it did not, it would be through before the key is there
-        go_on.set()
+        futures.wait([deletion], 2)  # it waits for the part; otherwise it would end before the key is stored
+        may_continue.set()
         assert deletion.result().status_code == 200
-        assert part.result().status_code in {204, 409}, "kept before, or ended"
+        assert part.result().status_code in {204, 409}, "stored before the deletion, or refused"
     assert [box for box in entries(services.areas.keys.store).values() if box] == []
 
 
 @pytest.mark.parametrize("end", ["upload", "dataset"])
-def test_what_ends_while_a_part_arrives_keeps_nothing_of_it(
+def test_a_part_of_an_ended_upload_is_not_stored(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
     dataset_id: str,
     begun: Callable[..., Address],
-    while_a_part_arrives: Meanwhile,
+    while_a_part_arrives: WhileArriving,
     end: str,
 ) -> None:
     address = begun()
@@ -172,7 +174,7 @@ def test_what_ends_while_a_part_arrives_keeps_nothing_of_it(
     assert stored(services.areas) == []
 
 
-def test_a_store_that_is_full_is_unavailable_and_the_upload_goes_on_later(
+def test_an_upload_continues_after_the_store_was_full(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
@@ -197,10 +199,10 @@ def test_a_store_that_is_full_is_unavailable_and_the_upload_goes_on_later(
 
 @pytest.mark.files
 @pytest.mark.parametrize("way", ["whole", "part"])
-def test_a_full_disk_is_unavailable_and_leaves_nothing(
+def test_a_full_disk_is_unavailable_and_no_byte_is_stored(
     client: httpx.Client, services: Services, owner: rows.Key, dataset_id: str, begun: Callable[..., Address], way: str
 ) -> None:
-    """W10: no file may grow beyond what is left, as the operating system has it; nothing stays half-written."""
+    """W10: the operating system limits the size of files, and no file stays half-written."""
     address = begun() if way == "part" else f"/v1/datasets/{dataset_id}/content"
     before, body = left(services), bytes(2**20 - 1)
     with disk_of(900_000):
@@ -216,7 +218,7 @@ def test_a_full_disk_is_unavailable_and_leaves_nothing(
 
 @contextmanager
 def crashing(step: str) -> Iterator[None]:
-    """The process of a part is lost at that step, and gives nothing up."""
+    """Let the process crash at that step, without giving the part up."""
 
     def crash(*_: object) -> None:
         raise RuntimeError
@@ -228,14 +230,14 @@ def crashing(step: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("moment", ["claimed", "published"])
-def test_what_a_crashed_process_leaves_is_found(
+def test_objects_of_a_crashed_process_are_swept(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
     begun: Callable[..., Address],
     moment: str,
 ) -> None:
-    """W10: an object's name is durable before its first byte; the upload goes on once the lease has run out."""
+    """W10: an object's name is durable before its first byte. The upload continues after the lease expired."""
     address = begun()
 
     with crashing("create_writer" if moment == "claimed" else "keep"):
@@ -248,14 +250,14 @@ def test_what_a_crashed_process_leaves_is_found(
     assert left(services) == ([], [], [])
 
 
-def test_nothing_is_stored_behind_the_back_of_the_sweep(
+def test_a_part_that_finishes_after_the_sweep_is_not_stored(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
     begun: Callable[..., Address],
-    while_a_part_arrives: Meanwhile,
+    while_a_part_arrives: WhileArriving,
 ) -> None:
-    """W10: a part that stalls until its upload is swept away, and then arrives, in a store that takes it whole."""
+    """W10: a part stalls until its upload was swept; then its bytes arrive, and the store would accept them."""
     address = begun()
 
     def end(meanwhile: httpx.Client) -> None:
@@ -269,36 +271,35 @@ def test_nothing_is_stored_behind_the_back_of_the_sweep(
     assert left(services) == ([], [], [])
 
 
-def test_what_is_completed_while_the_sweep_looks_is_not_swept(
+def test_an_upload_completed_during_the_sweep_is_not_swept(
     client: httpx.Client,
     services: Services,
     owner: rows.Key,
     begun: Callable[..., Address],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """W10: it expires while it is being completed, and becomes a content with all of its parts."""
+    """W10: the upload expires during its completion, and becomes a content with all of its parts."""
     sent(client, owner, begun(), b"abc")
-    objects, look = stored(services.areas), repository.select_lapsed
+    objects, select = stored(services.areas), repository.select_lapsed
 
-    def look_too_soon(*told: Any) -> Any:
-        found = look(*told)
+    def select_too_early(*arguments: Any) -> Any:
+        query = select(*arguments)
         with services.database.write() as tx:
             upload = tx.query(Upload).one()
             service.complete(tx, services, tx.get_one(Dataset, upload.dataset_id), upload)
-        return found
+        return query
 
     change(services, expires_at=now() - timedelta(seconds=1))
     with monkeypatch.context() as patch:
-        patch.setattr(repository, "select_lapsed", look_too_soon)
+        patch.setattr(repository, "select_lapsed", select_too_early)
         sweep(services)
     assert stored(services.areas) == objects
 
 
-def test_a_request_that_died_does_not_count_for_a_day(
+def test_an_upload_in_one_request_expires_soon_after_a_crash(
     client: httpx.Client, services: Services, owner: rows.Key
 ) -> None:
-    """Nobody can complete or delete an upload that was one request, so it must not use up the owner's share of them."""
-
+    """No client can complete or delete it. So it must not count as open for long."""
     address = f"/v1/datasets/{declared(client, owner)['id']}/content"
     with crashing("keep"):
         problem(client.put(address, content=TABLE, headers=owner.headers | CSV), 500, "internal")
@@ -310,7 +311,7 @@ def test_a_request_that_died_does_not_count_for_a_day(
     assert left(services) == ([], [], [])
 
 
-def test_w3_nothing_of_a_part_or_a_digest_is_found_in_the_clear(
+def test_w3_no_part_and_no_digest_is_stored_as_plaintext(
     client: httpx.Client, services: Services, owner: rows.Key, begun: Callable[..., Address]
 ) -> None:
     address = begun(length=len(TABLE), digest=digest(TABLE))
@@ -324,9 +325,7 @@ def test_w3_nothing_of_a_part_or_a_digest_is_found_in_the_clear(
         assert secret not in text
 
 
-def test_w1_the_announced_digest_is_for_the_worker_alone(
-    services: Services, owner: rows.Key, database: Database
-) -> None:
+def test_w1_only_the_worker_opens_the_announced_digest(services: Services, owner: rows.Key, database: Database) -> None:
     secret = PrivateKey(secrets.token_bytes(32))
     worker = dataclasses.replace(services, sealing_key=bytes(secret.public_key))
     with httpx.Client(

@@ -1,4 +1,4 @@
-"""Parts that a stopping server gives up while one of its threads still keeps them."""
+"""A stopping server gives up a part while a thread still stores it."""
 
 import asyncio
 import threading
@@ -18,16 +18,16 @@ from tests.factories.line import SETTLE_SECONDS
 from tests.factories.uploads import Address, left
 
 
-class Held:
-    """A thread that is about to publish a part, and goes on when it is told to."""
+class HeldThread:
+    """A thread that stops before it publishes a part, until :meth:`end` is called."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.entered, self._go_on, self._ended = threading.Event(), threading.Event(), threading.Event()
+        self.entered, self._may_continue, self._ended = threading.Event(), threading.Event(), threading.Event()
         publish = Part.publish
 
         def held(part: Part, writer: UploadWriter) -> int:
             self.entered.set()
-            assert self._go_on.wait(SETTLE_SECONDS)
+            assert self._may_continue.wait(SETTLE_SECONDS)
             try:
                 return publish(part, writer)
             finally:
@@ -36,19 +36,19 @@ class Held:
         monkeypatch.setattr(Part, "publish", held)
 
     def end(self) -> None:
-        self._go_on.set()
+        self._may_continue.set()
         assert self._ended.wait(SETTLE_SECONDS)
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    held = Held(monkeypatch)
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldThread]:
+    held = HeldThread(monkeypatch)
     yield held
-    held._go_on.set()
+    held._may_continue.set()
 
 
-async def cut_short(application: FastAPI, request: httpx.Request, held: Held) -> int:
-    """The status of a request that the server cancels, as it does where its patience has ended."""
+async def send_and_cancel(application: FastAPI, request: httpx.Request, held: HeldThread) -> int:
+    """Send a request, and cancel it as a stopping server does; returns the status."""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(application)) as client:
         sending = asyncio.create_task(client.send(request))
         with ThreadPoolExecutor(1) as pool:
@@ -57,19 +57,19 @@ async def cut_short(application: FastAPI, request: httpx.Request, held: Held) ->
         return (await sending).status_code
 
 
-def test_a_part_that_was_given_up_leaves_no_key(
+def test_no_key_of_a_given_up_part_is_stored(
     client: httpx.Client,
     application: FastAPI,
     services: Services,
     owner: rows.Key,
     dataset_id: str,
     begun: Callable[..., Address],
-    held: Held,
+    held: HeldThread,
 ) -> None:
-    """W10: no thread ends with its request. A key that it made now would outlive the dataset and its receipt."""
+    """W10: the thread outlives its request. A key that it stored now would outlive the dataset and its receipt."""
     headers = owner.headers | {"Upload-Offset": "0"}
     part = httpx.Request("PATCH", f"http://corevault.test{begun()}", content=b"abc", headers=headers)
-    assert asyncio.run(cut_short(application, part, held)) == 503
+    assert asyncio.run(send_and_cancel(application, part, held)) == 503
     held.end()
     assert left(services)[1:] == ([], [])
     assert client.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200

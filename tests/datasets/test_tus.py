@@ -83,7 +83,7 @@ def test_a_file_is_uploaded_by_the_protocol(
 def test_options_state_what_the_server_supports(
     client: httpx.Client, services: Services, begun: Callable[..., Address], version: str | None
 ) -> None:
-    """Without a key, and whatever version the client sends."""
+    """No key is needed, and the version in the request is ignored."""
     address = begun()
     methods = {address: "DELETE, GET, HEAD, OPTIONS, PATCH", address.rpartition("/")[0]: "GET, HEAD, OPTIONS, POST"}
     for place, allowed in methods.items():
@@ -143,7 +143,7 @@ def test_every_answer_states_the_version(client: httpx.Client, owner: rows.Key, 
 def test_clients_without_tus_need_none_of_its_headers(
     client: httpx.Client, owner: rows.Key, dataset_id: str, begun: Callable[..., Address]
 ) -> None:
-    """Their parts may have any media type, and a creation without a body is refused as before."""
+    """Parts may have any media type, and a creation needs its body."""
     for media_type in ("text/csv", "application/octet-stream", PART):
         assert send(client, owner, begun(), 0, Content_Type=media_type).status_code == 204
     answer = client.post(
@@ -352,7 +352,7 @@ def test_answers_state_when_an_upload_expires(
 def test_an_upload_with_all_bytes_is_terminated(
     client: httpx.Client, owner: rows.Key, created: Callable[..., Address]
 ) -> None:
-    """It ends at any time before the call of complete, which makes it a content."""
+    """DELETE works at any time before the call of complete."""
     for size in (0, 3):
         address = created(Upload_Length="3")
         assert send_part(client, owner, address, 0, b"abc"[:size]).status_code == 204
@@ -403,7 +403,7 @@ def test_of_a_broken_body_tus_stores_the_first_bytes(
     tus: bool,
     stored_bytes: int,
 ) -> None:
-    """A client that sends the file as one part continues where the connection broke off."""
+    """A client that sends the whole file continues after the last stored byte."""
     address = begun()
     headers = owner.headers | {"Upload-Offset": "0"} | (TUS | {"Content-Type": PART} if tus else {})
     anyio.run(send_broken_part, application, address, headers)

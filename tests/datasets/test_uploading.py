@@ -1,4 +1,4 @@
-"""``PUT /v1/datasets/{id}/content``: the whole body, sealed, or nothing of it."""
+"""``PUT /v1/datasets/{id}/content`` stores the whole body, sealed, or no byte of it."""
 
 import base64
 import hashlib
@@ -35,7 +35,7 @@ def put(client: httpx.Client, key: rows.Key, dataset_id: str, content: Any = TAB
     return client.put(f"/v1/datasets/{dataset_id}/content", content=content, headers=key.headers | CSV | named)
 
 
-def test_a_content_is_recorded_and_queued_once_it_is_whole(
+def test_a_complete_content_is_recorded_and_queued(
     client: httpx.Client, database: Database, queue: RecordingQueue, owner: rows.Key
 ) -> None:
     dataset = declared(client, owner)
@@ -57,10 +57,10 @@ def test_a_later_content_is_the_next_version(client: httpx.Client, database: Dat
     assert (shown["status"], shown["content"]["version"], shown["content"]["status"]) == ("ready", 2, "received")
 
 
-def test_nothing_of_a_body_is_found_in_the_clear(
+def test_w3_no_body_is_stored_or_logged_as_plaintext(
     client: httpx.Client, services: Services, owner: rows.Key, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """W3: no answer, log line, row, file or file name carries what a table says."""
+    """W3: no answer, log line, row, file or file name contains data of a table."""
     dataset = declared(client, owner)
     shown = put(client, owner, dataset["id"])
     refused = put(client, owner, dataset["id"], Content_Digest=digest(b"other"))
@@ -73,7 +73,7 @@ def test_nothing_of_a_body_is_found_in_the_clear(
         assert secret not in text
 
 
-def test_a_right_digest_is_accepted(client: httpx.Client, owner: rows.Key) -> None:
+def test_a_body_with_the_right_digest_is_accepted(client: httpx.Client, owner: rows.Key) -> None:
     dataset = declared(client, owner)
     also = f"sha-512=:{base64.b64encode(bytes(64)).decode()}:, {digest(TABLE)}"
     assert put(client, owner, dataset["id"], Content_Digest=also).status_code == 202
@@ -95,7 +95,7 @@ def test_a_right_digest_is_accepted(client: httpx.Client, owner: rows.Key) -> No
         ({"Content_Encoding": "gzip"}, 415, "unsupported_media_type"),
     ],
 )
-def test_a_body_that_is_refused_leaves_nothing(
+def test_a_refused_body_is_not_stored(
     client: httpx.Client, services: Services, owner: rows.Key, headers: dict[str, str], status: int, code: str
 ) -> None:
     dataset = declared(client, owner)
@@ -109,22 +109,24 @@ def test_a_body_that_is_refused_leaves_nothing(
     "media_type",
     ["application/gzip", "application/x-www-form-urlencoded", "multipart/form-data"],
 )
-def test_a_refused_kind_of_table_hears_what_is_taken(client: httpx.Client, owner: rows.Key, media_type: str) -> None:
+def test_the_refusal_of_a_format_lists_the_accepted_ones(
+    client: httpx.Client, owner: rows.Key, media_type: str
+) -> None:
     refused = put(client, owner, declared(client, owner)["id"], Content_Type=media_type)
     detail = problem(refused, 415, "unsupported_media_type")["detail"]
-    assert all(taken in detail for taken in announcements.MEDIA_TYPES)
+    assert all(media_type in detail for media_type in announcements.MEDIA_TYPES)
 
 
 @pytest.mark.parametrize(
     "media_type",
     ["text/csv; charset=UTF-8", 'Text/CSV; header="present"', announcements.PARQUET, announcements.ARROW],
 )
-def test_the_three_kinds_of_table_are_taken(client: httpx.Client, owner: rows.Key, media_type: str) -> None:
+def test_the_three_formats_are_accepted(client: httpx.Client, owner: rows.Key, media_type: str) -> None:
     dataset = declared(client, owner)
     assert put(client, owner, dataset["id"], Content_Type=media_type).status_code == 202
 
 
-def test_a_body_beyond_the_limit_is_refused_by_its_length_and_by_counting(
+def test_a_body_beyond_the_limit_is_refused_with_or_without_length(
     client: httpx.Client, services: Services, owner: rows.Key
 ) -> None:
     dataset = declared(client, owner)
@@ -148,11 +150,11 @@ def test_the_largest_body_and_the_empty_one_are_received(
         assert put(client, owner, dataset["id"], body).status_code == 202
 
 
-def test_only_its_owner_uploads(client: httpx.Client, only_its_owner_may: Check) -> None:
+def test_only_the_owner_uploads_a_content(client: httpx.Client, only_its_owner_may: Check) -> None:
     only_its_owner_may(lambda key, dataset_id: put(client, key, dataset_id))
 
 
-def test_a_deleted_dataset_takes_no_content(client: httpx.Client, services: Services, owner: rows.Key) -> None:
+def test_a_content_of_a_deleted_dataset_is_refused(client: httpx.Client, services: Services, owner: rows.Key) -> None:
     with services.database.write() as tx:
         dataset_id = rows.dataset(tx, owner.id, sensitivity="public", deleted_at=now()).id
     before = everything(services.database, services.areas)
@@ -160,7 +162,7 @@ def test_a_deleted_dataset_takes_no_content(client: httpx.Client, services: Serv
     assert everything(services.database, services.areas) == before
 
 
-def test_a_dataset_that_is_deleted_while_its_content_arrives_keeps_nothing(
+def test_deleting_the_dataset_during_an_upload_stores_no_content(
     client: httpx.Client, services: Services, owner: rows.Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = declared(client, owner)
@@ -191,7 +193,7 @@ def test_a_record_that_cannot_be_written_leaves_no_object(
     assert everything(services.database, services.areas) == before
 
 
-def test_a_client_that_hangs_up_leaves_nothing(
+def test_a_body_that_breaks_off_is_not_stored(
     application: FastAPI, client: httpx.Client, services: Services, owner: rows.Key
 ) -> None:
     dataset = declared(client, owner)

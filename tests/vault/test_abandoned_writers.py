@@ -1,4 +1,4 @@
-"""A writer that is aborted while another thread still works with it: whole or gone, never cut short."""
+"""A writer is aborted while another thread uses it; no truncated object appears."""
 
 import secrets
 import threading
@@ -26,10 +26,10 @@ def store(storage_url: str) -> ObjectStore:
 
 
 @pytest.mark.parametrize("act", [UploadWriter.finish, lambda writer: writer.write(b"x")])
-def test_nothing_comes_of_it_once_it_is_aborted(
+def test_an_aborted_upload_cannot_be_written_or_finished(
     store: ObjectStore, sealing_key: bytes, act: Callable[[UploadWriter], object]
 ) -> None:
-    """W10: what a store keeps of an upload in memory is gone by then, so an object would lack its beginning."""
+    """W10: the abort discards buffered bytes, so a later object would lack its beginning."""
     writer = UploadWriter(store, sealing_key, "ct_1", UNLIMITED)
     writer.write(TABLE)
     writer.abort()
@@ -38,16 +38,16 @@ def test_nothing_comes_of_it_once_it_is_aborted(
     assert [content for content in entries(store).values() if content] == []
 
 
-def test_whoever_aborts_waits_for_what_is_being_finished(
+def test_abort_waits_for_a_running_finish(
     store: ObjectStore, sealing_key: bytes, opening_secret: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = UploadWriter(store, sealing_key, "ct_1", UNLIMITED)
     writer.write(TABLE)
-    entered, go_on, publish = threading.Event(), threading.Event(), writer._target.publish
+    entered, may_continue, publish = threading.Event(), threading.Event(), writer._target.publish
 
     def slow() -> str:
         entered.set()
-        assert go_on.wait(SETTLE_SECONDS)
+        assert may_continue.wait(SETTLE_SECONDS)
         return publish()
 
     monkeypatch.setattr(writer._target, "publish", slow)
@@ -55,8 +55,8 @@ def test_whoever_aborts_waits_for_what_is_being_finished(
         finishing = pool.submit(writer.finish)
         assert entered.wait(SETTLE_SECONDS)
         aborting = pool.submit(writer.abort)
-        futures.wait([aborting], 0.5)  # if it did not wait, it would be through by then
-        go_on.set()
+        futures.wait([aborting], 0.5)  # without the wait it would have ended by then
+        may_continue.set()
         aborting.result()
     with reader(store, finishing.result().name, writer.box, opening_secret) as file:
         assert file.read() == TABLE

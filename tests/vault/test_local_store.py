@@ -1,4 +1,4 @@
-"""Files of the local store: whose they are, and what becomes of leftovers."""
+"""Files of the local store: their permissions, and the removal of leftovers."""
 
 import os
 import stat
@@ -41,8 +41,8 @@ def test_directories_and_files_are_closed_to_others(tmp_path: Path, umask: int) 
 
 
 @pytest.mark.parametrize(("shared", "file"), [(0o2770, 0o660), (0o2750, 0o640)])
-def test_an_area_that_its_operator_shares_with_a_group_stays_shared(tmp_path: Path, shared: int, file: int) -> None:
-    """API and worker may be two users: what one writes, the other reads, whatever the umask is."""
+def test_an_area_shared_with_a_group_stays_shared(tmp_path: Path, shared: int, file: int) -> None:
+    """API and worker may be two users; each reads files of the other under any umask."""
     root, before = tmp_path / "area", os.umask(0o077)
     root.mkdir()
     root.chmod(shared)
@@ -53,14 +53,14 @@ def test_an_area_that_its_operator_shares_with_a_group_stays_shared(tmp_path: Pa
     assert modes(root) == ({shared}, {file})
 
 
-def test_nothing_is_made_before_something_is_written(tmp_path: Path) -> None:
-    """Whoever may only read an area starts although nobody has written to it yet."""
+def test_no_folder_is_created_before_the_first_write(tmp_path: Path) -> None:
+    """A process with read access starts before the first write to the area."""
     store = LocalStore(tmp_path / "area")
     store.delete_unfinished(0)
     assert list((tmp_path / "area").iterdir()) == []
 
 
-def test_a_disk_that_was_unmounted_is_not_taken_for_an_empty_one(store: LocalStore, tmp_path: Path) -> None:
+def test_an_unmounted_disk_is_unavailable_and_not_empty(store: LocalStore, tmp_path: Path) -> None:
     name = put(store, b"x")
     (tmp_path / "store").rename(tmp_path / "elsewhere")
     with pytest.raises(DependencyUnavailable):
@@ -81,7 +81,7 @@ def test_leftovers_of_dead_writers_are_swept_and_live_ones_kept(store: LocalStor
         target.discard()
 
 
-def test_urls_lead_to_the_same_objects(store: LocalStore, tmp_path: Path) -> None:
+def test_a_url_opens_the_same_objects(store: LocalStore, tmp_path: Path) -> None:
     name = put(store, b"x")
     assert store.url == (tmp_path / "store").as_uri()
     with open_store(store.url).open(name) as file:
@@ -91,7 +91,7 @@ def test_urls_lead_to_the_same_objects(store: LocalStore, tmp_path: Path) -> Non
     assert below(odd.as_uri(), "vault") == (odd / "vault").as_uri()
 
 
-def test_a_store_that_fails_is_unavailable_and_says_nothing_of_the_system(tmp_path: Path) -> None:
+def test_errors_of_the_disk_do_not_show_system_messages(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DependencyUnavailable) as refusal:
         LocalStore(tmp_path / "file" / "below").create()
@@ -99,10 +99,8 @@ def test_a_store_that_fails_is_unavailable_and_says_nothing_of_the_system(tmp_pa
     assert refusal.value.__cause__ is None
 
 
-def test_a_large_object_is_on_its_way_to_the_disk_before_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every range but the last few MiB is begun once, in order, and the newest of them stay in memory."""
+def test_write_back_of_a_large_object_starts_before_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write-back covers all but the last MiB once, in order; the newest ranges stay cached."""
     advised: list[tuple[int, int]] = []
     monkeypatch.setattr(
         "app.vault.local_store.os.posix_fadvise", lambda _, start, size, __: advised.append((start, size))
@@ -111,10 +109,10 @@ def test_a_large_object_is_on_its_way_to_the_disk_before_its_end(
     with LocalStore(tmp_path).create() as target:
         for _ in range(120):
             target.write(piece)
-    begun: list[tuple[int, int]] = []
-    gone: list[tuple[int, int]] = []
+    written_back: list[tuple[int, int]] = []
+    dropped: list[tuple[int, int]] = []
     for start, size in advised:
-        (begun if start == sum(length for _, length in begun) else gone).append((start, size))
-    assert 0 <= 120 * len(piece) - sum(begun[-1]) < 9 << 20
-    assert {start for start, _ in gone} == {0}
-    assert [size for _, size in gone] == [sum(each) - (64 << 20) for each in begun if sum(each) > 64 << 20]
+        (written_back if start == sum(length for _, length in written_back) else dropped).append((start, size))
+    assert 0 <= 120 * len(piece) - sum(written_back[-1]) < 9 << 20
+    assert {start for start, _ in dropped} == {0}
+    assert [size for _, size in dropped] == [sum(each) - (64 << 20) for each in written_back if sum(each) > 64 << 20]

@@ -1,4 +1,7 @@
-"""An S3 server that is away, denies access, is full or never answers is unavailable, and nothing of it is repeated."""
+"""Faults of an S3 server are reported as unavailable.
+
+The server may be down, deny access, be full or never answer. Its messages are not repeated.
+"""
 
 import socket
 import threading
@@ -32,7 +35,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def single_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library waits between attempts."""
+    """A single attempt, because the library waits between attempts."""
     monkeypatch.setattr(s3_keys, "ATTEMPTS", 1)
 
 
@@ -49,7 +52,7 @@ def check(store: ObjectStore, call: str) -> None:
 
 @contextmanager
 def refusing(status: int, code: str) -> Iterator[int]:
-    """A server that answers everything with one error."""
+    """A server that answers every request with one error."""
     body = f"<Error><Code>{code}</Code><Message>the-bucket-of-a-stranger</Message></Error>".encode()
 
     class Handler(BaseHTTPRequestHandler):
@@ -68,7 +71,7 @@ def refusing(status: int, code: str) -> Iterator[int]:
         do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer  # noqa: N815  (the library's names)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log no line."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -82,38 +85,38 @@ def refusing(status: int, code: str) -> Iterator[int]:
 
 @pytest.mark.usefixtures("single_attempts")
 @pytest.mark.parametrize("call", CALLS)
-def test_a_server_that_is_away(call: str) -> None:
-    _check_away(call)
+def test_a_server_that_is_down_is_unavailable(call: str) -> None:
+    _check_down(call)
 
 
 def test_repeated_attempts_end_with_the_same_error() -> None:
     """With as many attempts as the service makes."""
-    _check_away("publish")
+    _check_down("publish")
 
 
-def _check_away(call: str) -> None:
+def _check_down(call: str) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        taken.bind(("127.0.0.1", 0))  # no server listens there
         check(store_at(taken.getsockname()[1]), call)
 
 
 @pytest.mark.usefixtures("single_attempts")
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(("status", "code"), [(403, "AccessDenied"), (507, "InsufficientStorage"), (400, "Nonsense")])
-def test_a_server_that_refuses(call: str, status: int, code: str) -> None:
+def test_a_server_that_refuses_is_unavailable(call: str, status: int, code: str) -> None:
     with refusing(status, code) as port:
         check(store_at(port), call)
 
 
 @pytest.mark.usefixtures("single_attempts")
-def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test's own time limit is the assertion: nobody waits for ever."""
+def test_a_server_that_never_answers_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit of the test is the assertion: the call does not wait without end."""
     monkeypatch.setattr(s3_keys, "REQUEST_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         check(store_at(silent.getsockname()[1]), "publish")
 
 
-def test_a_write_that_fails_in_the_middle_leaves_its_block_with_the_same_error() -> None:
+def test_a_failing_write_ends_its_block_with_the_same_error() -> None:
     with refusing(507, "InsufficientStorage") as port:
         store = store_at(port)
         with pytest.raises(DependencyUnavailable), store.create() as target:

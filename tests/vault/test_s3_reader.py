@@ -1,4 +1,4 @@
-"""What is asked of an S3 server while an object is read: the right bytes, in few requests, hardly more than needed."""
+"""Requests of a reader to an S3 server: the right bytes, few requests, little surplus."""
 
 import random
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ CONTENT = random.Random(0).randbytes(3 * PIECE + 4711)
 
 @dataclass
 class Server:
-    """Pieces in memory; remembers the length of every request."""
+    """Pieces in memory; records the length of every request."""
 
-    asked: list[int] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
 
     def reader(self) -> PiecewiseReader:
         return PiecewiseReader(lambda index: cast(Range, Piece(self, index)), len(CONTENT), PIECE)
@@ -29,7 +29,7 @@ class Piece:
     index: int
 
     def read(self, offset: int, length: int) -> bytes:
-        self.server.asked.append(length)
+        self.server.requests.append(length)
         begin = self.index * PIECE + offset
         return CONTENT[begin : begin + length]
 
@@ -39,8 +39,8 @@ def server() -> Server:
     return Server()
 
 
-def test_what_is_expected_is_asked_for_once_and_nothing_beside(server: Server) -> None:
-    """Two columns of a table, each read in small steps; the second lies across two pieces."""
+def test_expected_ranges_take_one_request_each(server: Server) -> None:
+    """Two columns of a table, read in small steps. The second column spans two pieces."""
     reader = server.reader()
     columns = [(100_000, 500_000), (900_000, 1_400_000)]
     reader.expect(columns)
@@ -48,26 +48,26 @@ def test_what_is_expected_is_asked_for_once_and_nothing_beside(server: Server) -
         reader.seek(begin)
         for place in range(begin, end, 50_000):
             assert reader.read(50_000) == CONTENT[place : place + 50_000]
-    assert server.asked == [400_000, PIECE - 900_000, 1_400_000 - PIECE]
+    assert server.requests == [400_000, PIECE - 900_000, 1_400_000 - PIECE]
 
 
-def test_neighbours_are_one_request(server: Server) -> None:
+def test_adjacent_ranges_take_one_request(server: Server) -> None:
     reader = server.reader()
     reader.expect([(300_000, 400_000), (0, 200_000), (200_010, 300_000)])
     assert b"".join(reader.read(10_000) for _ in range(40)) == CONTENT[:400_000]
-    assert server.asked == [400_000]
+    assert server.requests == [400_000]
 
 
-def test_a_seek_asks_for_little_and_reading_on_for_more(server: Server) -> None:
+def test_read_ahead_grows_while_the_file_is_read_in_order(server: Server) -> None:
     reader = server.reader()
     reader.seek(100)
     while reader.tell() < 900_000:
         reader.read(50_000)
-    assert server.asked == [LEAST_AHEAD, 2 * LEAST_AHEAD, PIECE - 100 - 3 * LEAST_AHEAD]
+    assert server.requests == [LEAST_AHEAD, 2 * LEAST_AHEAD, PIECE - 100 - 3 * LEAST_AHEAD]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_is_expected_the_bytes_are_the_objects(server: Server, seed: int) -> None:
+def test_any_expected_ranges_give_the_right_bytes(server: Server, seed: int) -> None:
     chance = random.Random(seed)
     reader = server.reader()
     for _ in range(60):
@@ -79,4 +79,4 @@ def test_whatever_is_expected_the_bytes_are_the_objects(server: Server, seed: in
             reader.seek(begin)
         place, length = reader.tell(), chance.randrange(200_000)
         assert reader.read(length) == CONTENT[place : place + length]
-    assert max(server.asked) <= MOST_AHEAD
+    assert max(server.requests) <= MOST_AHEAD

@@ -1,4 +1,4 @@
-"""Storage URLs: two schemes, and nothing else is guessed at."""
+"""Storage URLs have one of two schemes; others are refused."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_other_urls_are_refused_and_not_repeated(url: str) -> None:
     assert "secret" not in str(refusal.value)
 
 
-def test_an_s3_url_opens_without_asking_the_server() -> None:
+def test_an_s3_url_opens_without_a_request() -> None:
     store = open_store(S3)
     assert isinstance(store, S3Store)
     assert store.url == S3
@@ -44,5 +44,5 @@ def test_an_s3_url_opens_without_asking_the_server() -> None:
         ("file:///data/storage/", "file:///data/storage/vault"),
     ],
 )
-def test_a_place_below_keeps_the_parameters(url: str, expected: str) -> None:
+def test_the_url_of_a_folder_keeps_the_parameters(url: str, expected: str) -> None:
     assert below(url, "vault") == expected

@@ -1,4 +1,4 @@
-"""Uploads are sealed as they arrive: in bounded memory, never in the clear, whole or not at all."""
+"""Sealing of uploads as they arrive: bounded memory, no plaintext, no partial object."""
 
 import hashlib
 import resource
@@ -26,7 +26,7 @@ Boxes = dict[str, bytes]
 
 @pytest.fixture
 def boxes() -> Boxes:
-    """Of what was uploaded, by its object's name."""
+    """Boxes of the uploads, by the names of their objects."""
     return {}
 
 
@@ -54,7 +54,7 @@ def files(root: Path) -> list[Path]:
 
 @contextmanager
 def disk_of(size: int) -> Iterator[None]:
-    """No file grows beyond ``size`` meanwhile: the operating system fails the write."""
+    """Limit the size of files: the operating system fails a write beyond ``size``."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
@@ -66,7 +66,9 @@ def disk_of(size: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     "size", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, 3 * CHUNK_BYTES + 7]
 )
-def test_round_trip(store: LocalStore, upload: Upload, boxes: Boxes, opening_secret: bytes, size: int) -> None:
+def test_a_sealed_upload_is_decrypted_to_its_plaintext(
+    store: LocalStore, upload: Upload, boxes: Boxes, opening_secret: bytes, size: int
+) -> None:
     plaintext = secrets.token_bytes(size)
     pieces = [plaintext[start : start + 300_001] for start in range(0, size, 300_001)]
     sealed = upload(pieces)
@@ -77,7 +79,7 @@ def test_round_trip(store: LocalStore, upload: Upload, boxes: Boxes, opening_sec
 
 
 def test_w1_the_sealed_object_needs_the_opening_key(upload: Upload, boxes: Boxes, tmp_path: Path) -> None:
-    """W1, W3: neither the rows nor their digest are in the store, and another's key opens nothing."""
+    """W1, W3: the store has neither the rows nor their digest, and another key cannot open the box."""
     canary = b"canary-7f3a,123456.78901234\n"
     sealed, sha256 = upload([canary] * 100_000), hashlib.sha256(canary * 100_000)
     stored = b"".join(path.read_bytes() for path in files(tmp_path))
@@ -103,7 +105,7 @@ def test_equal_uploads_have_unrelated_ciphertexts(store: LocalStore, upload: Upl
         assert one.read()[HEADER_BYTES:] != two.read()[HEADER_BYTES:]
 
 
-def test_memory_stays_bounded_however_the_bytes_arrive(store: LocalStore, upload: Upload) -> None:
+def test_memory_is_bounded_for_small_and_large_writes(store: LocalStore, upload: Upload) -> None:
     piece, large = bytes(64 << 10), bytes(32 << 20)
     for pieces in ([piece] * 512, [large]):
         tracemalloc.start()
@@ -113,7 +115,9 @@ def test_memory_stays_bounded_however_the_bytes_arrive(store: LocalStore, upload
         assert peak < 6 * CHUNK_BYTES
 
 
-def test_too_large_a_body_is_refused_and_leaves_nothing(store: LocalStore, sealing_key: bytes, tmp_path: Path) -> None:
+def test_a_body_beyond_the_limit_is_refused_and_not_stored(
+    store: LocalStore, sealing_key: bytes, tmp_path: Path
+) -> None:
     with UploadWriter(store, sealing_key, "ct_1", 3 * CHUNK_BYTES) as writer:
         writer.write(bytes(3 * CHUNK_BYTES))
         with pytest.raises(ContentTooLarge):
@@ -122,16 +126,16 @@ def test_too_large_a_body_is_refused_and_leaves_nothing(store: LocalStore, seali
 
 
 @pytest.mark.parametrize("room", [10, CHUNK_BYTES, 2 * CHUNK_BYTES])
-def test_a_full_disk_is_unavailable_and_leaves_nothing(
+def test_a_full_disk_is_unavailable_and_leaves_no_file(
     store: LocalStore, upload: Upload, tmp_path: Path, room: int
 ) -> None:
-    """W10: a full disk fails the upload, visibly and without a trace."""
+    """W10: a full disk fails the upload with an error, and no file stays."""
     with disk_of(room), pytest.raises(DependencyUnavailable):
         upload([bytes(CHUNK_BYTES)] * 4)
     assert files(tmp_path) == []
 
 
-def test_a_publication_that_fails_leaves_nothing(
+def test_a_failed_publication_leaves_no_file(
     store: LocalStore, upload: Upload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: int) -> None:
@@ -143,7 +147,7 @@ def test_a_publication_that_fails_leaves_nothing(
     assert files(tmp_path) == []
 
 
-def test_what_is_aborted_or_left_leaves_nothing(store: LocalStore, sealing_key: bytes, tmp_path: Path) -> None:
+def test_an_aborted_or_unfinished_upload_leaves_no_file(store: LocalStore, sealing_key: bytes, tmp_path: Path) -> None:
     writer = UploadWriter(store, sealing_key, "ct_1", UNLIMITED)
     writer.write(bytes(2 * CHUNK_BYTES))
     writer.abort()
@@ -152,6 +156,6 @@ def test_what_is_aborted_or_left_leaves_nothing(store: LocalStore, sealing_key: 
     assert files(tmp_path) == []
 
 
-def test_what_is_finished_survives_the_end_of_the_block(store: LocalStore, upload: Upload) -> None:
+def test_a_finished_upload_survives_the_end_of_its_block(store: LocalStore, upload: Upload) -> None:
     with store.open(upload([b"x"]).name) as source:
         assert source.read()
