@@ -50,7 +50,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     answer = yield
     if not _has_any(item, "backend", "services", "sqlite"):
-        assert not OPENED, f"{item.nodeid} opens {OPENED[0]}: use the fixture `database`, or mark it `sqlite`"
+        assert not OPENED, f"{item.nodeid} opens {OPENED[0]}: let it use the fixture `database`, or mark it `sqlite`"
     return answer
 
 

@@ -93,7 +93,7 @@ def fresh_storage(folder: Path) -> str:
 
 
 def _admit() -> None:
-    assert _refused is None, f"{_refused} depends on the backend: use the fixture `backend`"
+    assert _refused is None, f"{_refused} depends on the backend: let it use the fixture `backend`"
 
 
 def _maintain(statement: str) -> None:
