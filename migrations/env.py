@@ -17,7 +17,7 @@ from app.db import Base, UtcDateTime
 
 
 def _render(kind: str, item: Any, _: AutogenContext) -> str | Literal[False]:
-    """Writes plain types into scripts, because a migration must not change with the project's classes."""
+    """Writes plain types into scripts: migrations must not follow the project's classes."""
     if kind == "type" and isinstance(item, UtcDateTime):
         return "sa.DateTime(timezone=True)"
     return False
