@@ -37,7 +37,7 @@ class Expecting(Protocol):
     """An open object that reads ranges faster if they are announced."""
 
     def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Announce the ranges (begin, end) to be read, each as a whole, until the next call."""
+        """Announce the ranges (begin, end) of the next reads; each is read as a whole."""
 
 
 class ObjectStore(Protocol):
