@@ -31,7 +31,7 @@ from app.ledger.entries.charge import Charge
 from app.tracing import span
 
 RUNNERS = frozenset({"owner", "analyst"})
-_NOT_OWN = "Only the key that submitted the job or the dataset's owner may cancel it; your key has the role {}."
+_NOT_OWN = "Only the key that submitted the job or the dataset's owner may cancel it; yours is of the role {}."
 _NOISE = NoiseCache()
 _DRY_RUNS = DryRuns()
 

@@ -150,7 +150,7 @@ def test_clients_without_tus_need_none_of_its_headers(
         f"/v1/datasets/{dataset_id}/uploads",
         headers=owner.headers | {"Upload-Length": "3", "Upload-Metadata": CSV},
     )
-    assert problem(answer, 422, "invalid_request")["errors"] == [{"pointer": "", "message": "A JSON body is required."}]
+    assert problem(answer, 422, "invalid_request")["errors"] == [{"pointer": "", "message": "Send a JSON body."}]
 
 
 def test_a_json_body_decides_also_for_tus_clients(client: httpx.Client, owner: rows.Key, dataset_id: str) -> None:
