@@ -28,7 +28,7 @@ def _run(spec: ModelSpec, **parameters: bool) -> Pseudocoreset:
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 def test_the_released_posterior_is_close_to_the_tables(spec: ModelSpec) -> None:
-    """The divergence from the full posterior, without noise, is a small share of the prior's."""
+    """Without noise, the divergence is a small share of the prior's."""
     points, problem = _run(spec), problem_for(spec, DECLARED)
     assert (points.y is None) is (spec.target is None)
     assert points.u.shape == (20, problem.design.width)

@@ -43,7 +43,10 @@ def check_parameters(request: PlanRequest, knobs: Iterable[Knob]) -> None:
 
 
 def usual_rate(slots: int, batch: int, least: float) -> float:
-    """Compute the rate at which a batch has ``batch`` slots on average, between ``least`` and 1."""
+    """Compute the rate at which a batch has ``batch`` slots on average.
+
+    It is clamped to ``least`` and 1.
+    """
     return min(1.0, max(least, batch / slots))
 
 
@@ -78,7 +81,10 @@ def sampled_event(noise_multiplier: float, rate: float) -> AtomicEvent:
 
 
 def shorten_plan(plan: MechanismPlan, model: Model) -> MechanismPlan:
-    """Shorten ``plan`` to each query at most twice, and to at most the least exact size."""
+    """Shorten ``plan`` to each query at most twice.
+
+    Its size is at most the least exact size of ``model``.
+    """
     queries = tuple(replace(query, count=min(query.count, 2)) for query in plan.queries)
     steps = sum(query.count for query in queries)
     return replace(plan, queries=queries, steps=steps, size=min(plan.size, model.smallest_exact))

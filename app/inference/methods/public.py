@@ -66,7 +66,10 @@ def open_table(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> tu
 
 
 def choose_rows(rng: np.random.Generator, table: PublicTable, size: int) -> NDArray[np.int64]:
-    """Choose ``size`` rows uniformly, without replacement if there are enough; none of an empty table."""
+    """Choose ``size`` rows uniformly, without replacement if there are enough.
+
+    An empty table gives no rows.
+    """
     if not table.count:
         return np.zeros(0, dtype=np.int64)
     return rng.choice(table.count, size=size, replace=size > table.count)

@@ -24,7 +24,9 @@ def check_values(given: Mapping[str, Any], knobs: Iterable[Knob], *, stated: Col
     parameters = {knob.name: knob for knob in knobs}
     for name, value in given.items():
         if name not in parameters:
-            raise InvalidRequest.at("/parameters", "unknown parameter; GET /v1/methods lists those of this method")
+            raise InvalidRequest.at(
+                "/parameters", "unknown parameter; GET /v1/methods lists the parameters of each method"
+            )
         if name in stated:
             raise InvalidRequest.at(f"/parameters/{name}", "state it in the mechanism under /privacy")
         parameters[name].check(value, f"/parameters/{name}")

@@ -1,8 +1,8 @@
-"""Laplace approximation of the posterior of a weighted point set, by damped Newton steps from a warm start.
+"""Laplace approximation of the posterior of weighted points, by damped Newton steps.
 
-``pi_{u,w}(theta)`` is proportional to ``exp(sum_m w_m f(u_m, theta)) pi_0(theta)``; the approximation is
-``N(mean, H^-1)`` at the mode, with ``H = L L'`` the negative Hessian of the log-likelihood plus
-:meth:`app.inference.core.priors.Prior.precision` (which is the prior's own negative Hessian if it is normal).
+``pi_{u,w}(theta)`` is proportional to ``exp(sum_m w_m f(u_m, theta)) pi_0(theta)``. The approximation is ``N(mean,
+H^-1)`` at the mode. ``H = L L'`` is the negative Hessian of the log-likelihood plus
+:meth:`app.inference.core.priors.Prior.precision`, which for a normal prior is its negative Hessian.
 """
 
 import math
@@ -20,29 +20,32 @@ MAX_HALVINGS = 40
 
 
 class LaplaceDiverged(ArithmeticError):
-    """The weighted points are not finite, so there is no posterior to approximate."""
+    """The weighted points are not finite, so there is no posterior."""
 
 
 class Likelihood(Protocol):
-    """What the search for the mode asks of a model."""
+    """The part of a model that the search for the mode needs."""
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
-        """``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
+        """Expand ``sum_m weights_m f(rows_m, .)`` to second order at ``theta``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Laplace:
-    """``N(mean, (L L')^-1)`` with ``factor`` the lower triangular ``L``, shapes ``(D,)`` and ``(D, D)``."""
+    """The Gaussian ``N(mean, (L L')^-1)``.
+
+    ``mean`` is ``(D,)``, ``factor`` is the lower triangular ``L`` ``(D, D)``.
+    """
 
     mean: Array64
     factor: Array64
 
     def draw(self, rng: np.random.Generator, count: int) -> Array64:
-        """``(count, D)`` draws in antithetic pairs ``mean +- delta`` (an odd one out is unpaired).
+        """Draw ``(count, D)`` parameters in antithetic pairs ``mean +- delta``.
 
-        Pairs keep every draw's distribution; they make odd and even parts of a potential uncorrelated over the
-        sample, which is most of the Monte Carlo noise of a covariance. Each coordinate's values lie together in memory
-        (order F), as the solution's do: products with few rows are faster so.
+        If ``count`` is odd, one draw has no partner. Pairs do not change the distribution of a draw. They make odd and
+        even parts of a potential uncorrelated over the sample, which removes most of the Monte Carlo noise of a
+        covariance. The result has Fortran order, because products with few rows are then faster.
         """
         half = (count + 1) // 2
         normals = rng.standard_normal((len(self.mean), half)).T
@@ -54,7 +57,7 @@ class Laplace:
 
 
 def solve_transposed(factor: Array64, right: Array64) -> Array64:
-    """``L^-T right`` for a lower triangular ``L``."""
+    """Solve ``L' x = right`` for a lower triangular ``L``."""
     solution: Array64
     solution, _ = scipy.linalg.lapack.dtrtrs(factor, right, lower=1, trans=1)
     return solution
@@ -69,11 +72,18 @@ def laplace(
     *,
     tolerance: float = 1e-10,
 ) -> Laplace:
-    """The approximation at the posterior mode.
+    """Approximate the posterior at its mode by damped Newton steps.
 
-    Newton steps are halved until they climb; the search ends once the squared Newton decrement, which is twice the
-    distance to the mode in nats, is below ``tolerance``. The factor is that of the last expansion point, so that a
-    warm start on a slowly moving posterior costs one Cholesky.
+    A step is halved until the log posterior rises (backtracking line search). The factor is taken at the last expansion
+    point. So a warm start on a slowly changing posterior costs one Cholesky factorisation.
+
+    Args:
+        model: gives the likelihood.
+        rows: folded, ``(M, row_width)``.
+        weights: ``(M,)``.
+        prior: on the D parameters.
+        start: where the search begins, ``(D,)``.
+        tolerance: of the squared Newton decrement, which is twice the distance to the mode in nats.
 
     Raises:
         LaplaceDiverged: if rows or weights are not finite.
@@ -100,17 +110,17 @@ class _Posterior:
     prior: Prior
 
     def expand(self, theta: Array64) -> Expansion:
-        """The log posterior's gradient and information, but the likelihood's value alone: see :meth:`value`."""
+        """Expand the log posterior; the value is the likelihood's alone (see :meth:`value`)."""
         likelihood = self.model.expand(self.rows, self.weights, theta)
         gradient = likelihood.gradient + self.prior.gradient(theta)
         return Expansion(likelihood.value, gradient, likelihood.information + self.prior.precision(theta))
 
     def value(self, theta: Array64, expansion: Expansion) -> float:
-        """The log posterior, which only a search that goes on looks at."""
+        """Compute the log posterior; only the line search needs it."""
         return expansion.value + float(self.prior.log_density(theta[None, :])[0])
 
     def climb(self, mean: Array64, expansion: Expansion, step: Array64, decrement: float) -> tuple[Array64, Expansion]:
-        """The longest of the halved steps that raises the log posterior, up to rounding of its value."""
+        """Take the longest halved step that raises the log posterior, up to rounding."""
         value = self.value(mean, expansion)
         slack = 1e-12 * abs(value)
         length = 1.0
@@ -124,7 +134,10 @@ class _Posterior:
 
 
 def _cholesky(matrix: Array64) -> Array64:
-    """Lower factor; a matrix that rounding made indefinite gets the smallest sufficient power of ten as a ridge."""
+    """Compute the lower Cholesky factor.
+
+    If rounding has made the matrix indefinite, the smallest sufficient ridge, up to a power of ten, is added.
+    """
     factor: Array64
     factor, fault = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
     ridge = np.finfo(np.float64).eps * float(np.trace(matrix)) if fault else 0.0

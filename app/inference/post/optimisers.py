@@ -1,4 +1,7 @@
-"""Adam (Kingma & Ba 2015, Algorithm 1) and AdaGrad (Duchi, Hazan & Singer 2011, diagonal form) as pure functions."""
+"""Adam and AdaGrad as pure functions.
+
+Sources: Kingma & Ba 2015, Algorithm 1; Duchi, Hazan & Singer 2011, diagonal form.
+"""
 
 import math
 from dataclasses import dataclass
@@ -9,17 +12,20 @@ from app.inference.core.model import Array64
 
 _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-12
 _MOST_GRADIENT = 1e100
-"""Its square is a number still."""
+"""Largest gradient; its square does not overflow."""
 
 
 def finite(gradient: Array64) -> Array64:
-    """A copy of ``gradient`` with finite coordinates: one that overflowed keeps its sign, what is no number is zero."""
+    """Copy ``gradient`` with finite coordinates; infinite ones are clipped, and NaN becomes zero."""
     return np.clip(np.nan_to_num(gradient), -_MOST_GRADIENT, _MOST_GRADIENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Adam:
-    """Running sums of a gradient and of its squares, discounted by ``_BETA1`` and ``_BETA2``, after ``count`` steps."""
+    """Discounted sums of a gradient and of its squares after ``count`` steps.
+
+    The discount factors are ``_BETA1`` and ``_BETA2``.
+    """
 
     count: int
     first: Array64
@@ -27,19 +33,20 @@ class Adam:
 
 
 def adam_init(shape: tuple[int, ...]) -> Adam:
-    """No steps yet."""
+    """Make the state before the first step."""
     return Adam(0, np.zeros(shape), np.zeros(shape))
 
 
 def adam_widen(state: Adam) -> Adam:
-    """The same moments with one more coordinate, which has none yet."""
+    """Append one coordinate, whose moments are zero."""
     return Adam(state.count, np.append(state.first, 0.0), np.append(state.second, 0.0))
 
 
 def adam_step(state: Adam, gradient: Array64, rate: float = 1.0) -> tuple[Adam, Array64]:
-    """The move to *subtract*, of about ``rate`` in each coordinate, and the next state; written over ``gradient``.
+    """Compute the next state and the move to *subtract*.
 
-    What makes averages of discounted sums, and takes their bias away, is one factor for all coordinates.
+    The move is about ``rate`` in each coordinate. It overwrites ``gradient``. The factors that average the sums and
+    correct their bias are the same for all coordinates.
     """
     count = state.count + 1
     first = _BETA1 * state.first
@@ -56,7 +63,7 @@ def adam_step(state: Adam, gradient: Array64, rate: float = 1.0) -> tuple[Adam, 
 
 
 def cosine_decay(step: int, steps: int) -> float:
-    """A factor that falls from 1 at step 0 to 0 at ``steps``."""
+    """Compute a factor that falls from 1 at step 0 to 0 at ``steps``."""
     return 0.5 * (1 + math.cos(math.pi * min(step / steps, 1.0)))
 
 
@@ -68,11 +75,11 @@ class AdaGrad:
 
 
 def adagrad_init(shape: tuple[int, ...]) -> AdaGrad:
-    """No steps yet."""
+    """Make the state before the first step."""
     return AdaGrad(np.zeros(shape))
 
 
 def adagrad_step(state: AdaGrad, gradient: Array64) -> tuple[AdaGrad, Array64]:
-    """The direction, of at most unit size, and the next state; scaling it is the caller's."""
+    """Compute the next state and the direction, with coordinates of at most 1; the caller scales it."""
     squares = state.squares + np.square(gradient)
     return AdaGrad(squares), gradient / (np.sqrt(squares) + _TINY)

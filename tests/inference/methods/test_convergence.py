@@ -1,4 +1,4 @@
-"""What residuals ask for, against a gradient that is known."""
+"""Newton steps estimated from residuals, against a known gradient."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from tests.inference.support import DESIGN, MODEL, WIDTH
 
 
 @pytest.mark.parametrize("count", [40_000, 40_001])
-def test_the_step_is_newtons(count: int) -> None:
-    """A residual that is linear in the draws, and one that is even around their mean, which says nothing."""
+def test_the_estimated_step_is_the_newton_step(count: int) -> None:
+    """The residual is linear in the draws; its even part has no effect."""
     rng, factor = np.random.default_rng(0), np.array([[2.0, 0.0], [1.0, 0.5]])
     mean, gradient, half = np.array([1.0, -3.0]), np.array([4.0, -1.0]), (count + 1) // 2
     deviations = np.linalg.solve(factor.T, rng.standard_normal((2, half))).T
@@ -28,8 +28,8 @@ def test_the_step_is_newtons(count: int) -> None:
     )
 
 
-def test_noise_alone_is_of_the_stated_size() -> None:
-    """The mean over 400 runs of nats of pure noise, within five standard errors of what is stated at least."""
+def test_nats_of_pure_noise_match_the_stated_least() -> None:
+    """The mean over 400 runs is within five standard errors of the stated least."""
     rng, found = np.random.default_rng(1), list[float]()
     for _ in range(400):
         steps = list[np.ndarray]()
@@ -42,8 +42,8 @@ def test_noise_alone_is_of_the_stated_size() -> None:
     assert abs(np.mean(found) - stated) < 5 * np.std(found) / np.sqrt(len(found))
 
 
-def test_noise_alone_moves_every_parameter_by_what_is_stated() -> None:
-    """Standard deviations of the steps over 2,000 runs, in those of a correlated posterior."""
+def test_errors_of_pure_noise_match_the_stated_ones() -> None:
+    """Standard deviations of the steps over 2,000 runs, in units of a correlated posterior's."""
     rng, factor = np.random.default_rng(2), np.linalg.cholesky(np.array([[9.0, 2.0], [2.0, 0.5]]))
     steps = list[np.ndarray]()
     for _ in range(2000):
@@ -56,7 +56,7 @@ def test_noise_alone_moves_every_parameter_by_what_is_stated() -> None:
     np.testing.assert_allclose(bound_error_in_sds(np.array([0.0, -3.0]) * sds, factor, 0.7, 40, 1), [stated[0], 3.0])
 
 
-def test_what_clipping_keeps_is_a_share_of_lengths() -> None:
+def test_the_unclipped_share_is_a_share_of_lengths() -> None:
     rng = np.random.default_rng(0)
     x = DESIGN.sample(rng, 50)
     rows, draws = MODEL.fold(x, MODEL.starting_targets(rng, x)), rng.standard_normal((8, WIDTH))
@@ -78,8 +78,8 @@ def test_a_long_step_counts_in_full() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nats", "learned", "there"),
+    ("nats", "learned", "expected_verdict"),
     [(0.4, 0.0, True), (0.6, 0.0, False), (9.0, 100.0, True), (1.01 * MOST_NATS, 1e9, False), (np.nan, 1e9, False)],
 )
-def test_arriving_is_to_be_near_for_what_was_learned(nats: float, learned: float, there: bool) -> None:
-    assert has_converged(nats, learned) is there
+def test_convergence_is_relative_to_the_learned_nats(nats: float, learned: float, expected_verdict: bool) -> None:
+    assert has_converged(nats, learned) is expected_verdict

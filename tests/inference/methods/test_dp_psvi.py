@@ -1,4 +1,4 @@
-"""DP-PSVI's plan, and what a run achieves."""
+"""DP-PSVI: its plan, and the accuracy of a run."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def _events(slots: int, **fields: Any) -> tuple[Any, ...]:
     return method("dp-psvi").plan(_request(**fields), facts(slots)).events
 
 
-def test_a_target_gets_defaults_from_the_slots() -> None:
+def test_defaults_for_a_target_follow_from_the_slots() -> None:
     """W13: the default rate expects 2,500 slots and never falls below 0.02."""
     noise = GaussianEvent(9.0)
     assert _events(2000, noise_multiplier=9.0) == (SelfComposedEvent(noise, 1000),)
@@ -62,13 +62,13 @@ def test_parameters_override_the_defaults() -> None:
         ({"noise_multiplier": 1.0, "parameters": {"posterior_draws": "9"}}, "/parameters/posterior_draws"),
     ],
 )
-def test_a_faulty_request_is_pointed_at(fields: dict[str, Any], pointer: str) -> None:
+def test_a_faulty_request_is_refused_with_its_pointer(fields: dict[str, Any], pointer: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         method("dp-psvi").plan(_request(**fields), facts(100))
     assert caught.value.faults[0].pointer == pointer
 
 
-def test_too_small_a_size_is_warned_of() -> None:
+def test_a_size_below_the_smallest_exact_one_gives_a_warning() -> None:
     exact = smallest_exact(SPEC, facts(10))
     assert exact == WIDTH + 1
     for size, warned in ((exact - 1, True), (exact, False)):
@@ -95,7 +95,7 @@ def _full_posterior(source: Table) -> Laplace:
 
 
 class _RoundedNoise:
-    """Floating-point noise of the planned size."""
+    """A noise source of floating-point noise with the planned scale."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -112,8 +112,10 @@ class _RoundedNoise:
         (_RoundedNoise(0), "incremental", 1000, 0.2),
     ],
 )
-def test_a_run_brings_the_posterior_to_the_data(noise: Any, schedule: str, iterations: int, bound: float) -> None:
-    """KL to the full posterior against the prior's, at noise worth an epsilon of about 1; usually below 0.05.
+def test_a_run_approximates_the_full_posterior(noise: Any, schedule: str, iterations: int, bound: float) -> None:
+    """The KL to the full posterior is a small share of the prior's; usually it is below 0.05.
+
+    The noise is that of an epsilon of about 1.
 
     The same draws each time: one run in ten of the incremental schedule ends far away.
     """

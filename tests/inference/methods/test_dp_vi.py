@@ -1,4 +1,4 @@
-"""DP-VI's plan, its parts against closed forms, and what a run achieves with every model."""
+"""DP-VI: its plan, its parts against closed forms, and the accuracy of runs with every model."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ SIGMA = 101.4
 
 
 class RoundedNoise:
-    """Floating-point noise of the planned size, in grid units."""
+    """A noise source of floating-point noise with the planned scale, in grid units."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -66,9 +66,9 @@ def _normal(stated: Posterior | None) -> Laplace:
 
 
 class TestPlan:
-    """What is bought, and what is refused."""
+    """Plans, and requests that are refused."""
 
-    def test_a_target_gets_defaults_from_the_slots(self) -> None:
+    def test_defaults_for_a_target_follow_from_the_slots(self) -> None:
         """W13: 500 queries under one mechanism, the last tenth of them for the information."""
         plan = _plan(noise_multiplier=9.0, declared=facts(50_000))
         event = PoissonSampledEvent(0.1, GaussianEvent(9.0))
@@ -81,7 +81,7 @@ class TestPlan:
         assert _plan(noise_multiplier=9.0, declared=facts(10**8)).mechanism == Mechanism(9.0, 0.02, 500)
         assert _plan(noise_multiplier=9.0, declared=facts(100)).mechanism == Mechanism(9.0, 1.0, 500)
 
-    def test_the_published_settings_are_within_reach(self) -> None:
+    def test_the_published_settings_can_be_planned(self) -> None:
         published = {"learning_rate": 0.01, "clip": 5, "average": 0, "covariance": "mean-field"}
         plan = _plan(mechanism=Mechanism(4.0, 200 / 4200, 2000), parameters=published)
         assert [(query.kind, query.count) for query in plan.queries] == [("clipped_score_sum", 2000)]
@@ -103,12 +103,12 @@ class TestPlan:
             ({"noise_multiplier": 1.0, "parameters": {"covariance": "full"}}, "/parameters/covariance"),
         ],
     )
-    def test_a_faulty_request_is_pointed_at(self, fields: dict[str, Any], pointer: str) -> None:
+    def test_a_faulty_request_is_refused_with_its_pointer(self, fields: dict[str, Any], pointer: str) -> None:
         with pytest.raises(InvalidRequest) as caught:
             _plan(**fields)
         assert caught.value.faults[0].pointer == pointer
 
-    def test_many_parameters_go_without_correlations(self) -> None:
+    def test_many_parameters_have_a_diagonal_covariance(self) -> None:
         categories = tuple(f"c{i}" for i in range(MOST_FISHER + 1))
         declared = replace(
             facts(100), columns=(*facts(100).columns, Column("many", "categorical", categories=categories))
@@ -121,18 +121,18 @@ class TestPlan:
             _plan(spec, declared, noise_multiplier=1.0, parameters={"covariance": "fisher"})
         assert caught.value.faults[0].pointer == "/parameters/covariance"
 
-    def test_too_small_a_size_is_warned_of(self) -> None:
+    def test_a_size_below_the_smallest_exact_one_gives_a_warning(self) -> None:
         assert _plan(noise_multiplier=1.0, size=WIDTH).warnings
         assert not _plan(noise_multiplier=1.0, size=WIDTH + 1).warnings
 
 
 class TestMeanField:
-    """The climb, on a log density whose best mean-field approximation is known."""
+    """Ascent on a log density whose best mean-field approximation is known."""
 
     PRECISION = np.array([[40.0, 12.0], [12.0, 9.0]])
     MODE = np.array([1.5, -2.0])
 
-    def _climb(self, steps: int, noise: float) -> tuple[Array64, Array64, Array64]:
+    def _ascend(self, steps: int, noise: float) -> tuple[Array64, Array64, Array64]:
         rng, box = np.random.default_rng(4), Box(np.ones(2), np.full(2, -9.0), np.full(2, 2.0))
         belief = begin(np.full(2, -1.0))
         for step in range(steps):
@@ -143,15 +143,15 @@ class TestMeanField:
                 belief = record(belief, gradient, int(step >= 3 * steps // 4))
         return *average_tail(belief), compare_halves(belief)[0]
 
-    def test_it_ends_at_the_mode_with_the_conditional_variances(self) -> None:
+    def test_ascent_ends_at_the_mode_with_conditional_variances(self) -> None:
         """For a normal target the optimum has its mean, and variances ``1 / precision_jj``."""
-        mean, log_sd, gap = self._climb(20_000, 0.0)
+        mean, log_sd, gap = self._ascend(20_000, 0.0)
         np.testing.assert_allclose(mean, self.MODE, atol=0.01)
         np.testing.assert_allclose(log_sd, -0.5 * np.log(self.PRECISION.diagonal()), atol=0.05)
         assert np.abs(gap).max() < 0.02
 
-    def test_unrest_is_twice_what_noise_leaves(self) -> None:
-        """Mean squares over repetitions: of the error against a quarter of the halves' distance."""
+    def test_halves_differ_by_twice_the_error_of_their_average(self) -> None:
+        """The mean square error equals a quarter of that of the halves' difference."""
         rng = np.random.default_rng(8)
         errors, gaps = [], []
         for _ in range(400):
@@ -162,7 +162,7 @@ class TestMeanField:
             gaps.append(compare_halves(belief)[0])
         assert np.mean(np.square(gaps)) / 4 == pytest.approx(np.mean(np.square(errors)), rel=0.25)
 
-    def test_it_stays_within_its_box(self) -> None:
+    def test_the_approximation_stays_within_its_bounds(self) -> None:
         box = Box(np.full(2, 0.03), np.full(2, -4.0), np.full(2, 0.5))
         belief = begin(np.zeros(2))
         for gradient in (np.array([np.inf, np.nan]), np.array([1e300, -1e300])):
@@ -173,7 +173,7 @@ class TestMeanField:
 
 
 class TestLaplaceStep:
-    """A noised information matrix, made fit for a posterior."""
+    """Shrinkage of a noised information matrix."""
 
     @staticmethod
     def _noised(noise: float, seed: int) -> tuple[Array64, Array64]:
@@ -185,11 +185,11 @@ class TestLaplaceStep:
             draws.diagonal()
         )
 
-    def test_without_noise_nothing_changes(self) -> None:
+    def test_without_noise_the_matrix_is_unchanged(self) -> None:
         truth, _ = self._noised(0.0, 0)
         np.testing.assert_allclose(denoise(truth, 0.0), truth, rtol=1e-12)
 
-    def test_it_is_closer_to_the_truth_than_what_came_in(self) -> None:
+    def test_shrinkage_lowers_the_error(self) -> None:
         for seed in range(5):
             truth, noised = self._noised(0.3, seed)
             found = denoise(noised, 0.3)
@@ -201,7 +201,7 @@ class TestLaplaceStep:
         assert found[0, 0] > 0
 
     @pytest.mark.parametrize("noise", [1.0, 30.0])
-    def test_it_is_positive_definite_whatever_the_noise(self, noise: float) -> None:
+    def test_the_result_is_positive_definite_for_any_noise(self, noise: float) -> None:
         for seed in range(10):
             values = np.linalg.eigvalsh(denoise(self._noised(noise, seed)[1], noise))
             assert values[0] > 0.04 * values.mean()
@@ -209,10 +209,10 @@ class TestLaplaceStep:
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 class TestEveryModel:
-    """On a table that follows the model."""
+    """Runs on a table that follows the model."""
 
-    def test_the_posterior_is_the_tables(self, spec: ModelSpec) -> None:
-        """Without noise: nats to the full posterior, of the stated posterior and of the points."""
+    def test_the_posterior_is_close_to_the_full_posterior(self, spec: ModelSpec) -> None:
+        """Without noise, posterior and points have few nats to the full posterior."""
         plan = _plan(spec, DECLARED, mechanism=Mechanism(0.05, 1.0, 500))
         found, exact = _run(plan, DECLARED, population(), NullNoise()), _exact(spec)
         assert divergence(_normal(found.posterior), exact) < 1.0
@@ -224,8 +224,8 @@ class TestEveryModel:
         assert found.diagnostics["trusted"]
 
     @pytest.mark.slow
-    def test_noise_costs_what_the_release_says(self, spec: ModelSpec) -> None:
-        """At an epsilon of 1: some nats, and of the order that is stated."""
+    def test_the_error_has_the_stated_order(self, spec: ModelSpec) -> None:
+        """At an epsilon of 1, the error has the order of the stated nats."""
         plan = _plan(spec, DECLARED, noise_multiplier=SIGMA)
         found = _run(plan, DECLARED, population(), RoundedNoise(1))
         assert divergence(_normal(found.posterior), _exact(spec)) < 4 * found.diagnostics["noise_kl"] + 3
@@ -234,10 +234,10 @@ class TestEveryModel:
 
 
 class TestRelease:
-    """What leaves."""
+    """The release and its diagnostics."""
 
     def test_mean_field_variances_are_conditional_ones(self) -> None:
-        """The optimum of variational inference ignores correlations: ``1 / precision_jj``, not ``covariance_jj``."""
+        """Variances of the mean-field optimum are ``1 / precision_jj``, not ``covariance_jj``."""
         spec, chosen = SPECS[0], {"covariance": "mean-field"}
         plan = _plan(spec, DECLARED, mechanism=Mechanism(0.05, 0.5, 2000), parameters=chosen)
         found, exact = _run(plan, DECLARED, population(), NullNoise()).posterior, _exact(spec)
@@ -252,8 +252,8 @@ class TestRelease:
         assert found.posterior.names == tuple(column.name for column in found.design)
 
     @pytest.mark.slow
-    def test_noise_moves_parameters_by_what_is_stated(self) -> None:
-        """Over 20 runs: root mean square error in posterior standard deviations, up to a factor of two."""
+    def test_errors_of_parameters_match_the_stated_ones(self) -> None:
+        """Root mean square errors over 20 runs match up to a factor of two."""
         spec = SPECS[0]
         plan, exact = _plan(spec, DECLARED, noise_multiplier=3 * SIGMA), _exact(spec)
         runs = [_run(plan, DECLARED, population(), RoundedNoise(seed)) for seed in range(20)]
@@ -263,7 +263,7 @@ class TestRelease:
         ratios = np.sqrt(np.mean(np.square(said), axis=0) / np.mean(np.square(errors), axis=0))
         assert np.all((ratios > 0.5) & (ratios < 2)), ratios
 
-    def test_too_few_points_leave_the_posterior_whole(self) -> None:
+    def test_too_few_points_do_not_change_the_posterior(self) -> None:
         spec = SPECS[0]
         plan = _plan(spec, DECLARED, mechanism=Mechanism(0.05, 1.0, 500), size=2)
         found = _run(plan, DECLARED, population(), NullNoise())
@@ -272,14 +272,14 @@ class TestRelease:
         assert not found.diagnostics["trusted"]
         assert not found.diagnostics["represents_every_direction"]
 
-    def test_noise_that_drowns_the_table_is_not_trusted(self) -> None:
+    def test_a_posterior_of_noise_is_not_trusted(self) -> None:
         plan = _plan(SPECS[0], DECLARED, noise_multiplier=2e4)
         assert not _run(plan, DECLARED, population(), RoundedNoise(3)).diagnostics["trusted"]
 
     @pytest.mark.slow
     @pytest.mark.parametrize("scale", [0.0, 1e6, 1e30])
-    def test_it_is_finite_whatever_the_answers(self, scale: float) -> None:
-        """W14: a posterior comes out of anything, for every model."""
+    def test_the_release_is_finite_for_any_answers(self, scale: float) -> None:
+        """W14: for any answers, every model has a finite posterior."""
         rng = np.random.default_rng(0)
 
         class Answers:
@@ -296,13 +296,13 @@ class TestRelease:
             assert np.all(np.isfinite(found.covariance))
 
     def test_people_of_several_rows_are_units(self) -> None:
-        """The posterior is that of all rows, whoever they belong to; sensitivity is the person's."""
+        """The posterior is of all rows; the sensitivity is to one person."""
         spec, people = SPECS[0], replace(DECLARED, slots=SLOTS // 3, unit={"kind": "column", "max_rows": 3})
         plan = _plan(spec, people, mechanism=Mechanism(0.05, 1.0, 500))
         found = _run(plan, people, Table(population().columns, rows_per_slot=3), NullNoise())
         assert divergence(_normal(found.posterior), _exact(spec)) < 1.0
 
-    def test_points_stay_within_bounds_where_the_analyst_asks_for_it(self) -> None:
+    def test_points_stay_within_bounds_if_requested(self) -> None:
         plan = _plan(mechanism=Mechanism(0.05, 1.0, 300), parameters={"within_bounds": True})
         found = _run(plan, facts(4200), table(4000, slots=4200), NullNoise())
         assert np.abs(found.u).max() <= 1 + 1e-12

@@ -10,7 +10,7 @@ from app.inference.core.model import Array32, Array64
 from app.inference.methods.hilbert.frank_wolfe import frank_wolfe
 from app.inference.methods.hilbert.giga import giga
 from app.inference.methods.hilbert.omp import nonnegative_least_squares, omp
-from app.inference.methods.hilbert.vectors import Selection, VectorSum, vector_sum
+from app.inference.methods.hilbert.vectors import Selection, VectorSum, sum_vectors
 
 Solver = Callable[[VectorSum, int], Selection]
 SOLVERS: tuple[Solver, ...] = (giga, frank_wolfe, omp)
@@ -24,7 +24,7 @@ def _vectors(n: int = 200, width: int = 15, at: int = 0) -> Array32:
 
 
 def _solve(solver: Solver, vectors: Array32, size: int) -> Selection:
-    return solver(vector_sum(vectors.copy()), size)
+    return solver(sum_vectors(vectors.copy()), size)
 
 
 def _residual(vectors: Array32, found: Selection) -> Array64:
@@ -50,7 +50,7 @@ class TestEverySolver:
         assert np.all(np.diff(errors) <= 1e-4 * errors[0])
         assert errors[-1] < 0.1 * errors[0]
 
-    def test_vectors_of_nothing_are_never_chosen(self, solver: Solver) -> None:
+    def test_zero_vectors_are_not_chosen(self, solver: Solver) -> None:
         vectors = _vectors(40)
         vectors[::2] = 0
         assert np.all(_solve(solver, vectors, 20).indices % 2 == 1)
@@ -62,8 +62,8 @@ class TestEverySolver:
         np.testing.assert_allclose(found.weights, 1, rtol=1e-6)
 
 
-def test_giga_chooses_the_geodesic_and_the_point_on_it_that_brute_force_does() -> None:
-    """The best scale of the best point of every chord, by numerical search; the geodesic by its defining angle."""
+def test_giga_takes_the_same_step_as_brute_force() -> None:
+    """Brute force: the geodesic by its defining angle, the point on it by numerical search."""
     vectors = _vectors(60, 8)
     exact = vectors.astype(np.float64)
     total, directions = exact.sum(axis=0), exact / np.linalg.norm(exact, axis=1, keepdims=True)
@@ -85,7 +85,7 @@ def test_giga_chooses_the_geodesic_and_the_point_on_it_that_brute_force_does() -
         np.testing.assert_allclose(error, found.fun, rtol=1e-5)
 
 
-def test_frank_wolfe_keeps_its_rate_and_its_polytope() -> None:
+def test_frank_wolfe_stays_in_the_polytope_within_its_error_bound() -> None:
     vectors = _vectors()
     radius = np.linalg.norm(vectors, axis=1).sum()
     for size, error in zip(SIZES, _errors(frank_wolfe, vectors), strict=True):
@@ -111,8 +111,8 @@ def test_frank_wolfe_takes_the_best_step_to_the_best_vertex() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 10, 25])
-def test_omp_refits_as_the_library_does(size: int) -> None:
-    """On its rows, no non-negative weights do better: scipy's solver is the second derivation."""
+def test_weights_of_omp_match_the_library(size: int) -> None:
+    """The weights on the chosen rows match SciPy's solver."""
     vectors = _vectors(200, 40)
     found = _solve(omp, vectors, size)
     exact = vectors.astype(np.float64)

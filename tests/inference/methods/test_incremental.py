@@ -1,4 +1,4 @@
-"""Points that enter one by one, under the same plan of queries."""
+"""The incremental schedule: points are added one by one, with the same planned queries."""
 
 from itertools import groupby, pairwise
 from typing import Any
@@ -26,8 +26,8 @@ def _plan(schedule: str, size: int = 8, iterations: int = 40) -> MechanismPlan:
 
 
 @given(size=st.integers(1, 60), more=st.integers(0, 100))
-def test_every_point_has_its_share_of_the_iterations(size: int, more: int) -> None:
-    """One after the other, equal but for one iteration."""
+def test_points_have_equal_shares_of_the_iterations(size: int, more: int) -> None:
+    """Shares follow each other and differ by at most one iteration."""
     steps = size + more
     points = [count_points(INCREMENTAL, size, steps, done) for done in range(steps)]
     shares = [(point, len(list(share))) for point, share in groupby(points)]
@@ -36,8 +36,8 @@ def test_every_point_has_its_share_of_the_iterations(size: int, more: int) -> No
     assert {count_points(JOINT, size, steps, done) for done in range(steps)} == {size}
 
 
-def test_a_newcomer_is_the_most_correlated_of_its_candidates() -> None:
-    """METHODS 5: the residual of one row of the model is met by a row that is nearly the same."""
+def test_a_new_point_is_the_most_correlated_candidate() -> None:
+    """For the residual of one row, the new point is nearly that row."""
     rng = np.random.default_rng(4)
     draws = rng.standard_normal((200, WIDTH))
     wanted, label = DESIGN.sample(rng, 1), np.ones(1)
@@ -48,14 +48,14 @@ def test_a_newcomer_is_the_most_correlated_of_its_candidates() -> None:
     assert np.corrcoef(found, residual)[0, 1] > 0.9
 
 
-def test_a_residual_of_zero_is_no_fault() -> None:
+def test_a_residual_of_zero_gives_a_point() -> None:
     u, y = choose_point(np.random.default_rng(0), MODEL, DESIGN, np.zeros((1, WIDTH)), np.zeros(1))
     assert np.all(np.isfinite(u))
     assert y.shape == (1,)
 
 
 def test_queries_and_price_do_not_depend_on_the_schedule() -> None:
-    """W4: all events are planned beforehand, and what runs is what was planned."""
+    """W4: all events are planned beforehand, and the executed events are the planned ones."""
     joint, incremental = _plan(JOINT), _plan(INCREMENTAL)
     assert joint.queries == incremental.queries
     assert "schedule" not in joint.parameters
@@ -63,8 +63,8 @@ def test_queries_and_price_do_not_depend_on_the_schedule() -> None:
     assert [len(state.u) for state in states[1:]] == [1 + done * 8 // 40 for done in range(40)]
 
 
-def test_only_the_newcomer_and_the_weights_move() -> None:
-    """METHODS 5: points that came before keep their place, to the last bit."""
+def test_only_the_newest_point_and_the_weights_move() -> None:
+    """Earlier points do not move, bit by bit."""
     states = _run(_plan(INCREMENTAL))
     for before, after in pairwise(states[1:]):
         settled = len(after.u) - 1
@@ -75,7 +75,7 @@ def test_only_the_newcomer_and_the_weights_move() -> None:
 
 
 def _run(planned: MechanismPlan) -> list[State]:
-    """Every state of a run."""
+    """Carry out a run and return every state."""
     asked, psvi, rng = oracle(table(480, slots=500), planned), DpPsvi(), monte_carlo_generator()
     states = [psvi.init(planned, facts(500), rng)]
     for _ in range(planned.steps):
@@ -86,7 +86,7 @@ def _run(planned: MechanismPlan) -> list[State]:
 
 
 @pytest.mark.parametrize("schedule", [INCREMENTAL, "later", 3])
-def test_a_schedule_that_cannot_be_kept_is_refused(schedule: Any) -> None:
+def test_a_schedule_with_too_few_iterations_is_refused(schedule: Any) -> None:
     with pytest.raises(InvalidRequest) as caught:
         _plan(schedule, size=41)
     assert caught.value.faults[0].pointer == "/parameters/schedule"

@@ -26,7 +26,10 @@ BOUND = 6.0
 
 @cache
 def _normal_rows(n: int, d: int) -> tuple[Table, DeclaredFacts, ModelSpec]:
-    """``x ~ N(0, I)``, likelihood ``N(theta, I)``, prior ``N(0, I)``, all divided by the bound."""
+    """Make normal rows with a normal likelihood and prior.
+
+    ``x ~ N(0, I)``, likelihood ``N(theta, I)``, prior ``N(0, I)``, all divided by the bound.
+    """
     names = tuple(f"x{index}" for index in range(d))
     values = np.clip(np.random.default_rng(7).standard_normal((d, n)), -BOUND, BOUND)
     source = Table({**dict(zip(names, values, strict=True)), "_present": np.ones(n, dtype=np.uint8)})
@@ -42,7 +45,7 @@ def _run(
 
 
 def _divergence(source: Table, declared: DeclaredFacts, spec: ModelSpec, points: Pseudocoreset) -> tuple[float, float]:
-    """KL to the full posterior of the points', and of the prior."""
+    """Compute the KL to the full posterior, of the points and of the prior."""
     problem = problem_for(spec, declared)
     table = PublicTable(source, problem.design)
     x, y = (values.astype(float) for values in table.read(np.arange(table.count)))
@@ -56,14 +59,14 @@ def _divergence(source: Table, declared: DeclaredFacts, spec: ModelSpec, points:
 
 
 @pytest.mark.parametrize("size", [1, 10, 50])
-def test_psvi_is_all_but_exact_for_a_gaussian_mean(size: int) -> None:
-    """Corollary 17 of the thesis: any size can be, in any dimension."""
+def test_psvi_is_nearly_exact_for_a_gaussian_mean(size: int) -> None:
+    """Corollary 17 of the thesis: every size can be exact, in any dimension."""
     example = _normal_rows(300, 60)
     assert _divergence(*example, _run(*example, "psvi", size))[0] < 1e-6
 
 
 def test_a_gaussian_mean_orders_the_methods_as_the_paper_does() -> None:
-    """Fig. 2a: pseudopoints, then rows chosen by the KL, then rows chosen otherwise."""
+    """Fig. 2a: pseudopoints are best, then rows chosen by the KL, then other rows."""
     example = _normal_rows(300, 60)
     found = {each: _divergence(*example, _run(*example, each, 20))[0] for each in ("psvi", "sparse-vi", "uniform")}
     found["giga"] = _divergence(*example, _run(*example, "giga", 20, weighting="optimal"))[0]
@@ -76,7 +79,7 @@ def test_a_gaussian_mean_orders_the_methods_as_the_paper_does() -> None:
 @pytest.mark.parametrize(("method_id", "iterations"), [("psvi", 500), ("incremental-psvi", 40), ("sparse-vi", 40)])
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 def test_every_model_is_fitted_far_beyond_the_prior(spec: ModelSpec, method_id: str, iterations: int) -> None:
-    """The median of three runs: a search on minibatches ends far off in a few per cent of its runs."""
+    """The median of three runs; a search on minibatches fails in a few per cent of runs."""
     found = []
     for draw in range(3 if method_id == "sparse-vi" else 1):
         points = _run(population(), PUBLIC, spec, method_id, 15, draw, iterations=iterations, minibatch=200)
@@ -88,7 +91,7 @@ def test_every_model_is_fitted_far_beyond_the_prior(spec: ModelSpec, method_id: 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.family}-{spec.noise_scale}")
 def test_matching_pursuit_fits_every_model_of_few_parameters(spec: ModelSpec) -> None:
-    """More rows than parameters and non-negative least squares: next to nothing of the prior's KL is left."""
+    """With more rows than parameters, the KL is a tiny share of the prior's."""
     found, prior = _divergence(population(), PUBLIC, spec, _run(population(), PUBLIC, spec, "omp", 30))
     assert found < 1e-5 * prior
 
@@ -113,7 +116,7 @@ def test_selections_release_rows_of_the_table(method_id: str) -> None:
     assert len(set(map(tuple, released))) == len(released)
 
 
-def test_an_optimal_weighting_is_the_full_posterior_and_a_realistic_one_is_not() -> None:
+def test_only_the_optimal_weighting_is_the_full_posterior() -> None:
     problem = problem_for(SPECS[2], PUBLIC)
     table = PublicTable(population(), problem.design)
     x, y = (values.astype(float) for values in table.read(np.arange(table.count)))
@@ -128,7 +131,7 @@ def test_an_optimal_weighting_is_the_full_posterior_and_a_realistic_one_is_not()
     assert far["optimal"] < far["laplace"] < far["realistic"]
 
 
-def test_vectors_that_memory_cannot_hold_are_refused() -> None:
+def test_vectors_too_large_for_memory_are_refused() -> None:
     declared = DeclaredFacts(DECLARED.columns, 2**27, {"kind": "row"}, "public")
     assert method("giga").plan(PlanRequest("giga", 5, SPECS[0], {"projections": 2}), declared).steps == 1
     with pytest.raises(InvalidRequest) as caught:
@@ -136,8 +139,8 @@ def test_vectors_that_memory_cannot_hold_are_refused() -> None:
     assert caught.value.faults[0].pointer == "/parameters/projections"
 
 
-def test_a_size_is_a_whole_number() -> None:
-    """Also one that has the value of a whole number: a plan's size is counted with."""
+def test_a_size_that_is_not_an_integer_is_refused() -> None:
+    """A float with an integer value is refused too."""
     for size in (5.0, 5.5, float("nan")):
         with pytest.raises(InvalidRequest) as caught:
             method("uniform").plan(PlanRequest("uniform", cast("int", size), SPECS[0]), PUBLIC)
@@ -146,7 +149,7 @@ def test_a_size_is_a_whole_number() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method_id", ["psvi", "incremental-psvi"])
-def test_points_stay_within_bounds_where_the_analyst_asks_for_it(method_id: str) -> None:
+def test_points_stay_within_bounds_if_requested(method_id: str) -> None:
     kept = _run(population(), PUBLIC, SPECS[0], method_id, 10, within_bounds=True)
     free = _run(population(), PUBLIC, SPECS[0], method_id, 10, learning_rate=0.5)
     assert np.abs(kept.u).max() <= 1 < np.abs(free.u).max()

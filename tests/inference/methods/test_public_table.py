@@ -1,4 +1,4 @@
-"""Reading public tables: in chunks, in any order, and no more at once than memory holds."""
+"""Reading public tables: in chunks, in any order, and in bounded memory."""
 
 from dataclasses import replace
 
@@ -25,10 +25,8 @@ def _ages(x: object) -> object:
 
 @pytest.mark.parametrize("chunk", [7, 65_536])
 @pytest.mark.parametrize("each", [1, 4])
-def test_rows_that_are_whole_are_read_in_order(
-    source: Table, chunk: int, each: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever the chunks are, and whether a unit has one row or several."""
+def test_complete_rows_are_read_in_order(source: Table, chunk: int, each: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds for chunks of every size and units of several rows."""
     monkeypatch.setattr(public_table, "CHUNK", chunk)
     ages = np.delete(source.columns["age"][:50], [10, 20])
     found = PublicTable(Table(source.columns, rows_per_slot=each), DESIGN)
@@ -53,7 +51,7 @@ def test_no_more_than_a_chunk_is_gathered_at_once(source: Table, monkeypatch: py
 def test_minibatches_are_uniform_subsamples_without_replacement(
     source: Table, resident: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether the table is held (one pass) or only what comes next: every row equally often, each at most once."""
+    """Every row is equally frequent, and at most once in a subsample."""
     monkeypatch.setattr(public_table, "RESIDENT_VALUES", resident)
     found = PublicTable(source, DESIGN)
     batches = Minibatches(found, 12, np.random.default_rng(1))
@@ -69,7 +67,7 @@ def test_minibatches_are_uniform_subsamples_without_replacement(
     assert np.all(np.abs(counts - steps * share) < 5 * np.sqrt(steps * share * (1 - share)))
 
 
-def test_what_minibatches_hold_is_bounded(source: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_minibatches_is_bounded(source: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(public_table, "RESIDENT_VALUES", 200)
     batches = Minibatches(PublicTable(source, DESIGN), 12, np.random.default_rng(1))
     source.gathered.clear()

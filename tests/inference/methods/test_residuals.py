@@ -1,4 +1,4 @@
-"""Covariances with the residual: exact ones against finite differences of the exact KL, Monte Carlo against exact."""
+"""Covariances with the residual: exact against finite differences, Monte Carlo against exact."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def _points(table: PublicTable, count: int = 6) -> Points:
 
 
 def _slope(at: Array64, value: object, step: float = 1e-5) -> Array64:
-    """Central differences of ``value`` in every entry of ``at``."""
+    """Compute central differences of ``value`` in every entry of ``at``."""
     assert callable(value)
     found = np.empty_like(at)
     for index in np.ndindex(at.shape):
@@ -74,8 +74,8 @@ def test_exact_gradients_are_the_slopes_of_the_kl(spec: ModelSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", EXACT, ids=lambda spec: spec.family)
-def test_monte_carlo_comes_to_the_exact_covariances(spec: ModelSpec) -> None:
-    """The whole table and 20 times 2,000 draws: within seven standard errors."""
+def test_monte_carlo_covariances_match_the_exact_ones(spec: ModelSpec) -> None:
+    """With the whole table and 20 times 2,000 draws, within seven standard errors."""
     problem, table, residuals = _problem(spec)
     rng, points = np.random.default_rng(5), _points(table)
     batches = Minibatches(table, table.count, rng)
@@ -92,7 +92,7 @@ def test_monte_carlo_comes_to_the_exact_covariances(spec: ModelSpec) -> None:
         assert np.all(error < 0.1 * np.abs(truth).max())
 
 
-def test_a_minibatch_stands_for_the_table() -> None:
+def test_minibatches_are_unbiased_for_the_table() -> None:
     """The mean over many minibatches is the covariance with all rows."""
     problem, table, residuals = _problem(LINEAR)
     rng, points = np.random.default_rng(6), _points(table)
@@ -105,7 +105,7 @@ def test_a_minibatch_stands_for_the_table() -> None:
     assert np.all(error < 0.2 * np.abs(owns.mean(axis=0)).max())
 
 
-def test_exact_residuals_serve_where_they_hold_only() -> None:
+def test_exact_residuals_are_used_for_their_models_only() -> None:
     assert isinstance(_problem(GAUSSIAN)[2], GaussianMeanResiduals)
     assert isinstance(_problem(LINEAR)[2], LinearResiduals)
     unknown_noise = replace(LINEAR, noise_scale=None)

@@ -1,4 +1,4 @@
-"""What is stated of a release: effective sizes, and figures of as many digits as are known."""
+"""Diagnostics of a release: effective sizes and rounded figures."""
 
 import numpy as np
 import pytest
@@ -7,19 +7,19 @@ from app.inference.post.diagnostics import MOST_NOISE, bearable_noise, effective
 
 
 def test_the_effective_size_counts_equal_weights() -> None:
-    """n of them count as n whatever the others' zeros are, and unequal ones as fewer."""
+    """n equal weights count as n, with any number of zeros; unequal ones count as fewer."""
     assert effective_size(np.array([3.0, 3.0, 0.0, 3.0])) == pytest.approx(3)
     assert 1 < effective_size(np.array([1.0, 2.0, 5.0])) < 3
     assert effective_size(np.zeros(4)) == 0
 
 
-def test_noise_is_borne_in_proportion_to_what_was_learned_but_some_always() -> None:
+def test_bearable_noise_is_proportional_to_learned_nats_above_one() -> None:
     assert bearable_noise(40.0) == 40 * MOST_NOISE
     assert bearable_noise(0.0) == bearable_noise(1.0) == MOST_NOISE
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [(65.36960374, 65.37), (1234567.0, 1235000.0), (0.0, 0.0), (np.nan, -1.0), (np.inf, -1.0)]
+    ("value", "expected"), [(65.36960374, 65.37), (1234567.0, 1235000.0), (0.0, 0.0), (np.nan, -1.0), (np.inf, -1.0)]
 )
-def test_figures_have_four_digits_and_json_holds_them(value: float, said: float) -> None:
-    assert round_stated(value) == said
+def test_figures_have_four_digits_and_are_finite(value: float, expected: float) -> None:
+    assert round_stated(value) == expected

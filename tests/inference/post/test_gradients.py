@@ -22,7 +22,7 @@ def _potentials(model: Model, points: Array64, draws: Array64) -> tuple[Array64,
 
 
 class GaussianMean(LogisticRegression):
-    """Only what the gradients ask for."""
+    """A model with only the functions that gradients need."""
 
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         return np.asarray(-0.5 * np.sum((rows[:, None, :] - draws[None, :, :]) ** 2, axis=2))
@@ -61,7 +61,7 @@ def test_gradients_are_the_closed_form_covariances() -> None:
 
 
 def test_the_residual_mean_does_not_matter() -> None:
-    """Noise may shift all answers alike; a centred sum carries nothing there."""
+    """Noise may add a constant to all answers; a centred sum does not depend on it."""
     rng, model = np.random.default_rng(1), LogisticRegression(3)
     points, weights, draws = rng.standard_normal((4, 3)), np.ones(4), rng.standard_normal((50, 3))
     (potentials, pull_back), residual = _potentials(model, points, draws), rng.standard_normal(50)

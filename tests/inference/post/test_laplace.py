@@ -34,6 +34,6 @@ def test_separable_heavy_points_have_a_finite_mode() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_points_that_are_not_finite_have_no_posterior() -> None:
+def test_points_that_are_not_finite_are_refused() -> None:
     with pytest.raises(LaplaceDiverged):
         laplace(LogisticRegression(2), np.full((2, 2), np.nan), np.ones(2), NormalPrior(np.ones(2)), np.zeros(2))

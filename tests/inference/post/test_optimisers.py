@@ -14,7 +14,7 @@ def test_steps_follow_the_recurrences() -> None:
         np.testing.assert_allclose(direction, m / (1 - 0.9**t) / np.sqrt(v / (1 - 0.999**t)), rtol=1e-9)
 
 
-def test_it_finds_a_minimum() -> None:
+def test_adam_finds_a_minimum() -> None:
     at, state = np.array([3.0, -2.0]), adam_init((2,))
     for step in range(400):
         state, direction = adam_step(state, 2 * (at - 1))
@@ -22,7 +22,7 @@ def test_it_finds_a_minimum() -> None:
     np.testing.assert_allclose(at, 1, atol=1e-3)
 
 
-def test_decay_falls_from_one_to_nothing() -> None:
+def test_decay_falls_from_one_to_zero() -> None:
     values = [cosine_decay(step, 10) for step in range(12)]
     assert values[0] == 1
     assert values[10] == values[11] == 0
@@ -37,8 +37,8 @@ def test_adagrad_divides_by_the_length_of_all_gradients_so_far() -> None:
         np.testing.assert_allclose(move, gradient / np.linalg.norm(gradients[:count], axis=0), rtol=1e-9)
 
 
-def test_a_gradient_that_overflowed_keeps_its_direction() -> None:
-    """And a step can square it; what is finite already is left alone, in an array that may be written over."""
+def test_an_infinite_gradient_keeps_its_sign() -> None:
+    """A step can square it; finite gradients are unchanged, in an array that may be overwritten."""
     given = np.array([np.nan, np.inf, -np.inf, 1e200, -3.5, 0.0])
     found = finite(given)
     np.testing.assert_array_equal(np.sign(found), [0, 1, -1, 1, -1, 0])

@@ -35,7 +35,9 @@ def estimate_newton_step(draws: Array64, mean: Array64, residual: Array64) -> Ar
 
 
 def bound_error_nats(step: Array64, information: Array64, noise: float, draws: int, count: int) -> float:
-    """Estimate the error of the mean in nats, at least the expected effect of the noise.
+    """Estimate the error of the mean in nats.
+
+    It is at least the expected effect of the noise.
 
     Args:
         step: the average of ``count`` estimated Newton steps, ``(D,)``.
@@ -59,8 +61,9 @@ def bound_error_in_sds(step: Array64, factor: Array64, noise: float, draws: int,
 
 
 def measure_unclipped_share(model: Model, rows: Array64, draws: Array64, clip: float, rows_per_unit: int) -> float:
-    """Measure the share in [0, 1] of the length of centred potentials that clipping leaves.
+    """Measure the share, in [0, 1], of potentials' length that clipping leaves.
 
+    Potentials are centred over the draws.
     ``rows`` are folded, ``draws`` are ``(S, D)``. The rows of one unit are assumed independent.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite length counts as clipped
@@ -70,7 +73,7 @@ def measure_unclipped_share(model: Model, rows: Array64, draws: Array64, clip: f
 
 
 def is_clipping_unbiased(model: Model, design: Design, u: Array64, theta: Array64) -> bool:
-    """Whether the bias of clipping is small enough for the estimated nats, at design rows ``u`` ``(n, p)``.
+    """Whether the bias of clipping is negligible at design rows ``u`` ``(n, p)``.
 
     The information of a label is bounded. That of a number is not. If it depends on the parameter, as for a rate or an
     unknown noise scale, clipping has a bias that answers do not show.
@@ -83,5 +86,5 @@ def is_clipping_unbiased(model: Model, design: Design, u: Array64, theta: Array6
 
 
 def has_converged(nats: float, learned: float) -> bool:
-    """Whether the error in ``nats`` is small, also relative to the nats ``learned`` from the data."""
+    """Whether the error ``nats`` is small, also relative to the nats ``learned``."""
     return bool(nats <= min(MOST_NATS, bearable_noise(learned)))

@@ -1,30 +1,30 @@
 """DP-PSVI: pseudocoreset variational inference behind a Gaussian mechanism (method id ``dp-psvi``).
 
 Manousakas, Xu, Mascolo & Campbell, *Bayesian Pseudocoresets* (NeurIPS 2020), Algorithm 1 with the private sum of
-Eq. 6. Each iteration draws S parameters from the Laplace approximation of the current pseudocoreset's posterior,
-asks for the clipped sum ``v`` of centred potentials over a Poisson subsample, and descends on (u, w):
+Eq. 6. Each iteration draws S parameters from the Laplace approximation of the current pseudocoreset's posterior. It
+asks the clipped sum ``v`` of centred potentials over a Poisson subsample, and descends on (u, w):
 
 - ``r = v / q - sum_m w_m g(u_m)``: the residual between data and pseudocoreset at the draws (centred over them);
 - ``grad_w = -(1/S) g r`` and ``grad_u_m = -(w_m / S) sum_s r_s grad_u f(u_m, theta_s)`` (Eq. 5).
 
 Only ``v`` depends on private rows; all else is post-processing. The clipping norm C is three times the (upper) median
 norm of ``g(u_m)`` over the current pseudopoints, but at least five times ``sqrt(S D / slots)``. The latter is the root
-mean square norm of as many units as slots, if the posterior is theirs. It is needed where declared bounds are far wider
-than the rows: points then move to places where likelihoods are flat, and the median norm would fall to zero.
+mean square norm of as many units as slots at their posterior. It is needed where declared bounds are far wider than
+the rows: points then move to places where likelihoods are flat, and the median norm would fall to zero.
 
 Points start at design rows drawn from the declared bounds. Classes stay fixed, and the intercept coordinate stays 1.
 The other coordinates move; they may leave the declared bounds unless the request forbids it. Weights move on the log
 scale, so they stay positive. A numeric target moves within its bounds. With the schedule ``incremental``, points are
 added one by one (:mod:`app.inference.methods.dp_psvi.incremental`); queries and price are the same.
 
-Defaults were chosen by measurement, once, at epsilon 0.1 to 2 on six designs of 6 to 51 coordinates and 20,000 to
-100,000 rows (bounded, heavy-tailed, with rare levels; health insurance, census income, synthetic), with 50 points. They
-reduce the KL to the full posterior to 0.3 to 8 % of the prior's at epsilon 1, and to 1 to 7 % at 0.3:
+Defaults were chosen by measurement, once, with 50 points at epsilon 0.1 to 2. There were six designs of 6 to 51
+coordinates and 20,000 to 100,000 rows: bounded, heavy-tailed, with rare levels; health insurance, census income,
+synthetic. The KL to the full posterior falls to 0.3 to 8 % of the prior's at epsilon 1, and to 1 to 7 % at 0.3:
 
-- *Weights start at 0.5 % of the slots.* From a start near the prior, descent reaches the data's posterior. From a
+- *Weights start at 0.5 % of the slots.* Descent from a start near the prior reaches the data's posterior. From a
   precise posterior at a random place it does not (KL up to four times the prior's, even without noise).
-- *Three medians, not one.* At one median, half of the rows are clipped, and the resulting bias of the score is much
-  larger than the noise: 15 % against 0.6 % of the prior's KL on the insurance table.
+- *Three medians, not one.* At one median, half of the rows are clipped. The resulting bias of the score is much larger
+  than the noise: 15 % against 0.6 % of the prior's KL on the insurance table.
 - *1,000 iterations of about 2,500 slots*: fewer, larger batches are slower and end with up to four times the KL.
 - *Single precision for points*, as for rows: its rounding is far below the noise, and an iteration is faster.
 - *Adam with cosine decay* on points (0.07) and log weights (0.07), with larger steps if there are few iterations. With

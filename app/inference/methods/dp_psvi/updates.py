@@ -1,4 +1,4 @@
-"""Updates of points, targets and weights along a noised gradient, and addition of a point."""
+"""Updates of points, targets and weights along a noised gradient."""
 
 from dataclasses import replace
 

@@ -1,8 +1,8 @@
-"""A mean-field Gaussian that climbs the evidence lower bound by noisy reparameterised gradients.
+"""Mean-field Gaussian approximation: stochastic ascent of the evidence lower bound (ELBO).
 
 Automatic differentiation variational inference (Kucukelbir et al., *JMLR* 18, 2017) for ``q(theta) = N(m, diag(s^2))``:
 with ``theta = m + s eps``, ``eps ~ N(0, I)``, and ``g`` the gradient of the log joint density at ``theta``, the bound's
-gradient is ``E g`` in ``m``, and ``E[g s eps] + 1`` in ``log s``, where 1 is the entropy's. One ``g`` serves both.
+gradient is ``E g`` in ``m``, and ``E[g s eps] + 1`` in ``log s``; the 1 comes from the entropy. One ``g`` gives both.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,10 @@ _REACH = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What a belief stays within, all ``(D,)``: log standard deviations between two bounds, and means, in steps of
-    ``unit``, not too far from zero.
+    """Bounds of the approximation, all ``(D,)``.
+
+    Log standard deviations are from ``least`` to ``most``. Means are bounded in multiples of ``unit``, which is also
+    the unit of their steps.
     """
 
     unit: Array64
@@ -28,10 +30,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class MeanField:
-    """``N(mean, diag(exp(2 log_sd)))``, both ``(D,)``, and its optimiser.
+    """The approximation ``N(mean, diag(exp(2 log_sd)))``, both ``(D,)``, and its optimiser.
 
-    ``sums`` ``(2, 3, D)`` and ``counts`` average the earlier and the later half of a tail: means, log standard
-    deviations, and gradients of the log joint density.
+    ``sums`` ``(2, 3, D)`` and ``counts`` are sums over the earlier and the later half of the last iterations: of means,
+    log standard deviations, and gradients of the log joint density.
     """
 
     mean: Array64
@@ -42,55 +44,59 @@ class MeanField:
 
 
 def begin(log_sd: Array64) -> MeanField:
-    """Centred on zero."""
+    """Start with mean zero and the given log standard deviations ``(D,)``."""
     size = len(log_sd)
     return MeanField(np.zeros(size), log_sd, adagrad_init((2 * size,)), np.zeros((2, 3, size)))
 
 
-def draw(rng: np.random.Generator, belief: MeanField) -> tuple[Array64, Array64]:
-    """A parameter ``theta`` ``(D,)`` and its deviation ``s eps`` from the mean."""
-    deviation = np.exp(belief.log_sd) * rng.standard_normal(len(belief.mean))
-    return belief.mean + deviation, deviation
+def draw(rng: np.random.Generator, approximation: MeanField) -> tuple[Array64, Array64]:
+    """Draw a parameter ``theta`` ``(D,)``; return it and its deviation ``s eps`` from the mean."""
+    deviation = np.exp(approximation.log_sd) * rng.standard_normal(len(approximation.mean))
+    return approximation.mean + deviation, deviation
 
 
-def ascend(belief: MeanField, gradient: Array64, deviation: Array64, rate: float, box: Box) -> MeanField:
-    """One AdaGrad step for a ``gradient`` ``(D,)`` of the log joint density, whatever that is.
+def ascend(approximation: MeanField, gradient: Array64, deviation: Array64, rate: float, box: Box) -> MeanField:
+    """Take one AdaGrad step along a ``gradient`` ``(D,)`` of the log joint density.
 
-    AdaGrad itself knows no scale of a parameter: steps of the mean are in the box's units.
+    The gradient may have any values. AdaGrad's steps have no scale, so steps of the mean are in the units of ``box``.
     """
     bounded = finite(gradient)
-    optimiser, move = adagrad_step(belief.optimiser, np.concatenate((bounded, bounded * deviation + 1)))
-    size = len(belief.mean)
+    optimiser, move = adagrad_step(approximation.optimiser, np.concatenate((bounded, bounded * deviation + 1)))
+    size = len(approximation.mean)
     reach = _REACH * box.unit
-    mean = np.clip(belief.mean + rate * box.unit * move[:size], -reach, reach)
-    log_sd = np.clip(belief.log_sd + rate * move[size:], box.least, box.most)
-    return MeanField(mean, log_sd, optimiser, belief.sums, belief.counts)
+    mean = np.clip(approximation.mean + rate * box.unit * move[:size], -reach, reach)
+    log_sd = np.clip(approximation.log_sd + rate * move[size:], box.least, box.most)
+    return MeanField(mean, log_sd, optimiser, approximation.sums, approximation.counts)
 
 
-def record(belief: MeanField, gradient: Array64, half: int) -> MeanField:
-    """The same with its iterate and the ``gradient`` that led to it, in the earlier (0) or later (1) half."""
-    sums = belief.sums.copy()
-    sums[half] += (belief.mean, belief.log_sd, gradient)
-    counts = (belief.counts[0] + (half == 0), belief.counts[1] + (half == 1))
-    return MeanField(belief.mean, belief.log_sd, belief.optimiser, sums, counts)
+def record(approximation: MeanField, gradient: Array64, half: int) -> MeanField:
+    """Add the iterate and its ``gradient`` to the sums of a half.
 
-
-def average_tail(belief: MeanField) -> tuple[Array64, Array64]:
-    """Mean and log standard deviation ``(D,)`` over the recorded tail, of one iterate at least.
-
-    Averages of iterates under noise are as good as the average of all answers (Polyak & Juditsky 1992).
+    ``half`` is 0 for the earlier half, 1 for the later one.
     """
-    mean, log_sd, _ = belief.sums.sum(axis=0) / sum(belief.counts)
+    sums = approximation.sums.copy()
+    sums[half] += (approximation.mean, approximation.log_sd, gradient)
+    counts = (approximation.counts[0] + (half == 0), approximation.counts[1] + (half == 1))
+    return MeanField(approximation.mean, approximation.log_sd, approximation.optimiser, sums, counts)
+
+
+def average_tail(approximation: MeanField) -> tuple[Array64, Array64]:
+    """Average means and log standard deviations ``(D,)`` over the recorded iterates.
+
+    At least one must be recorded. Under noise, the average of iterates is as accurate as the average of all answers
+    (Polyak & Juditsky 1992).
+    """
+    mean, log_sd, _ = approximation.sums.sum(axis=0) / sum(approximation.counts)
     return mean, log_sd
 
 
-def compare_halves(belief: MeanField) -> tuple[Array64, Array64]:
-    """How far the halves of the tail are apart in mean and gradient, ``(D,)``; zero without two halves.
+def compare_halves(approximation: MeanField) -> tuple[Array64, Array64]:
+    """Compute the differences ``(D,)`` between the halves in mean and gradient; zero without two halves.
 
-    Independent noise moves it by twice as much as it moves the average of both.
+    Independent noise changes a difference by twice as much as the average of both halves.
     """
-    if not all(belief.counts):
-        return np.zeros_like(belief.mean), np.zeros_like(belief.mean)
-    earlier, later = belief.sums / np.array(belief.counts)[:, None, None]
+    if not all(approximation.counts):
+        return np.zeros_like(approximation.mean), np.zeros_like(approximation.mean)
+    earlier, later = approximation.sums / np.array(approximation.counts)[:, None, None]
     mean, _, gradient = later - earlier
     return mean, gradient

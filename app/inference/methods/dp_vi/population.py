@@ -1,4 +1,7 @@
-"""What a population that knows the declarations only says of clips and widths: public, before any answer."""
+"""Clipping norm and width for a population drawn from the declared bounds.
+
+They are public: they depend on no row and, at the start, on no answer.
+"""
 
 from typing import Final
 
@@ -10,8 +13,11 @@ CLIP_QUANTILE: Final = 0.9
 CLIP_FACTOR: Final = 1.5
 
 
-def typical_clip(model: Model, rng: np.random.Generator, x: Array64, theta: Array64, rows_per_unit: int) -> float:
-    """C for a population of design rows ``x`` with targets from the model at ``theta``; not always finite."""
+def compute_clip(model: Model, rng: np.random.Generator, x: Array64, theta: Array64, rows_per_unit: int) -> float:
+    """Compute the clipping norm C for a population; it may be infinite or NaN.
+
+    The population has design rows ``x`` and targets from the model at ``theta``.
+    """
     with np.errstate(all="ignore"):
         rows = np.asarray(model.fold(x.astype(np.float32), model.sample_targets(rng, x, theta)), dtype=np.float32)
         scores = model.scores(rows, theta).astype(np.float64)
@@ -19,8 +25,8 @@ def typical_clip(model: Model, rng: np.random.Generator, x: Array64, theta: Arra
     return float(CLIP_FACTOR * norm * np.sqrt(rows_per_unit))
 
 
-def mean_information(model: Model, rng: np.random.Generator, x: Array64) -> Array64:
-    """The diagonal ``(D,)`` of a row's expected information at zero."""
+def compute_mean_information(model: Model, rng: np.random.Generator, x: Array64) -> Array64:
+    """Compute the mean diagonal ``(D,)`` of a row's Fisher information at parameter zero."""
     zero = np.zeros(model.dimension)
     rows = np.asarray(model.fold(x.astype(np.float32), model.sample_targets(rng, x, zero)), dtype=np.float32)
     factors = model.information_factors(rows, zero).astype(np.float64)

@@ -1,8 +1,8 @@
-"""The end of a run: a last step, the posterior, the points that stand for it, and what may be said of both.
+"""The end of a run: last Newton step, posterior, fitted points and diagnostics.
 
-``trusted`` is false where the posterior should not be used: noise, or a search that has not arrived, is most of what
-was found, answers hardly exceed their noise (:mod:`app.inference.methods.dp_vi.significance`), or the points do not
-represent the posterior.
+``trusted`` is false if the posterior should not be used: if most of it is noise, or the search has not converged; if
+answers hardly exceed their noise (:mod:`app.inference.methods.dp_vi.significance`); or if the points do not represent
+the posterior.
 """
 
 import math
@@ -22,16 +22,16 @@ from app.inference.methods.dp_vi.state import State
 from app.inference.methods.dp_vi.step import bound_information
 from app.inference.post.diagnostics import MOST_FIT, bearable_noise, effective_size, round_stated, stated_by_parameter
 
-WRONG: Final = 0.3
-"""Of the nats of a last step, that what is not known of the information leaves."""
+REMAINING_ERROR: Final = 0.3
+"""Share of a last step's nats that remains as error, because the information is not known exactly."""
 
 
 def close(rng: np.random.Generator, state: State) -> State:
-    """The posterior, points fitted to it, and how far noise has moved it."""
+    """Compute the posterior, fit points to it, and estimate the error by noise."""
     setup = state.setup
-    mean, log_sd = average_tail(state.belief)
+    mean, log_sd = average_tail(state.approximation)
     spread = np.exp(log_sd)
-    whitened = _whitened_precision(state, mean, spread)
+    whitened = _compute_whitened_precision(state, mean, spread)
     precision, covariance = whitened / np.outer(spread, spread), np.linalg.inv(whitened) * np.outer(spread, spread)
     names = setup.model.parameter_names([column.name for column in setup.design.columns])
     full = setup.plan.steps > setup.scores
@@ -51,83 +51,89 @@ def close(rng: np.random.Generator, state: State) -> State:
             within_bounds=setup.plan.parameters[WITHIN_BOUNDS.name],
             total=setup.slots,
         ),
-        noise_kl=_noise_kl(state, precision, covariance, share),
-        noise_in_sds=_noise_in_sds(state, covariance, share),
+        noise_kl=_estimate_error_nats(state, precision, covariance, share),
+        noise_in_sds=_estimate_errors_in_sds(state, covariance, share),
         learned=0.5 * float(mean @ precision @ mean),
     )
 
 
 def last_step(state: State, precision: Array64, covariance: Array64) -> tuple[Array64, float]:
-    """The Newton step ``(D,)`` that the tail's gradients ask for, and the share of it that is no noise, [0, 1)."""
-    step = covariance @ state.belief.sums[:, 2].sum(axis=0) / sum(state.belief.counts)
-    asked = 0.5 * float(step @ precision @ step)
-    noise = 0.5 * _noise(state, sum(state.belief.counts)) ** 2 * float(np.trace(covariance))
-    return step, max(0.0, 1 - noise / asked) if asked > 0 and math.isfinite(asked) else 0.0
+    """Compute the Newton step ``(D,)`` of the averaged gradients, and the share to take.
+
+    The share, in [0, 1), is the part of the step's nats that exceeds the noise.
+    """
+    step = covariance @ state.approximation.sums[:, 2].sum(axis=0) / sum(state.approximation.counts)
+    nats = 0.5 * float(step @ precision @ step)
+    noise = 0.5 * _noise(state, sum(state.approximation.counts)) ** 2 * float(np.trace(covariance))
+    return step, max(0.0, 1 - noise / nats) if nats > 0 and math.isfinite(nats) else 0.0
 
 
-def _whitened_precision(state: State, mean: Array64, spread: Array64) -> Array64:
-    """The posterior's precision ``(D, D)`` in units of ``spread`` (D,), prior included."""
+def _compute_whitened_precision(state: State, mean: Array64, spread: Array64) -> Array64:
+    """Compute the posterior's precision ``(D, D)`` in units of ``spread`` ``(D,)``, prior included."""
     setup = state.setup
     if setup.plan.steps == setup.scores:
         return np.eye(len(mean))
-    found = denoise(*_measured(state)) + setup.prior.precision(mean) * np.outer(spread, spread)
-    return 0.5 * (found + found.T)
+    precision = denoise(*_average_information(state)) + setup.prior.precision(mean) * np.outer(spread, spread)
+    return 0.5 * (precision + precision.T)
 
 
-def _measured(state: State) -> tuple[Array64, float]:
-    """The mean of the information matrices that were asked for, ``(D, D)``, and the noise in each diagonal value."""
+def _average_information(state: State) -> tuple[Array64, float]:
+    """Average the answered information matrices ``(D, D)``; return it and the noise of a diagonal value."""
     setup = state.setup
-    asked = setup.plan.steps - setup.scores
-    scale = 1 / (setup.mechanism.sampling_rate * asked)
-    return state.information * scale, setup.mechanism.noise_multiplier * bound_information(setup) * scale * math.sqrt(
-        asked
-    )
+    count = setup.plan.steps - setup.scores
+    scale = 1 / (setup.mechanism.sampling_rate * count)
+    noise = setup.mechanism.noise_multiplier * bound_information(setup) * scale * math.sqrt(count)
+    return state.information * scale, noise
 
 
-def _evidence(state: State) -> float:
-    """Standard deviations of noise by which answers exceed it."""
+def _measure_significance(state: State) -> float:
+    """Measure the significance of the answers in standard deviations of the noise."""
     if state.setup.plan.steps == state.setup.scores:
-        return state.evidence.deviations
-    return measure_matrix_significance(*_measured(state))
+        return state.significance.deviations
+    return measure_matrix_significance(*_average_information(state))
 
 
-def _noise_kl(state: State, precision: Array64, covariance: Array64, share: float) -> float:
-    """Nats by which noise, or a search that has not arrived, moves the mean: an estimate from the answers alone."""
+def _estimate_error_nats(state: State, precision: Array64, covariance: Array64, share: float) -> float:
+    """Estimate the error of the mean in nats, from answers alone.
+
+    The error is by noise or by lack of convergence.
+    """
     least = 0.5 * _noise(state, state.setup.scores) ** 2 * float(np.trace(covariance))
     return max(least, *(0.5 * float(step @ precision @ step) for step in _measure_drift(state, covariance, share)))
 
 
-def _noise_in_sds(state: State, covariance: Array64, share: float) -> Array64:
-    """The same by parameter, in posterior standard deviations ``(D,)``."""
+def _estimate_errors_in_sds(state: State, covariance: Array64, share: float) -> Array64:
+    """Estimate the error of each parameter in posterior standard deviations ``(D,)``."""
     variance = covariance.diagonal()
     least = _noise(state, state.setup.scores) * np.sqrt(np.square(covariance).sum(axis=1))
     return np.asarray(np.max([least, *np.abs(_measure_drift(state, covariance, share))], axis=0) / np.sqrt(variance))
 
 
 def _noise(state: State, count: int) -> float:
-    """Standard deviation of the noise in the mean score of ``count`` answers."""
+    """Compute the standard deviation of the noise in the mean score of ``count`` answers."""
     mechanism = state.setup.mechanism
     return mechanism.noise_multiplier * state.clip / (mechanism.sampling_rate * math.sqrt(count))
 
 
 def _measure_drift(state: State, covariance: Array64, share: float) -> Array64:
-    """How far off the tail's iterates show the mean to be ``(2, D)``, noise beyond all answers' average included.
+    """Estimate the error of the mean in two ways, ``(2, D)``.
 
-    Half of the way between its halves after the Newton step that the gradients of each ask for; and the Newton step
-    that all its gradients ask for, less what was taken of it: of that a part is wrong, since the matrix is.
+    The first is half of the difference between the two halves of the last iterates, each after the Newton step of its
+    gradients. The second is the remaining part of the Newton step of all gradients; a part of the step that was taken
+    counts as well, because the information is not exact.
     """
-    apart, gradient_apart = compare_halves(state.belief)
-    gradient = state.belief.sums[:, 2].sum(axis=0) / sum(state.belief.counts)
-    left = math.sqrt(1 - share * (1 - WRONG))
-    return np.array([0.5 * (apart + covariance @ gradient_apart), left * covariance @ gradient])
+    difference, gradient_difference = compare_halves(state.approximation)
+    gradient = state.approximation.sums[:, 2].sum(axis=0) / sum(state.approximation.counts)
+    rest = math.sqrt(1 - share * (1 - REMAINING_ERROR))
+    return np.array([0.5 * (difference + covariance @ gradient_difference), rest * covariance @ gradient])
 
 
 def diagnostics(state: State, points: Fitted) -> dict[str, Any]:
-    """What is stated of the posterior, and of the ``points`` that stand for it."""
-    finite = bool(np.isfinite([points.kl, state.noise_kl, state.learned]).all())
-    little = state.noise_kl <= bearable_noise(state.learned) and points.kl <= MOST_FIT
+    """Compute the diagnostics of the posterior and of the ``points`` that represent it."""
+    is_finite = bool(np.isfinite([points.kl, state.noise_kl, state.learned]).all())
+    is_accurate = state.noise_kl <= bearable_noise(state.learned) and points.kl <= MOST_FIT
     return {
-        "trusted": finite and bool(little) and _evidence(state) >= LEAST_SIGNIFICANCE,
+        "trusted": is_finite and bool(is_accurate) and _measure_significance(state) >= LEAST_SIGNIFICANCE,
         "fit_kl": round_stated(points.kl),
         "noise_kl": round_stated(state.noise_kl),
         "noise_in_posterior_sds": stated_by_parameter(state.setup.model, state.setup.design, state.noise_in_sds),

@@ -1,12 +1,12 @@
-"""Whether answers say anything of rows: how many standard deviations of noise they exceed zero by.
+"""Significance of answers: the signal in standard deviations of the noise.
 
-A table that is empty, or nearly, has answers of noise alone. A belief that follows them is confident in a random place,
-and its own width hides that: the start of the climb assumes a row in every slot. So the width counts only where
-something was measured that noise does not explain.
+The answers of an empty, or nearly empty, table are noise. The approximation then has a random mean, and its width does
+not show that, because its start assumes a row in every slot. So a release is trusted only if some measurement exceeds
+its noise:
 
-- Where information matrices were asked for: their mean diagonal.
-- Otherwise scores. Their slope along the deviations that they were asked at is the information, and their squared
-  length exceeds that of noise while the climb is on its way. Either is enough.
+- the mean diagonal of the information matrices, if the plan has such queries;
+- otherwise the scores. Their slope along the deviations at which they were asked is the information, and their squared
+  length exceeds that of the noise before convergence. One of the two suffices.
 """
 
 import math
@@ -18,14 +18,15 @@ import numpy as np
 from app.inference.core.model import Array64
 
 LEAST_SIGNIFICANCE: Final = 3.0
-"""Standard deviations: noise alone exceeds them once in several hundred releases."""
+"""Least significance in standard deviations; noise alone exceeds it once in several hundred releases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Significance:
-    """Sums over answered scores: ``slope`` along deviations, its ``variance`` by noise, ``excess`` of squared length.
+    """Sums over answered scores.
 
-    ``values`` counts the numbers in the answers.
+    ``slope`` is the slope of the scores along deviations, and ``variance`` the variance of its noise. ``excess`` is the
+    excess of squared lengths in units of the noise's variance. ``values`` counts the values in the answers.
     """
 
     slope: float = 0.0
@@ -34,7 +35,10 @@ class Significance:
     values: int = 0
 
     def with_score(self, answer: Array64, deviation: Array64, noise: float) -> "Significance":
-        """With one more noised score ``(D,)``, asked at that ``deviation`` from the mean."""
+        """Add one noised score ``(D,)``, asked at ``deviation`` ``(D,)`` from the mean.
+
+        ``noise`` is the standard deviation of each value.
+        """
         return Significance(
             self.slope - float(answer @ deviation),
             self.variance + noise**2 * float(deviation @ deviation),
@@ -44,12 +48,15 @@ class Significance:
 
     @property
     def deviations(self) -> float:
-        """Of the noise: by how many the scores exceed it; not positive before the first one."""
+        """The significance of the scores in standard deviations; 0 before the first score."""
         if not self.values or not self.variance > 0:
             return 0.0
         return max(self.slope / math.sqrt(self.variance), self.excess / math.sqrt(2 * self.values))
 
 
 def measure_matrix_significance(information: Array64, noise: float) -> float:
-    """Deviations of ``noise``, that of each diagonal value, by which the mean diagonal exceeds zero."""
+    """Measure the significance of the mean diagonal, in standard deviations.
+
+    ``noise`` is the standard deviation of each diagonal value.
+    """
     return float(np.mean(information.diagonal())) * math.sqrt(len(information)) / noise

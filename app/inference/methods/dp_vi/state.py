@@ -1,4 +1,4 @@
-"""What stays fixed through a run of variational inference, and what moves."""
+"""The state of variational inference, and the constant part of a run."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ from app.inference.methods.dp_vi.significance import Significance
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What stays fixed through a run."""
+    """The constant part of a run."""
 
     model: Model
     design: Design
@@ -25,22 +25,22 @@ class Setup:
     mechanism: Mechanism
     slots: int
     rows_per_unit: int
-    scores: int  # queries for scores; what is left of the plan are those for the information
-    population: Array64  # design rows (n, p) that know the declarations only
-    clips: tuple[float, float]
+    scores: int  # the number of score queries; the rest of the plan are information queries
+    population: Array64  # design rows (n, p) drawn from the declared bounds
+    clips: tuple[float, float]  # least and largest clipping norm
     box: Box
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A belief on its way, and at the end what is released."""
+    """The current approximation, and at the end the release."""
 
     setup: Setup
     done: int
-    belief: MeanField
+    approximation: MeanField
     clip: float
-    information: Array64  # sum of answers (D, D), in the metric of the belief
-    evidence: Significance = field(default_factory=Significance)  # of the scores
+    information: Array64  # (D, D), sum of answers in the metric of the approximation
+    significance: Significance = field(default_factory=Significance)  # of the scores
     posterior: Posterior | None = None
     fitted: Fitted | None = None
     noise_kl: float = 0.0

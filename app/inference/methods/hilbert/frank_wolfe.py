@@ -1,7 +1,8 @@
-"""Frank-Wolfe (Campbell & Broderick, JMLR 2019, Algorithm 2): the squared error over a polytope, with exact steps.
+"""Frank-Wolfe algorithm for the squared error over a polytope, with exact line search.
 
-Weights stay in ``{w >= 0, sum_n |v_n| w_n = s}`` with ``s = sum_n |v_n|``, whose vertices put all on one row:
-``s v_n / |v_n|``. With k rows the squared error is at most ``4 s^2 / (k + 3)``.
+Weights stay in ``{w >= 0, sum_n |v_n| w_n = s}`` with ``s = sum_n |v_n|``. Each vertex has all weight on one row:
+``s v_n / |v_n|``. With k rows the squared error is at most ``4 s^2 / (k + 3)``. Source: Campbell & Broderick, JMLR
+2019, Algorithm 2.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ from app.inference.methods.hilbert.vectors import Selection, VectorSum, collect
 
 
 def frank_wolfe(vectors: VectorSum, size: int) -> Selection:
-    """At most ``size`` rows, one step for each."""
+    """Select at most ``size`` rows, one step for each."""
     radius = float(vectors.lengths.sum())
     if radius == 0:
         return collect({})

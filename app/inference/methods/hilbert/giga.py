@@ -1,8 +1,9 @@
-"""Greedy iterative geodesic ascent (Campbell & Broderick, ICML 2018, Algorithm 2; thesis, section 2.5.2).
+"""Greedy iterative geodesic ascent (GIGA).
 
-On the unit sphere, the current direction ``a`` of the weighted sum moves towards that of the total, ``l``, along the
-geodesic through the vector whose geodesic sets out closest to it: ``argmax_n <l - <l,a>a, v_n - <v_n,a>a>``, both
-normalised. The best scale comes last, so that the error ``|L| sqrt(1 - <l,a>^2)`` never grows.
+On the unit sphere, the direction ``a`` of the weighted sum moves along geodesics towards the direction ``l`` of the
+total. Each step takes the vector whose geodesic has the smallest angle to that of ``l``: ``argmax_n <l - <l,a>a, v_n -
+<v_n,a>a>``, both normalised. The best scale is computed at the end, so the error ``|L| sqrt(1 - <l,a>^2)`` never grows.
+Sources: Campbell & Broderick, ICML 2018, Algorithm 2; thesis, section 2.5.2.
 """
 
 import numpy as np
@@ -11,11 +12,11 @@ from app.inference.core.model import Array64
 from app.inference.methods.hilbert.vectors import Selection, VectorSum, collect
 
 _PARALLEL = 1e-6
-"""Vectors whose squared sine to the current direction is below have no geodesic of their own."""
+"""Vectors with a smaller squared sine to the current direction count as parallel to it."""
 
 
 def giga(vectors: VectorSum, size: int) -> Selection:
-    """At most ``size`` rows, one step for each."""
+    """Select at most ``size`` rows, one step for each."""
     length = float(np.linalg.norm(vectors.total))
     if length == 0:
         return collect({})
@@ -23,8 +24,8 @@ def giga(vectors: VectorSum, size: int) -> Selection:
     weights: dict[int, float] = {}
     current = np.zeros_like(target)
     for _ in range(size):
-        index = _closest(vectors, target, current)
-        step = 0.0 if index is None else _step(target, current, vectors.direction(index))
+        index = _find_closest(vectors, target, current)
+        step = 0.0 if index is None else _compute_step(target, current, vectors.direction(index))
         if index is None or step <= 0:
             break
         mixed = (1 - step) * current + step * vectors.direction(index)
@@ -36,8 +37,11 @@ def giga(vectors: VectorSum, size: int) -> Selection:
     return collect({row: scale * weight / float(vectors.lengths[row]) for row, weight in weights.items()})
 
 
-def _closest(vectors: VectorSum, target: Array64, current: Array64) -> int | None:
-    """The row whose geodesic from ``current`` is closest in direction to that of ``target``; None if none is."""
+def _find_closest(vectors: VectorSum, target: Array64, current: Array64) -> int | None:
+    """Find the row whose geodesic from ``current`` is closest to that of ``target``.
+
+    Returns None if every angle is 90 degrees or more.
+    """
     tangent = target - (target @ current) * current
     both = np.stack((tangent, current), axis=1).astype(np.float32)
     along, cosine = (vectors.directions @ both).T
@@ -48,8 +52,11 @@ def _closest(vectors: VectorSum, target: Array64, current: Array64) -> int | Non
     return index if along[index] > 0 else None
 
 
-def _step(target: Array64, current: Array64, chosen: Array64) -> float:
-    """How far to go on the chord from ``current`` to ``chosen`` to be closest to ``target``, in [0, 1]."""
+def _compute_step(target: Array64, current: Array64, chosen: Array64) -> float:
+    """Compute the step in [0, 1] on the chord that is closest to ``target``.
+
+    The chord is from ``current`` to ``chosen``.
+    """
     if not np.any(current):
         return 1.0
     to_chosen, to_current, between = target @ chosen, target @ current, chosen @ current

@@ -1,7 +1,7 @@
-"""Hilbert coresets: rows whose weighted log-likelihoods sum to the data's (thesis, section 2.5.2).
+"""Hilbert coresets: rows whose weighted log-likelihoods approximate the data's (thesis, section 2.5.2).
 
-Every row becomes the vector of its log-likelihoods at J draws from a weighting distribution, less their mean, over
-``sqrt(J)``. A solver of :mod:`app.inference.methods.hilbert` chooses among these. They stay in memory: slots times J
+Every row becomes a vector: its log-likelihoods at J draws from a weighting distribution, minus their mean, divided by
+``sqrt(J)``. A solver of :mod:`app.inference.methods.hilbert` chooses among them. They are held in memory: slots times J
 numbers in single precision, at most ``MAX_VALUES``.
 """
 
@@ -17,27 +17,29 @@ from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
-from app.inference.methods.hilbert.vectors import Selection, VectorSum, vector_sum
+from app.inference.methods.hilbert.vectors import Selection, VectorSum, sum_vectors
 from app.inference.methods.hilbert.weighting import KINDS, draw_weighting
 from app.inference.methods.public import open_table, plan_public, release_rows
 from app.inference.methods.public_table import PublicTable
 from app.inference.post.gradients import centred_potentials
 
 MAX_VALUES = 2**28
-"""One gibibyte."""
-PROJECTIONS = Parameter("projections", "integer", 2, 1000, "Draws J that log-likelihoods are compared at.", 100)
+"""Largest number of values, one gibibyte in single precision."""
+PROJECTIONS = Parameter(
+    "projections", "integer", 2, 1000, "Number of parameter draws at which log-likelihoods are compared.", 100
+)
 WEIGHTING = Choice(
     "weighting",
     KINDS,
-    "Where log-likelihoods are compared: at the full posterior (optimal), at a corrupted guess between it and the "
-    "prior (realistic), or at the posterior of a uniform subsample (laplace).",
+    "Distribution of the parameter draws. optimal: the full posterior. realistic: a corrupted guess between the "
+    "posterior and the prior. laplace: the posterior of a uniform subsample.",
     "laplace",
 )
 
 
 @dataclass(slots=True)
 class HilbertMethod:
-    """A registered method, by the solver that it applies."""
+    """A registered method, defined by its solver."""
 
     id: str
     description: str
@@ -46,33 +48,33 @@ class HilbertMethod:
 
     @property
     def parameters(self) -> tuple[Knob, ...]:
-        """The knobs that all solvers share."""
+        """The parameters that all solvers share."""
         return (WEIGHTING, PROJECTIONS)
 
     def plan(self, request: PlanRequest, facts: DeclaredFacts) -> MechanismPlan:
-        """See :func:`app.inference.methods.public.plan_public`; refuses vectors that memory cannot hold, too."""
+        """Plan as :func:`app.inference.methods.public.plan_public`; refuse vectors too large for memory."""
         plan = plan_public(self, request, facts)
         if facts.slots * facts.rows_per_unit * plan.parameters[PROJECTIONS.name] > MAX_VALUES:
             raise InvalidRequest.at(
                 f"/parameters/{PROJECTIONS.name}",
-                f"projections times rows must be at most {MAX_VALUES:,}: ask for fewer projections",
+                f"projections times rows must be at most {MAX_VALUES:,}; lower projections",
             )
         return plan
 
     def build(
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
     ) -> Pseudocoreset:
-        """The rows chosen; fewer than asked for, and points without weight, where more would not help."""
+        """Release the chosen rows; null points follow if more rows would not lower the error."""
         problem, table = open_table(plan, facts, rows)
         draws = draw_weighting(
             plan.parameters[WEIGHTING.name], problem, table, rng, count=plan.parameters[PROJECTIONS.name]
         )
-        selection = self.solve(vector_sum(_vectors(problem.model, table, draws)), plan.size)
+        selection = self.solve(sum_vectors(_compute_vectors(problem.model, table, draws)), plan.size)
         return release_rows(problem, table, selection, plan.size)
 
 
-def _vectors(model: Model, table: PublicTable, draws: Array64) -> Array32:
-    """Centred log-likelihoods over ``sqrt(J)``, ``(N, J)``."""
+def _compute_vectors(model: Model, table: PublicTable, draws: Array64) -> Array32:
+    """Compute centred log-likelihoods divided by ``sqrt(J)``, ``(N, J)``."""
     vectors = np.empty((table.count, len(draws)), dtype=np.float32)
     start = 0
     for x, y in table.chunks():

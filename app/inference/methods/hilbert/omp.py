@@ -1,7 +1,8 @@
-"""Non-negative orthogonal matching pursuit: add the row most aligned with the residual, then refit all weights.
+"""Non-negative orthogonal matching pursuit (OMP).
 
-The refit is non-negative least squares on the rows chosen so far (Lawson & Hanson 1974, chapter 23), started from
-the last one's active set, on the Gram matrix of their directions.
+Each step adds the row most aligned with the residual, then fits all weights again. The fit is non-negative least
+squares on the chosen rows (Lawson & Hanson 1974, chapter 23), on the Gram matrix of their directions. It starts from
+the active set of the last fit.
 """
 
 import numpy as np
@@ -12,13 +13,13 @@ from app.inference.core.model import Array64
 from app.inference.methods.hilbert.vectors import Selection, VectorSum, collect
 
 _ALIGNED = 1e-6
-"""A residual with a smaller share than this along every direction (single precision) cannot be reduced."""
+"""If the residual's share along every direction is smaller, single precision cannot reduce it further."""
 _OPTIMAL = 1e-9
 _RIDGE = 1e-12
 
 
 def omp(vectors: VectorSum, size: int) -> Selection:
-    """At most ``size`` rows: those with positive weight of ``size`` that were chosen."""
+    """Choose ``size`` rows, and select those with positive weight."""
     if not np.any(vectors.total):
         return collect({})
     chosen: list[int] = []
@@ -39,7 +40,10 @@ def omp(vectors: VectorSum, size: int) -> Selection:
 
 
 def nonnegative_least_squares(basis: Array64, target: Array64, start: Array64) -> Array64:
-    """``argmin_{w >= 0} |target - w @ basis|`` for unit rows ``basis`` ``(k, J)``, from feasible ``start``."""
+    """Minimise ``|target - w @ basis|`` over ``w >= 0``.
+
+    ``basis`` ``(k, J)`` has unit rows; ``start`` ``(k,)`` is feasible.
+    """
     gram, right = basis @ basis.T, basis @ target
     tolerance = _OPTIMAL * float(np.linalg.norm(target))
     weights, active = start.copy(), start > 0
@@ -56,16 +60,16 @@ def nonnegative_least_squares(basis: Array64, target: Array64, start: Array64) -
 def _descend(
     gram: Array64, right: Array64, weights: Array64, active: NDArray[np.bool_]
 ) -> tuple[Array64, NDArray[np.bool_]]:
-    """The least squares solution on the largest part of ``active`` that stays non-negative on the way there."""
+    """Move to the least squares solution on ``active``; weights that reach zero leave it."""
     while np.any(active):
         proposal = np.zeros_like(weights)
         proposal[active] = _solve(gram[np.ix_(active, active)], right[active])
-        falling = active & (proposal <= 0)
-        if not np.any(falling):
+        is_negative = active & (proposal <= 0)
+        if not np.any(is_negative):
             return proposal, active
-        share = weights[falling] / np.maximum(weights[falling] - proposal[falling], 1e-300)
+        share = weights[is_negative] / np.maximum(weights[is_negative] - proposal[is_negative], 1e-300)
         weights = weights + float(share.min()) * (proposal - weights)
-        weights[np.flatnonzero(falling)[share <= share.min()]] = 0
+        weights[np.flatnonzero(is_negative)[share <= share.min()]] = 0
         active = active & (weights > 0)
     return np.zeros_like(weights), active
 

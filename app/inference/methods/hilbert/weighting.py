@@ -1,4 +1,4 @@
-"""Weighting distributions of Hilbert coresets: normal guesses of the posterior, of which only draws are used."""
+"""Weighting distributions of Hilbert coresets: draws from normal guesses of the posterior."""
 
 from typing import Final
 
@@ -15,26 +15,28 @@ SUBSAMPLE: Final = 1000
 
 
 def draw_weighting(kind: str, problem: Problem, table: PublicTable, rng: np.random.Generator, *, count: int) -> Array64:
-    """``count`` draws, ``(count, D)``.
+    """Draw ``count`` parameters, ``(count, D)``.
 
-    - ``optimal``: the Laplace approximation of the full posterior (exact where that is normal);
-    - ``realistic``: mean and covariance at one random point between those of the prior and of ``optimal``, and relative
-      noise of 75 % in the mean's length and the covariance's scale (thesis, section 4.4);
+    - ``optimal``: the Laplace approximation of the full posterior (exact if that is normal).
+    - ``realistic``: mean and covariance at a random point between the prior and ``optimal``. The mean's length and the
+      covariance's scale have a relative noise of 75 % (thesis, section 4.4).
     - ``laplace``: the Laplace approximation on at most 1,000 rows, chosen uniformly and weighted to the data's total.
     """
     if kind == "laplace":
-        return _independent(_of_subsample(problem, table, rng), rng, count)
-    optimal = _of_everything(problem, table)
-    return _independent(optimal, rng, count) if kind == "optimal" else _realistic(problem, optimal, rng, count)
+        return _draw_independently(_approximate_subsample(problem, table, rng), rng, count)
+    optimal = _approximate_table(problem, table)
+    return (
+        _draw_independently(optimal, rng, count) if kind == "optimal" else _draw_corrupted(problem, optimal, rng, count)
+    )
 
 
-def _independent(posterior: Laplace, rng: np.random.Generator, count: int) -> Array64:
-    """Not antithetic: half of J coordinates would then say nothing new of log-likelihoods that are nearly linear."""
+def _draw_independently(posterior: Laplace, rng: np.random.Generator, count: int) -> Array64:
+    """Draw without antithetic pairs, which add no information for nearly linear log-likelihoods."""
     noise = rng.standard_normal((len(posterior.mean), count))
     return np.asarray(posterior.mean + solve_transposed(posterior.factor, noise).T)
 
 
-def _of_subsample(problem: Problem, table: PublicTable, rng: np.random.Generator) -> Laplace:
+def _approximate_subsample(problem: Problem, table: PublicTable, rng: np.random.Generator) -> Laplace:
     size = min(SUBSAMPLE, table.count)
     x, y = table.read(rng.choice(table.count, size=size, replace=False) if size else np.zeros(0, dtype=np.int64))
     rows = problem.model.fold(x.astype(np.float64), y)
@@ -42,19 +44,19 @@ def _of_subsample(problem: Problem, table: PublicTable, rng: np.random.Generator
     return laplace(problem.model, rows, weights, problem.prior, np.zeros(problem.model.dimension))
 
 
-def _of_everything(problem: Problem, table: PublicTable) -> Laplace:
-    model, nothing = problem.model, np.zeros((0, problem.model.row_width))
-    return laplace(_Whole(model, table), nothing, np.zeros(0), problem.prior, np.zeros(model.dimension))
+def _approximate_table(problem: Problem, table: PublicTable) -> Laplace:
+    model, no_rows = problem.model, np.zeros((0, problem.model.row_width))
+    return laplace(_TableLikelihood(model, table), no_rows, np.zeros(0), problem.prior, np.zeros(model.dimension))
 
 
-class _Whole:
-    """A model whose only data is a table, expanded chunk by chunk."""
+class _TableLikelihood:
+    """The likelihood of all rows of a table, expanded chunk by chunk."""
 
     def __init__(self, model: Model, table: PublicTable) -> None:
         self._model, self._table = model, table
 
     def expand(self, rows: Array64, weights: Array64, theta: Array64) -> Expansion:
-        """The table's log-likelihood to second order at ``theta``, after that of ``rows``."""
+        """Expand the log-likelihood of ``rows`` and of the table to second order at ``theta``."""
         total = self._model.expand(rows, weights, theta)
         for x, y in self._table.chunks():
             folded = self._model.fold(x.astype(np.float64), y)
@@ -65,8 +67,11 @@ class _Whole:
         return total
 
 
-def _realistic(problem: Problem, optimal: Laplace, rng: np.random.Generator, count: int) -> Array64:
-    """A normal with mean ``a mu + 0.75 |a mu| z / sqrt(D)`` and covariance ``(a V + (1 - a) V_0) e^{1.5 z}``."""
+def _draw_corrupted(problem: Problem, optimal: Laplace, rng: np.random.Generator, count: int) -> Array64:
+    """Draw from a corrupted guess.
+
+    It is normal, with mean ``a mu + 0.75 |a mu| z / sqrt(D)`` and covariance ``(a V + (1 - a) V_0) e^{1.5 z}``.
+    """
     d, share = len(optimal.mean), rng.random()
     precision = optimal.factor @ optimal.factor.T
     prior = problem.prior.precision(np.zeros(d))

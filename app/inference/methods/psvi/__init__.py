@@ -1,1 +1,4 @@
-"""Pseudocoresets of public tables by gradient descent (method ids ``psvi``, ``incremental-psvi``, ``sparse-vi``)."""
+"""Pseudocoresets of public tables by gradient descent.
+
+Method ids are ``psvi``, ``incremental-psvi`` and ``sparse-vi``.
+"""

@@ -1,7 +1,8 @@
-"""Stochastic descent on ``KL(pi_{u,w} || pi)`` in weights and points (Bayesian Pseudocoresets, 2020, Algorithm 1).
+"""Stochastic descent on ``KL(pi_{u,w} || pi)`` in weights and points.
 
-The paper's steps decay as 1/t and leave their scale to tuning. Here every coordinate takes Adam's steps, of about unit
-size, in units that need none (the spread of a column, a factor or the average of a weight), with cosine decay to zero.
+It is Algorithm 1 of *Bayesian Pseudocoresets* (2020). The paper's steps decay as 1/t, and their scale must be tuned.
+Here all coordinates take Adam steps with cosine decay to zero. Units need no tuning: the standard deviation of a
+column, and for weights a factor or their average.
 """
 
 from dataclasses import dataclass
@@ -22,10 +23,10 @@ _MOST_LOG = 15.0
 
 @dataclass(frozen=True, slots=True)
 class StepGeometry:
-    """Where points move: what a step of one is in design rows ``(p,)`` and in targets, and where they must stay.
+    """Units of steps in design rows and targets, and their bounds.
 
-    A column that never varies, as the intercept, stays as it is. Design rows stay within the declared bounds if
-    ``within_bounds`` says so, targets always do.
+    ``unit`` ``(p,)`` is the unit of each column; a constant column, as the intercept, has unit 0 and does not move.
+    Targets stay within the declared bounds, and so do design rows if ``within_bounds``.
     """
 
     design: Design
@@ -34,54 +35,57 @@ class StepGeometry:
     within_bounds: bool
 
     def rows(self, u: Array64) -> Array64:
-        """``u`` ``(n, p)``, brought back."""
+        """Project design rows ``u`` ``(n, p)`` onto the bounds."""
         return project(self.design, u) if self.within_bounds else np.clip(u, -_MOST, _MOST)
 
     def targets(self, y: Array64) -> Array64:
-        """``y`` ``(n,)``, brought back."""
+        """Clamp targets ``y`` ``(n,)`` to the declared bounds."""
         bounds = self.design.target_bounds
         return y if bounds is None else np.clip(y, *bounds)
 
 
 def make_step_geometry(table: PublicTable, *, within_bounds: bool = False) -> StepGeometry:
-    """Steps in the table's own spreads."""
+    """Make the geometry whose units are the standard deviations of the table's columns."""
     return StepGeometry(table.design, table.spread, table.target_spread, within_bounds)
 
 
 class WeightScale(Protocol):
-    """The scale that weights take Adam's steps on."""
+    """The scale on which weights take Adam steps."""
 
     def gradient(self, weights: Array64, by_weight: Array64) -> Array64:
-        """The gradient on this scale, of one in the weights; both ``(M,)``."""
+        """Convert a gradient in the weights to this scale; both are ``(M,)``."""
 
     def step(self, weights: Array64, move: Array64) -> Array64:
-        """Non-negative weights, after subtracting ``move`` on this scale."""
+        """Subtract ``move`` on this scale; the resulting weights are not negative."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinearScale:
-    """In ``unit``; steps end at zero. A weight can come from nothing, and cannot run away: few rows invite it to."""
+    """The linear scale, in multiples of ``unit``; steps end at zero.
+
+    A weight can leave zero, and its growth is linear, which prevents divergence with few rows.
+    """
 
     unit: float
 
     def gradient(self, weights: Array64, by_weight: Array64) -> Array64:
-        """Adam does not see a constant factor."""
+        """Return the gradient unchanged, because Adam is invariant to constant factors."""
         return by_weight
 
     def step(self, weights: Array64, move: Array64) -> Array64:
-        """Projected."""
+        """Subtract and clamp at zero."""
         return np.maximum(weights - self.unit * move, 0)
 
 
 class LogarithmicScale:
-    """Weights stay positive, and finite."""
+    """The logarithmic scale; weights stay positive and finite."""
 
     def gradient(self, weights: Array64, by_weight: Array64) -> Array64:
-        """That in the logarithms."""
+        """Compute the gradient in the logarithms."""
         return weights * by_weight
 
     def step(self, weights: Array64, move: Array64) -> Array64:
-        """Multiplied."""
+        """Multiply by the exponential of the negative move."""
         return np.asarray(weights * np.exp(np.clip(-move, -_MOST_LOG, _MOST_LOG)))
 
 
@@ -96,9 +100,18 @@ def descend(
     rate: float,
     iterations: int,
 ) -> Points:
-    """``iterations`` steps of all weights, and of the points in ``moving``.
+    """Take ``iterations`` steps of all weights, and of the points in ``moving``.
 
-    Few points can leave a posterior so narrow that a gradient overflows: its direction still counts.
+    With few points, the posterior may be so narrow that a gradient overflows; it is then clipped.
+
+    Args:
+        residuals: make the gradients.
+        points: where the descent starts.
+        geometry: units and bounds of steps.
+        scale: of the weights.
+        moving: the points that move.
+        rate: learning rate of the first step.
+        iterations: number of steps.
     """
     u, y, weights = points.u.copy(), points.y.copy(), points.weights
     of_weights, of_u, of_y = adam_init(weights.shape), adam_init(u[moving].shape), adam_init(y[moving].shape)

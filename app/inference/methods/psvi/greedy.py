@@ -1,7 +1,8 @@
-"""Greedy construction: add the row that best explains the residual, then descend (thesis, section 5.2.2, Eq. 5.8).
+"""Greedy construction: add the row that best explains the residual, then descend.
 
-The next row is ``argmax_n Corr[f_n, R]`` over a uniform subsample and, in absolute value, over the rows that are in
-already; then T gradient steps follow. Weights start at zero and are projected to stay non-negative.
+The next row is ``argmax_n Corr[f_n, R]`` over a uniform subsample and, in absolute value, over the rows chosen before.
+Then T gradient steps follow. Weights start at zero and are projected to stay non-negative. Source: thesis, section
+5.2.2, Eq. 5.8.
 """
 
 from dataclasses import dataclass
@@ -22,24 +23,24 @@ from app.inference.methods.psvi.residuals.choice import make_residuals
 from app.inference.methods.public import DRAWS, MINIBATCH, open_table
 from app.inference.methods.public_table import Minibatches, PublicTable
 
-MAX_SIZE = 2_000  # each point takes a descent of its own
-ITERATIONS = Parameter("iterations", "integer", 1, 10_000, "Gradient steps T after each choice of a row.", 100)
+MAX_SIZE = 2_000  # each point needs a separate descent
+ITERATIONS = Parameter("iterations", "integer", 1, 10_000, "Number of gradient steps after each added row.", 100)
 RATE = Parameter(
     "learning_rate",
     "number",
     0,
     10,
-    "Length of the first step, in standard deviations of a column (weights: in N/M).",
+    "Learning rate of the first step. Its unit is the standard deviation of a column; for weights, N/M.",
     0.02,
     exclusive_minimum=True,
 )
-CANDIDATES = Parameter("candidates", "integer", 1, 10_000, "Rows that each choice is among.", 1000)
+CANDIDATES = Parameter("candidates", "integer", 1, 10_000, "Number of random rows among which each is chosen.", 1000)
 PARAMETERS: tuple[Parameter, ...] = (ITERATIONS, RATE, CANDIDATES, DRAWS, MINIBATCH)
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """Points, and for each the row of ``table`` that it started from, ``(k,)``."""
+    """The constructed points, and the row ``(k,)`` of ``table`` from which each started."""
 
     problem: Problem
     table: PublicTable
@@ -50,7 +51,7 @@ class Built:
 def grow(
     plan: MechanismPlan, facts: DeclaredFacts, source: RowSource, rng: np.random.Generator, *, move_newest: bool
 ) -> Built:
-    """``plan.size`` rounds; ``move_newest`` lets the point that a round added descend with all weights."""
+    """Carry out ``plan.size`` rounds; with ``move_newest``, the newest point moves too."""
     problem, table = open_table(plan, facts, source)
     parameters, width = plan.parameters, problem.design.width
     points, rows = Points(np.zeros((0, width)), np.zeros(0), np.zeros(0)), np.zeros(0, dtype=np.int64)
@@ -62,7 +63,7 @@ def grow(
     scale = LinearScale(table.count / plan.size)
     for _ in range(plan.size):
         indices, x, y = candidates.next()
-        best = _best(residuals, points, x, y)
+        best = _choose_candidate(residuals, points, x, y)
         if best is not None:
             points = _add(points, x[best], y[best])
             rows = np.append(rows, indices[best])
@@ -79,8 +80,8 @@ def grow(
     return Built(problem, table, points, rows)
 
 
-def _best(residuals: Residuals, points: Points, x: Array64, y: Array64) -> int | None:
-    """The candidate to add; None if a point that is in is as good, as any is to itself."""
+def _choose_candidate(residuals: Residuals, points: Points, x: Array64, y: Array64) -> int | None:
+    """Choose the candidate to add; None if a present point has the same correlation or a larger one."""
     residual = residuals.on(points, x, y)
     correlation = residual.correlation(x, y)
     best = int(np.argmax(correlation))

@@ -1,7 +1,8 @@
-"""Incremental PSVI (method id ``incremental-psvi``; Bayesian Pseudocoresets, 2020, C.3.5; thesis, A.3.3.5.2).
+"""Incremental PSVI for public tables (method id ``incremental-psvi``).
 
-Pseudopoints are added one by one, each at the row that best explains the residual; it then moves, together with all
-weights, for T steps. See :mod:`app.inference.methods.psvi.greedy`.
+Pseudopoints are added one by one, each at the row that best explains the residual. It then moves, together with all
+weights, for T steps. See :mod:`app.inference.methods.psvi.greedy`. Sources: Bayesian Pseudocoresets, 2020, C.3.5;
+thesis, A.3.3.5.2.
 """
 
 import numpy as np
@@ -31,7 +32,7 @@ class IncrementalPsvi:
     def build(
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
     ) -> Pseudocoreset:
-        """The points after the last round; fewer than asked for, and points without weight, as for ``sparse-vi``."""
+        """Release the points after the last round; missing ones are null, as for ``sparse-vi``."""
         built = grow(plan, facts, rows, rng, move_newest=True)
         total = float(built.points.weights.sum())
         return release(built.problem, built.points, plan.size, {"total_weight": total})

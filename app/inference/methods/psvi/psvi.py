@@ -2,9 +2,9 @@
 
 Manousakas, Xu, Mascolo & Campbell, *Bayesian Pseudocoresets* (NeurIPS 2020), Algorithm 1: points start as rows, then
 all points and weights descend on ``KL(pi_{u,w} || pi)`` together. Gradients are exact for a Gaussian mean and for
-linear regression with known noise under normal priors; otherwise they are estimated from posterior draws and a
+linear regression with known noise under normal priors. Otherwise they are estimated from posterior draws and a
 minibatch, and weights start far below the paper's N/M (:mod:`app.inference.methods.psvi.residuals.monte_carlo`). Labels
-stay.
+stay fixed.
 """
 
 import numpy as np
@@ -20,13 +20,13 @@ from app.inference.methods.psvi.residuals import Points
 from app.inference.methods.psvi.residuals.choice import make_residuals
 from app.inference.methods.public import DRAWS, MINIBATCH, choose_rows, open_table, plan_public, release
 
-ITERATIONS = Parameter("iterations", "integer", 1, 100_000, "Gradient steps T.", 500)
+ITERATIONS = Parameter("iterations", "integer", 1, 100_000, "Number of gradient steps.", 500)
 RATE = Parameter(
     "learning_rate",
     "number",
     0,
     10,
-    "Length of the first step, in standard deviations of a column (weights: on the log scale).",
+    "Learning rate of the first step. Its unit is the standard deviation of a column; weights are on the log scale.",
     0.1,
     exclusive_minimum=True,
 )
@@ -47,7 +47,7 @@ class Psvi:
     def build(
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
     ) -> Pseudocoreset:
-        """The last iterate; of a table without rows, points without weight."""
+        """Release the last iterate; an empty table gives null points."""
         problem, table = open_table(plan, facts, rows)
         chosen = choose_rows(rng, table, plan.size)
         x, y = (values.astype(np.float64) for values in table.read(chosen))

@@ -1,7 +1,7 @@
-"""SparseVI: a Riemannian coreset (method id ``sparse-vi``; Campbell & Beronov, NeurIPS 2019; thesis, section 5.2.2).
+"""SparseVI: a Riemannian coreset (method id ``sparse-vi``).
 
-Rows are added greedily and all weights refined after each, see :mod:`app.inference.methods.psvi.greedy`. The release
-holds rows of the table.
+Rows are added greedily, and all weights are optimised after each (:mod:`app.inference.methods.psvi.greedy`). The
+release contains rows of the table. Sources: Campbell & Beronov, NeurIPS 2019; thesis, section 5.2.2.
 """
 
 import numpy as np
@@ -31,6 +31,6 @@ class SparseVi:
     def build(
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator
     ) -> Pseudocoreset:
-        """The rows chosen; fewer than asked for, and points without weight, where old ones were better than new."""
+        """Release the chosen rows; null points replace rounds in which no new row was better."""
         built = grow(plan, facts, rows, rng, move_newest=False)
         return release_rows(built.problem, built.table, Selection(built.rows, built.points.weights), plan.size)

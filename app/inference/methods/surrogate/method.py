@@ -1,13 +1,15 @@
-"""DP-PSVI by a surrogate: a few well-placed queries of whole tables, then points that represent what they say.
+"""DP-PSVI by a surrogate: a normal approximation from noised queries, then points fitted to it.
 
-Method id ``dp-psvi-surrogate``. Some dozen rounds of two queries each, every one a Gaussian mechanism with a noise of
-its own: an information (Fisher) matrix and a score at the current parameter, both in the metric of what is known of
-the information so far, in which noise costs least. Scores are bounded by a weight that depends on the design row
-alone, which leaves them unbiased whatever the design (Kuensch, Stefanski & Carroll, *JASA* 84, 1989). All scores
-together say where the mode is, and the points ``(u, w)`` are fitted to mode and information exactly. See
-``app/inference/surrogate`` for each part.
+Method id ``dp-psvi-surrogate``. The queries read the whole table. The first ones measure lengths, means, squares and
+tails of rows. About a dozen rounds of two queries follow: a Fisher information matrix and a score at the current
+parameter. Each query is a Gaussian mechanism with a separate noise multiplier. Both queries of a round use the metric
+of the information measured so far, in which noise costs least.
 
-One set of defaults serves all tables. Sampling below q = 1 is possible, and costs accuracy.
+Scores are bounded by a weight that depends on the design row alone, so they are unbiased for every design (Kuensch,
+Stefanski & Carroll, *JASA* 84, 1989). All scores together determine the mode, and the points ``(u, w)`` are fitted
+exactly to mode and information. The parts are modules of ``app/inference/methods/surrogate``.
+
+One set of defaults serves all tables. A sampling rate below 1 is possible, but it costs accuracy.
 """
 
 from dataclasses import replace
@@ -38,7 +40,7 @@ class DpPsviSurrogate:
     """The registered method; stateless."""
 
     id = "dp-psvi-surrogate"
-    description = "Private pseudocoresets by few queries of whole tables and an exact fit: the one to start with."
+    description = "Private pseudocoresets from about two dozen noised queries of the whole table. The default method."
     private = True
     parameters: tuple[Parameter | Choice | Switch, ...] = (ROUNDS, RATE, WITHIN_BOUNDS)
 

@@ -21,11 +21,15 @@ from app.inference.methods.surrogate.winsorised import clip_of_tails
 from app.inference.private_zone.mechanisms import GRID_BITS, MAX_SCALE
 from app.inference.private_zone.queries import BoundedScoreSum, InformationSum
 
-_ROOM = (
-    "that of matrices wider along known rare levels and where noise may hide one, that of scores wider along rarer "
-    "values that the prior pulls at, and of columns that matrices know far less of than rows seem to tell"
+_METRICS = (
+    "The metric of matrices is wider along known rare levels and where noise may hide one. The metric of scores is "
+    "wider along rare values that the prior shrinks, and along columns whose measured information is far below that "
+    "of the row model."
 )
-_SLOPE_APART = "where labels are steep, the part of a score along the parameter is bounded by itself, within C in all"
+_STEEP_SLOPES = (
+    "Where the probability of a label changes steeply, the part of a score along the parameter has a separate bound; "
+    "the whole score is still bounded by C."
+)
 _ROUNDING = 1e-9
 """Of a noise multiplier, relative: another machine may round a share otherwise."""
 
@@ -35,7 +39,7 @@ def schedule_for(request: PlanRequest, facts: DeclaredFacts, problem: Problem) -
     mechanism = request.mechanism
     if mechanism is None:
         if request.noise_multiplier is None or not 0 < request.noise_multiplier <= MAX_SCALE:
-            raise InvalidRequest.at("/privacy", "name a target epsilon within reach, or a mechanism")
+            raise InvalidRequest.at("/privacy", "state a target epsilon that can be reached, or a mechanism")
         sigma, rate = request.noise_multiplier, float(request.parameters.get(RATE.name, 1.0))
     else:
         NOISE.check(mechanism.noise_multiplier, "/privacy/noise_multiplier")
@@ -86,17 +90,21 @@ def queries(setup: Setup) -> tuple[PlannedQuery, ...]:
 
 
 def clipping(setup: Setup) -> str:
-    """What a certificate says of how contributions are bounded."""
+    """Describe for the certificate how contributions are bounded.
+
+    Stored plans are compared with these words (:func:`check`), so a plan with other words is refused.
+    """
     schedule = setup.schedule
     sums = "Means and moments" if schedule.means_share else "Moments"
     tails = f" Tails: C = {clip_of_tails(features(setup)):.4g}." if schedule.tails_share else ""
     return (
-        f"each unit's contribution to a query is bounded in L2 norm (matrices: Frobenius) by C, divided by "
-        f"C/2^{GRID_BITS} and rounded so that its squared norm is at most 2^{2 * GRID_BITS}. Lengths: C = 1. {sums}: "
-        f"about twice a noised root mean square length.{tails} Information matrices: {_of_matrices(schedule)}; scores, "
-        f"by weights that know nothing of targets: C = {score_bound(schedule):.4g}; both in the metric of the "
-        f"information so far, {_ROOM}, and as if every slot held a unit: they grow as the noised count of units "
-        f"shrinks; {_SLOPE_APART}{_at_zero(setup)}"
+        f"Each unit's contribution to a query is clipped to norm C (L2 norm; for matrices, Frobenius norm), divided by "
+        f"C/2^{GRID_BITS} and rounded to integers whose squares sum to at most 2^{2 * GRID_BITS}. Lengths: C = 1. "
+        f"{sums}: C is about twice a noised root mean square length.{tails} Information matrices: "
+        f"{_of_matrices(schedule)}. Bounded scores, with weights that do not depend on targets: "
+        f"C = {score_bound(schedule):.4g}. Matrices and scores are in the metric of the information measured so far. "
+        f"{_METRICS} These values of C assume a unit in every slot; C grows as the noised count of units falls. "
+        f"{_STEEP_SLOPES}{_at_zero(setup)}"
     )
 
 
@@ -105,20 +113,20 @@ def _of_matrices(schedule: Schedule) -> str:
     narrow, stated = information_bound(schedule, 0, 1.0), f"C = {wide:.4g} ({last:.4g} in the last round)"
     if not schedule.tails_share or f"{narrow:.4g}" == f"{wide:.4g}":
         return stated
-    return f"{stated}, down to {narrow:.4g} where no column stands out as a rare level that is not known well"
+    return f"{stated}, and down to {narrow:.4g} if no column can be a rare level that is not measured well"
 
 
 def _at_zero(setup: Setup) -> str:
     if not conceivable(setup):
         return ""
     return (
-        "; scores of rows that seem isotropic by noised answers may be asked at a parameter without slopes, by the "
-        f"same kind of weights, with C = {bound_of(features(setup)):.4g} in standard deviations of their columns"
+        " If noised answers show nearly isotropic rows, scores may be asked at a parameter without slopes, by the "
+        f"same kind of weights, with C = {bound_of(features(setup)):.4g} in standard deviations of the columns."
     )
 
 
 class OtherVersion(Exception):
-    """A plan whose bounds or queries are not what this version states and asks: it is not to be carried out."""
+    """A plan of another version: its bounds or queries differ, so it is not carried out."""
 
 
 def check(plan: MechanismPlan, setup: Setup) -> None:
@@ -136,11 +144,11 @@ def _alike(one: PlannedQuery, other: PlannedQuery) -> bool:
 
 
 def warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
-    """What a quote says before anything is spent."""
+    """Warn of plans whose result will be inaccurate, before budget is spent."""
     found = list(size_warnings(size, problem.model))
     if schedule.informed and schedule.resolution > UNRESOLVED:
         found.append(
-            "so many parameters at so much noise: the posterior's shape will be known roughly, and its width is likely "
-            "to be too large in some directions; fewer features, more slots or a larger epsilon help"
+            "with this many parameters and this much noise, the shape of the posterior is approximate, and the "
+            "posterior is likely to be too wide in some directions; fewer features, more slots or a larger epsilon help"
         )
     return tuple(found)

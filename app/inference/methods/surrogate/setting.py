@@ -14,9 +14,21 @@ from app.inference.methods.surrogate.schedule import Schedule
 from app.inference.methods.surrogate.state import Setup
 from app.inference.private_zone.queries import MeanSum, TailSum
 
-ROUNDS = Parameter("rounds", "integer", 2, 40, "Rounds of an information matrix and a score; the default follows.")
+ROUNDS = Parameter(
+    "rounds",
+    "integer",
+    2,
+    40,
+    "Number of rounds; each asks an information matrix and a score. The default depends on noise and model.",
+)
 RATE = Parameter(
-    "sampling_rate", "number", 0, 1, "Poisson sampling rate q of every query.", default=1.0, exclusive_minimum=True
+    "sampling_rate",
+    "number",
+    0,
+    1,
+    "Poisson sampling rate: the probability that a slot takes part in a query.",
+    default=1.0,
+    exclusive_minimum=True,
 )
 
 

@@ -1,4 +1,4 @@
-"""Which residuals a problem has: exact ones where a formula is known, Monte Carlo otherwise."""
+"""Choice of a problem's residuals: exact if a formula is known, else by Monte Carlo."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from app.inference.models.linear import LinearRegression, LinearRegressionOfUnkn
 def make_residuals(
     problem: Problem, table: PublicTable, rng: np.random.Generator, *, draws: int, minibatch: int
 ) -> Residuals:
-    """``draws`` and ``minibatch`` serve Monte Carlo only."""
+    """Make the residuals of ``problem``; ``draws`` and ``minibatch`` are for Monte Carlo only."""
     model, prior = problem.model, problem.prior
     if isinstance(prior, NormalPrior):
         if isinstance(model, GaussianMean):

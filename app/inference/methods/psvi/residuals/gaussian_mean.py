@@ -1,12 +1,13 @@
-"""Exact residuals of a Gaussian mean under a normal prior (Bayesian Pseudocoresets, 2020, supplement C.1).
+"""Exact residuals of a Gaussian mean under a normal prior.
 
-With noise ``s^2 I`` and a diagonal prior, the posterior's covariance ``V`` is diagonal, whatever the points are. At its
-mean ``mu``, ``R(mu + d) = g'd - b |d|^2 / 2`` with ``b = (N - sum_m w_m) / s^2`` and
+With noise ``s^2 I`` and a diagonal prior, the posterior's covariance ``V`` is diagonal for all points. At its mean
+``mu``, ``R(mu + d) = g'd - b |d|^2 / 2`` with ``b = (N - sum_m w_m) / s^2`` and
 ``g = (sum_n (x_n - mu) - sum_m w_m (u_m - mu)) / s^2``, so
 
     ``Cov[f(x), R] = (x - mu)'Vg / s^2 + b tr(V^2) / (2 s^2)``  and  ``Cov[grad f(x), R] = Vg / s^2``.
 
-The data enter by their number and sum alone: one pass, and every step costs of the order of M d.
+Only the number and the sum of the data are needed, so one pass over the table suffices. A step costs O(M d). Source:
+Bayesian Pseudocoresets, 2020, supplement C.1.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,10 @@ from app.inference.methods.public_table import PublicTable
 
 @dataclass(frozen=True, slots=True)
 class GaussianMeanResidual:
-    """``mean`` (p,) and ``variances`` (p,) of the posterior, ``Vg`` and ``b`` as above, and what the points have."""
+    """A residual at ``points`` ``(M, p)``.
+
+    ``mean`` ``(p,)`` and ``variances`` ``(p,)`` are the posterior's; ``pull`` is ``Vg`` and ``missing`` is b.
+    """
 
     noise: float
     mean: Array64
@@ -50,19 +54,19 @@ class GaussianMeanResidual:
 
 
 class GaussianMeanResiduals:
-    """The number and the sum of the data."""
+    """Residuals from the number and the sum of the data."""
 
     starting_share = 1.0
 
     def __init__(self, noise: float, prior: NormalPrior, table: PublicTable) -> None:
-        """One pass over ``table``."""
+        """Sum the rows of ``table`` in one pass."""
         self._noise, self._precision = noise, prior.scales**-2.0
         self._count, self._sum = table.count, np.zeros(table.design.width)
         for x, _ in table.chunks():
             self._sum += x.sum(axis=0, dtype=np.float64)
 
     def at(self, points: Points) -> GaussianMeanResidual:
-        """Exact."""
+        """Make the exact residual at ``points``."""
         total, of_points = float(points.weights.sum()), points.weights @ points.u
         variances = 1 / (self._precision + total / self._noise**2)
         mean = variances * of_points / self._noise**2
@@ -71,5 +75,5 @@ class GaussianMeanResiduals:
         return GaussianMeanResidual(self._noise, mean, variances, variances * force, missing, points.u)
 
     def on(self, points: Points, x: Array64, y: Array64) -> GaussianMeanResidual:
-        """Exact, whatever ``x, y`` are."""
+        """Make the exact residual at ``points``; ``x, y`` are not needed."""
         return self.at(points)

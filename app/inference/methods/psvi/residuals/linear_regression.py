@@ -1,13 +1,14 @@
-"""Exact residuals of linear regression with known noise under a normal prior (from Gaussian moments of order four).
+"""Exact residuals of linear regression with known noise under a normal prior.
 
-``f(x, y) = -(y - theta'x)^2 / (2 s^2)``; the posterior of weighted points is ``N(mu, V)``. At ``mu``,
+They follow from Gaussian moments of order four. With ``f(x, y) = -(y - theta'x)^2 / (2 s^2)``, the posterior of
+weighted points is ``N(mu, V)``. At ``mu``,
 ``R(mu + d) = g'd - d'Bd / 2`` with ``B = (sum_n x x' - sum_m w_m u u') / s^2`` and ``g = (sum_n x e - sum_m w_m u e)
 / s^2`` for residuals ``e = y - mu'x``. Odd and even powers of d are uncorrelated, so
 
     ``Cov[f(x, y), R] = (e x'Vg + x'VBVx / 2) / s^2``,
     ``Cov[grad_x f, R] = (e Vg - (x'Vg) mu + VBVx) / s^2``  and  ``Cov[df/dy, R] = x'Vg / s^2``.
 
-The data enter by their second moments: one pass, memory for p^2 numbers.
+Only the second moments of the data are needed: one pass, and memory for p^2 numbers.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,11 @@ from app.inference.models.linear import LinearRegression
 
 @dataclass(frozen=True, slots=True)
 class LinearResidual:
-    """``mean`` (p,), the lower ``factor`` of ``V^-1``, ``Vg`` and ``B`` as above, and what the points have."""
+    """A residual at weighted points.
+
+    ``mean`` is ``(p,)``, ``factor`` the lower Cholesky factor of ``V^-1``, ``pull`` is ``Vg``, ``missing`` is B, and
+    ``own`` has the covariances ``(M,)`` of the points.
+    """
 
     model: LinearRegression
     mean: Array64
@@ -44,18 +49,18 @@ class LinearResidual:
     def moves(self, u: Array64, y: Array64) -> tuple[Array64, Array64 | None]:
         """See :class:`app.inference.methods.psvi.residuals.Residual`."""
         errors, along = y - u @ self.mean, u @ self.pull
-        bent = _solve(self.factor, _solve(self.factor, u) @ self.missing)
-        by_point = np.outer(errors, self.pull) - np.outer(along, self.mean) + bent
+        curved = _solve(self.factor, _solve(self.factor, u) @ self.missing)
+        by_point = np.outer(errors, self.pull) - np.outer(along, self.mean) + curved
         return by_point / self.model.noise**2, along / self.model.noise**2
 
 
 class LinearResiduals:
-    """The data's second moments, in the model's coordinates."""
+    """Residuals from the second moments of the data, in the model's coordinates."""
 
     starting_share = 1.0
 
     def __init__(self, model: LinearRegression, prior: NormalPrior, table: PublicTable) -> None:
-        """One pass over ``table``."""
+        """Sum the second moments of ``table`` in one pass."""
         self._model, self._precision = model, np.diag(prior.scales**-2.0)
         self._moments = np.zeros((model.row_width, model.row_width))
         for x, y in table.chunks():
@@ -63,7 +68,7 @@ class LinearResiduals:
             self._moments += rows.T @ rows
 
     def at(self, points: Points) -> LinearResidual:
-        """Exact."""
+        """Make the exact residual at ``points``."""
         model, p = self._model, self._model.width
         rows = model.fold(points.u, points.y)
         of_points = rows.T @ (rows * points.weights[:, None])
@@ -76,11 +81,11 @@ class LinearResiduals:
         return LinearResidual(model, mean, factor, pull, left[:p, :p], own / model.noise**2)
 
     def on(self, points: Points, x: Array64, y: Array64) -> LinearResidual:
-        """Exact, whatever ``x, y`` are."""
+        """Make the exact residual at ``points``; ``x, y`` are not needed."""
         return self.at(points)
 
 
 def _solve(factor: Array64, rows: Array64) -> Array64:
-    """``rows @ V`` with ``V^-1 = L L'``."""
+    """Compute ``rows @ V`` with ``V^-1 = L L'``."""
     solution, _ = scipy.linalg.lapack.dpotrs(factor, rows.T, lower=1)
     return np.asarray(solution).T
