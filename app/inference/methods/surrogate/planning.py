@@ -148,7 +148,8 @@ def warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]
     found = list(size_warnings(size, problem.model))
     if schedule.informed and schedule.resolution > UNRESOLVED:
         found.append(
-            "with this many parameters and this much noise, the shape of the posterior is approximate, and the "
-            "posterior is likely to be too wide in some directions; fewer features, more slots or a larger epsilon help"
+            "with this many parameters and this much noise, the shape of the posterior is known only "
+            "roughly, and its width is likely to be too large in some directions; fewer features, more slots or a "
+            "larger epsilon help"
         )
     return tuple(found)
