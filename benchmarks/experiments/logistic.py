@@ -106,8 +106,9 @@ LARGE_EXPERIMENT = Experiment(
     "Logistic regression, large",
     "Substitutes for the paper's tables. synth100k: 100,000 rows, 50 standard normal features and an intercept. "
     "adult10: census income, 30,162 rows, 10 whitened principal components and an intercept. Prior N(0, I) on raw "
-    f"columns. PSVI with T = 500 and B = {LARGE['minibatch']}, SparseVI with B = {LARGE['minibatch']}, 1,000 candidates "
-    "and 100 steps a row; private methods at their defaults, δ = 1/N. dp-psvi starts anywhere within the declared bounds, so "
+    f"columns. PSVI with T = 500 and B = {LARGE['minibatch']}, SparseVI with B = {LARGE['minibatch']}, "
+    "1,000 candidates and 100 steps a row; private methods at their defaults, δ = 1/N. dp-psvi starts anywhere within "
+    "the declared bounds, so "
     f"its columns are clamped to ±{NARROW:g}, where the paper's points start; the others see bounds that no value "
     "reaches. Below M = D + 1 points (52 and 12) no method can represent the posterior.",
     large_work,

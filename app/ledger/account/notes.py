@@ -25,7 +25,7 @@ def record_refusal(tx: WriteSession, dataset_id: str) -> None:
 
 
 def content_replaced(context: LedgerContext, tx: WriteSession, dataset_id: str, version: int) -> None:
-    """Note in the account's chain that a new content of the same people is current."""
+    """Note in the account's chain that a new content replaced the old one."""
     _append(context, tx, dataset_id, CONTENT_REPLACED, {"version": version})
 
 
