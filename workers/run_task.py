@@ -121,7 +121,7 @@ class Runner:
                 self._lifecycle.fail(tx, claim, JobError.DATASET_DELETED)
             log.info("job failed", code=str(JobError.DATASET_DELETED))
         except Exception as error:  # noqa: BLE001  (a final failure; only its code may be published)
-            self._fail(claim, faulty=isinstance(error, EnclaveFault | Altered))
+            self._fail(claim, _find_freeze_cause(error))
             log.error("job failed", code=str(JobError.RUN_FAILED))
         else:
             crashpoints.reach("after-publish")
@@ -243,17 +243,13 @@ class Runner:
             with self._database.write() as tx:
                 self._lifecycle.hand_over(tx, claim)
 
-    def _fail(self, claim: Claim, *, faulty: bool) -> None:
-        """End the job as failed.
-
-        ``faulty``: the failure may have followed from rows, or rows of the database were altered. Then the account is
-        frozen as well.
-        """
+    def _fail(self, claim: Claim, cause: Cause | None) -> None:
+        """End the job as failed, and freeze its account if there is a ``cause``."""
         with self._database.write() as tx:
             self._lifecycle.fail(tx, claim, JobError.RUN_FAILED)
             job = tx.get_one(Job, claim.job_id)
-            if faulty and is_accounted(job):
-                self._ledger.freeze(tx, job.dataset_id, Cause.RUN)
+            if cause is not None and is_accounted(job):
+                self._ledger.freeze(tx, job.dataset_id, cause)
         self._discard_unpublished(claim)
 
     def _discard_unpublished(self, claim: Claim) -> None:
@@ -272,3 +268,10 @@ class Runner:
                 return self._lifecycle.heartbeat(tx, claim, stage=stage, steps_done=steps_done)
 
         return beat
+
+
+def _find_freeze_cause(error: Exception) -> Cause | None:
+    """Return why an account is frozen after ``error``; None for an error that follows from the plan alone."""
+    if isinstance(error, EnclaveFault):  # private rows may have caused it
+        return Cause.RUN
+    return Cause.MISMATCH if isinstance(error, Altered) else None

@@ -16,6 +16,8 @@ from app.db import Base
 from app.errors import StateConflict
 from app.jobs import repository
 from app.jobs.models import Job
+from app.ledger import Cause
+from app.ledger.account import freezing, locked_account
 from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
 from tests.workers.support import acting_tables, kinds, releases
@@ -100,6 +102,13 @@ def ends_without_a_release(house: House, job_id: str, dataset_id: str) -> None:
     assert (job.status, job.error_code, job.release_id) == ("failed", "run_failed", None)
     assert releases(house) == []
     assert "frozen" in kinds(house, dataset_id)
+    assert freeze_cause(house, dataset_id) == Cause.MISMATCH
+
+
+def freeze_cause(house: House, dataset_id: str) -> str | None:
+    """W11: an administrator may end a freeze only if a run caused it, and never one after tampering."""
+    with house.database.read() as session:
+        return freezing.cause(session, locked_account.read_account(session, dataset_id))
 
 
 @pytest.fixture
