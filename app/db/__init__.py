@@ -5,7 +5,6 @@ from app.db.base import Base, UtcDateTime, new_id, now
 from app.db.clock import moment
 from app.db.engine import make_engine
 from app.db.group_commit import GroupCommit
-from app.db.prepared import Prepared
 from app.db.session import Database, ReadSession, WriteSession
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "Base",
     "Database",
     "GroupCommit",
-    "Prepared",
     "ReadSession",
     "UtcDateTime",
     "Write",

@@ -6,7 +6,7 @@ told its outcome before the whole is durable, and if the whole fails, none of th
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -18,7 +18,6 @@ from sqlalchemy.orm import SessionTransaction
 from app.db import hooks
 from app.db.hooks import Hook
 from app.db.leader_follower import LeaderFollowerQueue
-from app.db.prepared import prepend
 from app.db.session import Database, WriteSession, commit
 from app.errors import CorevaultError, DependencyUnavailable
 
@@ -102,7 +101,7 @@ class GroupCommit:
         call.hooks = []  # there are some of an attempt that was not kept, perhaps
 
         def action(session: WriteSession) -> Any:
-            event.listen(session, "after_begin", _be_patient_alone, once=True)
+            event.listen(session, "after_begin", _limit_waiting_alone, once=True)
             return call.action(session)
 
         try:
@@ -118,9 +117,9 @@ class GroupCommit:
         try:
             with self._database.connection() as connection:
                 shared: dict[Any, Any] = {}
-                with _patient(connection, PATIENCE_MS):
-                    if mode == "rollback_only":
-                        self._take_locks(connection, calls, shared)
+                limit_waiting(connection, PATIENCE_MS)
+                if mode == "rollback_only":
+                    self._take_locks(connection, calls, shared)
                 while number < len(calls) and (number == 0 or time.monotonic() < until):
                     calls[number].context.run(self._attempt, connection, calls[number], shared, mode)
                     number += 1
@@ -137,7 +136,6 @@ class GroupCommit:
         with WriteSession(connection, join_transaction_mode="rollback_only") as session:
             session.info["shared"] = shared
             self._prepare(session, names)
-            session.expunge_all()
 
     def _attempt(self, connection: Connection, call: Call[Any], shared: dict[Any, Any], mode: _Mode) -> None:
         call.attempted = False
@@ -157,15 +155,14 @@ class GroupCommit:
             call.attempted = True
 
 
-def _patient(connection: Connection, milliseconds: int) -> AbstractContextManager[None]:
-    if connection.dialect.name != "postgresql":
-        return nullcontext()
-    return prepend(connection, f"SET LOCAL lock_timeout = {milliseconds}")
+def limit_waiting(connection: Connection, milliseconds: int) -> None:
+    """Set PostgreSQL's lock timeout until the transaction ends; SQLite has no such locks."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
 
 
-def _be_patient_alone(_: WriteSession, __: SessionTransaction, connection: Connection) -> None:
-    with _patient(connection, ALONE_PATIENCE_MS):
-        pass
+def _limit_waiting_alone(_: WriteSession, __: SessionTransaction, connection: Connection) -> None:
+    limit_waiting(connection, ALONE_PATIENCE_MS)
 
 
 def _gave_up(error: Exception) -> bool:

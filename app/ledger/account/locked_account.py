@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import ARRAY, String, any_, bindparam, func, select
-from sqlalchemy.orm import make_transient_to_detached
-from sqlalchemy.orm.attributes import instance_dict, set_committed_value
-from sqlalchemy.orm.util import identity_key
+from sqlalchemy import Select, bindparam, func, select
 
-from app.db import Prepared, ReadSession, WriteSession, now
+from app.db import ReadSession, WriteSession, now
 from app.errors import NotFound, StateConflict
 from app.hashchain import digest
 from app.ledger.context import LedgerContext
@@ -23,27 +20,22 @@ from app.ledger.integrity.chain import Ends, Head, Mismatch
 from app.ledger.integrity.verified_heads import VerifiedHead
 from app.ledger.models import Account, Checkpoint, Entry, LedgerDataset
 
-_ACCOUNTS, _ENTRIES, _CHECKPOINTS = (
-    model.metadata.tables[model.__tablename__] for model in (Account, Entry, Checkpoint)
-)
-_COLUMNS = (
-    *(column for column in _ACCOUNTS.c if column.name != "snapshot"),
-    *(
-        select(func.max(table.c.sequence)).where(table.c.account_id == _ACCOUNTS.c.id).scalar_subquery().label(name)
-        for name, table in (("last_entry", _ENTRIES), ("last_checkpoint", _CHECKPOINTS))
-    ),
-)
-_BY_ID = Prepared(select(*_COLUMNS).where(_ACCOUNTS.c.id == bindparam("identifier")).with_for_update(of=_ACCOUNTS))
-_JOINED = (
-    select(*_COLUMNS, LedgerDataset.dataset_id)
-    .join(LedgerDataset, LedgerDataset.account_id == _ACCOUNTS.c.id)
-    .with_for_update(of=_ACCOUNTS)
-)
-_OF_DATASET = Prepared(_JOINED.where(LedgerDataset.dataset_id == bindparam("identifier")))
-_OF_DATASETS = Prepared(
-    _JOINED.where(LedgerDataset.dataset_id == any_(bindparam("identifiers", type_=ARRAY(String)))).order_by(
-        _ACCOUNTS.c.id
+_LOCKED = (
+    select(
+        Account,
+        *(
+            select(func.max(model.sequence)).where(model.account_id == Account.id).scalar_subquery()
+            for model in (Entry, Checkpoint)
+        ),
     )
+    .with_for_update(of=Account)
+    .execution_options(populate_existing=True)
+)
+_BY_ID = _LOCKED.where(Account.id == bindparam("identifier"))
+_JOINED = _LOCKED.add_columns(LedgerDataset.dataset_id).join(LedgerDataset, LedgerDataset.account_id == Account.id)
+_OF_DATASET = _JOINED.where(LedgerDataset.dataset_id == bindparam("identifier"))
+_OF_DATASETS = _JOINED.where(LedgerDataset.dataset_id.in_(bindparam("identifiers", expanding=True))).order_by(
+    Account.id
 )
 FROZEN_DETAIL = "The account is frozen because its ledger does not hold, or a run broke its rules; ask the operator."
 
@@ -112,7 +104,7 @@ def lock_active(context: LedgerContext, tx: WriteSession, dataset_id: str) -> Lo
 
 def lock_verified(context: LedgerContext, tx: WriteSession, dataset_id: str) -> LockedAccount | None:
     """Like :func:`lock_active` for what must go on: None (and frozen) if the account does not hold."""
-    found = _locking(tx, _OF_DATASET, dataset_id)
+    found = _read_locked(tx, _OF_DATASET, dataset_id)
     if found is None:
         raise NotFound
     return _check(context, tx, found, dataset_id)
@@ -129,75 +121,47 @@ def lock_account_of(tx: WriteSession, dataset_id: str) -> Account:
     Raises:
         NotFound: the dataset has no account.
     """
-    found = _locking(tx, _OF_DATASET, dataset_id)
+    found = _read_locked(tx, _OF_DATASET, dataset_id)
     if found is None:
         raise NotFound
     return found.account
 
 
 def lock_account(tx: WriteSession, account_id: str) -> Account | None:
-    found = _locking(tx, _BY_ID, account_id)
+    found = _read_locked(tx, _BY_ID, account_id)
     return found.account if found else None
 
 
 def lock_all(tx: WriteSession, dataset_ids: Sequence[str]) -> None:
-    """Lock the accounts of several datasets in one statement, in the order of their ids, for what follows in ``tx``.
+    """Lock and read the accounts of several datasets in one statement, in the order of their ids.
 
-    Nothing on SQLite, whose writers are alone.
+    SQLite needs no locks: it has one writer at a time.
     """
     if tx.get_bind().dialect.name == "postgresql":
-        for row in _OF_DATASETS.rows(tx, {"identifiers": list(dataset_ids)}):
-            values = row._asdict()
-            _note(tx, values.pop("dataset_id"), values)
+        for account, last_entry, last_checkpoint, dataset_id in tx.execute(_OF_DATASETS, {"identifiers": dataset_ids}):
+            _share(tx, dataset_id, _Locked(account, Ends(last_entry or 0, last_checkpoint or 0)))
 
 
-def _locking(tx: WriteSession, query: Prepared, identifier: str) -> _Locked | None:
-    """What is locked is read once the lock is there (the snapshot only when it is asked for), and not again after."""
+def _read_locked(tx: WriteSession, query: Select[Any], identifier: str) -> _Locked | None:
+    """Read the account under its lock, without the snapshot; None if there is no such account.
+
+    A transaction reads each account once. Its sessions copy the account from one another.
+    """
     tx.flush()
-    held: _Locked | None = tx.shared.get(("locked", identifier))
+    held: _Locked | None = tx.shared.get(("locked", tx.shared.get(("account of", identifier))))
     if held is not None:
-        _take_over(tx, held.account)
-        return held
-    found = query.rows(tx, {"identifier": identifier})
-    if not found:
+        return _share(tx, identifier, _Locked(tx.merge(held.account, load=False), held.ends))
+    row = tx.execute(query, {"identifier": identifier}).first()
+    if row is None:
         return None
-    values = found[0]._asdict()
-    values.pop("dataset_id", None)
-    return _note(tx, identifier, values)
+    account, last_entry, last_checkpoint, *_ = row
+    return _share(tx, identifier, _Locked(account, Ends(last_entry or 0, last_checkpoint or 0)))
 
 
-def _note(tx: WriteSession, identifier: str, values: dict[str, Any]) -> _Locked:
-    ends = Ends(values.pop("last_entry") or 0, values.pop("last_checkpoint") or 0)
-    found = _Locked(_as_read(tx, values), ends)
-    for name in (identifier, found.account.id):
-        tx.shared["locked", name] = found
-    return found
-
-
-def _as_read(tx: WriteSession, values: Mapping[str, Any]) -> Account:
-    held: _Locked | None = tx.shared.get(("locked", values["id"]))
-    account = held.account if held else tx.identity_map.get(identity_key(Account, values["id"]))
-    if account is None:
-        account = cast(Account, Account.__mapper__.class_manager.new_instance())
-        instance_dict(account).update(values)
-        make_transient_to_detached(account)
-        tx.add(account)
-        return account
-    _take_over(tx, account)
-    for name, value in values.items():
-        set_committed_value(account, name, value)
-    tx.expire(account, ["snapshot"])
-    return account
-
-
-def _take_over(tx: WriteSession, account: Account) -> None:
-    """From the session that locked it, one of those in this transaction, to this one."""
-    if account in tx:
-        return
-    other = tx.identity_map.get(identity_key(Account, account.id))
-    if other is not None:
-        tx.expunge(other)
-    tx.add(account)
+def _share(tx: WriteSession, identifier: str, locked: _Locked) -> _Locked:
+    tx.shared["account of", identifier] = locked.account.id
+    tx.shared["locked", locked.account.id] = locked
+    return locked
 
 
 def read_account(session: ReadSession, dataset_id: str) -> Account:

@@ -25,7 +25,7 @@ def record_refusal(tx: WriteSession, dataset_id: str) -> None:
 
 
 def content_replaced(context: LedgerContext, tx: WriteSession, dataset_id: str, version: int) -> None:
-    """Note in the account's chain that a new content replaced the old one."""
+    """Note in the account's chain that the dataset has a new content."""
     _append(context, tx, dataset_id, CONTENT_REPLACED, {"version": version})
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, insert, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm.attributes import set_committed_value
 
-from app.db import Prepared, WriteSession
+from app.db import WriteSession
 from app.errors import Internal, StateConflict
 from app.ledger.entries.balance_columns import BalanceColumns
 from app.ledger.integrity.chain import Draft
@@ -46,7 +46,7 @@ _MOVED = (
 )
 _BEFORE = {None: (_ENTRY,), "placed": (_ENTRY, _PLACED), "moved": (_ENTRY, _MOVED)}
 _TOGETHER = {
-    job: Prepared(_HEAD.add_cte(*(statement.cte(f"also_{number}") for number, statement in enumerate(statements))))
+    job: _HEAD.add_cte(*(statement.cte(f"also_{number}") for number, statement in enumerate(statements)))
     for job, statements in _BEFORE.items()
 }
 
@@ -89,9 +89,9 @@ def write(tx: WriteSession, account: Account, step: Step) -> None:
 
 
 def _execute(tx: WriteSession, job: str | None, values: Mapping[str, Any]) -> int:
-    if tx.get_bind().dialect.name == "postgresql":
-        return _TOGETHER[job].count(tx, values)
     connection = tx.connection()
+    if connection.dialect.name == "postgresql":
+        return connection.execute(_TOGETHER[job], values).rowcount
     for statement in _BEFORE[job]:
         connection.execute(statement, values)
     return connection.execute(_HEAD, values).rowcount

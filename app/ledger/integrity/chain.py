@@ -8,7 +8,7 @@ from typing import Any
 from rfc8785 import CanonicalizationError
 from sqlalchemy import Row, and_, bindparam, func, select
 
-from app.db import Prepared, ReadSession
+from app.db import ReadSession
 from app.hashchain import End, hash_entry, instant
 from app.ledger.entries.balance import Balance, LedgerEvent, apply
 from app.ledger.models import Checkpoint, Entry
@@ -21,7 +21,7 @@ _NEWEST = (
     .subquery()
 )
 _BEHIND = and_(_ENTRIES.c.account_id == bindparam("of_account"), _ENTRIES.c.sequence > bindparam("behind"))
-_TAIL = Prepared(
+_TAIL = (
     select(_NEWEST.c.newest, *_ENTRIES.c)
     .select_from(_NEWEST.outerjoin(_ENTRIES, _BEHIND))
     .order_by(_ENTRIES.c.sequence)
@@ -119,7 +119,7 @@ def after(session: ReadSession, account_id: str, sequence: int) -> Iterator[Link
 
 def tail(session: ReadSession, account_id: str, sequence: int) -> tuple[int, Sequence[Link]]:
     """The account's newest checkpoint (0 if none), and its entries behind ``sequence``: in one round trip."""
-    found = _TAIL.rows(session, {"of_account": account_id, "behind": sequence})
+    found = session.execute(_TAIL, {"of_account": account_id, "behind": sequence}).all()
     return found[0].newest or 0, found if found[0].sequence is not None else ()
 
 

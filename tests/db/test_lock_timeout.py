@@ -1,19 +1,21 @@
-"""A statement that leads others: whatever fails on the way, the connection is as good as new afterwards (W9, W10)."""
+"""The lock timeout of shared transactions ends with the transaction (W9, W10)."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import sqlalchemy as sa
-from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.db import Database, WriteSession, make_engine
-from app.db.prepared import Prepared, prepend
+from app.db.group_commit import limit_waiting
 
 pytestmark = pytest.mark.services
 NOTES = sa.table("notes", sa.column("name", sa.String))
-LOCK = Prepared(sa.select(NOTES.c.name).where(NOTES.c.name == sa.bindparam("name")).with_for_update())
-IMPATIENT, WRONG = "SET LOCAL lock_timeout = 20", "SET LOCAL nothing_of_the_kind = 1"
+LOCK = sa.select(NOTES.c.name).where(NOTES.c.name == "a").with_for_update()
+SHORT_MS = 20
 TIMES = 7
 """More often than it takes the driver to prepare a statement at the server."""
 
@@ -29,36 +31,42 @@ def one(database_url: str) -> Iterator[Database]:
     database.dispose()
 
 
-def lock(database: Database, leading: str = IMPATIENT) -> list[str]:
+@contextmanager
+def connect(database: Database) -> Iterator[Connection]:
+    """A transaction with the short lock timeout."""
+    with database.connection() as connection:
+        limit_waiting(connection, SHORT_MS)
+        yield connection
+
+
+def lock(database: Database) -> list[str]:
     with (
-        database.connection() as connection,
-        prepend(connection, leading),
+        connect(database) as connection,
         WriteSession(connection, join_transaction_mode="rollback_only") as tx,
     ):
-        return [row.name for row in LOCK.rows(tx, {"name": "a"})]
+        return list(tx.scalars(LOCK))
 
 
-def too_late(one: Database, database: Database) -> None:
+def wait_too_long(one: Database, database: Database) -> None:
     with database.write() as tx:
-        LOCK.rows(tx, {"name": "a"})
-        with pytest.raises(DBAPIError) as refused:
+        tx.execute(LOCK)
+        with pytest.raises(DBAPIError) as error:
             lock(one)
-    assert getattr(refused.value.orig, "sqlstate", None) == "55P03"
+    assert getattr(error.value.orig, "sqlstate", None) == "55P03"
 
 
-def led_wrongly(one: Database, _: Database) -> None:
-    """The statement behind it is not even looked at."""
-    with pytest.raises(DBAPIError):
-        lock(one, WRONG)
+def send_wrong_statement(one: Database, _: Database) -> None:
+    with pytest.raises(DBAPIError), connect(one) as connection:
+        connection.exec_driver_sql("SET LOCAL nothing_of_the_kind = 1")
 
 
-def interrupted(one: Database, _: Database) -> None:
-    with pytest.raises(KeyboardInterrupt), one.connection() as connection, prepend(connection, IMPATIENT):
+def interrupt(one: Database, _: Database) -> None:
+    with pytest.raises(KeyboardInterrupt), connect(one):
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("fault", [too_late, led_wrongly, interrupted])
-def test_a_fault_on_the_way_leaves_nothing_on_the_connection(
+@pytest.mark.parametrize("fault", [wait_too_long, send_wrong_statement, interrupt])
+def test_a_fault_leaves_a_clean_connection(
     one: Database, database: Database, fault: Callable[[Database, Database], None]
 ) -> None:
     pids = set()
@@ -67,7 +75,6 @@ def test_a_fault_on_the_way_leaves_nothing_on_the_connection(
         with one.engine.connect() as connection:
             driver = connection.connection.driver_connection
             assert driver is not None
-            assert driver.pgconn.pipeline_status == PipelineStatus.OFF
             assert driver.info.transaction_status == TransactionStatus.IDLE
             assert connection.exec_driver_sql("SHOW lock_timeout").scalar() == "15s"
             pids.add(driver.info.backend_pid)
