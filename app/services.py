@@ -1,4 +1,4 @@
-"""What endpoints share: built once by the composition root, handed to each endpoint by a dependency."""
+"""The services that endpoints share. The composition root builds them; a dependency passes them to endpoints."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,15 +35,15 @@ class Limits:
     part_bytes: int = 1 << 30
     parts: int = 10_000
     open_uploads: int = 16
-    key_backup_days: int = 0  # not enforced here: what deletion receipts say of copies that others keep
-    datasets: int = 1_000  # of one owner, deleted ones aside
+    key_backup_days: int = 0  # not enforced here; stated in deletion receipts for copies in backups
+    datasets: int = 1_000  # of one owner, without deleted ones
     active_jobs: int = 500  # of one caller, waiting or running
-    keys: int = 10_000  # that work, all together
+    keys: int = 10_000  # active ones, of all callers
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The API's collaborators. None of them can decrypt: the opening key is the worker's alone."""
+    """The API's collaborators. They cannot decrypt: only workers have the opening key."""
 
     database: Database
     ledger: "Ledger"
@@ -55,23 +55,23 @@ class Services:
     verification_keys: tuple[VerificationKey, ...]
     limits: Limits
     on_dataset_deleted: Callable[[WriteSession, str], None] = lambda _, __: None
-    """What features above datasets do in the transaction that deletes one (end its jobs)."""
+    """Called in the transaction that deletes a dataset; ends its jobs."""
     tokens: "TokenVerifier | None" = None
     rates: "RateLimits | None" = None
     background: BackgroundWriter | None = None
     group_commit: GroupCommit = field(init=False, repr=False)
-    """Joins the transactions of jobs that are submitted at the same time."""
+    """Joins the transactions of simultaneous job submissions."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "group_commit", GroupCommit(self.database, self.ledger.lock_all))
 
     def soon(self, name: str, write: Write) -> None:
-        """Run ``write`` behind the request, unless one of that name is still to come."""
+        """Run ``write`` after the request, unless a write of that name is waiting."""
         if self.background is not None:
             self.background.soon(name, write)
 
     def close(self) -> None:
-        """Give back what this process holds."""
+        """Close connections and stop the background writer."""
         if self.background is not None:
             self.background.close()
         self.database.dispose()

@@ -1,8 +1,8 @@
-"""How many reservations a second the ledger takes on PostgreSQL, every commit waiting for the disk.
+"""Reservations a second on PostgreSQL with synchronous commits.
 
-Clients are threads of several processes on one machine with their server. They reserve in rounds; between rounds,
-off the clock, what was reserved is given back, as jobs that end do. Every job has a noise of its own, priced before the
-clock starts, as the API prices a job before it locks its account.
+Clients are threads of several processes, on one machine with the server. They reserve in rounds. Between rounds, which
+are not timed, they void their reservations. Every job has a different noise and is priced before the clock starts, as
+the API prices a job before it locks its account.
 """
 
 import argparse
@@ -35,7 +35,7 @@ FSYNCS = 200
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """So many clients on so many accounts."""
+    """The number of accounts, and the target rate."""
 
     accounts: int
     target_per_second: float
@@ -46,7 +46,7 @@ CASES = (Case(1, 400.0), Case(32, 1_200.0))
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Of one case: the clock stood still between rounds."""
+    """The result of one case; time between rounds is not counted."""
 
     accounts: int
     reservations: int
@@ -54,7 +54,7 @@ class Result:
     p50_ms: float
     p99_ms: float
     client_cpu_ms: float
-    """For each reservation; the server's comes on top."""
+    """Per reservation, without the server's time."""
 
 
 def measure(url: str, case: Case, rounds: int) -> Result:
@@ -118,7 +118,7 @@ def fsync_ms(folder: Path) -> float:
 
 @contextmanager
 def fresh(server: Postgres, name: str) -> Iterator[str]:
-    """The URL of a new database."""
+    """Create a database and yield its URL."""
     engine = sa.create_engine(server.url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as connection:
         connection.execute(sa.text(f"CREATE DATABASE {name}"))
@@ -127,7 +127,7 @@ def fresh(server: Postgres, name: str) -> Iterator[str]:
 
 
 def show(results: Sequence[Result], durable_ms: float, console: Console) -> None:
-    """A table, and what it was measured on."""
+    """Print the results as a table, with the disk's speed and the load."""
     table = Table(
         title=f"ledger.reserve on PostgreSQL, synchronous_commit=on, {CLIENTS} clients, {os.cpu_count()} cores"
     )

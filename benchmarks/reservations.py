@@ -1,4 +1,4 @@
-"""The clients of :mod:`benchmarks.ledger`: threads of one process that reserve in rounds, and give back in between."""
+"""The clients of :mod:`benchmarks.ledger`: threads that reserve in rounds, and void between rounds."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ class Crew:
 
 @dataclass(slots=True)
 class Clock:
-    """Wall and processor seconds of a process while its clients reserve, and how long each call took."""
+    """Wall and processor seconds of a process while its clients reserve, and all latencies."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -50,8 +50,8 @@ def reserve(crew: Crew, turns: Barrier, results: Any) -> None:
     names = [crew.number * threads + index for index in range(threads)]
     database, ledger, clock = Database(make_engine(crew.url, connections=threads)), new_ledger(), Clock()
     with ThreadPoolExecutor(threads) as pool:
-        together = GroupCommit(database, ledger.lock_all)
-        clients = [Client(database, together, ledger, f"ds_{name % crew.accounts}", name) for name in names]
+        group_commit = GroupCommit(database, ledger.lock_all)
+        clients = [Client(database, group_commit, ledger, f"ds_{name % crew.accounts}", name) for name in names]
         for turn in range(crew.rounds + 1):
             list(pool.map(lambda client, turn=turn: client.price(turn), clients))
             turns.wait()
@@ -60,7 +60,7 @@ def reserve(crew: Crew, turns: Barrier, results: Any) -> None:
             turns.wait()
             clock.stop()
             clock.latencies += [each for part in taken for each in part]
-            list(pool.map(lambda client, turn=turn: client.give_back(turn), clients))
+            list(pool.map(lambda client, turn=turn: client.void_all(turn), clients))
             if turn == 0:
                 clock = Clock()
     results.put(clock)
@@ -69,7 +69,7 @@ def reserve(crew: Crew, turns: Barrier, results: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Reserves ``EACH`` jobs a round, one after the other, each with a noise of its own."""
+    """Reserves ``EACH`` jobs a round in sequence, each with a different noise."""
 
     database: Database
     group_commit: GroupCommit
@@ -83,19 +83,19 @@ class Client:
                 self.ledger.preview(session, self.dataset_id, _charge(self.name, turn, index))
 
     def reserve(self, turn: int) -> list[float]:
-        taken = []
+        latencies = []
         for index in range(EACH):
             charge = _charge(self.name, turn, index)
             started = time.perf_counter()
             reserve = partial(self._reserve, job_id=self._job(turn, index), charge=charge)
             self.group_commit.transact(reserve, self.dataset_id)
-            taken.append(time.perf_counter() - started)
-        return taken
+            latencies.append(time.perf_counter() - started)
+        return latencies
 
     def _reserve(self, tx: WriteSession, *, job_id: str, charge: Charge) -> None:
         self.ledger.reserve(tx, self.dataset_id, job_id, charge, commitment=_COMMITMENT)
 
-    def give_back(self, turn: int) -> None:
+    def void_all(self, turn: int) -> None:
         for index in range(EACH):
             with self.database.write() as tx:
                 self.ledger.void(tx, self._job(turn, index))
@@ -109,5 +109,5 @@ def _charge(name: int, turn: int, index: int) -> Charge:
 
 
 def new_ledger() -> Ledger:
-    """With a signer of its own."""
+    """A ledger with a fixed key."""
     return Ledger(Signer(bytes(32)), max_epsilon=20.0)

@@ -1,8 +1,8 @@
-"""What the audit log does beside requests: refusals are gathered and written in batches, entries are chained.
+"""The background work of the audit log: it writes refusals in batches and chains entries.
 
-A refusal is in the log within a second. Those that repeat (the same key, route and code) are one entry with a count a
-minute, so that a flood does not fill the disk. A process that is killed loses what it gathered in its last second;
-changes of state are never among that, since they are recorded in their own transactions.
+A refusal is in the log within a second. Repeated refusals (the same key, route, status and code) become one entry with
+a count per minute, so a flood does not fill the disk. A killed process loses the refusals of its last second. It loses
+no changes of state, because these are recorded in the transactions that make them.
 """
 
 import math
@@ -23,17 +23,17 @@ from app.http.middleware.outer_middleware import Exchange
 from app.vault.signing import Signer
 
 EVERY_SECONDS: Final = 1.0
-GATHERED_SECONDS: Final = 60.0
+GROUP_SECONDS: Final = 60.0
 _CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _READS_BY_POST: Final = frozenset({"/v1/quotes"})
 _PUBLIC: Final = ("/v1/releases", "/v1/keys", "/health/", "/metrics", "/openapi.json", "/dashboard")
 
 Kind = tuple[str | None, str, int, str | None]
-"""Calls that are alike: actor, action, status, code."""
+"""The attributes by which calls are grouped: actor, action, status, code."""
 
 
 @dataclass(slots=True)
-class Gathered:
+class CallGroup:
     """Calls of one kind since ``opened`` (monotonic seconds)."""
 
     first: RequestContext
@@ -45,43 +45,43 @@ class Gathered:
 
 
 class Keeper:
-    """Observes exchanges, and writes down in its own time what no transaction has recorded."""
+    """Records exchanges that no transaction has recorded, in the background."""
 
     def __init__(self, database: Database, signer: Signer) -> None:
         self._database = database
         self._signer = signer
-        self._gathered: dict[Kind, Gathered] = {}
+        self._groups: dict[Kind, CallGroup] = {}
         self._lock = threading.Lock()
         self._writing = threading.Lock()
 
     def observe(self, exchange: Exchange) -> None:
-        """Gather a refusal, a failed change, or a change that was answered without event again (a replay)."""
+        """Count a refusal, a failed change, or the replayed response to a change."""
         request = exchange.request
         if not _matters(request, exchange.status):
             return
         kind = (request.actor, request.action, exchange.status, request.code)
         with self._lock:
-            known = self._gathered.get(kind)
-            if known is None:
-                known = self._gathered[kind] = Gathered(request, now(), time.monotonic(), request.target)
-            if known.count == 0:
-                known.first, known.at, known.target = request, now(), request.target
-            known.count += 1
-            if known.target != request.target:
-                known.target = None
+            group = self._groups.get(kind)
+            if group is None:
+                group = self._groups[kind] = CallGroup(request, now(), time.monotonic(), request.target)
+            if group.count == 0:
+                group.first, group.at, group.target = request, now(), request.target
+            group.count += 1
+            if group.target != request.target:
+                group.target = None
 
     def keep(self) -> None:
-        """Write what was gathered, and chain what has been committed. A database that is away costs time only."""
+        """Write the counted calls and chain committed entries; if the database fails, retry in the next round."""
         with self._writing:
             try:
                 self._write(self._due())
                 self._chain()
-            except Exception as error:  # noqa: BLE001  (whatever ails the database, the next round tries again)
+            except Exception as error:  # noqa: BLE001  (the next round tries again after any error)
                 structlog.get_logger().warning("audit log not written", kind=type(error).__name__)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Keep the log every second in a thread of its own, and a last time at the end."""
+        """Call :meth:`keep` every second in a separate thread, and once at the end."""
         stop = threading.Event()
 
         def run() -> None:
@@ -96,23 +96,23 @@ class Keeper:
             stop.set()
             thread.join()
             with self._lock:
-                for each in self._gathered.values():
+                for each in self._groups.values():
                     each.opened = -math.inf
             self.keep()
 
-    def _due(self) -> list[tuple[Kind, Gathered, int]]:
-        """What to write now, with its count: kinds that are new, and those whose minute is over."""
-        horizon = time.monotonic() - GATHERED_SECONDS
+    def _due(self) -> list[tuple[Kind, CallGroup, int]]:
+        """The groups to write now, with their counts: new kinds, and kinds whose minute is over."""
+        horizon = time.monotonic() - GROUP_SECONDS
         with self._lock:
-            for kind in [kind for kind, each in self._gathered.items() if not each.count and each.opened < horizon]:
-                del self._gathered[kind]
+            for kind in [kind for kind, each in self._groups.items() if not each.count and each.opened < horizon]:
+                del self._groups[kind]
             return [
                 (kind, each, each.count)
-                for kind, each in self._gathered.items()
+                for kind, each in self._groups.items()
                 if each.count and (not each.written or each.opened < horizon)
             ]
 
-    def _write(self, due: list[tuple[Kind, Gathered, int]]) -> None:
+    def _write(self, due: list[tuple[Kind, CallGroup, int]]) -> None:
         if not due:
             return
         with self._database.write() as tx:

@@ -1,8 +1,8 @@
 """The audit log's chain: each entry holds the hash of the one before, and heads are signed with the ledger key.
 
-Entries are committed with the changes that they tell of and chained a moment later, in batches, by whichever process
-comes first. So no request waits for another one's commit, and a batch costs one signature. Until then (a second,
-while an API process runs) an entry is guarded by the table's triggers alone.
+Entries are committed together with the changes that they record. The first process that has time chains them in
+batches, normally within a second. So no request waits for another request's commit, and a batch costs one signature.
+Until an entry is chained, only the table's triggers protect it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,12 +20,12 @@ NAME: Final = "audit_entries"
 
 
 def waiting(session: ReadSession) -> bool:
-    """Whether there is an entry that has no place in the chain yet."""
+    """Whether an entry has no place in the chain yet."""
     return session.scalar(select(AuditEntry.id).where(AuditEntry.sequence.is_(None)).limit(1)) is not None
 
 
 def extend(tx: WriteSession, signer: Signer) -> int:
-    """Give up to :data:`BATCH` entries their place, and sign the new head; how many there were.
+    """Append up to :data:`BATCH` entries to the chain and sign the new head; return their number.
 
     Raises:
         DependencyUnavailable: the signer's key has retired.
@@ -46,18 +46,18 @@ def extend(tx: WriteSession, signer: Signer) -> int:
 
 
 def newest(session: ReadSession) -> int:
-    """The place of the newest signed head; 0 if there is none."""
+    """The sequence number of the newest signed head; 0 if there is none."""
     return session.scalar(select(func.max(AuditHead.sequence))) or 0
 
 
 def lock_newest(tx: WriteSession) -> int:
-    """As :func:`newest`, and it stays so until ``tx`` ends."""
+    """As :func:`newest`; no entry is chained until ``tx`` ends."""
     take_lock(tx, NAME)
     return newest(tx)
 
 
 def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:
-    """One plain line for everything that does not hold; ``ring`` holds every ledger key that ever signed."""
+    """Yield one line for each fault; ``ring`` contains all present and former ledger keys."""
     heads = {head.sequence: head for head in session.scalars(select(AuditHead).order_by(AuditHead.sequence))}
     yield from (f"audit head {head.sequence}: the signature does not hold" for head in _find_forged(heads, ring))
     end = End()

@@ -7,7 +7,7 @@ from pydantic import AwareDatetime
 
 from app.audit import repository
 from app.audit.background_writer import Keeper
-from app.audit.repository import Wanted
+from app.audit.repository import AuditFilter
 from app.audit.schemas import AuditView, OutcomeName
 from app.auth.caller import Caller, require
 from app.http.errors.openapi import problem_responses
@@ -28,18 +28,22 @@ def _read_filters(
     outcome: Annotated[OutcomeName | None, Query()] = None,
     since: Annotated[AwareDatetime | None, Query()] = None,
     until: Annotated[AwareDatetime | None, Query()] = None,
-) -> Wanted:
-    return Wanted(actor=actor, action=action, outcome=outcome, target=target, since=since, until=until)
+) -> AuditFilter:
+    return AuditFilter(actor=actor, action=action, outcome=outcome, target=target, since=since, until=until)
 
 
 @router.get("/audit-log", responses=problem_responses("forbidden"))
 def read_audit_log(
-    request: Request, services: Shared, _: Overseer, wanted: Annotated[Wanted, Depends(_read_filters)], paging: Paging
+    request: Request,
+    services: Shared,
+    _: Overseer,
+    criteria: Annotated[AuditFilter, Depends(_read_filters)],
+    paging: Paging,
 ) -> Page[AuditView]:
     """List every change and every refusal, newest first."""
     keeper = request.app.state.keeper
     assert isinstance(keeper, Keeper)
-    keeper.keep()  # what this process has gathered belongs on the page
+    keeper.keep()  # the page includes the calls that this process has counted
     with services.database.read() as session:
-        rows = repository.page(session, wanted, before=paging.after_id("aud"), limit=paging.limit + 1)
+        rows = repository.page(session, criteria, before=paging.after_id("aud"), limit=paging.limit + 1)
         return page(rows, paging, lambda entry: entry.id, AuditView.model_validate)

@@ -1,4 +1,4 @@
-"""Writing the audit log: an entry goes into the transaction of the change that it tells of, or both are not."""
+"""Writing the audit log: an entry is committed in the transaction of the change that it records."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -19,7 +19,9 @@ class Outcome(StrEnum):
 
 
 def record(tx: WriteSession, target: str | None = None, *, reason: str | None = None) -> None:
-    """Note in ``tx`` that the current request succeeds, about ``target`` (or what its caller was seen to be about).
+    """Record in ``tx`` that the current request succeeds.
+
+    ``target``: the object's id; by default the target that the request's context names.
 
     Outside of a request this does nothing: workers change rows on behalf of calls that were recorded.
     """
@@ -32,7 +34,7 @@ def record(tx: WriteSession, target: str | None = None, *, reason: str | None = 
 
 
 def record_command(tx: WriteSession, command: str, target: str | None = None, *, reason: str | None = None) -> None:
-    """Note in ``tx`` what the operator did on the command line."""
+    """Record in ``tx`` a command of the operator."""
     context = RequestContext(new_id("req"), method="corevaultd", route=command)
     add(tx, context, status=200, code=None, target=target, count=1, at=now(), reason=reason)
 
@@ -48,7 +50,7 @@ def add(
     at: datetime,
     reason: str | None = None,
 ) -> None:
-    """One entry about ``count`` calls that ended alike, of which ``request`` was the first."""
+    """Add one entry for ``count`` calls with the same outcome; ``request`` is the first of them."""
     entry = AuditEntry(
         id=new_id("aud"),
         at=at,

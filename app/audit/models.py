@@ -1,6 +1,6 @@
-"""The audit log's tables (triggers keep them append-only).
+"""The audit log's tables; triggers keep them append-only.
 
-What an entry says never changes. Its place in the chain is written once, soon after it was committed: see
+The content of an entry never changes. Its place in the chain is written once, soon after the commit: see
 :mod:`app.audit.chain`.
 """
 
@@ -26,22 +26,22 @@ class AuditEntry(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     at: Mapped[datetime]
-    actor: Mapped[str | None] = mapped_column(index=True)  # the id of the key; None: nobody that we know
+    actor: Mapped[str | None] = mapped_column(index=True)  # the id of the key; None: not authenticated
     action: Mapped[str]  # method and template, or the operator's command
-    target: Mapped[str | None]  # the id of what it was about, where the actor may see it
+    target: Mapped[str | None]  # the id of the object, if the actor may see it
     outcome: Mapped[str]  # succeeded, refused or failed
     status: Mapped[int]
-    code: Mapped[str | None]  # of the problem that it was answered with
-    count: Mapped[int]  # how many calls it stands for
+    code: Mapped[str | None]  # of the problem details in the response
+    count: Mapped[int]  # number of calls in this entry
     request_id: Mapped[str | None]  # of the first of them
-    reason: Mapped[str | None]  # what the actor gave for it, where the call asks for one
+    reason: Mapped[str | None]  # the actor's reason, if the call requires one
     sequence: Mapped[int | None]
     previous_hash: Mapped[str | None]
     entry_hash: Mapped[str | None]
 
 
 class AuditHead(Base):
-    """A signed end of the chain: nothing before it can change or vanish unnoticed."""
+    """A signed end of the chain. A later change or removal of an earlier entry is detected."""
 
     __tablename__ = "audit_heads"
 

@@ -11,8 +11,8 @@ from app.db import ReadSession
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which entries a reader asks for; None leaves a member open."""
+class AuditFilter:
+    """The filter of a query; None matches every value."""
 
     actor: str | None = None
     action: str | None = None
@@ -22,21 +22,21 @@ class Wanted:
     until: datetime | None = None
 
 
-def page(session: ReadSession, wanted: Wanted, *, before: str | None, limit: int) -> Sequence[AuditEntry]:
-    """Newest first, below ``before``; ``since`` belongs to the span, ``until`` does not."""
+def page(session: ReadSession, criteria: AuditFilter, *, before: str | None, limit: int) -> Sequence[AuditEntry]:
+    """Entries below ``before``, newest first. The time span includes ``since`` and excludes ``until``."""
     query = select(AuditEntry).order_by(AuditEntry.id.desc()).limit(limit)
     for column, value in (
-        (AuditEntry.actor, wanted.actor),
-        (AuditEntry.action, wanted.action),
-        (AuditEntry.outcome, wanted.outcome),
-        (AuditEntry.target, wanted.target),
+        (AuditEntry.actor, criteria.actor),
+        (AuditEntry.action, criteria.action),
+        (AuditEntry.outcome, criteria.outcome),
+        (AuditEntry.target, criteria.target),
     ):
         if value is not None:
             query = query.where(column == value)
-    if wanted.since is not None:
-        query = query.where(AuditEntry.at >= wanted.since)
-    if wanted.until is not None:
-        query = query.where(AuditEntry.at < wanted.until)
+    if criteria.since is not None:
+        query = query.where(AuditEntry.at >= criteria.since)
+    if criteria.until is not None:
+        query = query.where(AuditEntry.at < criteria.until)
     if before is not None:
         query = query.where(AuditEntry.id < before)
     return session.scalars(query).all()

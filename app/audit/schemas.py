@@ -1,4 +1,4 @@
-"""Response bodies of the audit log."""
+"""The audit log in responses to administrators and auditors."""
 
 from datetime import datetime
 from typing import Literal
@@ -10,11 +10,8 @@ from app.http.requests.bodies import ResponseBody
 OutcomeName = Literal["succeeded", "refused", "failed"]
 
 
-class AuditView(ResponseBody):
-    """One entry of the audit log.
-
-    An entry records one call, or `count` equal refusals of one key within a minute.
-    """
+class AuditView(BaseModel):
+    """One call, or ``count`` equal refusals of one key within a minute."""
 
     model_config = ConfigDict(
         from_attributes=True,

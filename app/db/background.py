@@ -1,4 +1,4 @@
-"""Small writes that no request waits for: in a thread of their own, each in its own transaction."""
+"""Small writes that no request waits for: one thread runs them, each in a separate transaction."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ Write = Callable[[WriteSession], None]
 
 
 class BackgroundWriter:
-    """For what may get lost: a write that fails is logged by kind and forgotten."""
+    """Runs writes that may be lost; a failed write is logged by its kind and not repeated."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -21,7 +21,7 @@ class BackgroundWriter:
         self._lock = Lock()
 
     def soon(self, name: str, write: Write) -> None:
-        """Run ``write`` some time soon, unless one of that name is still to come."""
+        """Queue ``write``, unless a write of that name is waiting or running."""
         with self._lock:
             if name in self._waiting:
                 return
@@ -29,18 +29,18 @@ class BackgroundWriter:
         self._pool.submit(self._run, name, write)
 
     def finish(self) -> None:
-        """Wait for what was asked for so far."""
+        """Wait for the writes that are queued so far."""
         self._pool.submit(lambda: None).result()
 
     def close(self) -> None:
-        """Finish the write that is at work, and drop the others."""
+        """Finish the running write and drop the others."""
         self._pool.shutdown(cancel_futures=True)
 
     def _run(self, name: str, write: Write) -> None:
         try:
             with self._database.write() as tx:
                 write(tx)
-        except Exception as error:  # noqa: BLE001  (whatever ails the database, the requests go on)
+        except Exception as error:  # noqa: BLE001  (requests continue after any error)
             structlog.get_logger().warning("background write failed", kind=type(error).__name__)
         finally:
             with self._lock:

@@ -20,7 +20,7 @@ NAMING = {
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """Timezone-aware instants: stored in UTC, read back as UTC (SQLite forgets the zone)."""
+    """Timezone-aware instants, stored and read in UTC. SQLite does not store the zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True

@@ -1,4 +1,4 @@
-"""The one clock that leases go by: the database's, so that no two workers can disagree about who is late."""
+"""The clock for leases: the database's, so all workers agree on the time."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from app.db.session import ReadSession
 
 
 def moment(session: ReadSession) -> datetime:
-    """What time the database has it. SQLite has no clock of its own, and no processes on other machines."""
+    """The database's time. SQLite has no clock and no clients on other machines, so this machine's time is used."""
     if session.get_bind().dialect.name == "sqlite":
         return now()
     return session.execute(select(func.clock_timestamp(type_=UtcDateTime()))).scalar_one()

@@ -1,4 +1,4 @@
-"""Engines: SQLite tuned for one durable folder, PostgreSQL as it comes."""
+"""Engines: SQLite tuned for durability in one folder, and PostgreSQL with timeouts."""
 
 import math
 import time
@@ -22,8 +22,8 @@ SILENT_PEER = {
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }
-"""A server whose machine or network is gone, and so cannot say it, is given up after half a minute. (Left to the system
-that takes a quarter of an hour or more, and one that waits may hold up others.)"""
+"""A connection whose server does not answer is closed after about half a minute. The system's defaults take a quarter
+of an hour or more, and a waiting client may block others."""
 PING_AFTER_SECONDS = 2.0
 BUSY_TIMEOUT_MS = 30_000
 LOG_TIMEOUT_MS = 1_000
@@ -42,7 +42,7 @@ def make_engine(url: str, connections: int = CONNECTIONS) -> Engine:
     A deferred transaction that reads first and writes later fails at once under contention
     (SQLite cannot upgrade a stale snapshot); an immediate one queues.
 
-    On PostgreSQL a process keeps at most ``connections``; who finds none free waits.
+    On PostgreSQL a process has at most ``connections``; further threads wait for a free one.
     """
     if not url.startswith("sqlite"):
         return _postgresql(url, connections)
@@ -53,7 +53,7 @@ def make_engine(url: str, connections: int = CONNECTIONS) -> Engine:
 
 
 def _postgresql(url: str, connections: int) -> Engine:
-    """Nothing waits for ever: not for a lock, a statement or a server that is gone, nor a lock for a silent client."""
+    """An engine with timeouts for locks, statements, idle transactions and silent servers."""
     limits = " ".join(f"-c {name}={milliseconds}" for name, milliseconds in TIMEOUTS_MS.items())
     engine = create_engine(
         url,
@@ -78,7 +78,7 @@ def _note_time(_: Any, record: ConnectionPoolEntry) -> None:
 
 
 def _ping_if_idle(connection: PsycopgConnection[Any], record: ConnectionPoolEntry, _: Any) -> None:
-    """A connection that was used just now needs no question of its own; one that lay about may be dead."""
+    """Test a connection that was idle for a while; the server may have closed it."""
     if time.monotonic() - record.info.get("used_at", math.inf) < PING_AFTER_SECONDS:
         return
     try:
@@ -89,7 +89,7 @@ def _ping_if_idle(connection: PsycopgConnection[Any], record: ConnectionPoolEntr
 
 
 def _prepare_sqlite(connection: SqliteConnection, _: ConnectionPoolEntry) -> None:
-    connection.isolation_level = None  # we say BEGIN ourselves
+    connection.isolation_level = None  # the driver sends no BEGIN; _begin_sqlite does
     for pragma in _PRAGMAS:
         connection.execute(pragma)
 
@@ -100,16 +100,16 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def empty_log(engine: Engine) -> bool:
-    """Fold SQLite's log into the database and cut it off: pages as they were before a deletion still lie in it.
+    """Checkpoint and truncate SQLite's write-ahead log, which still contains deleted pages.
 
-    False where others read or write for too long; then it has to be tried again. (``secure_delete`` sees to the
-    database file itself. PostgreSQL keeps such things until it vacuums and recycles its log.)
+    Returns False if others read or write for too long; then it has to be repeated. (``secure_delete`` overwrites pages
+    in the database file. PostgreSQL keeps deleted rows until it vacuums and recycles its log.)
     """
     if engine.dialect.name != "sqlite":
         return True
     with closing(engine.raw_connection()) as connection:
         cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout={LOG_TIMEOUT_MS}")  # a checkpoint that waits holds up every writer
+        cursor.execute(f"PRAGMA busy_timeout={LOG_TIMEOUT_MS}")  # a waiting checkpoint blocks every writer
         try:
             return not cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         except OperationalError:

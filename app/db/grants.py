@@ -1,4 +1,4 @@
-"""What the service's role may do on PostgreSQL, where another role owns the tables and migrates them."""
+"""Privileges of the service's role on PostgreSQL. Another role owns and migrates the tables."""
 
 from collections.abc import Mapping
 
@@ -10,15 +10,17 @@ VERSIONS = {"alembic_version": "SELECT"}
 
 
 def grant(engine: Engine, role: str, restricted: Mapping[str, str]) -> None:
-    """Give ``role`` what running takes and take everything else away, in one transaction; say it after each migration.
+    """Grant ``role`` the privileges of the service and revoke all others, in one transaction.
+
+    Call it after each migration.
 
     Args:
         engine: connects as the tables' owner.
-        role: exists already; it cannot be the owner, whom no grant restrains.
-        restricted: tables on which less than reading and writing is due, and what.
+        role: exists already. It cannot be the owner, because grants do not restrict an owner.
+        restricted: the privileges on tables where the role may not read and write everything.
 
     Raises:
-        ValueError: ``role`` does not exist, owns the tables or is a superuser, or the database knows no roles.
+        ValueError: ``role`` does not exist, owns the tables or is a superuser, or the database has no roles.
     """
     if engine.dialect.name != "postgresql":
         raise ValueError("Only PostgreSQL has roles.")
@@ -35,8 +37,8 @@ def grant(engine: Engine, role: str, restricted: Mapping[str, str]) -> None:
 
 
 def _check(connection: Connection, role: str) -> None:
-    found = sa.text("SELECT rolsuper FROM pg_roles WHERE rolname = :role")
-    superuser = connection.scalar(found, {"role": role})
+    is_superuser = sa.text("SELECT rolsuper FROM pg_roles WHERE rolname = :role")
+    superuser = connection.scalar(is_superuser, {"role": role})
     if superuser is None:
         raise ValueError("There is no such role; make it first (CREATE ROLE … LOGIN).")
     owns = sa.text("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tableowner = :role")

@@ -1,7 +1,7 @@
-"""Short transactions that come at the same time, as one: they are begun once, and the disk is waited for once.
+"""Group commit: short transactions that arrive together share one begin and one fsync.
 
-To whoever wrote it, each call is a transaction of its own: it sees what those before it did, and fails alone. None is
-told its outcome before the whole is durable, and if the whole fails, none of them has happened.
+To its caller, each call is a separate transaction: it sees the changes of earlier calls, and it fails alone. A caller
+learns the outcome only once the shared transaction is durable. If that fails, all calls are rolled back.
 """
 
 import time
@@ -22,12 +22,12 @@ from app.db.session import Database, WriteSession, commit
 from app.errors import CorevaultError, DependencyUnavailable
 
 T = TypeVar("T")
-PATIENCE_MS = 50
-"""How long a call waits for a lock while it keeps the locks of those before it: else two groups could each hold what
-the other one wants. It is then called again, alone."""
-ALONE_PATIENCE_MS = 250
-"""The same for one that is in front of the line alone: others gather behind it, and most want another lock."""
-TOGETHER_SECONDS = 0.025
+LOCK_TIMEOUT_MS = 50
+"""How long a call waits for a lock while it holds the locks of earlier calls. Otherwise two groups could each hold a
+lock that the other one needs. After that time the call is repeated alone."""
+ALONE_LOCK_TIMEOUT_MS = 250
+"""The same for a call that runs alone at the head of the queue: most calls behind it need another lock."""
+JOIN_SECONDS = 0.025
 """No call joins a transaction that has been open for longer."""
 LOCK_NOT_AVAILABLE = "55P03"
 Prepare = Callable[[WriteSession, Sequence[str]], None]
@@ -36,7 +36,7 @@ _Mode = Literal["create_savepoint", "rollback_only"]
 
 @dataclass(slots=True, eq=False)
 class Call(Generic[T]):
-    """What is to happen in one transaction, and what came of it. Unless it is ``settled``, it is called alone."""
+    """An action for one transaction, and its outcome. A call that is not ``settled`` has to run alone."""
 
     action: Callable[[WriteSession], T]
     name: str | None = None
@@ -49,28 +49,28 @@ class Call(Generic[T]):
 
 
 class _Failed(Exception):
-    """A call failed without a savepoint of its own; nothing of the others can be kept either."""
+    """A call failed without a savepoint, so the shared transaction is rolled back."""
 
 
 class GroupCommit:
-    """Runs what several threads say at a time in one transaction.
+    """Runs the simultaneous calls of several threads in one transaction.
 
     Args:
-        prepare: takes the locks that the calls are going to ask for by name, all at once and in an order of its own.
+        prepare: takes the named locks of all calls at once, in a fixed order.
     """
 
     def __init__(self, database: Database, prepare: Prepare | None = None) -> None:
         self._database = database
         self._prepare = prepare
-        self._line: LeaderFollowerQueue[Call[Any]] = LeaderFollowerQueue(self._serve)
+        self._queue: LeaderFollowerQueue[Call[Any]] = LeaderFollowerQueue(self._serve)
 
     def transact(self, action: Callable[[WriteSession], T], name: str | None = None) -> T:
-        """Like :meth:`app.db.Database.transact`: ``action`` may be called several times, and is kept once.
+        """Like :meth:`app.db.Database.transact`: ``action`` may run several times and is committed once.
 
-        ``name``: of the lock that it will ask for first, if the caller may hold up others there.
+        ``name``: of the first lock that the action takes, if the caller may block others there.
         """
         call = Call(action, name)
-        self._line.stand(call)
+        self._queue.submit(call)
         if not call.settled:
             return self._database.transact(action)
         hooks.run(call.hooks)
@@ -79,16 +79,16 @@ class GroupCommit:
         return cast(T, call.value)
 
     def waiting(self) -> int:
-        """How many calls stand in line, those that are being served included."""
-        return len(self._line)
+        """The number of calls in the queue, including running ones."""
+        return len(self._queue)
 
     def _serve(self, calls: Sequence[Call[Any]]) -> int:
-        """How many calls are done with: what they did was kept, or they have to be called alone.
+        """Run the calls and return how many leave the queue: committed ones, and ones that have to run alone.
 
-        Savepoints cost a third of a call, and most calls succeed; they are set once one has failed.
+        A savepoint costs a third of a call, and most calls succeed. So savepoints are only used after a failure.
         """
         if len(calls) == 1:
-            self._alone(calls[0])
+            self._run_alone(calls[0])
             return 1
         with suppress(_Failed):
             return self._share(calls, "rollback_only")
@@ -96,9 +96,9 @@ class GroupCommit:
             return self._share(calls, "create_savepoint")
         return len(calls)
 
-    def _alone(self, call: Call[Any]) -> None:
-        """In front of the line, so that others gather behind it until it is committed, and no longer."""
-        call.hooks = []  # there are some of an attempt that was not kept, perhaps
+    def _run_alone(self, call: Call[Any]) -> None:
+        """Run one call at the head of the queue; others wait behind it until it is committed."""
+        call.hooks = []  # an attempt that was rolled back may have left some
 
         def action(session: WriteSession) -> Any:
             event.listen(session, "after_begin", _limit_waiting_alone, once=True)
@@ -106,18 +106,18 @@ class GroupCommit:
 
         try:
             call.value = self._database.transact(action, later=call.hooks)
-        except Exception as error:  # noqa: BLE001  (raised again to whoever said it)
-            if _gave_up(error):
+        except Exception as error:  # noqa: BLE001  (raised again in the caller's thread)
+            if _is_lock_timeout(error):
                 return
             call.error = error
         call.settled = True
 
     def _share(self, calls: Sequence[Call[Any]], mode: _Mode) -> int:
-        number, until = 0, time.monotonic() + TOGETHER_SECONDS
+        number, until = 0, time.monotonic() + JOIN_SECONDS
         try:
             with self._database.connection() as connection:
                 shared: dict[Any, Any] = {}
-                limit_waiting(connection, PATIENCE_MS)
+                limit_waiting(connection, LOCK_TIMEOUT_MS)
                 if mode == "rollback_only":
                     self._take_locks(connection, calls, shared)
                 while number < len(calls) and (number == 0 or time.monotonic() < until):
@@ -125,7 +125,9 @@ class GroupCommit:
                     number += 1
                 _end(connection, [call for call in calls[:number] if call.attempted])
         except Exception as error:
-            if not any(call.settled for call in calls):  # else it was kept, and only the connection failed afterwards
+            if not any(
+                call.settled for call in calls
+            ):  # otherwise it was committed, and the connection failed afterwards
                 raise _Failed from error
         return number
 
@@ -162,20 +164,20 @@ def limit_waiting(connection: Connection, milliseconds: int) -> None:
 
 
 def _limit_waiting_alone(_: WriteSession, __: SessionTransaction, connection: Connection) -> None:
-    limit_waiting(connection, ALONE_PATIENCE_MS)
+    limit_waiting(connection, ALONE_LOCK_TIMEOUT_MS)
 
 
-def _gave_up(error: Exception) -> bool:
+def _is_lock_timeout(error: Exception) -> bool:
     return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) == LOCK_NOT_AVAILABLE
 
 
 def _end(connection: Connection, calls: Sequence[Call[Any]]) -> None:
-    """Commit, and only then let anybody know what came of it."""
+    """Commit, then settle the calls."""
     try:
         commit(connection)
-    except DependencyUnavailable as error:  # perhaps it was kept: nobody may be told that it was not
+    except DependencyUnavailable as error:  # it may be committed, so no call may report a rollback
         for call in calls:
-            call.hooks = [] if call.error is None else call.hooks  # what a refusal asked for holds in any case
+            call.hooks = [] if call.error is None else call.hooks  # the hooks of a refusal run in any case
             call.error = DependencyUnavailable(error.detail)
     for call in calls:
         call.settled = True

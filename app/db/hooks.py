@@ -1,4 +1,4 @@
-"""What follows a transaction once its outcome is known: each is tried, whatever becomes of the others."""
+"""Hooks that run once a transaction's outcome is known, each independent of the others."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,25 +8,25 @@ import structlog
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """What is to be done. ``vital``: who asked for the transaction has to hear of it if it cannot be."""
+    """An action to run. If a ``vital`` hook fails, the caller of the transaction gets the error."""
 
     action: Callable[[], None]
     vital: bool = False
 
 
 def run(hooks: Sequence[Hook]) -> None:
-    """Try them all, in order, and raise the first error of a vital one afterwards.
+    """Run all hooks in order, then raise the first error of a vital one.
 
-    The others are of a kind that the sweep makes up for. They are logged by kind: the transaction is kept (or is not,
-    for another reason), and whoever is told otherwise would ask for the same again, or not learn that reason.
+    The sweep repairs the effects of other failed hooks, so their errors are only logged by kind. An error here would
+    hide the transaction's outcome: after a commit, the caller would repeat the request.
     """
-    failed: list[Exception] = []
+    errors: list[Exception] = []
     for hook in hooks:
         try:
             hook.action()
-        except Exception as error:  # noqa: BLE001  (whatever ails one must not keep the next from its turn)
+        except Exception as error:  # noqa: BLE001  (a failed hook must not stop the next)
             structlog.get_logger().error("hook failed", kind=type(error).__name__, vital=hook.vital)
             if hook.vital:
-                failed.append(error)
-    if failed:
-        raise failed[0]
+                errors.append(error)
+    if errors:
+        raise errors[0]

@@ -1,4 +1,4 @@
-"""A line of calls that would wait for one another: who is in front does the work of those who came meanwhile."""
+"""Leader/follower queue: the first waiter does the work of all that wait."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ AT_ONCE = 16
 
 @dataclass(slots=True, eq=False)
 class Turn(Generic[T]):
-    """A place in a line. ``ready``: it is done, or it is in front."""
+    """A place in the queue. ``ready`` is set when the call is done or first in the queue."""
 
     call: T
     done: bool = False
@@ -20,10 +20,11 @@ class Turn(Generic[T]):
 
 
 class LeaderFollowerQueue(Generic[T]):
-    """Calls that are served from the front, some at a time, by the threads that stand in it.
+    """A queue of calls; the thread of the first call serves the first few calls together.
 
     Args:
-        serve: does the work of the first few calls, says of how many, at least one, and keeps what comes of each.
+        serve: does the work of the first few calls, stores the outcome of each, and returns how many it served: at
+            least one.
     """
 
     def __init__(self, serve: Callable[[Sequence[T]], int]) -> None:
@@ -31,8 +32,8 @@ class LeaderFollowerQueue(Generic[T]):
         self._turns: deque[Turn[T]] = deque()
         self._lock = Lock()
 
-    def stand(self, call: T) -> None:
-        """Return once ``call`` has been served, by this thread or by another."""
+    def submit(self, call: T) -> None:
+        """Return once this thread or another one has served ``call``."""
         turn = Turn(call)
         with self._lock:
             self._turns.append(turn)

@@ -1,4 +1,4 @@
-"""Running migrations from code: no ini file, no second way to find the database."""
+"""Running migrations from code, without an ini file."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, text
 
 LOCK_TIMEOUT_MS = 5_000
-_ADVISORY_LOCK = 0x636F7265  # any constant: two servers that start together migrate one after the other
+_ADVISORY_LOCK = 0x636F7265  # any constant; servers that start together migrate one after the other
 
 
 KeepKey = Callable[[str, bytes], None]
-"""Takes a dataset's id and the box with its key, and returns once that is durable."""
+"""Stores a dataset's id and sealed key, and returns once they are durable."""
 
 
 SealCaller = Callable[[Mapping[str, Any]], str]
@@ -28,8 +28,8 @@ def upgrade(engine: Engine, keep_key: KeepKey | None = None, seal_caller: SealCa
 
     Args:
         engine: the database's.
-        keep_key: what takes the keys that an older revision held; needed only if it did.
-        seal_caller: what seals the API keys of an older revision; needed only if there are any.
+        keep_key: stores dataset keys that an older revision kept in the database; only needed if there are any.
+        seal_caller: seals the API keys of an older revision; only needed if there are any.
     """
     with _migrating(engine) as config:
         config.attributes["keep_key"] = keep_key
@@ -45,9 +45,10 @@ def downgrade(engine: Engine, revision: str) -> None:
 
 @contextmanager
 def _migrating(engine: Engine) -> Iterator[Config]:
-    """One migrator at a time. The second waits for the first, however long it takes; for tables nobody waits long,
+    """Run one migration at a time.
 
-    because whoever comes after a migration that waits for a table waits with it.
+    A second migrator waits for the first without limit. The wait for a table is short, because all later requests for
+    the table wait behind the migration.
     """
     with engine.execution_options(corevault_writes=True).begin() as connection:
         if connection.dialect.name == "postgresql":
@@ -61,7 +62,7 @@ def _migrating(engine: Engine) -> Iterator[Config]:
 
 
 def at_head(engine: Engine) -> bool:
-    """Whether the database's revision is the newest that this code knows."""
+    """Whether the database has the newest revision of this code."""
     with engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_heads()
     return set(current) == set(ScriptDirectory.from_config(configuration()).get_heads())

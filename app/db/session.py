@@ -1,7 +1,7 @@
-"""Sessions that carry permission, and their commit; :mod:`app.db.group_commit` joins several under one.
+"""Sessions whose type is a permission, and their commit; :mod:`app.db.group_commit` joins several.
 
-``ReadSession`` refuses to flush; ``WriteSession`` is what a function asks for when it changes rows.
-Messages are queued by ``after_commit`` and sent only once the transaction is durable.
+``ReadSession`` refuses to flush. A function that changes rows takes a ``WriteSession``.
+Functions queue messages by ``after_commit``; they are sent only once the transaction is durable.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,8 +23,8 @@ ATTEMPTS = 3
 ROLLED_BACK = frozenset({"40001", "40P01"})
 """PostgreSQL's codes for a serialization failure and a deadlock."""
 UNANSWERED = (
-    "The database was lost before it said whether it kept this. Ask again under the same Idempotency-Key, or look "
-    "first whether it happened."
+    "The connection to the database was lost during the commit, so the outcome is unknown. Repeat the request with the "
+    "same Idempotency-Key, or check first whether it took effect."
 )
 
 
@@ -33,7 +33,7 @@ class ReadSession(Session):
 
     @property
     def shared(self) -> dict[Any, Any]:
-        """What one part of the transaction leaves to the next, also among those that :class:`GroupCommit` joins."""
+        """State that parts of one transaction share, also across sessions that :class:`GroupCommit` joins."""
         notes: dict[Any, Any] = self.info.setdefault("shared", {})
         return notes
 
@@ -51,24 +51,24 @@ class WriteSession(ReadSession):
     def after_commit(self, action: Callable[[], None], *, vital: bool = False) -> None:
         """Run ``action`` once this transaction is durable (never if it rolls back).
 
-        ``vital``: for what has to be there before anything may follow from the transaction. Whoever asked for it is
-        told if that fails, and else is not: see :func:`app.db.hooks.run`.
+        ``vital``: the action must succeed before anything may follow from the transaction. If it fails, the caller gets
+        the error: see :func:`app.db.hooks.run`.
         """
         self.info.setdefault("after_commit", []).append(Hook(action, vital))
 
     def after_rollback(self, action: Callable[["WriteSession"], None]) -> None:
-        """Run ``action`` in a transaction of its own if this one rolls back: for what must be kept all the same."""
+        """Run ``action`` in a new transaction if this one rolls back."""
         self.info.setdefault("after_rollback", []).append(action)
 
 
 @event.listens_for(WriteSession, "after_soft_rollback")
 def _forget(session: WriteSession, _: SessionTransaction) -> None:
-    """What was noted may be of what has just been undone."""
+    """Drop state that may describe undone changes."""
     session.shared.clear()
 
 
 def commit(transaction: WriteSession | Connection) -> None:
-    """Commit, and never say that nothing happened where that is not known.
+    """Commit; report an unknown outcome as such.
 
     Raises:
         DependencyUnavailable: the connection was lost before the answer came.
@@ -81,14 +81,14 @@ def commit(transaction: WriteSession | Connection) -> None:
         raise
 
 
-def _kept_nothing(error: DBAPIError) -> bool:
+def _was_rolled_back(error: DBAPIError) -> bool:
     return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in ROLLED_BACK
 
 
 class Database:
     """Hands out sessions on one engine.
 
-    ``guard`` is asked before anything is written, and raises where nothing may be.
+    ``guard`` is called before each write transaction; it raises if writing is not allowed.
     """
 
     def __init__(self, engine: Engine, guard: Callable[["Database"], None] | None = None) -> None:
@@ -112,7 +112,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, later: list[Hook]) -> Iterator[WriteSession]:
-        """``later`` is given what has to be done once it is committed."""
+        """Collect the hooks to run after the commit in ``later``."""
         self._check()
         with WriteSession(self._writer, expire_on_commit=False) as session:
             try:
@@ -133,19 +133,19 @@ class Database:
             yield connection
 
     def transact(self, action: Callable[[WriteSession], T], later: list[Hook] | None = None) -> T:
-        """``action`` in one transaction; again, a few times, where the database is known to have kept nothing of it.
+        """Run ``action`` in one transaction; repeat it if the database certainly rolled it back.
 
-        That is: it chose this transaction to end a deadlock, or was lost before it was told to commit. Once it was
-        told, only the caller can know what to do: see :data:`UNANSWERED`.
+        This is so after a serialization failure or a deadlock, and if the connection was lost before the commit. If
+        that happens during the commit, only the caller can decide: see :data:`UNANSWERED`.
 
-        ``later``: is given what is to be done after the commit, which else is done at once.
+        ``later``: collects the hooks to run after the commit; without it they run at once.
         """
-        asked: list[Hook] = []
-        value = self._repeat(action, asked)
+        queued: list[Hook] = []
+        value = self._repeat(action, queued)
         if later is not None:
-            later += asked
+            later += queued
         else:
-            hooks.run(asked)
+            hooks.run(queued)
         return value
 
     def _repeat(self, action: Callable[[WriteSession], T], later: list[Hook]) -> T:
@@ -154,18 +154,18 @@ class Database:
                 with self._transaction(later) as tx:
                     return action(tx)
             except DBAPIError as error:
-                if not _kept_nothing(error):
+                if not _was_rolled_back(error):
                     raise
         with self._transaction(later) as tx:
             return action(tx)
 
     def hooks(self, session: WriteSession, *, kept: bool) -> list[Hook]:
-        """What was asked to be done once it is known whether the transaction was kept."""
+        """Take the session's hooks for its outcome: ``kept`` if it was committed."""
         if kept:
             return list(session.info.pop("after_commit", []))
-        return [Hook(partial(self._apart, action)) for action in session.info.pop("after_rollback", [])]
+        return [Hook(partial(self._write_once, action)) for action in session.info.pop("after_rollback", [])]
 
-    def _apart(self, action: Callable[[WriteSession], None]) -> None:
+    def _write_once(self, action: Callable[[WriteSession], None]) -> None:
         with self.write() as session:
             action(session)
 
@@ -174,7 +174,7 @@ class Database:
             self._guard(self)
 
     def forget(self) -> bool:
-        """Make sure that what was deleted is gone from the disk too: see :func:`app.db.engine.empty_log`."""
+        """Remove deleted rows from the disk too: see :func:`app.db.engine.empty_log`."""
         return empty_log(self.engine)
 
     def dispose(self) -> None:

@@ -1,4 +1,4 @@
-"""The only writer of the budget: accounts, reservations, chains of what happened, and what they cost."""
+"""The only writer of the budget: accounts, reservations, their hash chains and their cost."""
 
 from app.ledger.account.locked_account import Cause
 from app.ledger.entries.admission import Preview

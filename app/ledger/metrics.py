@@ -1,4 +1,4 @@
-"""Numbers of the ledger that an operator watches: of all accounts together, so that they name none."""
+"""Metrics of the ledger for operators; sums over all accounts, so that they name no account."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,21 +8,23 @@ from sqlalchemy import func, select
 from app.db import ReadSession
 from app.ledger.models import Account, LedgerDataset, Reservation
 
-UNENDED: Final = ("reserved", "opened")
+LIVE_STATES: Final = ("reserved", "opened")
 
 
 def reservations(session: ReadSession) -> Mapping[str, int]:
-    """How many reservations are in each state that is not final."""
-    query = select(Reservation.state, func.count()).where(Reservation.state.in_(UNENDED)).group_by(Reservation.state)
-    counted = [(row[0], row[1]) for row in session.execute(query)]
-    return dict.fromkeys(UNENDED, 0) | dict(counted)
+    """The number of reservations in each state that is not final."""
+    query = (
+        select(Reservation.state, func.count()).where(Reservation.state.in_(LIVE_STATES)).group_by(Reservation.state)
+    )
+    counts = [(row[0], row[1]) for row in session.execute(query)]
+    return dict.fromkeys(LIVE_STATES, 0) | dict(counts)
 
 
 def refusals(session: ReadSession) -> int:
-    """How many jobs budgets have refused since the beginning."""
+    """The number of jobs that budgets have refused since the start."""
     return session.scalar(select(func.sum(LedgerDataset.refused))) or 0
 
 
 def count_frozen(session: ReadSession) -> int:
-    """How many accounts are frozen."""
+    """The number of frozen accounts."""
     return session.scalar(select(func.count()).select_from(Account).where(Account.frozen_at.is_not(None))) or 0

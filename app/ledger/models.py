@@ -1,6 +1,6 @@
-"""The ledger's tables. Only ``app.ledger`` may import this module; the chains are append-only (triggers back it).
+"""The ledger's tables. Only ``app.ledger`` may import this module; triggers keep the chains append-only.
 
-What happened lies in the entries; an account's ``balance`` is what they add up to, cached and checked at each use.
+The entries are the record. An account's ``balance`` is their sum; it is cached, and checked at each use.
 """
 
 from datetime import datetime
@@ -15,7 +15,7 @@ from app.ledger.entries.balance_columns import BalanceColumns
 
 
 class Account(Base):
-    """One per (owner, population), never deleted: the head of its chain and the cached balance."""
+    """One account per (owner, population): the head of its chain and the cached balance. Never deleted."""
 
     __tablename__ = "ledger_accounts"
     __table_args__ = (
@@ -30,12 +30,12 @@ class Account(Base):
     sequence: Mapped[int]
     head_hash: Mapped[str]
     checkpoint: Mapped[int]  # the newest one of this account, 0 if there is none
-    limits: Mapped[dict[str, Any]]  # with the balance, what the entries add up to: see BalanceColumns
+    limits: Mapped[dict[str, Any]]  # with the balance, the sum of the entries: see BalanceColumns
     balance: Mapped[dict[str, Any]]
     snapshot: Mapped[dict[str, Any]] = mapped_column(
         deferred=True
     )  # a signed earlier balance, from which the cached one is recomputed
-    epsilon_used: Mapped[float]  # of all that is settled, opened and reserved, and of which limit: for the database
+    epsilon_used: Mapped[float]  # the total of settled, opened and reserved charges, for the CHECK constraint
     epsilon_limit: Mapped[float]
     frozen_at: Mapped[datetime | None]
 
@@ -45,7 +45,7 @@ class Account(Base):
 
 
 class LedgerDataset(Base):
-    """Which account a dataset draws on (its cap is part of the balance), and how often it was refused."""
+    """A dataset's account and its number of refusals. Its cap is part of the account's balance."""
 
     __tablename__ = "ledger_datasets"
     __table_args__ = (CheckConstraint("refused >= 0", "refused"),)
@@ -56,7 +56,7 @@ class LedgerDataset(Base):
 
 
 class Reservation(Base):
-    """An index into the chain: reserved -> opened -> settled, or reserved -> voided."""
+    """The state of a job's reservation: reserved -> opened -> settled, or reserved -> voided."""
 
     __tablename__ = "ledger_reservations"
     __table_args__ = (

@@ -1,8 +1,8 @@
-"""What the service's database role may do to the ledger's tables: the chains only grow, and nothing is removed."""
+"""Privileges of the service's database role on the ledger's tables: it never deletes, and chains only grow."""
 
 from app.ledger.models import Account, Checkpoint, Entry, Fingerprint, LedgerDataset, Reservation
 
-_GROWS, _MOVES = "SELECT, INSERT", "SELECT, INSERT, UPDATE"
-PRIVILEGES = {model.__tablename__: _GROWS for model in (Entry, Checkpoint, Fingerprint)} | {
-    model.__tablename__: _MOVES for model in (Account, LedgerDataset, Reservation)
+_APPEND, _UPDATE = "SELECT, INSERT", "SELECT, INSERT, UPDATE"
+PRIVILEGES = {model.__tablename__: _APPEND for model in (Entry, Checkpoint, Fingerprint)} | {
+    model.__tablename__: _UPDATE for model in (Account, LedgerDataset, Reservation)
 }

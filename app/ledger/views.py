@@ -1,4 +1,4 @@
-"""What may be read of the ledger: budgets, entries and the guarantee that certificates state."""
+"""Read-only views of the ledger: previews, budgets, entries and the guarantee of certificates."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,7 +25,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """Of the whole account; ``reserved`` are those that have not ended."""
+    """Numbers of jobs of the whole account; ``reserved`` counts jobs that have not ended."""
 
     settled: int
     reserved: int
@@ -50,17 +50,17 @@ class Budget:
     jobs: JobCounts
     version: int
     allocations: tuple["Allocation", ...] | None = None
-    """None where there is none, or none that the reader may see."""
+    """None if there is no allocation that the reader may see."""
 
     def restrict_to(self, caller_id: str | None) -> "Budget":
-        """With the allocation of one caller only; None sees all."""
+        """The budget with the allocation of one caller only; with all allocations for None."""
         own = [each for each in self.allocations or () if caller_id in {None, each.key_id}]
         return replace(self, allocations=tuple(own) or None)
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """A caller's part of the dataset's limit, and what the caller's jobs have used of it."""
+    """A caller's part of the dataset's limit, and its use by the caller's jobs."""
 
     key_id: str
     limit: Amount
@@ -70,7 +70,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One entry of the account's chain; ``event`` says what was reserved or what ran."""
+    """One entry of the account's chain; ``event`` is the reserved or executed privacy event."""
 
     sequence: int
     at: datetime
@@ -84,7 +84,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The highest limit ever open, which bounds all releases together, and the filters that hold it.
+    """The highest limit of the account so far, and its filters. It bounds all releases together.
 
     Each tranche is ``{"epsilon", "delta", "orders", "weights", "bounds"}``, bounds in units of 2**-40 nats.
     """
@@ -138,7 +138,7 @@ def budget(session: ReadSession, dataset_id: str, caller_id: str | None = None) 
 
 
 def _allocation(key_id: str, pot: Pot) -> Allocation:
-    """Converted by the filter's own orders, each at its weight: what it compares with its bound."""
+    """The allocation, converted at the orders and weights of its filter."""
     spent, used = (_convert(pot, vector) for vector in (pot.meter.spent, pot.meter.used))
     return Allocation(
         key_id=key_id,
@@ -149,11 +149,11 @@ def _allocation(key_id: str, pot: Pot) -> Allocation:
 
 
 def _convert(pot: Pot, vector: tuple[int, ...]) -> float:
-    """The least limit at which the filter would hold ``vector``."""
+    """The least epsilon at which the filter would admit ``vector``."""
     if not any(vector):
         return 0.0
-    lacking = min(used - bound for used, bound in zip(vector, pot.meter.bounds, strict=True))
-    return max(0.0, pot.epsilon + lacking * 2.0**-UNIT_BITS)
+    missing = min(used - bound for used, bound in zip(vector, pot.meter.bounds, strict=True))
+    return max(0.0, pot.epsilon + missing * 2.0**-UNIT_BITS)
 
 
 def limit(session: ReadSession, dataset_id: str) -> tuple[float, float]:
@@ -185,8 +185,8 @@ def _tranche(pot: Pot) -> dict[str, Any]:
 
 
 def _entry(row: Entry) -> LedgerEntry:
-    said = {RESERVED: "events", SETTLED: "executed"}.get(row.kind)
-    event = _event(row.body[said]) if said else None
+    member = {RESERVED: "events", SETTLED: "executed"}.get(row.kind)
+    event = _event(row.body[member]) if member else None
     return LedgerEntry(
         row.sequence, row.at, row.kind, row.job_id, event, row.epsilon_after, row.entry_hash, row.previous_hash
     )
@@ -197,14 +197,17 @@ def _event(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _used_share(balance: Balance) -> float:
-    """R/B at the main order, over all tranches, or at the best order of the limit in force where that is closer."""
+    """The used share of the budget.
+
+    At the main orders of all tranches, or at the best order of the current limit if that share is larger.
+    """
     mains = [(pot.meter.used[pot.main], pot.meter.bounds[pot.main]) for pot in balance.tranches]
-    of_tranches = _part(sum(used for used, _ in mains), sum(bound for _, bound in mains))
+    of_tranches = _divide(sum(used for used, _ in mains), sum(bound for _, bound in mains))
     in_force = zip(balance.total.meter.used, balance.total.meter.bounds, strict=True)
-    return max(of_tranches, min(_part(used, bound) for used, bound in in_force))
+    return max(of_tranches, min(_divide(used, bound) for used, bound in in_force))
 
 
-def _part(used: int, bound: int) -> float:
+def _divide(used: int, bound: int) -> float:
     return min(1.0, used / bound) if bound > 0 else 1.0
 
 

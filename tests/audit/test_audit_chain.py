@@ -1,4 +1,4 @@
-"""W11 for the audit log: whatever is done to it behind the triggers' back, an offline check finds it."""
+"""W11: an offline check of the audit log finds every change made without the triggers."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ TRIGGERS = {
 
 @pytest.fixture
 def log(services: Services) -> Callable[[], list[str]]:
-    """Two batches of two entries, with the triggers taken away; returns what a check finds."""
+    """Two batches of two entries, without triggers; returns a function that lists the faults."""
     database, signer = services.database, services.signer
     for command in ("a", "b"):
         with database.write() as tx:
@@ -58,7 +58,7 @@ def test_tampering_is_found(log: Callable[[], list[str]], database: Database, st
     assert found in log()
 
 
-def test_a_chain_made_anew_needs_the_key(log: Callable[[], list[str]], database: Database) -> None:
+def test_a_rewritten_chain_needs_the_key(log: Callable[[], list[str]], database: Database) -> None:
     with database.write() as tx:
         tx.execute(text("DELETE FROM audit_heads"))
         tx.execute(text("UPDATE audit_entries SET sequence = NULL, actor = 'key_x'"))
@@ -67,7 +67,7 @@ def test_a_chain_made_anew_needs_the_key(log: Callable[[], list[str]], database:
     assert log() == ["audit head 4: the signature does not hold"]
 
 
-def test_rivals_never_take_the_same_place(services: Services) -> None:
+def test_concurrent_writers_never_take_the_same_place(services: Services) -> None:
     database, signer = services.database, services.signer
     with database.write() as tx:
         for _ in range(5):

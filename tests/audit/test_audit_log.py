@@ -1,4 +1,4 @@
-"""The log itself: who reads it, what it holds and never holds, how floods and replays look in it."""
+"""The audit log: its readers, its content, and its entries for floods and replays."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def test_only_administrators_and_auditors_read_it(
         assert {entry["code"] for entry in _log(client, key)} == {"forbidden", "unauthenticated"}
 
 
-def test_pages_and_filters(client: httpx.Client, admin: rows.Key, auditor: rows.Key) -> None:
+def test_the_log_is_read_by_pages_and_filters(client: httpx.Client, admin: rows.Key, auditor: rows.Key) -> None:
     for name in ("a", "b", "c"):
         client.post("/v1/api-keys", headers=admin.headers, json={"name": name, "role": "owner"})
     problem(client.post("/v1/api-keys", headers=auditor.headers, json={"name": "d", "role": "owner"}), 403, "forbidden")
@@ -71,7 +71,7 @@ def test_pages_and_filters(client: httpx.Client, admin: rows.Key, auditor: rows.
     problem(client.get("/v1/audit-log?since=yesterday", headers=admin.headers), 422, "invalid_request")
 
 
-def test_what_is_shown_is_chained(client: httpx.Client, admin: rows.Key) -> None:
+def test_entries_on_a_page_are_chained(client: httpx.Client, admin: rows.Key) -> None:
     for name in ("a", "b"):
         client.post("/v1/api-keys", headers=admin.headers, json={"name": name, "role": "owner"})
     later, earlier = _log(client, admin)
@@ -80,7 +80,7 @@ def test_what_is_shown_is_chained(client: httpx.Client, admin: rows.Key) -> None
     assert earlier["previous_hash"] == "0" * 64
 
 
-def test_it_never_holds_what_was_typed(
+def test_the_log_contains_no_text_of_callers(
     client: httpx.Client, owner: rows.Key, admin: rows.Key, database: Database
 ) -> None:
     """W3: no body, query, path, header or made-up method."""
@@ -103,7 +103,7 @@ def test_a_refused_budget_is_in_the_log(house: House, api: httpx.Client, owner: 
     assert entry["request_id"] == answer.headers["X-Request-Id"]
 
 
-def test_a_replay_is_told_apart_by_its_request_and_changes_nothing(
+def test_a_replay_has_a_separate_entry_and_changes_nothing(
     house: House, api: httpx.Client, owner: rows.Key, auditor: rows.Key
 ) -> None:
     body, headers = job_body(house.ready_dataset(owner)), owner.headers | {"Idempotency-Key": "once"}
@@ -134,14 +134,16 @@ def test_a_flood_is_two_entries_a_minute(keeper: Keeper, database: Database, mon
     assert sum(_counts(database)) > 50 * 110
 
 
-def test_keys_routes_and_codes_are_counted_apart(keeper: Keeper, database: Database) -> None:
+def test_keys_routes_and_codes_are_counted_separately(keeper: Keeper, database: Database) -> None:
     for exchange in (_refusal(), _refusal("key_1"), _refusal("key_2"), _refusal("key_2", "/v1/quotes")):
         keeper.observe(exchange)
     keeper.keep()
     assert _counts(database) == [1, 1, 1, 1]
 
 
-def test_what_could_not_be_written_is_kept(keeper: Keeper, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_that_could_not_be_written_are_kept(
+    keeper: Keeper, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def away() -> None:
         raise OSError
 
@@ -154,7 +156,7 @@ def test_what_could_not_be_written_is_kept(keeper: Keeper, database: Database, m
     assert _counts(database) == [1]
 
 
-def test_a_stop_writes_what_is_left(keeper: Keeper, database: Database) -> None:
+def test_a_stop_writes_remaining_counts(keeper: Keeper, database: Database) -> None:
     with keeper.running():
         keeper.observe(_refusal())
         keeper.keep()
@@ -180,9 +182,7 @@ def test_entries_can_be_neither_changed_nor_removed(keeper: Keeper, database: Da
         tx.execute(text(statement))
 
 
-def test_an_entry_that_waits_for_its_place_cannot_be_changed_either(
-    client: httpx.Client, admin: rows.Key, database: Database
-) -> None:
+def test_an_entry_without_a_place_cannot_be_changed(client: httpx.Client, admin: rows.Key, database: Database) -> None:
     client.post("/v1/api-keys", headers=admin.headers, json={"name": "a", "role": "owner"})
     with pytest.raises(DBAPIError, match="append-only"), database.write() as tx:
         tx.execute(text("UPDATE audit_entries SET outcome = 'refused'"))

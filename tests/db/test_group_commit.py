@@ -1,4 +1,4 @@
-"""Joined transactions stay transactions: each fails alone, and none is told of before it is durable (W9, W10)."""
+"""Group commit: each call fails alone, and learns its outcome when it is durable (W9, W10)."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def notes(database: Database) -> set[str]:
 
 @contextmanager
 def commits(database: Database) -> Iterator[list[int]]:
-    """Counts them."""
+    """Count commits."""
     seen: list[int] = []
 
     def counted(_: object) -> None:
@@ -55,16 +55,16 @@ def commits(database: Database) -> Iterator[list[int]]:
     sa.event.remove(database.engine, "commit", counted)
 
 
-def test_what_comes_at_once_is_committed_once(database: Database, joined: GroupCommit) -> None:
+def test_simultaneous_calls_share_one_commit(database: Database, joined: GroupCommit) -> None:
     names = [f"n{number}" for number in range(8)]
-    with patch.object(group_commit, "TOGETHER_SECONDS", 60.0), commits(database) as seen:
+    with patch.object(group_commit, "JOIN_SECONDS", 60.0), commits(database) as seen:
         told = at_once(joined, [note(name) for name in names])
     assert [each.result() for each in told] == names
     assert notes(database) == set(names)
     assert len(seen) == 1
 
 
-def test_one_that_refuses_takes_nothing_with_it(database: Database, joined: GroupCommit) -> None:
+def test_a_refused_call_does_not_affect_others(database: Database, joined: GroupCommit) -> None:
     told = at_once(joined, [note("a"), note("b", StateConflict("No.")), note("c")])
     assert (told[0].result(), told[2].result()) == ("a", "c")
     with pytest.raises(StateConflict, match="No"):
@@ -72,7 +72,7 @@ def test_one_that_refuses_takes_nothing_with_it(database: Database, joined: Grou
     assert notes(database) == {"a", "c"}
 
 
-def test_one_that_breaks_takes_nothing_with_it(database: Database, joined: GroupCommit) -> None:
+def test_a_failed_call_does_not_affect_others(database: Database, joined: GroupCommit) -> None:
     told = at_once(joined, [note("a"), note("b", ZeroDivisionError()), note("a"), note("c")])
     assert (told[0].result(), told[3].result()) == ("a", "c")
     with pytest.raises(ZeroDivisionError):
@@ -82,8 +82,8 @@ def test_one_that_breaks_takes_nothing_with_it(database: Database, joined: Group
     assert notes(database) == {"a", "c"}
 
 
-def test_nobody_is_told_before_it_is_durable(database: Database, joined: GroupCommit) -> None:
-    """The answer to the commit is lost: it may have happened, and neither success nor a refusal may be claimed."""
+def test_a_lost_commit_is_reported_as_unknown(database: Database, joined: GroupCommit) -> None:
+    """The answer to the commit is lost: neither success nor a refusal may be reported."""
     done: list[str] = []
 
     def hooked(tx: WriteSession) -> None:
@@ -104,7 +104,7 @@ def test_nobody_is_told_before_it_is_durable(database: Database, joined: GroupCo
     assert (done, notes(database)) == (["frozen"], set())
 
 
-def test_what_is_not_kept_together_is_done_alone(database: Database, joined: GroupCommit) -> None:
+def test_a_call_without_shared_commit_runs_alone(database: Database, joined: GroupCommit) -> None:
     def failed(_: object) -> None:
         raise sa.exc.OperationalError("COMMIT", None, Exception())
 
@@ -140,7 +140,7 @@ def test_hooks_run_once_and_in_their_own_thread(database: Database, joined: Grou
 
 
 class Speaking(GroupCommit):
-    """Whoever stands in its line has a context of his own, which tells his name."""
+    """Each call in the queue has a separate context with a name."""
 
     def transact(self, action: Callable[[WriteSession], Any], name: str | None = None) -> Any:
         WHO.set(name)
@@ -151,14 +151,14 @@ class Speaking(GroupCommit):
 def test_each_runs_in_the_context_of_its_own_request(database: Database, joined: GroupCommit, refused: bool) -> None:
     names = [f"n{number}" for number in range(8)]
     actions = [lambda _: WHO.get()] * 8 + [note("a", StateConflict("No.")) if refused else note("a")]
-    with patch.object(group_commit, "TOGETHER_SECONDS", 60.0):
+    with patch.object(group_commit, "JOIN_SECONDS", 60.0):
         told = at_once(Speaking(database), actions, [*names, "last"])
     assert [each.result() for each in told[:8]] == names
 
 
 @pytest.mark.services
-def test_locks_that_cross_are_given_up_soon(database: Database, joined: GroupCommit) -> None:
-    """Two processes each hold what the other wants: neither waits until the database kills one of them."""
+def test_crossed_locks_time_out_early(database: Database, joined: GroupCommit) -> None:
+    """Two processes each hold a lock that the other needs; neither waits for the deadlock timeout."""
     with database.write() as tx:
         tx.execute(sa.text("CREATE TABLE pairs (id integer PRIMARY KEY, hits integer NOT NULL)"))
         tx.execute(sa.text("INSERT INTO pairs VALUES (1, 0), (2, 0)"))
@@ -179,7 +179,7 @@ def test_locks_that_cross_are_given_up_soon(database: Database, joined: GroupCom
         assert session.scalars(sa.text("SELECT hits FROM pairs")).all() == [20, 20]
 
 
-def test_a_line_outlives_a_leader_that_is_interrupted(joined: GroupCommit) -> None:
+def test_the_queue_survives_an_interrupted_leader(joined: GroupCommit) -> None:
     class Stop(BaseException):
         pass
 
@@ -191,8 +191,8 @@ def test_a_line_outlives_a_leader_that_is_interrupted(joined: GroupCommit) -> No
     assert joined.transact(lambda _: "on") == "on"
 
 
-def test_nobody_waits_for_what_follows_a_commit(joined: GroupCommit) -> None:
-    """A broker that does not answer holds up those whose messages it does not take."""
+def test_no_call_waits_for_hooks_of_another(joined: GroupCommit) -> None:
+    """A broker that does not answer only delays the callers of its messages."""
     entered, go_on = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -211,8 +211,8 @@ def test_nobody_waits_for_what_follows_a_commit(joined: GroupCommit) -> None:
 
 
 @pytest.mark.services
-def test_one_that_waits_for_a_lock_holds_up_no_other(database: Database, joined: GroupCommit) -> None:
-    """Its lock is let go only after the other has its answer; otherwise it would be refused by then."""
+def test_a_call_that_waits_for_a_lock_delays_no_other(database: Database, joined: GroupCommit) -> None:
+    """Its lock is released only after the other call has returned."""
     with database.write() as tx:
         tx.execute(sa.text("INSERT INTO notes VALUES ('held')"))
     held = sa.text("UPDATE notes SET name = name WHERE name = 'held'")
@@ -233,8 +233,8 @@ def test_one_that_waits_for_a_lock_holds_up_no_other(database: Database, joined:
         assert waiting.result() == "after all"
 
 
-def test_what_an_attempt_asked_for_that_was_not_kept_is_not_done(database: Database, joined: GroupCommit) -> None:
-    """The joint commit fails, there is time for one of the two only, and the other is then called alone."""
+def test_hooks_of_a_rolled_back_attempt_do_not_run(database: Database, joined: GroupCommit) -> None:
+    """The shared commit fails. The retry has time for one call; the other runs alone."""
     ran: list[int] = []
     turns: list[int] = []
 
@@ -242,10 +242,10 @@ def test_what_an_attempt_asked_for_that_was_not_kept_is_not_done(database: Datab
         turns.append(len(turns))
         tx.after_commit(partial(ran.append, turns[-1]))
 
-    with patch.object(group_commit, "TOGETHER_SECONDS", 60.0), patch.object(group_commit, "commit") as failing:
+    with patch.object(group_commit, "JOIN_SECONDS", 60.0), patch.object(group_commit, "commit") as failing:
 
         def fail_once(_: object) -> None:
-            group_commit.TOGETHER_SECONDS, failing.side_effect = 0.0, commit
+            group_commit.JOIN_SECONDS, failing.side_effect = 0.0, commit
             raise sa.exc.OperationalError("COMMIT", None, Exception())
 
         failing.side_effect = fail_once

@@ -1,4 +1,4 @@
-"""What follows a commit is tried to the last of it, and only what others rely on may say that it failed (W10, W11)."""
+"""All hooks of a commit run, and only vital hooks report errors (W10, W11)."""
 
 from collections.abc import Callable
 
@@ -10,12 +10,12 @@ from app.errors import DependencyUnavailable, StateConflict
 from tests.factories.line import at_once
 
 Write = Callable[[Callable[[WriteSession], None]], None]
-SECRET = "what a library says"
+SECRET = "message of a library"
 
 
 @pytest.fixture(params=["block", "repeated", "joined alone", "joined"])
 def write(request: pytest.FixtureRequest, database: Database) -> Write:
-    """Every way in which a transaction is made."""
+    """Every kind of transaction."""
 
     def block(action: Callable[[WriteSession], None]) -> None:
         with database.write() as tx:
@@ -38,8 +38,8 @@ def failing(error: Exception) -> Callable[[], None]:
     return fail
 
 
-def test_whoever_asked_is_told_of_success_where_it_is_kept(write: Write) -> None:
-    """A message that is not sent is sent later; one who is told of a failure would ask for the same again."""
+def test_a_committed_call_succeeds_despite_failed_hooks(write: Write) -> None:
+    """The sweeper sends a lost message later. An error would make the caller repeat the request."""
     ran: list[str] = []
 
     def action(tx: WriteSession) -> None:
@@ -53,7 +53,7 @@ def test_whoever_asked_is_told_of_success_where_it_is_kept(write: Write) -> None
     assert SECRET not in str(logs)
 
 
-def test_the_first_error_that_matters_is_raised_once_all_were_tried(write: Write) -> None:
+def test_the_first_vital_error_is_raised_after_all_hooks(write: Write) -> None:
     ran: list[str] = []
 
     def action(tx: WriteSession) -> None:
@@ -68,7 +68,7 @@ def test_the_first_error_that_matters_is_raised_once_all_were_tried(write: Write
     assert ran == ["next", "last"]
 
 
-def test_the_reason_of_a_rollback_outlives_what_follows_it(write: Write) -> None:
+def test_failed_hooks_do_not_replace_the_rollback_error(write: Write) -> None:
     ran: list[str] = []
 
     def fail(_: WriteSession) -> None:

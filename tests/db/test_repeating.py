@@ -1,4 +1,4 @@
-"""A transaction is repeated where the database is known to have kept nothing of it, and never otherwise (W10)."""
+"""A transaction is repeated only if it was certainly rolled back (W10)."""
 
 import threading
 
@@ -19,14 +19,14 @@ def other(database_url: str) -> sa.Engine:
 
 
 def cut(tx: WriteSession, other: sa.Engine) -> None:
-    """Take the connection of ``tx`` away from it."""
+    """Close the connection of ``tx``."""
     mine = tx.scalar(sa.text("SELECT pg_backend_pid()"))
     with other.connect() as connection:
         connection.execute(sa.text("SELECT pg_terminate_backend(:mine, 5000)"), {"mine": mine})
 
 
 @pytest.mark.services
-def test_a_connection_that_is_lost_before_the_commit_is_tried_again(database: Database, other: sa.Engine) -> None:
+def test_a_transaction_lost_before_its_commit_is_repeated(database: Database, other: sa.Engine) -> None:
     bench, turns = Bench(database, Ledger(Signer(SEED), max_epsilon=20.0)), []
     bench.open_account("ds_a")
 
@@ -53,7 +53,7 @@ def test_a_connection_that_is_lost_before_the_commit_is_tried_again(database: Da
 
 
 @pytest.mark.services
-def test_whoever_loses_a_deadlock_is_tried_again(database: Database) -> None:
+def test_the_loser_of_a_deadlock_is_repeated(database: Database) -> None:
     with database.write() as tx:
         tx.execute(sa.text("CREATE TABLE pairs (id integer PRIMARY KEY, hits integer NOT NULL)"))
         tx.execute(sa.text("INSERT INTO pairs VALUES (1, 0), (2, 0)"))
@@ -80,7 +80,7 @@ def test_whoever_loses_a_deadlock_is_tried_again(database: Database) -> None:
     assert len(turns) > 2
 
 
-def test_what_the_database_refuses_is_not_tried_again(database: Database) -> None:
+def test_a_refusal_of_the_database_is_not_repeated(database: Database) -> None:
     bench, turns = Bench(database, Ledger(Signer(SEED), max_epsilon=20.0)), []
     bench.open_account("ds_a")
 
@@ -93,7 +93,7 @@ def test_what_the_database_refuses_is_not_tried_again(database: Database) -> Non
     assert turns == [1]
 
 
-def test_nothing_is_written_where_the_guard_says_no(database_url: str) -> None:
+def test_a_guard_that_refuses_blocks_writes(database_url: str) -> None:
     def refuse(_: Database) -> None:
         raise DependencyUnavailable
 

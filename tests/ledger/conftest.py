@@ -1,4 +1,4 @@
-"""A ledger with a key of its own, and a dataset with an account."""
+"""Fixtures: a ledger, and a dataset with an account."""
 
 import shutil
 import subprocess
@@ -48,13 +48,13 @@ def running(database_url: str, mark_url: str) -> Iterator[Bench]:
 
 @pytest.fixture
 def backup(running: Bench, take_backup: Callable[[], Restore]) -> Restore:
-    """A backup of the installation as the test finds it; calling it restores it."""
+    """A backup of the installation at the start of the test; a call restores it."""
     return take_backup()
 
 
 @pytest.fixture
 def take_backup(running: Bench, database_url: str, tmp_path: Path) -> Callable[[], Restore]:
-    """Makes a backup, as an operator would; calling that restores it."""
+    """Make a backup as an operator would; a call of the result restores it."""
     return lambda: _backup(running, database_url, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""An independent ledger: a list of jobs, priced by dp-accounting directly, admitted by floats written out again."""
+"""An independent ledger: a list of jobs, priced by dp-accounting and admitted in floats."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class NaiveJob:
 
 @dataclass(frozen=True)
 class NaiveFilter:
-    """A filter as the paper has it: order a with weight w may spend eps - log(1 - 1/a) + log(w delta a)/(a - 1)."""
+    """The paper's filter: order a with weight w may spend eps - log(1 - 1/a) + log(w delta a)/(a - 1)."""
 
     epsilon: float
     delta: float
@@ -52,7 +52,7 @@ class NaiveLedger:
     entries: int = 2
 
     def composed(self, states: set[str], extra: Sequence[Charge] = ()) -> float:
-        """The library's own epsilon of all jobs in ``states``."""
+        """The library's epsilon of all jobs in ``states``."""
         return epsilon([*self.charges(states), *extra], self.delta)
 
     def charges(self, states: set[str], **fields: object) -> list[Charge]:
@@ -62,7 +62,7 @@ class NaiveLedger:
         return [job.charge for job in self.jobs.values() if wanted(job)]
 
     def slacks(self, dataset_id: str, charge: Charge) -> tuple[float, list[float]]:
-        """Slack of everything that every job must meet, and of each tranche on its own."""
+        """Slack of the limits that every job must meet, and of each tranche."""
         live = {"reserved", "opened", "settled"}
         total = NaiveFilter(self.limit, self.delta, ORDERS, (1.0,) * len(ORDERS))
         common = [total.slack([*self.charges(live), charge])]

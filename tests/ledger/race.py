@@ -1,7 +1,7 @@
-"""Many clients race for one budget: exactly one may win, every time, and the balance afterwards is right.
+"""Many clients race for one budget: exactly one wins each time.
 
-Each race is 24 threads on a real SQLite file of its own; each thread wants epsilon 0.3 of a limit of 0.4. Clients spend
-most of a race asleep on the file's lock, so several races run side by side. Exits non-zero if one ends otherwise.
+Each race is 24 threads on a separate SQLite file; each thread reserves epsilon 0.3 of a limit of 0.4. Clients mostly
+wait for the lock of the file, so several races run in parallel. Exits non-zero if a race ends otherwise.
 """
 
 import argparse
@@ -33,17 +33,17 @@ class Lost(Exception):
 
 
 def prepare(path: Path) -> None:
-    """An empty migrated database with the one account that is raced for."""
+    """Create a migrated database with one account."""
     with _database(path) as database:
         upgrade(database.engine)
         Bench(database, _ledger()).open_account(DATASET, epsilon=LIMIT)
 
 
 def race(path: Path, charge: Charge) -> None:
-    """One race on the database at ``path``.
+    """Run one race on the database at ``path``.
 
     Raises:
-        Lost: unless exactly one client won and the ledger says so.
+        Lost: the number of winners in clients or ledger is not one.
     """
     barrier = threading.Barrier(CLIENTS)
     with _database(path) as database, ThreadPoolExecutor(CLIENTS) as clients:

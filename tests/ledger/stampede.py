@@ -1,9 +1,9 @@
-"""Clients in several processes want more than there is, again and again, on a PostgreSQL: nobody may overspend.
+"""Clients in several processes ask for more than the budget, on PostgreSQL.
 
-Clients reserve jobs of several sizes on a few accounts, and give some back, so that the budget is contended to the end.
-Half of the calls are joined with others, as the API joins them; the other half comes alone.
-Afterwards each account is priced anew by dp-accounting from what its clients say that they hold. Run as a module for a
-million attempts on a server of its own; exits non-zero if an account is overspent or does not add up.
+Clients reserve jobs of several sizes on a few accounts, and void some of them, so that they compete to the end. Half of
+the calls use group commit, as the API does; the other half runs alone. Afterwards dp-accounting prices the jobs that
+the clients hold, and the result is compared with each account. Run as a module for a million attempts on a separate
+server; exits non-zero if an account is overspent or differs.
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Overspent(Exception):
 
 @dataclass
 class Held:
-    """What one process's clients hold: how many jobs of each size an account admitted and kept."""
+    """The jobs of one process's clients: the number of each size that an account admitted."""
 
     attempts: int = 0
     kept: defaultdict[str, Counter[float]] = field(default_factory=lambda: defaultdict(Counter))
@@ -45,10 +45,10 @@ class Held:
 
 
 def stampede(url: str, attempts: int) -> int:
-    """Race for the accounts of the migrated database at ``url``; returns how often somebody was admitted.
+    """Race for the accounts of the migrated database at ``url``; return the number of admissions.
 
     Raises:
-        Overspent: see there.
+        Overspent: an account is overspent or differs.
     """
     with _database(url) as database:
         for number in range(ACCOUNTS):
@@ -98,10 +98,10 @@ def _reserve(tx: WriteSession, *, dataset_id: str, job_id: str, size: float) -> 
 
 
 def check(database: Database, ledger: Ledger, dataset_id: str, held: list[Held]) -> int:
-    """How many jobs the account holds.
+    """The number of jobs that the account holds.
 
     Raises:
-        Overspent: they cost more than the limit together, or are not what the clients say.
+        Overspent: they cost more than the limit together, or differ from the clients' jobs.
     """
     kept: Counter[float] = sum((part.kept[dataset_id] for part in held), Counter())
     charges = [costing(size) for size, count in kept.items() for _ in range(count)]

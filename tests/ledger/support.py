@@ -1,4 +1,4 @@
-"""Short ways to say what a test is about: each call of a bench is one committed transaction."""
+"""Helpers for tests of the ledger: each call of a bench is one committed transaction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ FACTS = "f" * 64
 
 
 def commitment(**changes: Any) -> Commitment:
-    """To a plan on a dataset as :meth:`Bench.open_account` declares it."""
+    """A commitment to a plan on a dataset as :meth:`Bench.open_account` declares it."""
     values: dict[str, Any] = {"plan": "a" * 64, "facts": FACTS, "unit": {"kind": "row"}, "slots": 1_000}
     return Commitment(**(values | changes))
 
@@ -67,7 +67,7 @@ class Bench:
         return preview
 
     def terms(self, job_id: str, **changes: Any) -> Terms:
-        """Those that the job was reserved with, but for ``changes``."""
+        """The terms of the job's reservation, with ``changes``."""
         entries = Base.metadata.tables["ledger_entries"]
         query = select(entries.c.dataset_id, entries.c.body)
         with self.database.read() as session:
@@ -77,7 +77,7 @@ class Bench:
         return Terms(**(values | changes))
 
     def open(self, job_id: str) -> None:
-        """By the plan that this bench reserved it with."""
+        """Open with the plan of the reservation."""
         charge, _ = self.reserved[job_id]
         terms = self.terms(job_id)
         self.write(lambda tx: self.ledger.open(tx, job_id, charge.events, terms))
@@ -117,7 +117,7 @@ class Bench:
 
 
 def guarded(database_url: str, mark_url: str) -> Bench:
-    """A process of its own: nothing remembered, its database behind a guard."""
+    """Another process: an empty cache, and a database behind a guard."""
     mark = HighWaterMark(open_marks(mark_url), Signer(SEED))
     database = Database(make_engine(database_url), mark.confirm)
     return Bench(database, Ledger(Signer(SEED), max_epsilon=20.0, mark=mark))

@@ -1,4 +1,4 @@
-"""Entries that cannot happen to a balance are refused, whoever wrote them into the chain (W11)."""
+"""Entries that are impossible for a balance are refused (W11)."""
 
 from dataclasses import replace
 from typing import Any
@@ -113,7 +113,7 @@ def test_cap_for_a_dataset_without_one_is_refused() -> None:
 
 
 def test_cap_in_use_keeps_its_orders() -> None:
-    """W9: amounts at other orders would forget what was charged."""
+    """W9: amounts at other orders would lose the charges."""
     with pytest.raises(ValueError, match="keeps its orders"):
         apply(with_share(cap=used(EMPTY)), event(LIMIT_CHANGED, cap=OTHER_ORDERS.to_json()))
 
@@ -130,14 +130,14 @@ def test_meter_refuses_amounts_of_another_length() -> None:
 
 @pytest.mark.parametrize(("spent", "reserved"), [(-1, 0), (0, -1)])
 def test_meter_refuses_to_fall_below_zero(spent: int, reserved: int) -> None:
-    """W9: no entry can give back what was never taken."""
+    """W9: no entry can refund more than was charged."""
     with pytest.raises(ValueError, match="below zero"):
         Meter((5,), (0,), (0,)).move((1,), spent=spent, reserved=reserved)
 
 
 def test_bound_as_large_as_the_infinite_amount_is_refused() -> None:
     """W9: an unknown charge must never fit."""
-    with pytest.raises(ValueError, match="bound lies below"):
+    with pytest.raises(ValueError, match="bound must be below"):
         meter._empty(1.0, DELTA, (2.0,), (1.0,), (INFINITE,))
 
 
@@ -148,7 +148,7 @@ def test_stored_documents_of_two_shapes_are_refused() -> None:
 
 def test_memory_forgets_the_account_it_used_longest_ago() -> None:
     memory = VerifiedHeads()
-    seen = VerifiedHead(Head(1, "h", BALANCE), BALANCE.to_stored(), 1)
+    seen = VerifiedHead(Head(1, "h", BALANCE), BALANCE.to_columns(), 1)
     for number in range(REMEMBERED_ACCOUNTS + 1):
         memory.remember(f"acc_{number}", seen)
     assert memory.recall("acc_0") is None

@@ -20,7 +20,7 @@ def test_a_fresh_account_has_all_its_budget(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 20.1, 1e-9])
-def test_an_epsilon_that_means_nothing_is_refused(bench: Bench, epsilon: float) -> None:
+def test_an_invalid_epsilon_is_refused(bench: Bench, epsilon: float) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         bench.open_account("ds_x", population="others", epsilon=epsilon)
     assert [fault.pointer for fault in refusal.value.faults] == ["/budget/epsilon"]

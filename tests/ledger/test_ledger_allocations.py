@@ -25,7 +25,7 @@ def shared(bench: Bench) -> Bench:
     return bench
 
 
-def test_a_caller_spends_what_it_was_given_and_the_others_go_on(shared: Bench) -> None:
+def test_a_spent_allocation_stops_only_its_caller(shared: Bench) -> None:
     reserve(shared, "job_1", costing(0.45), "key_1")
     before = shared.budget()
     with pytest.raises(BudgetExceeded) as refusal:
@@ -36,7 +36,7 @@ def test_a_caller_spends_what_it_was_given_and_the_others_go_on(shared: Bench) -
     assert shared.verify() == ()
 
 
-def test_a_quote_says_what_a_reservation_will(shared: Bench) -> None:
+def test_a_quote_agrees_with_a_reservation(shared: Bench) -> None:
     reserve(shared, "job_1", costing(0.45), "key_1")
     with shared.database.read() as session:
         for caller_id, affordable in [("key_1", False), ("key_2", True)]:
@@ -45,14 +45,14 @@ def test_a_quote_says_what_a_reservation_will(shared: Bench) -> None:
             assert shared.ledger.admits(session, "ds_a", costing(0.45), caller_id=caller_id) is affordable
 
 
-def test_the_account_binds_whoever_has_an_allocation(shared: Bench) -> None:
+def test_the_account_also_limits_callers_with_an_allocation(shared: Bench) -> None:
     allocate(shared, key_1=5.0)
     shared.run("job_1", costing(1.9))
     with pytest.raises(BudgetExceeded):
         reserve(shared, "job_2", costing(1.0), "key_1")
 
 
-def test_what_was_given_back_can_be_spent_again(shared: Bench) -> None:
+def test_a_voided_charge_can_be_spent_again(shared: Bench) -> None:
     reserve(shared, "job_1", costing(0.45), "key_1")
     shared.void("job_1")
     reserve(shared, "job_2", costing(0.45), "key_1")
@@ -99,14 +99,14 @@ def test_allocations_that_stay_are_no_change(shared: Bench) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, 1e-9, 20.1, float("inf"), float("nan")])
-def test_an_epsilon_that_means_nothing_is_refused(shared: Bench, epsilon: float) -> None:
+def test_an_invalid_epsilon_is_refused(shared: Bench, epsilon: float) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         allocate(shared, key_0=0.5, key_1=epsilon)
     assert [fault.pointer for fault in refusal.value.faults] == ["/allocations/1/epsilon"]
 
 
 def test_an_allocation_belongs_to_its_dataset(shared: Bench) -> None:
-    """And is charged beside the dataset's own cap."""
+    """It is charged in addition to the dataset's cap."""
     shared.open_account("ds_b", epsilon=0.8)
     allocate(shared, "ds_b", key_1=0.6)
     reserve(shared, "job_1", costing(0.55), "key_1", "ds_b")

@@ -1,4 +1,4 @@
-"""W11: a reservation pins plan, facts and cost under a signature, and no other job runs or is released under it."""
+"""W11: a signed reservation pins plan, facts and cost of its job."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +34,7 @@ def is_frozen(bench: Bench, dataset_id: str = "ds_a") -> bool:
 
 
 def rewrite(bench: Bench, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Bench:
-    """Change the newest entry of the account; a process that remembers nothing of it."""
+    """Change the newest entry of the account; return a process with an empty cache."""
     with bench.database.write() as tx:
         account_id = tx.scalars(select(table("ledger_datasets").c.account_id)).one()
         rewrite_newest_entry(tx, account_id, change)
@@ -52,7 +52,7 @@ def test_other_terms_are_not_opened(bench: Bench, changes: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("changes", ALTERED.values(), ids=ALTERED.keys())
-def test_other_terms_are_noticed_before_the_plan_is_read(bench: Bench, changes: dict[str, Any]) -> None:
+def test_other_terms_are_detected_before_the_plan_is_read(bench: Bench, changes: dict[str, Any]) -> None:
     bench.reserve("job_1", CHARGE)
     terms = bench.terms("job_1", **changes)
     with pytest.raises(StateConflict, match="frozen"), bench.database.write() as tx:
@@ -76,7 +76,7 @@ def test_other_terms_are_not_settled_with_a_release(bench: Bench, changes: dict[
 
 @pytest.mark.parametrize("changes", [{"plan": "b" * 64}, {"epsilon": 0.1}, {"grid_bits": 30}])
 def test_a_rewritten_reservation_is_refused(bench: Bench, changes: dict[str, Any]) -> None:
-    """W11: hashes have no key, so that whoever alters an entry can make them fit; the signature does not."""
+    """W11: hashes need no key, so an attacker can recompute them; the signature still fails."""
     bench.reserve("job_1", CHARGE)
     other = rewrite(bench, lambda body: body | changes)
     assert other.verify() == (), "the hashes fit"
@@ -105,8 +105,8 @@ def without_commitment(body: dict[str, Any]) -> dict[str, Any]:
     return {name: body[name] for name in ("events", "epsilon", "delta", "charge")}
 
 
-def test_a_reservation_of_an_older_version_is_given_back(bench: Bench) -> None:
-    """W10, W11: it verifies, but nobody can tell whether it was altered: it is not opened and costs nothing."""
+def test_a_reservation_of_an_older_version_is_voided(bench: Bench) -> None:
+    """W10, W11: it has no signature, so it is not opened and costs nothing."""
     bench.reserve("job_1", CHARGE)
     terms = bench.terms("job_1")
     other = rewrite(bench, without_commitment)

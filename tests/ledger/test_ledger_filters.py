@@ -1,4 +1,4 @@
-"""The filter that is proven in tests/properties is the filter that runs: the ledger's meters decide alike."""
+"""The ledger's meters decide like the filter that tests/properties verifies."""
 
 from random import Random
 
@@ -13,7 +13,7 @@ LIMITS = st.sampled_from([(0.1, 1e-6), (0.4, 1e-8), (1.0, 1e-6), (5.0, 1e-5), (2
 
 
 def charge(rule: Filter, chance: Random) -> tuple[int, ...]:
-    """Amounts around the bounds, one apart from them, tiny and infinite; in half of the charges one order may fit.
+    """Amounts at the bounds and one unit from them, tiny and infinite; in half of the charges one order may fit.
 
     Hypothesis draws the seed only: hundreds of amounts a charge would take it a second each.
     """
@@ -30,7 +30,7 @@ def charge(rule: Filter, chance: Random) -> tuple[int, ...]:
 
 
 def decisions(rule: Filter, chance: Random) -> list[bool]:
-    """What a history of charges is decided by the meter, which must agree with the filter each time."""
+    """Compare the meter's decisions on a history of charges with the filter's."""
     pot: Pot = filter_pot(rule)
     spent, found = [0] * len(rule.orders), list[bool]()
     for _ in range(chance.randint(1, 4)):
@@ -45,12 +45,12 @@ def decisions(rule: Filter, chance: Random) -> list[bool]:
 
 @given(LIMITS, st.integers(0, 2**32))
 def test_a_meter_admits_exactly_what_the_filter_admits(limit: tuple[float, float], seed: int) -> None:
-    """W9: over any history, whatever was charged before."""
+    """W9: over any history of charges."""
     decisions(design(*limit), Random(seed))
 
 
-def test_histories_are_admitted_and_refused_alike_often() -> None:
-    """Else the law above would be about one side only."""
+def test_histories_contain_both_admissions_and_refusals() -> None:
+    """Otherwise the test above would only cover one side."""
     rule = design(1.0, 1e-6)
     found = [decision for seed in range(200) for decision in decisions(rule, Random(seed))]
     assert 0.3 < sum(found) / len(found) < 0.7

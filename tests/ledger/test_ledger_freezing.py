@@ -1,4 +1,4 @@
-"""A freeze outlasts a restore of the database (W11)."""
+"""A freeze survives a restore of the database (W11)."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from tests.ledger.support import SEED, Bench, Restore, costing, guarded, reconci
 
 
 def sweep(bench: Bench) -> int:
-    """As a worker does; how many freezes there were to mark."""
+    """Mark freezes as a worker does; return their number."""
     with bench.database.read() as session:
         account_ids = bench.ledger.unmarked_freezes(session)
     for account_id in account_ids:
@@ -32,7 +32,7 @@ def by_its_operator(bench: Bench) -> None:
 
 
 def by_another_plan(bench: Bench) -> None:
-    """A run that would do what was not reserved."""
+    """A run whose plan was not reserved."""
     bench.reserve("job_2", costing(0.1))
     bench.reserved["job_2"] = costing(0.2), "ds_a"
     with pytest.raises(StateConflict):
@@ -40,7 +40,7 @@ def by_another_plan(bench: Bench) -> None:
 
 
 def by_what_does_not_hold(bench: Bench) -> None:
-    """No entry can tell of it: the head is not that of the chain."""
+    """No entry can record the freeze, because the head is not the chain's."""
     bench.write(lambda tx: tx.execute(sa.text(f"UPDATE ledger_accounts SET head_hash = '{'0' * 64}'")))
     assert bench.write(bench.ledger.verify_and_freeze)
 
@@ -50,10 +50,10 @@ every_freeze = pytest.mark.parametrize("freeze", [by_its_operator, by_another_pl
 
 
 @every_freeze
-def test_an_account_that_was_frozen_stays_so_on_an_older_database(
+def test_a_frozen_account_stays_frozen_on_an_older_database(
     running: Bench, backup: Restore, database_url: str, mark_url: str, freeze: Freeze
 ) -> None:
-    """W11: refused first, then frozen again, and nothing else happened to its balance."""
+    """W11: it is refused first, then frozen again, and its balance is unchanged."""
     before = running.budget().spent
     freeze(running)
     assert (sweep(running), sweep(running)) == (1, 0)
@@ -70,7 +70,7 @@ def test_an_account_that_was_frozen_stays_so_on_an_older_database(
         restored.database.dispose()
 
 
-def test_the_freeze_of_one_account_stops_no_other(
+def test_the_freeze_of_one_account_does_not_affect_others(
     running: Bench, backup: Restore, database_url: str, mark_url: str
 ) -> None:
     running.open_account("ds_b", population="others")
@@ -84,7 +84,7 @@ def test_the_freeze_of_one_account_stops_no_other(
 
 
 def test_a_job_of_a_frozen_account_still_ends(running: Bench) -> None:
-    """W10: the mark of the freeze leaves an account that holds as it is."""
+    """W10: the mark of the freeze does not change an account that verifies."""
     running.reserve("job_2", costing(0.1))
     running.open("job_2")
     by_its_operator(running)
@@ -96,10 +96,10 @@ def test_a_job_of_a_frozen_account_still_ends(running: Bench) -> None:
 
 
 @every_freeze
-def test_a_mark_that_got_lost_on_its_way_is_put_down_by_the_next_sweep(
+def test_a_mark_that_was_not_written_follows_in_the_next_sweep(
     running: Bench, backup: Restore, database_url: str, mark_url: str, monkeypatch: pytest.MonkeyPatch, freeze: Freeze
 ) -> None:
-    """W10: the checkpoint is durable, and whoever was to put down its mark has died."""
+    """W10: the checkpoint is durable, and the process died before it wrote the mark."""
     freeze(running)
 
     def away(*_: object) -> None:
@@ -117,10 +117,8 @@ def test_a_mark_that_got_lost_on_its_way_is_put_down_by_the_next_sweep(
     assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
 
 
-def test_an_older_database_marks_no_freeze_of_its_own(
-    running: Bench, backup: Restore, database_url: str, mark_url: str
-) -> None:
-    """W11: its checkpoint would be of a past that is not the mark's."""
+def test_an_older_database_marks_no_freeze(running: Bench, backup: Restore, database_url: str, mark_url: str) -> None:
+    """W11: its checkpoint would belong to another history than the mark."""
     running.run("job_2", costing(0.1))
     backup()
     unguarded = Bench(
@@ -139,6 +137,6 @@ def names(marks: Marks) -> set[str]:
     return {str(name) for name in marks.names()}
 
 
-def test_who_keeps_no_mark_has_none_to_write(bench: Bench) -> None:
+def test_a_ledger_without_a_mark_marks_no_freeze(bench: Bench) -> None:
     by_its_operator(bench)
     assert sweep(bench) == 0

@@ -1,4 +1,4 @@
-"""Reservations that share a transaction are admitted, refused and verified as if each had come alone (W9, W11)."""
+"""Reservations in a shared transaction behave as in separate ones (W9, W11)."""
 
 from collections.abc import Callable
 from unittest.mock import patch
@@ -15,7 +15,7 @@ from tests.ledger.support import Bench, commitment, costing, gaussian
 
 @pytest.fixture(autouse=True)
 def unhurried() -> object:
-    with patch.object(group_commit, "TOGETHER_SECONDS", 60.0):
+    with patch.object(group_commit, "JOIN_SECONDS", 60.0):
         yield
 
 
@@ -28,8 +28,8 @@ def reserving(bench: Bench, job_id: str, charge: Charge, dataset_id: str = "ds_a
     return lambda tx: bench.ledger.reserve(tx, dataset_id, job_id, charge, commitment=commitment())
 
 
-def test_no_more_is_admitted_than_there_is(bench: Bench, joined: GroupCommit) -> None:
-    """Eight want what is there for three or four."""
+def test_shared_reservations_stay_within_the_limit(bench: Bench, joined: GroupCommit) -> None:
+    """Eight jobs compete for the room of three or four."""
     told = at_once(joined, [reserving(bench, f"job_{number}", costing(1.0)) for number in range(8)], ["ds_a"] * 8)
     refused = [each.exception() for each in told if each.exception()]
     assert 0 < len(refused) < 8
@@ -42,7 +42,7 @@ def test_no_more_is_admitted_than_there_is(bench: Bench, joined: GroupCommit) ->
         alone.reserve("job_late", costing(1.0))
 
 
-def test_one_account_that_does_not_hold_stops_no_other(bench: Bench, joined: GroupCommit) -> None:
+def test_an_account_that_fails_does_not_affect_others(bench: Bench, joined: GroupCommit) -> None:
     bench.open_account("ds_b", population="others")
     bench.reserve("job_warm", gaussian(200.0), "ds_b")
     with bench.database.write() as tx:
@@ -61,7 +61,7 @@ def test_one_account_that_does_not_hold_stops_no_other(bench: Bench, joined: Gro
 
 
 def test_datasets_of_one_population_share_their_account(bench: Bench, joined: GroupCommit) -> None:
-    """Whatever dataset an account was locked by, the next call goes on from what the last one left."""
+    """The next call continues from the last one, also through another dataset."""
     bench.open_account("ds_b", epsilon=1.0)
     datasets = ["ds_a", "ds_b", "ds_a", "ds_b", "ds_b", "ds_a"]
     calls = [reserving(bench, f"job_{n}", gaussian(200.0), name) for n, name in enumerate(datasets)]

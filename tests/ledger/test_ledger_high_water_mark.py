@@ -17,20 +17,20 @@ from app.vault.signing import Signer
 from tests.ledger.support import SEED, Bench, Restore, costing, guarded, reconcile
 
 
-def test_a_mark_that_is_kept_changes_nothing(running: Bench, database_url: str, mark_url: str) -> None:
+def test_a_database_with_its_mark_is_not_reconciled(running: Bench, database_url: str, mark_url: str) -> None:
     running.run("job_2", costing(0.5))
     again = guarded(database_url, mark_url)
     again.run("job_3", costing(0.5))
     running.run("job_4", costing(0.2))
-    assert len(open_marks(mark_url).names()) == 1, "what is replaced is removed"
+    assert len(open_marks(mark_url).names()) == 1, "a replaced mark is removed"
     assert reconcile(database_url, mark_url) == []
     again.database.dispose()
 
 
-def test_a_restored_backup_takes_nothing_until_it_is_charged(
+def test_a_restored_backup_is_read_only_until_it_is_charged(
     running: Bench, backup: Restore, database_url: str, mark_url: str
 ) -> None:
-    """W11: budget that was spent after the backup stays spent."""
+    """W11: charges from after the backup are kept."""
     running.run("job_2", costing(1.0))
     running.reserve("job_3", costing(0.1))
     before = running.budget()
@@ -57,10 +57,10 @@ def test_a_restored_backup_takes_nothing_until_it_is_charged(
     restored.database.dispose()
 
 
-def test_a_running_service_notices_that_its_database_was_swapped(
+def test_a_running_service_detects_a_swapped_database(
     running: Bench, backup: Restore, database_url: str, mark_url: str
 ) -> None:
-    """W11, W8: nothing is unsealed on a database that lacks what this process has seen."""
+    """W11, W8: nothing is unsealed on a database without the checkpoints of this process."""
     running.run("job_2", costing(1.0))
     backup()
     with pytest.raises(DependencyUnavailable, match="reconcile"):
@@ -71,10 +71,10 @@ def test_a_running_service_notices_that_its_database_was_swapped(
     running.checkpoint()
 
 
-def test_a_job_that_ran_is_not_opened_again_on_a_database_that_forgot_it(
+def test_a_job_that_ran_is_not_opened_again_after_a_restore(
     running: Bench, backup: Restore, database_url: str, mark_url: str
 ) -> None:
-    """W11: what is spent there would pass for what the mark says was lost: two releases for one charge."""
+    """W11: otherwise the charge would be taken for a lost one: two releases for one charge."""
     running.run("job_2", costing(1.0))
     spent = running.budget().spent.epsilon
     backup()
@@ -90,7 +90,7 @@ def test_a_job_that_ran_is_not_opened_again_on_a_database_that_forgot_it(
 def test_a_job_that_was_open_in_the_backup_does_not_run_again(
     running: Bench, take_backup: Callable[[], Restore], database_url: str, mark_url: str
 ) -> None:
-    """W8, W11: its release is out since, and a second one would come from new noise under the same charge."""
+    """W8, W11: its release is public, and a second one would use new noise under the same charge."""
     running.reserve("job_2", costing(1.0))
     running.open("job_2")
     running.checkpoint()
@@ -106,10 +106,10 @@ def test_a_job_that_was_open_in_the_backup_does_not_run_again(
     assert (running.verify(), reconcile(database_url, mark_url)) == ((), [])
 
 
-def test_an_account_that_was_frozen_for_its_mark_stays_so_after_another_restore(
+def test_an_account_frozen_for_its_mark_stays_frozen_after_a_restore(
     running: Bench, backup: Restore, database_url: str, mark_url: str
 ) -> None:
-    """W11: the mark of a frozen account no longer says what was lost, only that nobody knows."""
+    """W11: the mark of a frozen account records no complete balance."""
     running.change_limit(4.0, 1e-6)
     running.run("job_2", costing(1.8))
     running.run("job_3", costing(1.5))
@@ -123,10 +123,10 @@ def test_an_account_that_was_frozen_for_its_mark_stays_so_after_another_restore(
     restored.database.dispose()
 
 
-def test_another_past_of_the_same_length_is_noticed(
+def test_another_history_of_the_same_length_is_detected(
     running: Bench, backup: Restore, database_url: str, mark_url: str
 ) -> None:
-    """The same number of checkpoints, by jobs that cost less: the hash says that it is not the same past."""
+    """The same number of checkpoints, by cheaper jobs; only the hash differs."""
     running.run("job_2", costing(1.0))
     spent = running.budget().spent
     backup()
@@ -141,26 +141,26 @@ def test_another_past_of_the_same_length_is_noticed(
     restored.database.dispose()
 
 
-def test_nobody_goes_on_from_a_checkpoint_without_a_mark(running: Bench, mark_url: str) -> None:
-    """W11: the checkpoint is durable, and all the same whoever is about to unseal or publish hears that it failed."""
+def test_a_checkpoint_without_a_mark_blocks_its_caller(running: Bench, mark_url: str) -> None:
+    """W11: the checkpoint is durable, but the caller gets an error before it unseals or publishes."""
     before, ran = open_marks(mark_url).names(), []
 
     def checkpoint(tx: WriteSession) -> None:
         running.ledger.checkpoint(tx, "ds_a")
-        tx.after_commit(lambda: ran.append("what else was asked for"))
+        tx.after_commit(lambda: ran.append("another hook"))
 
     with (
         patch.object(HighWaterMark, "advance", side_effect=DependencyUnavailable),
         pytest.raises(DependencyUnavailable),
     ):
         running.write(checkpoint)
-    assert (ran, open_marks(mark_url).names()) == (["what else was asked for"], before)
+    assert (ran, open_marks(mark_url).names()) == (["another hook"], before)
     running.checkpoint()
     assert open_marks(mark_url).names() != before
 
 
 def test_reconciling_never_refunds(running: Bench, backup: Restore, database_url: str, mark_url: str) -> None:
-    """What the restored database itself has spent beyond the mark stays spent beside it."""
+    """Charges of the restored database beyond the mark stay, in addition to the mark's."""
     running.run("job_2", costing(0.05))
     backup()
     forked = Bench(Database(make_engine(database_url)), Ledger(Signer(SEED), max_epsilon=20.0))
@@ -175,7 +175,7 @@ def test_reconciling_never_refunds(running: Bench, backup: Restore, database_url
 
 
 def test_a_charge_that_does_not_fit_freezes(running: Bench, backup: Restore, database_url: str, mark_url: str) -> None:
-    """The limit was raised after the backup, and spent: the tranche is lost, so nothing is known any more."""
+    """The limit was raised after the backup, and spent. The tranche is lost, so the charge is unknown."""
     running.change_limit(4.0, 1e-6)
     running.run("job_2", costing(1.8))
     running.run("job_3", costing(1.5))
@@ -189,10 +189,10 @@ def test_a_charge_that_does_not_fit_freezes(running: Bench, backup: Restore, dat
     restored.database.dispose()
 
 
-def test_an_account_that_was_lost_comes_back_spent(
+def test_a_lost_account_is_inserted_again_as_spent(
     running: Bench, backup: Restore, database_url: str, mark_url: str
 ) -> None:
-    """Opened after the backup: nobody may open it afresh."""
+    """The account was opened after the backup; a second one may not be opened."""
     running.open_account("ds_b", population="others", epsilon=1.0)
     running.run("job_2", costing(0.8), "ds_b")
     spent = running.budget("ds_b").spent
@@ -219,8 +219,8 @@ def test_a_cap_is_charged_with_its_account(running: Bench, backup: Restore, data
     restored.database.dispose()
 
 
-def test_a_missing_mark_is_no_fresh_start(running: Bench, database_url: str, mark_url: str, tmp_path: Path) -> None:
-    """W11: whoever removes the mark has refunded nothing."""
+def test_a_missing_mark_blocks_writes(running: Bench, database_url: str, mark_url: str, tmp_path: Path) -> None:
+    """W11: the removal of the mark refunds nothing."""
     elsewhere = (tmp_path / "nothing here").as_uri()
     for adopt in (False, True):
         lost = guarded(database_url, elsewhere)
@@ -243,10 +243,10 @@ def test_an_installation_begins_without_a_mark(database_url: str, mark_url: str)
     bench.database.dispose()
 
 
-def test_a_first_mark_that_was_not_put_down_stops_nothing_else(
+def test_a_first_mark_that_was_not_written_blocks_nothing_else(
     database_url: str, mark_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W10: the first checkpoint is durable, and whoever was to put down its mark has died."""
+    """W10: the first checkpoint is durable, and the process died before it wrote the mark."""
     bench = guarded(database_url, mark_url)
     bench.open_account("ds_a")
     bench.reserve("job_1", costing(0.1))
@@ -256,7 +256,7 @@ def test_a_first_mark_that_was_not_put_down_stops_nothing_else(
             bench.checkpoint()
     again = guarded(database_url, mark_url)
     again.run("job_2", costing(0.1))
-    assert len(open_marks(mark_url).names()) == 1, "what only begins is replaced"
+    assert len(open_marks(mark_url).names()) == 1, "the announcement is replaced"
     assert reconcile(database_url, mark_url) == []
     for each in (bench, again):
         each.database.dispose()
@@ -267,7 +267,7 @@ def away() -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"not json"])
-def test_a_mark_that_cannot_be_believed_freezes_its_account(
+def test_a_mark_that_does_not_verify_freezes_its_account(
     running: Bench, backup: Restore, database_url: str, mark_url: str, damage: bytes
 ) -> None:
     running.run("job_2", costing(1.0))
@@ -278,10 +278,10 @@ def test_a_mark_that_cannot_be_believed_freezes_its_account(
     assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
 
 
-def test_a_mark_that_cannot_be_put_down_stops_what_follows(
+def test_a_mark_that_cannot_be_written_blocks_the_effect(
     running: Bench, database_url: str, mark_url: str, tmp_path: Path
 ) -> None:
-    """W11: the effect comes after the mark, so that a charge which a restore forgets was never used."""
+    """W11: the effect follows the mark, so a charge that a restore loses had no effect."""
     blocked = tmp_path / "a file"
     blocked.touch()
     bench = guarded(database_url, (blocked / "below").as_uri())
@@ -290,7 +290,7 @@ def test_a_mark_that_cannot_be_put_down_stops_what_follows(
     bench.database.dispose()
 
 
-def test_what_lies_beside_marks_is_passed_over(running: Bench, mark_url: str, tmp_path: Path) -> None:
+def test_other_files_among_marks_are_ignored(running: Bench, mark_url: str, tmp_path: Path) -> None:
     if mark_url.startswith("file"):
         (Path(urlsplit(mark_url).path) / "README").write_text("not a mark")
     running.run("job_2", costing(0.1))

@@ -1,4 +1,4 @@
-"""Limits: lower at once, higher by a tranche; what was ever open stays the guarantee."""
+"""Limits: lower at once, higher by a tranche; the sum of tranches stays the guarantee."""
 
 import math
 
@@ -39,7 +39,7 @@ def test_a_limit_never_falls_below_what_is_spent_and_reserved(bench: Bench) -> N
     assert after.used_share > 0.9
 
 
-def test_a_lower_limit_of_which_nothing_is_used_says_so(bench: Bench) -> None:
+def test_a_lower_limit_without_use_shows_no_use(bench: Bench) -> None:
     bench.change_limit(0.3)
     assert bench.budget().used_share == 0.0
     bench.reserve("job_1", costing(0.2))
@@ -63,7 +63,7 @@ def test_a_higher_limit_opens_a_tranche(bench: Bench) -> None:
 
 
 def test_a_job_goes_to_the_first_tranche_that_has_room(bench: Bench) -> None:
-    """Two tranches of (1, d) admit two jobs of almost 1, whichever tranche each of them fits."""
+    """Two tranches of (1, d) admit two jobs of almost 1, one in each."""
     bench.change_limit(1.0)
     bench.open_account("ds_x", population="others", epsilon=1.0)
     bench.change_limit(2.0, DELTA, "ds_x")
@@ -88,7 +88,7 @@ def test_a_job_goes_to_the_first_tranche_that_has_room(bench: Bench) -> None:
         (1.0, 2e-6, "/delta"),
     ],
 )
-def test_a_limit_that_means_nothing_is_refused(bench: Bench, epsilon: float, delta: float | None, pointer: str) -> None:
+def test_an_invalid_limit_is_refused(bench: Bench, epsilon: float, delta: float | None, pointer: str) -> None:
     before = bench.budget()
     with pytest.raises(InvalidRequest) as refusal:
         bench.change_limit(epsilon, delta)
@@ -96,7 +96,7 @@ def test_a_limit_that_means_nothing_is_refused(bench: Bench, epsilon: float, del
     assert bench.budget() == before
 
 
-def test_all_that_was_ever_open_stays_below_the_maximum(bench: Bench) -> None:
+def test_the_sum_of_tranches_stays_below_the_maximum(bench: Bench) -> None:
     bench.change_limit(1.0)
     with pytest.raises(InvalidRequest):
         bench.change_limit(19.5, DELTA)
@@ -127,7 +127,7 @@ def test_a_cap_changes_within_the_account(bench: Bench) -> None:
     assert bench.verify() == ()
 
 
-def test_a_cap_that_is_not_in_use_is_designed_anew(bench: Bench) -> None:
+def test_a_cap_without_use_gets_new_orders(bench: Bench) -> None:
     bench.open_account("ds_b", epsilon=0.05)
     bench.change_limit(1.5, None, "ds_b")
     bench.reserve("job_1", costing(1.45), "ds_b")

@@ -1,4 +1,4 @@
-"""The ledger against a naive model, over any sequence of calls on an account with two datasets."""
+"""The ledger against a naive model, over random sequences of calls."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""Prices and previews: never below dp-accounting's, and what is said to remain is admitted."""
+"""Prices and previews: never below dp-accounting's, and the remaining budget is admitted."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def charged(balance: Balance, noise_multiplier: float, job_id: str) -> Balance:
     cap=st.none() | st.floats(0.05, 8.0),
     spent=st.lists(st.floats(0.1, 1.0), max_size=3),
 )
-def test_what_remains_is_admitted_and_not_much_more_is(limit: float, cap: float | None, spent: list[float]) -> None:
+def test_the_remaining_budget_is_admitted_and_little_more(limit: float, cap: float | None, spent: list[float]) -> None:
     balance = fresh(limit, cap)
     for index, part in enumerate(spent):
         target = max(part * limit, 0.01)  # no noise reaches much less
@@ -59,7 +59,7 @@ def test_what_remains_is_admitted_and_not_much_more_is(limit: float, cap: float 
         assert decide(balance, "ds_a", gaussian(noise * 0.999)).pinned is None
 
 
-def test_what_remains_to_a_caller_is_within_its_allocation() -> None:
+def test_the_remaining_budget_of_a_caller_is_within_its_allocation() -> None:
     balance = fresh(4.0)
     share = balance.datasets["ds_a"]
     share = replace(share, allocations={"key_1": design_pot(0.5, DELTA, 100.0, "")})
@@ -69,7 +69,7 @@ def test_what_remains_to_a_caller_is_within_its_allocation() -> None:
 
 @pytest.mark.parametrize("charge", [gaussian(3.0), gaussian(40.0, 7), sampled(1.1, 0.02, 300), sampled(5.0, 0.5, 11)])
 def test_a_price_is_never_below_dp_accountings(bench: Bench, charge: Charge) -> None:
-    """W9, at its root: the same events cost at least as much here as at the library."""
+    """W9: the same events cost at least as much as in the library."""
     preview = bench.preview(charge)
     accountant = rdp.RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_SPECIAL)
     for event, count in flatten(charge.events):
@@ -101,7 +101,7 @@ def test_identical_jobs_are_counted_as_they_are_admitted(bench: Bench) -> None:
     assert admitted == expected.more_like_this + 1 > 3
 
 
-def test_a_job_for_the_whole_limit_needs_a_hair_more_noise_at_most() -> None:
+def test_a_job_for_the_whole_limit_needs_little_more_noise() -> None:
     for limit in (0.2, 0.4, 1.0, 2.0, 5.0):
         noise = calibrate(lambda noise: (GaussianEvent(noise),), limit, DELTA)
         assert decide(fresh(limit), "ds_a", gaussian(noise * 1.05)).pinned is not None

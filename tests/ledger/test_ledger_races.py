@@ -42,7 +42,7 @@ def test_one_of_many_clients_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.sqlite
-def test_a_race_notices_two_winners(tmp_path: Path) -> None:
+def test_a_race_detects_two_winners(tmp_path: Path) -> None:
     prepare(tmp_path / "race.sqlite3")
     with pytest.raises(Lost, match=f"of {CLIENTS} won"):
         race(tmp_path / "race.sqlite3", costing(0.01))
@@ -50,7 +50,7 @@ def test_a_race_notices_two_winners(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["reserve", "open", "settle"])
 def test_a_crash_before_the_commit_leaves_no_trace(bench: Bench, database_url: str, step: str) -> None:
-    """W10: killed between the append and the commit, nothing is charged twice and nothing forgotten."""
+    """W10: a process killed between append and commit charges nothing and loses nothing."""
     bench.reserve("job_1", costing(0.5))
     if step == "settle":
         bench.open("job_1")
@@ -77,8 +77,8 @@ def test_nobody_overspends_in_fifty_thousand_attempts(database_url: str) -> None
 
 
 @pytest.mark.services
-def test_a_stampede_notices_what_the_ledger_does_not_hold(bench: Bench) -> None:
-    """A client that says that it holds a job which nobody admitted."""
+def test_a_stampede_detects_a_job_missing_from_the_ledger(bench: Bench) -> None:
+    """A client claims a job that was not admitted."""
     bench.open_account("ds_0", population="race 0", epsilon=LIMIT)
     boastful = Held(entries=Counter({"ds_0": 1}), kept=defaultdict(Counter, {"ds_0": Counter({0.5: 1})}))
     with pytest.raises(Overspent):

@@ -1,4 +1,4 @@
-"""Calls of the ledger that find nothing to do, or nothing to do it to, change nothing."""
+"""Calls of the ledger without effect or without an object change nothing."""
 
 from unittest.mock import patch
 
@@ -74,7 +74,7 @@ def test_mark_that_is_begun_twice_stays_as_it_is(running: Bench, mark_url: str) 
 
 
 def test_mark_of_a_frozen_account_is_read_once(running: Bench, mark_url: str) -> None:
-    """W11: a freeze that was marked needs no second mark, and no second look."""
+    """W11: a marked freeze needs no second mark and is not read again."""
     running.write(lambda tx: running.ledger.freeze(tx, "ds_a", Cause.RUN))
     running.write(lambda tx: running.ledger.mark_freeze(tx, account_id(running)))
     mark, accounts = HighWaterMark(open_marks(mark_url), Signer(SEED)), [account_id(running), "acc_unknown"]

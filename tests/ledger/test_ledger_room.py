@@ -1,4 +1,7 @@
-"""Room: it never falls when a limit grows, and what remains is admitted. Over random limits, deltas and histories."""
+"""Room: a higher limit never reduces it, and the remaining budget is admitted.
+
+Over random limits, deltas and histories.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -49,7 +52,7 @@ ends = st.sampled_from([(), (OPENED,), (OPENED, SETTLED), (VOIDED,)])
 
 
 def fresh(epsilon: float, delta: float, cap: float | None = None) -> Balance | None:
-    """None where nothing could be admitted, so that the service would not open such an account."""
+    """A fresh balance; None if the filter would admit nothing."""
     try:
         pot = design_pot(epsilon, delta, GREATEST, "")
         share = Share(1, design_pot(cap, delta, GREATEST, "") if cap else None)
@@ -60,7 +63,7 @@ def fresh(epsilon: float, delta: float, cap: float | None = None) -> Balance | N
 
 
 def spend(balance: Balance, charge: Charge, job_id: str, steps: tuple[str, ...]) -> Balance:
-    """After a job that was reserved, if it fits, and went through ``steps``."""
+    """The balance after a job was reserved, if it fits, and went through ``steps``."""
     pinned = decide(balance, "ds_a", charge, CALLER).pinned
     if pinned is None:
         return balance
@@ -71,7 +74,7 @@ def spend(balance: Balance, charge: Charge, job_id: str, steps: tuple[str, ...])
 
 
 def relimit(balance: Balance, epsilon: float, delta: float) -> Balance:
-    """After an owner's change of the limit; a higher one brings ``delta``. The same if there is no such filter."""
+    """The balance after a change of the limit; a higher limit adds ``delta``. Unchanged if there is no such filter."""
     tranche, together = None, balance.total.delta
     if epsilon > balance.total.epsilon:
         try:
@@ -98,7 +101,7 @@ def room(balance: Balance, charge: Charge) -> int:
 
 @dataclass(frozen=True)
 class Setting:
-    """What an owner declares, and what analysts have done since."""
+    """A declaration of an owner, and calls of analysts."""
 
     delta: float
     history: tuple[tuple[Charge, tuple[str, ...]], ...]
@@ -118,7 +121,7 @@ settings_of = st.builds(lambda slots, share, history: Setting(share / (10 * slot
 def test_room_never_falls_from_one_fresh_limit_to_a_higher_one(
     setting: Setting, limit: float, growth: float, job: Charge
 ) -> None:
-    """W15: for the same job, spent nothing; and what remains, in epsilon at the same delta."""
+    """W15: for the same job without earlier charges. The remaining epsilon is compared at the same delta."""
     low, high = fresh(limit, setting.delta), fresh(min(limit * (1 + growth), GREATEST), setting.delta)
     assert low is None or high is not None
     if low is not None and high is not None:
@@ -131,7 +134,7 @@ def test_room_never_falls_from_one_fresh_limit_to_a_higher_one(
 def test_room_never_falls_when_a_used_limit_is_raised(
     setting: Setting, limit: float, raised: float, job: Charge
 ) -> None:
-    """W15: whatever is spent, reserved or given back; what remains is compared by its noise, as delta grows too."""
+    """W15: after any history. The remaining budget is compared by its noise, because delta grows too."""
     start = fresh(limit, setting.delta)
     assume(start is not None and raised > limit)
     assert start is not None
@@ -148,10 +151,10 @@ def least_noise(balance: Balance) -> float:
 
 @given(setting=settings_of, limit=limits, moves=st.lists(limits, min_size=1, max_size=4), job=jobs)
 @settings(deadline=None, max_examples=60)
-def test_raising_and_lowering_back_leaves_the_room_there_was(
+def test_raising_and_lowering_back_keeps_the_room(
     setting: Setting, limit: float, moves: list[float], job: Charge
 ) -> None:
-    """W15: a limit that went up and down and is what it was admits at least what it did."""
+    """W15: a limit that was raised and lowered back admits at least as much as before."""
     start = fresh(limit, setting.delta)
     assume(start is not None)
     assert start is not None
@@ -163,7 +166,7 @@ def test_raising_and_lowering_back_leaves_the_room_there_was(
 
 
 def test_room_at_the_greatest_limit_is_more_than_at_half_of_it(bench: Bench) -> None:
-    """A fresh account of the greatest limit, and one that was raised from 10 to 20 and lowered to 10 again."""
+    """Accounts with the greatest limit, and raised from 10 to 20 and back."""
     large = gaussian(0.6)
     bench.open_account("ds_ten", population="ten", epsilon=10.0)
     bench.open_account("ds_twenty", population="twenty", epsilon=20.0)
@@ -192,7 +195,7 @@ facts_of = st.builds(
     purchases=st.integers(1, 3),
 )
 @settings(deadline=None, max_examples=50)
-def test_a_quote_for_what_remains_is_affordable(
+def test_a_quote_for_the_remaining_budget_is_affordable(
     facts: DeclaredFacts,
     limit: float,
     cap: float | None,
@@ -201,7 +204,7 @@ def test_a_quote_for_what_remains_is_affordable(
     method: str,
     purchases: int,
 ) -> None:
-    """API: by any private method on the full batch, also when all that remains was bought before."""
+    """API: by any private method on the full batch, also after the remaining budget was spent."""
     assert facts.delta is not None
     balance = fresh(limit, facts.delta, cap)
     assume(balance is not None)
@@ -231,7 +234,7 @@ def allocated(balance: Balance, epsilon: float) -> Balance | None:
 
 
 def quoted(balance: Balance, facts: DeclaredFacts, method: str, epsilon: float) -> Charge:
-    """What the service prices for a target, by the method's defaults on the whole table."""
+    """The service's price for a target, with the method's defaults on the whole table."""
     parameters = {} if method == "dp-psvi-surrogate" else {"sampling_rate": 1.0}
     wish = Wish(PlanRequest(method, 10, MODEL, parameters), epsilon)
     assert facts.delta is not None
@@ -240,7 +243,7 @@ def quoted(balance: Balance, facts: DeclaredFacts, method: str, epsilon: float) 
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
-def test_nothing_remains_once_all_of_it_was_bought(epsilon: float) -> None:
+def test_nothing_remains_after_the_whole_budget_is_spent(epsilon: float) -> None:
     """Leftovers that no job could use are not offered."""
     balance = fresh(epsilon, 1e-6)
     assert balance is not None

@@ -1,4 +1,4 @@
-"""What a call costs does not grow with the history behind it: counted in rows, not in time."""
+"""The cost of a call does not grow with the account's history. Rows are counted, not time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from tests.ledger.support import Bench, commitment, gaussian
 
 @contextmanager
 def counted(bench: Bench) -> Iterator[dict[str, int]]:
-    """Statements sent and entries verified meanwhile."""
+    """Count statements and verified entries."""
     seen = {"statements": 0, "entries": 0}
     is_continued_by = End.is_continued_by
 
@@ -54,15 +54,15 @@ def test_a_job_costs_the_same_after_a_long_history(bench: Bench) -> None:
     assert late == early
 
 
-def test_a_process_verifies_only_what_it_has_not_seen(bench: Bench) -> None:
-    """And one that has seen nothing, a bounded tail behind the newest snapshot."""
+def test_a_process_verifies_only_new_entries(bench: Bench) -> None:
+    """A process with an empty cache verifies the entries after the newest snapshot."""
     for index in range(REPLAYED_AT_MOST + 8):
         with counted(bench) as seen:
             bench.reserve(f"job_{index}", gaussian(200.0))
         assert seen["entries"] == 0
         stranger = Bench(bench.database, Ledger(bench.ledger.signer, max_epsilon=20.0))
         with counted(stranger) as seen:
-            stranger.change_limit(2.0)  # to what it is: locks and verifies, no more
+            stranger.change_limit(2.0)  # to the same value: only locks and verifies
         newest = bench.budget().version
         assert seen["entries"] == newest - max(1, newest - newest % REPLAYED_AT_MOST)
     with counted(stranger) as seen:
@@ -70,8 +70,8 @@ def test_a_process_verifies_only_what_it_has_not_seen(bench: Bench) -> None:
     assert seen["entries"] == 0
 
 
-def test_what_another_process_did_is_verified(bench: Bench) -> None:
-    """W11: a memory is continued, never believed over the chain."""
+def test_entries_of_another_process_are_verified(bench: Bench) -> None:
+    """W11: a cached head is continued, never trusted over the chain."""
     stranger = Bench(bench.database, Ledger(bench.ledger.signer, max_epsilon=20.0), bench.reserved)
     bench.reserve("job_1", gaussian(200.0))
     stranger.reserve("job_2", gaussian(200.0))
@@ -84,7 +84,7 @@ def test_what_another_process_did_is_verified(bench: Bench) -> None:
         stranger.reserve("job_4", gaussian(200.0))
 
 
-def test_what_was_rolled_back_is_not_remembered(bench: Bench) -> None:
+def test_a_rolled_back_head_is_not_cached(bench: Bench) -> None:
     def fail(tx: WriteSession) -> None:
         bench.ledger.reserve(tx, "ds_a", "job_1", gaussian(200.0), commitment=commitment())
         bench.ledger.checkpoint(tx, "ds_a")

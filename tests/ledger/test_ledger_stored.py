@@ -1,7 +1,7 @@
-"""Accounts that were opened while one per cent of delta paid for the rounding of noise: they stay as they are.
+"""Accounts of versions that charged one per cent of delta for rounding stay unchanged.
 
-``stored_account.json`` holds the rows and the mark that the ledger wrote then: an account of (2, 1e-6) raised to (3,
-2e-6), with a dataset that has a cap, and one job each that is settled, reserved, voided and opened.
+``stored_account.json`` contains the rows and the mark of such an account of (2, 1e-6), raised to (3, 2e-6). It has a
+dataset with a cap, and one job each that is settled, reserved, voided and opened.
 """
 
 import json
@@ -28,7 +28,7 @@ COMPOSABLE = 0.99
 
 @pytest.fixture
 def bench(database: Database, ledger: Ledger) -> Bench:
-    """An installation that holds the stored account and nothing else."""
+    """An installation with only the stored account."""
     with database.write() as tx:
         for name in TABLES:
             tx.execute(sa.insert(Account.metadata.tables[name]), [_row(row) for row in STORED["tables"][name]])
@@ -56,7 +56,7 @@ def test_a_stored_account_verifies_and_reads_as_before(bench: Bench) -> None:
 
 
 def test_a_stored_filter_keeps_the_bounds_that_it_opened_with(bench: Bench) -> None:
-    """W9: the rest of delta belongs to the noise that was drawn then."""
+    """W9: the rest of delta belongs to noise of that version."""
     with bench.database.read() as session:
         tranches = bench.ledger.guarantee(session, "ds_a").tranches
     assert len(tranches) == 2
@@ -67,7 +67,7 @@ def test_a_stored_filter_keeps_the_bounds_that_it_opened_with(bench: Bench) -> N
             assert bound * 2.0**-40 == pytest.approx(nats, abs=1e-11)
 
 
-def test_jobs_of_a_stored_account_go_on(bench: Bench) -> None:
+def test_jobs_of_a_stored_account_continue(bench: Bench) -> None:
     """W10: jobs of that time end now, and new jobs, limits and caps join the same chain."""
     bench.settle("job_opened")
     with pytest.raises(StateConflict, match="Submit the job again"):
@@ -82,21 +82,21 @@ def test_jobs_of_a_stored_account_go_on(bench: Bench) -> None:
     assert bench.budget().jobs.settled == 5
 
 
-def test_a_reservation_of_a_stored_account_is_given_back_whole(bench: Bench) -> None:
+def test_a_reservation_of_a_stored_account_is_voided(bench: Bench) -> None:
     before = bench.budget()
     bench.void("job_reserved")
     assert bench.verify() == ()
     assert bench.budget().remaining.epsilon > before.remaining.epsilon
 
 
-def test_a_stored_account_still_refuses_what_does_not_fit(bench: Bench) -> None:
+def test_a_stored_account_refuses_a_charge_beyond_its_limit(bench: Bench) -> None:
     before = bench.budget()
     with pytest.raises(BudgetExceeded):
         bench.reserve("job_new", costing(2.9))
     assert bench.budget() == before
 
 
-def test_a_stored_mark_brings_back_an_account_that_was_lost(database_url: str, mark_url: str) -> None:
+def test_a_stored_mark_restores_a_lost_account(database_url: str, mark_url: str) -> None:
     """W11: a mark of that time is read, and the account that it names stays charged and closed."""
     account, sequence, checkpoint = STORED["mark"]["name"].split(".")
     document = json.dumps(STORED["mark"]["document"]).encode()

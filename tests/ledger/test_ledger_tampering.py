@@ -1,4 +1,4 @@
-"""W11: committed entries cannot be altered or lost unnoticed; what does not hold is named and frozen."""
+"""W11: altered or lost entries are detected, and their account is frozen."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ ORDERED = {
 
 @pytest.fixture(scope="module")
 def spent_file(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An account with one settled and one open job, beside an untouched one; the triggers are gone."""
+    """Two accounts, one with a settled and an open job; without triggers."""
     path = Path(shutil.copy(migrated_file, tmp_path_factory.mktemp("spent")))
     bench = Bench(Database(make_engine(f"sqlite:///{path}")), Ledger(Signer(SEED), max_epsilon=20.0))
     bench.open_account("ds_a")
@@ -65,7 +65,7 @@ def bench(spent_file: Path, tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def victim(bench: Bench) -> str:
-    """The id of the account that is tampered with."""
+    """The id of the altered account."""
     return account_of(bench, "ds_a")
 
 
@@ -109,7 +109,7 @@ def altered(value: Any) -> Any:
 
 @pytest.mark.parametrize("newest", [False, True], ids=["oldest", "newest"])
 @pytest.mark.parametrize(("name", "column"), COLUMNS, ids=[".".join(pair) for pair in COLUMNS])
-def test_an_edit_of_any_column_is_noticed(bench: Bench, victim: str, name: str, column: str, newest: bool) -> None:
+def test_an_edit_of_any_column_is_detected(bench: Bench, victim: str, name: str, column: str, newest: bool) -> None:
     def change(row: Any) -> dict[str, Any]:
         value = getattr(row, column)
         return {column: "job_x" if column == "job_id" and value is None else altered(value)}
@@ -129,7 +129,7 @@ def test_an_edit_of_any_column_is_noticed(bench: Bench, victim: str, name: str, 
         *(("snapshot", "spent"), ("snapshot", "reserved"), ("snapshot", "bounds")),
     ],
 )
-def test_a_cached_amount_is_not_believed(bench: Bench, victim: str, where: str, path: str) -> None:
+def test_a_cached_amount_is_not_trusted(bench: Bench, victim: str, where: str, path: str) -> None:
     def change(row: Any) -> dict[str, Any]:
         kept = getattr(row, where)
         balance = kept["balance"] if where == "snapshot" else kept
@@ -145,7 +145,7 @@ def test_a_cached_amount_is_not_believed(bench: Bench, victim: str, where: str, 
 
 @pytest.mark.parametrize("where", ["balance", "limits"])
 def test_a_balance_that_cannot_be_read_is_refused_and_frozen(bench: Bench, victim: str, where: str) -> None:
-    """W11: also by who only wants to know what something costs."""
+    """W11: also for a preview."""
     edit(bench, "ledger_accounts", victim, lambda _: {where: {}}, newest=True)
     for read in (bench.budget, lambda: bench.preview(costing(0.1))):
         with pytest.raises(StateConflict, match="frozen"):
@@ -158,7 +158,7 @@ def test_a_balance_that_cannot_be_read_is_refused_and_frozen(bench: Bench, victi
 
 
 def test_a_mismatch_freezes_for_good(bench: Bench, victim: str) -> None:
-    """Found in a transaction that is rolled back, and undone by the intruder afterwards: the account stays frozen."""
+    """The freeze survives a rollback of the transaction, and a repair by the attacker."""
     edit(bench, "ledger_accounts", victim, lambda row: {"balance": {**row.balance, "settled": 0}}, newest=True)
     with pytest.raises(StateConflict):
         bench.reserve("job_3", costing(0.1))
@@ -172,7 +172,7 @@ def test_a_mismatch_freezes_for_good(bench: Bench, victim: str) -> None:
     bench.reserve("job_4", costing(0.1), "ds_other")
 
 
-def test_a_frozen_account_cannot_be_thawed_by_hand(bench: Bench, victim: str) -> None:
+def test_a_freeze_cannot_be_removed_by_hand(bench: Bench, victim: str) -> None:
     bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", Cause.RUN))
     assert bench.verify() == ()
     edit(bench, "ledger_accounts", victim, lambda row: {"frozen_at": None}, newest=True)
@@ -181,7 +181,7 @@ def test_a_frozen_account_cannot_be_thawed_by_hand(bench: Bench, victim: str) ->
         bench.reserve("job_3", costing(0.1))
 
 
-def test_the_loss_of_any_entry_is_noticed(bench: Bench, victim: str) -> None:
+def test_the_loss_of_any_entry_is_detected(bench: Bench, victim: str) -> None:
     entries = TABLES["ledger_entries"]
     with bench.database.read() as session:
         newest = session.scalar(sa.select(sa.func.max(entries.c.sequence)).where(entries.c.account_id == victim))
@@ -212,7 +212,7 @@ def roll_back(tx: WriteSession, old: dict[str, list[dict[str, Any]]]) -> None:
         tx.execute(sa.insert(TABLES[name]), kept)
 
 
-def test_a_rollback_of_one_account_is_noticed_by_its_checkpoints(bench: Bench, victim: str) -> None:
+def test_a_rollback_of_one_account_is_detected_by_checkpoints(bench: Bench, victim: str) -> None:
     """W11: restoring an old state cannot refund budget, even if all of the account's rows fit together."""
     old = remembered(bench)
     bench.run("job_3", costing(0.4))
@@ -223,8 +223,8 @@ def test_a_rollback_of_one_account_is_noticed_by_its_checkpoints(bench: Bench, v
         bench.reserve("job_3", costing(0.4))
 
 
-def test_a_rollback_to_what_a_process_remembers_is_noticed(bench: Bench, victim: str) -> None:
-    """W11: this process saw the account as it is now again; the other one's checkpoint says that it went on."""
+def test_a_rollback_to_a_cached_head_is_detected(bench: Bench, victim: str) -> None:
+    """W11: the cached head matches again, but another process's checkpoint is newer."""
     bench.reserve("job_3", costing(0.1))
     old = remembered(bench)
     other = Bench(bench.database, Ledger(bench.ledger.signer, max_epsilon=20.0))
@@ -236,8 +236,8 @@ def test_a_rollback_to_what_a_process_remembers_is_noticed(bench: Bench, victim:
     assert bench.verify() == (victim,)
 
 
-def test_an_entry_behind_the_end_is_noticed(bench: Bench, victim: str) -> None:
-    """W11: also by a process that saw the account a moment ago, and need not read its entries again."""
+def test_an_entry_after_the_head_is_detected(bench: Bench, victim: str) -> None:
+    """W11: also by a process with a cached head, which reads no entries."""
     bench.reserve("job_3", costing(0.1))
     entries = TABLES["ledger_entries"]
     with bench.database.write() as tx:
@@ -251,7 +251,7 @@ def test_an_entry_behind_the_end_is_noticed(bench: Bench, victim: str) -> None:
 
 
 def test_a_snapshot_cannot_be_forged_without_the_key(bench: Bench, victim: str) -> None:
-    """A balance without its charges, in both places, at the true head of the chain: only the signature says no."""
+    """A balance without charges in both columns, at the true head; only the signature fails."""
 
     def refund(row: Any) -> dict[str, Any]:
         def empty(pot: dict[str, Any]) -> dict[str, Any]:
@@ -271,8 +271,8 @@ def test_a_snapshot_cannot_be_forged_without_the_key(bench: Bench, victim: str) 
     assert bench.verify() == (victim,)
 
 
-def test_a_history_rewritten_with_the_key_is_noticed_by_its_checkpoints(bench: Bench, victim: str) -> None:
-    """W11: the account's rows are rolled back, another past is lived and its end signed; the old marks remain."""
+def test_a_history_rewritten_with_the_key_is_detected(bench: Bench, victim: str) -> None:
+    """W11: rows are rolled back, other entries are appended and signed; old checkpoints remain."""
     old = remembered(bench)
     bench.run("job_3", costing(0.4))
     with bench.database.write() as tx:
@@ -289,7 +289,7 @@ def test_a_history_rewritten_with_the_key_is_noticed_by_its_checkpoints(bench: B
     assert bench.verify() == (victim,)
 
 
-def test_the_loss_of_the_newest_checkpoint_is_noticed(bench: Bench, victim: str) -> None:
+def test_the_loss_of_the_newest_checkpoint_is_detected(bench: Bench, victim: str) -> None:
     bench.checkpoint("ds_a")
     with bench.database.write() as tx:
         tx.execute(
@@ -319,7 +319,7 @@ def test_a_dataset_cannot_be_moved_to_another_account(bench: Bench, victim: str)
 
 
 def test_a_reservation_cannot_be_opened_by_hand(bench: Bench, victim: str) -> None:
-    """W8: the row is an index; what the chain says counts."""
+    """W8: the row is an index; the chain is the record."""
     with bench.database.write() as tx:
         tx.execute(sa.text("UPDATE ledger_reservations SET state = 'opened' WHERE job_id = 'job_2'"))
     with pytest.raises(StateConflict):

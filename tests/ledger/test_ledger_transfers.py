@@ -32,7 +32,7 @@ def test_a_job_goes_from_reserved_to_settled(bench: Bench) -> None:
     assert (settled.spent, settled.jobs.settled, settled.jobs.reserved) == (opened.spent, 1, 0)
 
 
-def test_a_void_undoes_exactly_what_was_reserved(bench: Bench) -> None:
+def test_a_void_subtracts_exactly_the_reservation(bench: Bench) -> None:
     before = bench.budget()
     bench.reserve("job_1", sampled(3.0, 0.1, 30))
     bench.void("job_1")
@@ -51,8 +51,8 @@ def test_an_opened_job_is_never_refunded(bench: Bench) -> None:
     assert bench.budget().spent.epsilon == pytest.approx(0.5, abs=1e-6)
 
 
-def test_a_job_is_opened_under_one_reservation_however_often(bench: Bench) -> None:
-    """W10: whatever crashes, nothing is charged twice."""
+def test_a_job_opened_twice_is_charged_once(bench: Bench) -> None:
+    """W10: a crash never charges twice."""
     bench.reserve("job_1", costing(0.5))
     bench.open("job_1")
     before = bench.budget()
@@ -98,7 +98,7 @@ STEP = PoissonSampledEvent(0.1, GaussianEvent(3.0))
 
 
 @pytest.mark.parametrize("executed", [(), (STEP,), (STEP, SelfComposedEvent(STEP, 19)), PLANNED.events])
-def test_what_ran_is_a_beginning_of_what_was_reserved(bench: Bench, executed: tuple[PrivacyEvent, ...]) -> None:
+def test_executed_events_must_be_a_prefix_of_the_plan(bench: Bench, executed: tuple[PrivacyEvent, ...]) -> None:
     bench.reserve("job_1", PLANNED)
     bench.open("job_1")
     bench.settle("job_1", executed)
@@ -115,7 +115,7 @@ def test_what_ran_is_a_beginning_of_what_was_reserved(bench: Bench, executed: tu
     ],
 )
 def test_more_than_was_reserved_freezes_the_account(bench: Bench, executed: tuple[PrivacyEvent, ...]) -> None:
-    """W8: every release has a settled charge of at least what ran."""
+    """W8: every release has a settled charge that covers its run."""
     bench.reserve("job_1", PLANNED)
     bench.open("job_1")
     with pytest.raises(StateConflict):
@@ -136,7 +136,7 @@ def test_a_plan_that_is_not_the_reserved_one_is_not_opened(bench: Bench) -> None
 
 
 @pytest.mark.parametrize("events", [(NonPrivateEvent(),), (GaussianEvent(9.0), NonPrivateEvent())])
-def test_what_has_no_guarantee_is_refused(bench: Bench, events: tuple[PrivacyEvent, ...]) -> None:
+def test_events_without_a_guarantee_are_refused(bench: Bench, events: tuple[PrivacyEvent, ...]) -> None:
     charge = Charge(events)
     with pytest.raises(MethodNotAllowedOnPrivateData):
         bench.preview(charge)
@@ -213,8 +213,8 @@ def test_a_frozen_account_spends_nothing_more(bench: Bench) -> None:
     assert bench.verify() == ()
 
 
-def test_an_account_goes_on_under_a_new_ledger_key(bench: Bench) -> None:
-    """A rotation keeps the old public key, and with it every checkpoint and snapshot that it signed."""
+def test_an_account_verifies_under_a_new_ledger_key(bench: Bench) -> None:
+    """A rotation keeps the old public key for older checkpoints and snapshots."""
     bench.run("job_1", costing(0.5))
     old = bench.ledger.signer.public_key
     rotated = Bench(bench.database, Ledger(Signer(b"\x09" * 32, retired=[old]), max_epsilon=20.0), bench.reserved)

@@ -1,4 +1,4 @@
-"""The end of a freeze: only where a run caused it, in the chain, and as the mark says after a restore (W11)."""
+"""The end of a freeze: only after a run's failure, and kept across a restore (W11)."""
 
 from collections.abc import Callable
 from typing import cast
@@ -27,7 +27,7 @@ def kinds(bench: Bench) -> list[str]:
         return [entry.kind for entry in bench.ledger.entries(session, "ds_a", limit=100, before=None)]
 
 
-def test_account_goes_on_after_its_freeze_is_ended(running: Bench) -> None:
+def test_account_spends_again_after_its_freeze_is_ended(running: Bench) -> None:
     before = running.budget().spent
     freeze(running)
     unfreeze(running)
@@ -38,7 +38,7 @@ def test_account_goes_on_after_its_freeze_is_ended(running: Bench) -> None:
 
 
 def test_reason_is_part_of_the_chain(running: Bench) -> None:
-    """W11: what the operator said cannot be altered unnoticed."""
+    """W11: an altered reason is detected."""
     freeze(running)
     unfreeze(running)
     with running.database.read() as session:
@@ -75,33 +75,33 @@ def by_a_mismatch(bench: Bench) -> None:
 
 
 def by_an_unknown_cause(bench: Bench) -> None:
-    """As an entry of an older version, which names none: unknown means refuse."""
+    """An entry of an older version names no cause: unknown means refuse."""
     bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", cast("Cause", "unheard of")))
 
 
 @pytest.mark.parametrize("tamper", [by_a_mismatch, by_an_unknown_cause, by_another_plan, by_what_does_not_hold])
 def test_freeze_by_tampering_is_not_ended(running: Bench, tamper: Callable[[Bench], None]) -> None:
-    """W11: whatever reason is given."""
+    """W11: with any reason."""
     tamper(running)
-    with pytest.raises(StateConflict, match="did not hold"):
+    with pytest.raises(StateConflict, match="did not verify"):
         unfreeze(running)
     with pytest.raises(StateConflict):
         running.reserve("job_after", costing(0.1))
 
 
 def test_account_that_was_altered_while_frozen_is_refused(running: Bench) -> None:
-    """W11: a freeze by a run hides no tampering of later."""
+    """W11: a freeze by a run does not hide later tampering."""
     freeze(running)
     altered = sa.text("UPDATE ledger_accounts SET epsilon_limit = epsilon_limit + 1")
     running.write(lambda tx: tx.execute(altered))
-    with pytest.raises(StateConflict, match="did not hold"):
+    with pytest.raises(StateConflict, match="did not verify"):
         unfreeze(running)
 
 
 def test_restore_to_within_a_freeze_keeps_its_end(
     running: Bench, database_url: str, mark_url: str, take_backup: Callable[[], Restore]
 ) -> None:
-    """W11: the mark knows that the freeze was ended, and what was spent after."""
+    """W11: the mark records the end of the freeze and later charges."""
     freeze(running)
     sweep(running)
     restore = take_backup()
@@ -132,10 +132,10 @@ def test_restore_to_before_a_freeze_that_was_ended_charges(
     restored.database.dispose()
 
 
-def test_restore_ends_no_freeze_that_nobody_ended(
+def test_restore_ends_no_freeze_by_itself(
     running: Bench, database_url: str, mark_url: str, take_backup: Callable[[], Restore]
 ) -> None:
-    """W11: a mark of before the freeze says nothing of its end."""
+    """W11: a mark from before the freeze does not record its end."""
     freeze(running)
     restore = take_backup()
     sweep(running)

@@ -1,4 +1,4 @@
-"""What may be read: the budget's figures, the entries of the chain, the guarantee, checkpoints."""
+"""Read-only views: budgets, entries, guarantees and checkpoints."""
 
 import itertools
 from dataclasses import asdict
@@ -104,7 +104,7 @@ def test_checkpoints_count_up_over_all_accounts(bench: Bench) -> None:
     assert third.account_head == entries(bench)[0].entry_hash
 
 
-def test_a_limit_is_read_alone(bench: Bench) -> None:
+def test_a_limit_is_read_without_its_budget(bench: Bench) -> None:
     bench.open_account("ds_b", epsilon=0.5)
     bench.open_account("ds_c", epsilon=5.0)
     with bench.database.read() as session:

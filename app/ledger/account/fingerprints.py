@@ -1,4 +1,4 @@
-"""Identical bytes of one owner belong to one account: nobody gets a second budget by uploading a table again."""
+"""Fingerprints: the same bytes of one owner belong to one account, so a repeated upload opens no second budget."""
 
 from sqlalchemy import select
 
@@ -9,7 +9,7 @@ from app.ledger.models import Fingerprint
 
 
 def claim(tx: WriteSession, dataset_id: str, fingerprint: str) -> bool:
-    """Whether ``fingerprint`` (keyed; of the content's bytes) is now, or was already, the dataset's account's own.
+    """Claim a keyed fingerprint of a content for the dataset's account; False if another account has it.
 
     Raises:
         NotFound: the dataset has no account.

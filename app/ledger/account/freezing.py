@@ -1,9 +1,9 @@
-"""Freezes: how they outlast a restore of the database, and how an operator ends one.
+"""Frozen accounts: how a freeze survives a restore of the database, and how an operator ends it.
 
-What was frozen is frozen again by a reconciliation, unless the mark says that the freeze was ended.
+A reconciliation freezes an account again, unless its mark records the end of the freeze.
 
-A freeze happens wherever something does not hold, also in processes that may not write the mark. A worker then looks
-for frozen accounts whose mark does not say so, signs each as it stands into the chain of checkpoints, and marks that.
+Any process that detects a fault freezes the account, also one that may not write the mark. A worker then looks for
+frozen accounts whose mark does not record the freeze. It appends a checkpoint for each account and marks that.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,8 @@ from app.ledger.models import Account, Checkpoint, Entry
 
 NOT_FROZEN: Final = "The account is not frozen."
 TAMPERED: Final = (
-    "The account was frozen because something stored did not hold, or no cause is on record; such a freeze is not "
-    "ended. Run 'corevaultd verify', and declare the data anew under another population."
+    "The account was frozen because stored data did not verify, or without a recorded cause. Such a freeze cannot be "
+    "ended. Run 'corevaultd verify', and declare the data again under another population."
 )
 
 
@@ -62,18 +62,18 @@ def mark_freeze(context: LedgerContext, tx: WriteSession, account_id: str) -> No
     locked = locked_account.lock_verified(context, tx, dataset_id) if dataset_id is not None else None
     if locked is None:
         checkpoints.note(context, tx, account, 0)
-    elif (row := _covering(tx, account)) is not None:  # it is durable, and its mark was lost on the way
+    elif (row := _covering(tx, account)) is not None:  # it is durable, but its mark was not written
         tx.after_commit(partial(context.mark.advance, row, describe_balance(account)), vital=True)
     else:
         checkpoints.append(locked)
 
 
 def unfreeze(context: LedgerContext, tx: WriteSession, dataset_id: str, reason: str) -> None:
-    """End a freeze that a run caused, for ``reason``: the account goes on, and its mark says so.
+    """End a freeze that a run caused, and record that in the mark.
 
     Raises:
         NotFound: the dataset has no account.
-        StateConflict: the account is not frozen, does not hold, or was frozen because something did not.
+        StateConflict: the account is not frozen, does not verify, or was frozen because of a mismatch.
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
     account = locked_account.lock_account_of(tx, dataset_id)
@@ -94,13 +94,13 @@ def lift(locked: LockedAccount, dataset_id: str, body: Mapping[str, str]) -> Non
 
 
 def cause(session: ReadSession, account: Account) -> str | None:
-    """What the newest freeze in the account's chain says of itself; None where it says nothing, as old ones do."""
+    """The cause of the newest freeze in the account's chain; None in entries of older versions."""
     of_account = (Entry.account_id == account.id, Entry.kind == FROZEN)
     entry = session.scalars(select(Entry).where(*of_account).order_by(Entry.sequence.desc()).limit(1)).first()
     return None if entry is None else entry.body.get("cause")
 
 
 def _covering(session: ReadSession, account: Account) -> Checkpoint | None:
-    """The checkpoint of the freeze, if there is one; of an account whose chain holds, so that its head tells."""
+    """The checkpoint of the freeze, if there is one. The account's chain holds, so its head identifies it."""
     of_head = (Checkpoint.account_id == account.id, Checkpoint.account_head == account.head_hash)
     return session.scalars(select(Checkpoint).where(*of_head).order_by(Checkpoint.sequence.desc())).first()

@@ -1,4 +1,4 @@
-"""Changing a limit: lower at once, higher by a further tranche with an epsilon and a delta of its own."""
+"""Changing a limit: lower at once, or higher by a further tranche with a separate epsilon and delta."""
 
 import math
 from typing import Any
@@ -25,12 +25,12 @@ def change_limit(
 ) -> None:
     """Set the dataset's limit to ``epsilon`` in total.
 
-    The limit of the dataset that opened the account is the account's; another's is its cap, which keeps its delta
-    (a cap is the owner's rule within the account: what is guaranteed is the account's limit).
+    For the dataset that opened the account this is the account's limit. For another dataset it is a cap, which keeps
+    its delta. A cap is the owner's rule within the account; the guarantee is the account's limit.
 
     Raises:
         InvalidRequest: at ``/epsilon`` or ``/delta``.
-        StateConflict: less than what is spent and reserved, or the account is frozen.
+        StateConflict: the limit is lower than the spent and reserved total, or the account is frozen.
     """
     locked = locked_account.lock_active(context, tx, dataset_id)
     check_epsilon(epsilon, context.max_epsilon, "/epsilon")
@@ -49,7 +49,7 @@ def _lower(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float 
     if epsilon == total.epsilon:
         return
     if epsilon < admission.compose(locked.balance):
-        raise StateConflict("The limit cannot be lower than what is spent and reserved already.")
+        raise StateConflict("The limit cannot be lower than the budget that is spent and reserved already.")
     locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total.delta, None))
 
 
@@ -58,13 +58,13 @@ def _raise(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float 
     if delta is None:
         raise InvalidRequest.at("/delta", "a higher limit needs a delta for the epsilon that is added")
     check_delta(delta, 1, "/delta")
-    together = balance.total.delta + delta
-    check_delta(together, max(share.slots for share in balance.datasets.values()), "/delta")
+    total_delta = balance.total.delta + delta
+    check_delta(total_delta, max(share.slots for share in balance.datasets.values()), "/delta")
     added = epsilon - balance.total.epsilon
     if balance.guaranteed_epsilon + added > max_epsilon:
-        raise InvalidRequest.at("/epsilon", f"all that was ever open would exceed {max_epsilon:g}")
+        raise InvalidRequest.at("/epsilon", f"the sum of all tranches would exceed {max_epsilon:g}")
     tranche = design_pot(added, delta, max_epsilon, "/epsilon")
-    locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, together, tranche))
+    locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total_delta, tranche))
 
 
 def _body(locked: LockedAccount, epsilon: float, delta: float, tranche: Pot | None) -> dict[str, Any]:
@@ -86,10 +86,10 @@ def _change_cap(locked: LockedAccount, dataset_id: str, cap: Pot, epsilon: float
     else:
         after = filter_pot(Filter(epsilon, cap.delta, cap.orders, cap.weights))
         if not cap.rebound(epsilon, cap.delta, after.meter.bounds).meter.holds:
-            raise StateConflict("The limit cannot be lower than what this dataset's jobs use already.")
+            raise StateConflict("The limit cannot be lower than the budget that this dataset's jobs use already.")
     locked.append(LIMIT_CHANGED, dataset_id, {"cap": after.to_json()})
 
 
-def _check_same_delta(delta: float | None, known: float) -> None:
-    if delta is not None and delta != known:
+def _check_same_delta(delta: float | None, current: float) -> None:
+    if delta is not None and delta != current:
         raise InvalidRequest.at("/delta", "only a higher limit brings a delta; leave it out")

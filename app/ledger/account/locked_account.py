@@ -1,4 +1,4 @@
-"""A locked: a locked account whose balance has just been recomputed. The only way to extend a chain."""
+"""A locked account with a freshly verified balance: the only way to extend a chain."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,12 +37,12 @@ _OF_DATASET = _JOINED.where(LedgerDataset.dataset_id == bindparam("identifier"))
 _OF_DATASETS = _JOINED.where(LedgerDataset.dataset_id.in_(bindparam("identifiers", expanding=True))).order_by(
     Account.id
 )
-FROZEN_DETAIL = "The account is frozen because its ledger does not hold, or a run broke its rules; ask the operator."
+FROZEN_DETAIL = "The account is frozen because its ledger does not verify, or a run broke its rules; ask the operator."
 
 
 @dataclass(slots=True)
 class LockedAccount:
-    """``balance`` is what the entries add up to, not what was cached."""
+    """An account under its lock; ``balance`` is recomputed from the entries, not the cached one."""
 
     tx: WriteSession
     context: LedgerContext
@@ -59,9 +59,9 @@ class LockedAccount:
         job: str | None = None,
         epsilon_after: float | None = None,
     ) -> None:
-        """Extend the chain by one entry and cache the balance that follows; ``job`` as in :class:`rows.Step`.
+        """Extend the chain by one entry and cache the new balance; ``job`` as in :class:`writer.Step`.
 
-        ``epsilon_after``: where the caller knows what :func:`app.ledger.entries.admission.compose` will say.
+        ``epsilon_after``: the result of :func:`app.ledger.entries.admission.compose`, if the caller has it already.
         """
         account = self.account
         event = LedgerEvent(account.sequence + 1, kind, dataset_id, job_id, body)
@@ -70,13 +70,13 @@ class LockedAccount:
         if epsilon_after is None:
             epsilon_after = admission.compose(self.balance)
         entry = chain.link(account.id, head, event, now(), epsilon_after)
-        writer.write(self.tx, account, writer.Step(entry, self.balance.to_stored(), job))
+        writer.write(self.tx, account, writer.Step(entry, self.balance.to_columns(), job))
         if account.sequence % snapshots.REPLAYED_AT_MOST == 0:
             snapshots.take(self.context.signer, account, self.balance)
         self.remember()
 
     def remember(self) -> None:
-        """Start from here next time, once this is durable."""
+        """Cache the verified head; other transactions use it once this one is durable."""
         head = Head(self.account.sequence, self.account.head_hash, self.balance)
         seen = VerifiedHead(head, self.account.stored, self.account.checkpoint)
         self.tx.shared["seen", self.account.id] = seen
@@ -84,7 +84,7 @@ class LockedAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class _Locked:
+class _LockedRow:
     account: Account
     ends: Ends
 
@@ -94,7 +94,7 @@ def lock_active(context: LedgerContext, tx: WriteSession, dataset_id: str) -> Lo
 
     Raises:
         NotFound: the dataset has no account.
-        StateConflict: the account is frozen, or is now, because something does not hold.
+        StateConflict: the account is frozen, or was just frozen because it does not verify.
     """
     locked = lock_verified(context, tx, dataset_id)
     if locked is None or locked.balance.frozen:
@@ -103,11 +103,11 @@ def lock_active(context: LedgerContext, tx: WriteSession, dataset_id: str) -> Lo
 
 
 def lock_verified(context: LedgerContext, tx: WriteSession, dataset_id: str) -> LockedAccount | None:
-    """Like :func:`lock_active` for what must go on: None (and frozen) if the account does not hold."""
-    found = _read_locked(tx, _OF_DATASET, dataset_id)
-    if found is None:
+    """Like :func:`lock_active`, also for a frozen account. None if it does not verify; then it is frozen."""
+    row = _read_locked(tx, _OF_DATASET, dataset_id)
+    if row is None:
         raise NotFound
-    return _check(context, tx, found, dataset_id)
+    return _check(context, tx, row, dataset_id)
 
 
 def lock(tx: WriteSession, dataset_id: str) -> None:
@@ -121,44 +121,46 @@ def lock_account_of(tx: WriteSession, dataset_id: str) -> Account:
     Raises:
         NotFound: the dataset has no account.
     """
-    found = _read_locked(tx, _OF_DATASET, dataset_id)
-    if found is None:
+    row = _read_locked(tx, _OF_DATASET, dataset_id)
+    if row is None:
         raise NotFound
-    return found.account
+    return row.account
 
 
 def lock_account(tx: WriteSession, account_id: str) -> Account | None:
-    found = _read_locked(tx, _BY_ID, account_id)
-    return found.account if found else None
+    row = _read_locked(tx, _BY_ID, account_id)
+    return row.account if row else None
 
 
 def lock_all(tx: WriteSession, dataset_ids: Sequence[str]) -> None:
-    """Lock and read the accounts of several datasets in one statement, in the order of their ids.
+    """Lock and read the accounts of several datasets in one statement.
+
+    In the order of their ids, so that transactions cannot deadlock.
 
     SQLite needs no locks: it has one writer at a time.
     """
     if tx.get_bind().dialect.name == "postgresql":
         for account, last_entry, last_checkpoint, dataset_id in tx.execute(_OF_DATASETS, {"identifiers": dataset_ids}):
-            _share(tx, dataset_id, _Locked(account, Ends(last_entry or 0, last_checkpoint or 0)))
+            _share(tx, dataset_id, _LockedRow(account, Ends(last_entry or 0, last_checkpoint or 0)))
 
 
-def _read_locked(tx: WriteSession, query: Select[Any], identifier: str) -> _Locked | None:
+def _read_locked(tx: WriteSession, query: Select[Any], identifier: str) -> _LockedRow | None:
     """Read the account under its lock, without the snapshot; None if there is no such account.
 
     A transaction reads each account once. Its sessions copy the account from one another.
     """
     tx.flush()
-    held: _Locked | None = tx.shared.get(("locked", tx.shared.get(("account of", identifier))))
+    held: _LockedRow | None = tx.shared.get(("locked", tx.shared.get(("account of", identifier))))
     if held is not None:
-        return _share(tx, identifier, _Locked(tx.merge(held.account, load=False), held.ends))
+        return _share(tx, identifier, _LockedRow(tx.merge(held.account, load=False), held.ends))
     row = tx.execute(query, {"identifier": identifier}).first()
     if row is None:
         return None
     account, last_entry, last_checkpoint, *_ = row
-    return _share(tx, identifier, _Locked(account, Ends(last_entry or 0, last_checkpoint or 0)))
+    return _share(tx, identifier, _LockedRow(account, Ends(last_entry or 0, last_checkpoint or 0)))
 
 
-def _share(tx: WriteSession, identifier: str, locked: _Locked) -> _Locked:
+def _share(tx: WriteSession, identifier: str, locked: _LockedRow) -> _LockedRow:
     tx.shared["account of", identifier] = locked.account.id
     tx.shared["locked", locked.account.id] = locked
     return locked
@@ -178,10 +180,10 @@ def read_account(session: ReadSession, dataset_id: str) -> Account:
 
 
 def read_balance(account: Account) -> Balance:
-    """The cached balance, good enough to read; nothing fits into it once the account is frozen.
+    """The cached balance, for reading only; it admits nothing once the account is frozen.
 
     Raises:
-        StateConflict: somebody has edited it, so that it cannot even be read; the next charge will freeze the account.
+        StateConflict: it was edited and cannot be parsed; the next charge will freeze the account.
     """
     try:
         balance = Balance.from_json(account.stored.whole())
@@ -191,7 +193,7 @@ def read_balance(account: Account) -> Balance:
 
 
 def reserved_entry(locked: LockedAccount, job_id: str, state: str, dataset_id: str) -> Entry:
-    """The entry that reserved a live job; an index row that says otherwise freezes the account.
+    """The entry that reserved a live job; a contradicting index row freezes the account.
 
     Raises:
         StateConflict: the chain does not hold the job in this ``state``.
@@ -205,16 +207,16 @@ def reserved_entry(locked: LockedAccount, job_id: str, state: str, dataset_id: s
 
 
 class Cause(StrEnum):
-    """Why an account was frozen, as its entry says."""
+    """Why an account was frozen, as its entry records."""
 
     RUN = "run"
-    """A run failed among the rows: the ledger itself holds."""
+    """A run failed in the enclave; the ledger itself verifies."""
     MISMATCH = "mismatch"
-    """Something stored does not hold."""
+    """Stored data does not verify."""
 
 
 def freeze(tx: WriteSession, account: Account, dataset_id: str, cause: Cause = Cause.MISMATCH) -> None:
-    """Freeze the account, with an entry where its head still holds (evidence elsewhere is left as it is)."""
+    """Freeze the account. The entry is only appended if the head verifies, so no evidence is changed."""
     if account.frozen_at is not None:
         return
     account.frozen_at = now()
@@ -234,15 +236,15 @@ def freeze(tx: WriteSession, account: Account, dataset_id: str, cause: Cause = C
         return
 
 
-def _check(context: LedgerContext, tx: WriteSession, found: _Locked, dataset_id: str) -> LockedAccount | None:
-    account = found.account
+def _check(context: LedgerContext, tx: WriteSession, row: _LockedRow, dataset_id: str) -> LockedAccount | None:
+    account = row.account
     try:
-        seen = snapshots.recompute(context, tx, account, found.ends)
+        seen = snapshots.recompute(context, tx, account, row.ends)
         balance = seen.head.balance
         if balance is None or dataset_id not in balance.datasets:
             raise Mismatch
     except Mismatch:
-        context.check_key(tx)  # what others signed since does not hold for a key that has retired
+        context.check_key(tx)  # newer entries of other processes do not verify under a retired key
         freeze_durably(tx, account, dataset_id)
         return None
     return LockedAccount(tx, context, account, balance)

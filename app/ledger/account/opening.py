@@ -37,9 +37,9 @@ def open_account(
     epsilon: float,
     delta: float,
 ) -> None:
-    """Open the account of (owner, population), or give this dataset a cap within the one that is there.
+    """Open the account of (owner, population), or add a dataset with a cap.
 
-    ``facts``: digest of the dataset's declared facts, which its jobs are compared with.
+    ``facts``: digest of the dataset's declared facts; its jobs are compared with it.
 
     Raises:
         InvalidRequest: at ``/budget/epsilon`` or ``/budget/delta``.
@@ -50,14 +50,13 @@ def open_account(
     stated = {key: value for key, value in unit.items() if value is not None}
     take_lock(tx, f"{owner_id}|{population}")
     named = (Account.owner_id == owner_id, Account.population == population)
-    known = tx.scalar(select(Account.id).where(*named))
-    if known is None:
+    account_id = tx.scalar(select(Account.id).where(*named))
+    if account_id is None:
         account_id = new_id("acc")
         share = Share(slots, None, facts=facts)
         balance = _fresh_balance(owner_id, population, stated, pot, {dataset_id: share})
         insert(context, tx, account_id, dataset_id, balance)
     else:
-        account_id = known
         _join(context, tx, account_id, dataset_id, unit=stated, share=Share(slots, pot, facts=facts))
     tx.add(LedgerDataset(dataset_id=dataset_id, account_id=account_id, refused=0))
     tx.flush()
@@ -101,13 +100,13 @@ def _fresh_balance(
 
 
 def insert(context: LedgerContext, tx: WriteSession, account_id: str, dataset_id: str, balance: Balance) -> Account:
-    """A new account with nothing spent."""
+    """Add a new account with nothing spent."""
     account = Account(id=account_id, owner_id=balance.owner_id, population=balance.population, frozen_at=None)
     event = LedgerEvent(1, ACCOUNT_OPENED, dataset_id, None, {"balance": balance.to_json()})
     balance = apply(None, event)
     entry = chain.link(account_id, Head(), event, now(), admission.compose(balance))
     account.sequence, account.head_hash, account.checkpoint = 1, entry.entry_hash, 0
-    stored = balance.to_stored()
+    stored = balance.to_columns()
     account.limits, account.balance = stored.limits, stored.amounts
     account.epsilon_used, account.epsilon_limit = entry.epsilon_after, balance.total.epsilon
     snapshots.take(context.signer, account, balance)
@@ -116,7 +115,7 @@ def insert(context: LedgerContext, tx: WriteSession, account_id: str, dataset_id
 
 
 def any_dataset(session: ReadSession, account_id: str) -> str | None:
-    """One of the account's datasets, always the same; None if it has lost all."""
+    """The first of the account's datasets by id; None if their rows are missing."""
     query = select(LedgerDataset.dataset_id).where(LedgerDataset.account_id == account_id)
     return session.scalars(query.order_by(LedgerDataset.dataset_id)).first()
 

@@ -1,4 +1,4 @@
-"""Whether a charge fits: integers only. It goes to the first tranche that has room, and every cap must have room."""
+"""Admission of charges, in integers: one tranche must have room, and every cap."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -8,16 +8,16 @@ from app.ledger.entries.charge import Charge, Pinned, amounts, check_priced
 from app.privacy.accounting import INFINITE, UNIT_BITS, epsilon
 
 _MARGIN = 1e-9
-"""Left below the largest Gaussian, so that noise calibrated to its epsilon is admitted whatever was rounded."""
+"""Margin below the largest Gaussian, so that noise calibrated to its epsilon is admitted despite rounding."""
 
 _LEAST_RHO = 2.0**UNIT_BITS / (2 * 10_000.0**2)
-"""That of a noise multiplier of 10,000, in units a Renyi order. Less room counts as none: a job of many queries would
-need more noise for each than accountants tell apart (:data:`app.privacy.accounting.MOST_NOISE`)."""
+"""Divergence per Renyi order, in units, of a noise multiplier of 10,000. Less room counts as none: a job of many
+queries would need more noise per query than accountants can resolve (:data:`app.privacy.accounting.MOST_NOISE`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a charge costs alone and leaves behind. ``more_like_this`` counts identical jobs after this one."""
+    """The cost of a charge and the state after it. ``more_like_this`` counts identical jobs after this one."""
 
     cost_epsilon: float
     cost_delta: float
@@ -35,10 +35,10 @@ class Decision:
 
 
 def decide(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | None = None) -> Decision:
-    """Price ``charge`` and see whether it fits: the account, the dataset's cap and the caller's allocation.
+    """Price ``charge`` and check it against account, cap and allocation.
 
     Raises:
-        MethodNotAllowedOnPrivateData, InvalidRequest, Internal: for what has no price (never priced at zero).
+        MethodNotAllowedOnPrivateData, InvalidRequest, Internal: the charge has no price.
     """
     priced = _price(balance, dataset_id, charge, caller_id)
     tranches = tuple(amounts(charge, tranche.orders) for tranche in balance.tranches)
@@ -60,10 +60,10 @@ def decide(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | N
 
 
 def admits(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | None = None) -> bool:
-    """Whether :func:`decide` would let ``charge`` in. The tranches have few orders, so they are asked first.
+    """Whether :func:`decide` would admit ``charge``. The tranches have few orders, so they are checked first.
 
     Raises:
-        As :func:`decide`, for what the tranches would admit.
+        As :func:`decide`, if a tranche has room.
     """
     if not any(pot.meter.room(amounts(charge, pot.orders)) for pot in balance.tranches):
         return False
@@ -71,7 +71,7 @@ def admits(balance: Balance, dataset_id: str, charge: Charge, caller_id: str | N
 
 
 def compose(balance: Balance, extra: tuple[int, ...] | None = None) -> float:
-    """The epsilon of all that is settled, opened and reserved (and of ``extra``) at the account's delta."""
+    """The epsilon of all settled, opened and reserved charges, and of ``extra``."""
     vector = balance.total.meter.used
     if extra is not None:
         vector = tuple(map(sum, zip(vector, extra, strict=True)))
@@ -109,7 +109,7 @@ def _preview(balance: Balance, priced: Pinned, count: int) -> Preview:
 
 
 def largest_gaussian(balance: Balance, dataset_id: str, caller_id: str | None = None) -> float:
-    """The epsilon of the largest single full-batch Gaussian job that would still be admitted; 0 if there is none.
+    """The epsilon of the largest full-batch Gaussian job that would be admitted; 0 if none.
 
     Within the allocation of ``caller_id``, if there is one. A Gaussian's divergence is ``rho * order``, so the tightest
     of the meters leaves ``rho = max slack/order``.

@@ -1,4 +1,4 @@
-"""A balance is what an account's entries add up to. Pure: the same fold at each append, check and audit."""
+"""A balance is the sum of an account's entries. Pure: each append, check and audit uses the same fold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -27,13 +27,13 @@ _MOVES = {RESERVED: (0, 1), OPENED: (1, -1), VOIDED: (0, -1)}
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One dataset's part in the account: its slots, its cap unless it opened the account, and its callers' caps."""
+    """One dataset's part in the account: slots, allocations, and a cap unless it opened the account."""
 
     slots: int
     cap: Pot | None
     allocations: Mapping[str, Pot] = field(default_factory=lambda: MappingProxyType({}))
     facts: str | None = None
-    """Digest of the declared facts; None where an older version declared the dataset and nothing was reserved since."""
+    """Digest of the declared facts; None if an older version declared the dataset and nothing was reserved since."""
 
     def to_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {"slots": self.slots, "cap": self.cap.to_json() if self.cap else None}
@@ -46,7 +46,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class LiveJob:
-    """A reservation that has not ended: where it stands, and its entry (by place and by what it says)."""
+    """A reservation that has not ended: its state, and its entry's sequence number and body hash."""
 
     state: str
     sequence: int
@@ -55,7 +55,7 @@ class LiveJob:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Limits, what is charged against them, and the reservations that have not ended."""
+    """Limits, the charges against them, and the reservations that have not ended."""
 
     owner_id: str
     population: str
@@ -68,11 +68,11 @@ class Balance:
     settled: int = 0
     frozen: bool = False
     distance: Meter = NO_DISTANCE
-    """What the rounding of noise used of delta while it had a share of it. BalanceColumns, replayed, never compared."""
+    """The part of delta that older versions charged for the rounding of noise. Stored and replayed, never compared."""
 
     @property
     def guaranteed_epsilon(self) -> float:
-        """The highest limit ever open: what all releases together stay within."""
+        """The sum of all tranches, which bounds all releases together."""
         return sum(tranche.epsilon for tranche in self.tranches)
 
     def limit(self, dataset_id: str) -> float:
@@ -81,19 +81,19 @@ class Balance:
         return min(self.total.epsilon, cap.epsilon) if cap is not None else self.total.epsilon
 
     def holds(self, dataset_id: str) -> bool:
-        """Whether every limit is kept that the dataset's charges count against."""
+        """Whether all limits of the dataset's charges are respected."""
         cap = self.datasets[dataset_id].cap
         shared = self.datasets[dataset_id].allocations.values()
         pots = (self.total, *self.tranches, *shared) if cap is None else (self.total, *self.tranches, *shared, cap)
         return all(pot.meter.holds for pot in pots)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for what is signed."""
+        """The complete document, for signed snapshots."""
         live = {name: [job.state, job.sequence, job.body_hash] for name, job in self.live.items()}
         return self._amounts() | {"live": live}
 
-    def to_stored(self) -> BalanceColumns:
-        """What the account's row says: the reservations that have not ended are counted, not listed."""
+    def to_columns(self) -> BalanceColumns:
+        """The columns of the account's row. They count live reservations and do not list them."""
         return BalanceColumns.of(self._amounts() | {"unended": len(self.live)})
 
     def _amounts(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Balance:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Balance":
-        """Of either form; the cached one lists no reservations."""
+        """Read either form; the cached one lists no reservations."""
         return cls(
             owner_id=document["owner_id"],
             population=document["population"],
@@ -130,7 +130,7 @@ class Balance:
 
 @dataclass(frozen=True)
 class LedgerEvent:
-    """What an entry says, apart from its place in the chain's hashes."""
+    """The content of an entry, without its hashes."""
 
     sequence: int
     kind: str
@@ -140,7 +140,7 @@ class LedgerEvent:
 
     @cached_property
     def text(self) -> Written:
-        """The body's canonical form: two hashes are taken of it."""
+        """The body's canonical form; two hashes use it."""
         return write(dict(self.body))
 
 
@@ -148,7 +148,7 @@ def apply(balance: Balance | None, event: LedgerEvent) -> Balance:
     """The balance after ``event``; None before the first one.
 
     Raises:
-        ValueError: for something that cannot happen to this balance.
+        ValueError: the event is impossible for this balance.
     """
     kind, body = event.kind, event.body
     if balance is None:

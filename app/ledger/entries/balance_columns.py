@@ -1,6 +1,6 @@
-"""A balance as an account's row caches it: what changes with every entry apart from what seldom does.
+"""The cached balance in two columns: amounts, which change with every entry, and limits, which seldom change.
 
-Entries are frequent and limits are long, so that writing both each time would cost more than all the rest.
+Limits are long documents. To write them with every entry would cost more than the rest of a reservation.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A charge: what a job would do to the data, and its price in integers."""
+"""A charge: the privacy events of a job, and their price in integers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,16 +20,16 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """What an entry charges, for ever: one amount per order of the account, of its tranche and of the cap."""
+    """The amounts that an entry charges: one per order of the account, of its tranche and of the cap."""
 
     amounts: tuple[int, ...]
     tranche: int
     tranche_amounts: tuple[int, ...]
     cap_amounts: tuple[int, ...]
     distance: int = 0
-    """What the rounding of noise was charged while it had a share of delta, in units of 2**-120; now zero."""
+    """The charge of older versions for the rounding of noise, in units of 2**-120 of delta; now zero."""
     caller_id: str | None = None
-    """Whose allocation is charged too, and with what; None where the caller has none."""
+    """The caller whose allocation is charged too; None if the caller has no allocation."""
     caller_amounts: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -61,8 +61,8 @@ def amounts(charge: Charge, orders: tuple[float, ...]) -> tuple[int, ...]:
     """The Renyi vector of ``charge`` at ``orders``.
 
     Raises:
-        MethodNotAllowedOnPrivateData: for something without a privacy guarantee.
-        Internal: for an event without a price, and for a job that does nothing (never priced at zero).
+        MethodNotAllowedOnPrivateData: an event has no privacy guarantee.
+        Internal: an event has no price, or the job has no events.
     """
     if any(isinstance(event, NonPrivateEvent) for event in charge.events):
         raise MethodNotAllowedOnPrivateData

@@ -1,8 +1,8 @@
 """Reservations pin a job's plan, declared facts and cost, and are signed.
 
-The terms are compared before a run and before a release. A chain's hashes have no key, and no signed checkpoint may
-cover its newest entries yet: whoever writes to the database could replace them. So each reservation carries a signature
-of its own.
+The terms are compared before a run and before a release. The hashes of a chain need no key, and the newest entries may
+have no signed checkpoint yet. An attacker who writes to the database could replace them. So each reservation is signed
+separately.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from app.ledger.entries.balance import RESERVED, Balance
 from app.ledger.models import Checkpoint, Entry, Reservation
 
 ALTERED = (
-    "The job, its plan or the declaration of its dataset is not the one that was reserved for. "
+    "The job, its plan or the declaration of its dataset differs from its reservation. "
     "The account is frozen; ask the operator."
 )
 UNSIGNED = "An older version reserved this job without a signature, so it cannot run. Submit the job again."
@@ -47,7 +47,7 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the database says of a job now; ``epsilon`` and ``delta`` are what a certificate would state."""
+    """The current terms of a job in the database; a certificate would state ``epsilon`` and ``delta``."""
 
     dataset_id: str
     commitment: Commitment
@@ -55,13 +55,13 @@ class Terms:
     delta: float | None
 
     def agree_with(self, body: Mapping[str, Any]) -> bool:
-        """Whether they are those of the reservation whose entry has this body."""
+        """Whether these are the terms of the reservation whose entry has this body."""
         pinned = tuple(body.get(name) for name in ("plan", "facts", "epsilon", "delta"))
         return pinned == (self.commitment.plan, self.commitment.facts, self.epsilon, self.delta)
 
 
 def matches_declaration(balance: Balance, dataset_id: str, commitment: Commitment) -> bool:
-    """Whether the facts are those of the declaration, as far as the account knows them."""
+    """Whether the facts match the declaration, as far as the account records it."""
     share = balance.datasets[dataset_id]
     unit = {name: value for name, value in commitment.unit.items() if value is not None}
     same = (share.slots, dict(balance.unit)) == (commitment.slots, unit)
@@ -69,17 +69,17 @@ def matches_declaration(balance: Balance, dataset_id: str, commitment: Commitmen
 
 
 def sign(locked: LockedAccount, dataset_id: str, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """``body`` for the next entry, signed with the ledger key as the reservation of this job."""
+    """Sign ``body`` with the ledger key as the next entry and this job's reservation."""
     place = (locked.account.id, locked.account.sequence + 1, dataset_id, job_id)
     signed = locked.context.signer.sign(_statement(*place, body))
     return {**body, **{name: signed[name] for name in _SIGNATURE}}
 
 
 def check(locked: LockedAccount, row: Reservation, terms: Terms | None) -> Mapping[str, Any]:
-    """The body of a live reservation whose terms these are.
+    """Check the terms of a live reservation and return its body.
 
     Raises:
-        StateConflict: they are not, and the account is frozen; or an older version made the reservation.
+        StateConflict: the terms differ, and the account is frozen; or an older version made the reservation.
         DependencyUnavailable: a newer ledger key signed it, which this process does not have.
     """
     entry = locked_account.reserved_entry(locked, row.job_id, row.state, row.dataset_id)
@@ -103,7 +103,7 @@ def has_terms(context: LedgerContext, session: ReadSession, job_id: str, terms: 
 
 
 def _is_signed(context: LedgerContext, session: ReadSession, entry: Entry) -> bool:
-    """By a key that is believed at the newest checkpoint before the entry."""
+    """Whether a key signed the entry that is trusted at its last checkpoint."""
     body = {name: value for name, value in entry.body.items() if name not in _SIGNATURE}
     statement = _statement(entry.account_id, entry.sequence, entry.dataset_id, str(entry.job_id), body)
     document = {"statement": statement, **{name: entry.body.get(name) for name in _SIGNATURE}}

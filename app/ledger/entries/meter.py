@@ -1,4 +1,4 @@
-"""Meters: amounts against bounds, in integers. Something fits if at least one amount stays within its bound."""
+"""Meters: amounts against bounds, in integers. A charge fits if at least one amount stays within its bound."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +12,9 @@ from app.privacy.filter import Filter
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """What is spent (settled and opened) and reserved, against bounds; sums are exact and never saturate,
+    """Spent amounts (settled and opened) and reserved amounts, against bounds.
 
-    so that taking a reservation back undoes exactly what it added.
+    Sums are exact and never saturate, so a voided reservation subtracts exactly the amounts that it added.
     """
 
     bounds: tuple[int, ...]
@@ -103,13 +103,13 @@ class Pot:
         return cls(float(document["epsilon"]), float(document["delta"]), orders, weights, Meter.from_json(document))
 
 
-def filter_pot(chosen: Filter) -> Pot:
-    """An empty pot with the bounds of ``chosen`` pinned."""
-    return _empty(chosen.epsilon, chosen.delta, chosen.orders, chosen.weights, chosen.bounds())
+def filter_pot(rule: Filter) -> Pot:
+    """An empty pot with the bounds of the filter."""
+    return _empty(rule.epsilon, rule.delta, rule.orders, rule.weights, rule.bounds())
 
 
 def total_pot(epsilon: float, delta: float, orders: tuple[float, ...]) -> Pot:
-    """An empty pot for the composed total, as if all had been planned in advance: whole weight on any order."""
+    """An empty pot for the composed total; each order converts all of delta, as for a fixed plan."""
     return _empty(epsilon, delta, orders, (), total_bounds(epsilon, delta, orders))
 
 
@@ -123,5 +123,5 @@ def _empty(
 ) -> Pot:
     zeros = (0,) * len(orders)
     if max(bounds) >= INFINITE:
-        raise ValueError("a bound lies below the amount that stands for everything")
+        raise ValueError("a bound must be below the amount that means an infinite cost")
     return Pot(epsilon, delta, orders, weights, Meter(bounds, zeros, zeros))

@@ -5,12 +5,12 @@ from functools import lru_cache
 
 
 def pack(numbers: Sequence[float]) -> str:
-    """Numbers in decimal, separated by spaces: JSON's integers end at 2**53, and one string hashes quickly."""
+    """Write numbers in decimal, separated by spaces. JSON's integers end at 2**53, and one string hashes quickly."""
     return " ".join(map(repr, numbers))
 
 
 packed_once = lru_cache(maxsize=1024)(pack)
-"""For tuples that stay as they are: orders, weights, bounds."""
+"""For tuples that seldom change: orders, weights, bounds."""
 
 
 def unpack(text: str) -> tuple[int, ...]:

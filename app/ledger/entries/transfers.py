@@ -32,18 +32,18 @@ def reserve(
 ) -> Preview:
     """Admit the charge and reserve it, or refuse it and change nothing.
 
-    ``commitment`` is pinned and signed; ``caller_id`` says whose allocation pays too.
+    ``commitment`` is pinned and signed. The allocation of ``caller_id`` is charged too.
 
     Raises:
         BudgetExceeded: it does not fit.
-        StateConflict: the account is frozen, or is now, because the dataset's declaration was altered; or the job has
-            a reservation already.
+        StateConflict: the account is frozen, or was just frozen because the dataset's declaration was altered; or the
+            job has a reservation already.
     """
     locked = locked_account.lock_active(context, tx, dataset_id)
     if not commitments.matches_declaration(locked.balance, dataset_id, commitment):
         locked_account.freeze_durably(tx, locked.account, dataset_id)
         raise StateConflict(commitments.ALTERED)
-    if job_id in locked.balance.live:  # one that has ended is refused by the index, as it is written
+    if job_id in locked.balance.live:  # the index refuses one that has ended
         raise StateConflict(writer.PLACED_ALREADY)
     decision = admission.decide(locked.balance, dataset_id, charge, caller_id)
     preview, pinned = decision.preview, decision.pinned
@@ -64,34 +64,33 @@ def reserve(
 
 
 def check_terms(context: LedgerContext, tx: WriteSession, job_id: str, terms: Terms) -> None:
-    """Compare a job with its reservation; nothing for one that has ended.
+    """Compare a job with its reservation; do nothing if it has ended.
 
     Raises:
-        StateConflict: the account is frozen, or the job is not the one that was reserved for.
+        StateConflict: the account is frozen, or the job differs from its reservation.
     """
     row = _row(tx, job_id)
     if row.state in {RESERVED, OPENED}:
-        _checked(context, tx, row, terms)
+        _lock_checked(context, tx, row, terms)
 
 
 def open_reservation(
     context: LedgerContext, tx: WriteSession, job_id: str, planned: Sequence[PrivacyEvent], terms: Terms
 ) -> None:
-    """The point of no return; nothing changes if it was passed before.
+    """Mark a reservation as opened: from now on nothing is refunded. Does nothing if it is opened already.
 
-    ``planned`` and ``terms`` say what the run is going to do and to what. They are compared with what was reserved. A
-    database older than the mark's spends nothing: when the two are reconciled, it would pass for what was
-    lost.
+    ``planned`` and ``terms`` describe the run; they are compared with the reservation. A database that is behind its
+    mark opens nothing, because a reconciliation could mistake the charge for a lost one.
 
     Raises:
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
-        StateConflict: the account is frozen, the job has ended, or it is not the one that was reserved.
+        StateConflict: the account is frozen, the job has ended, or it differs from its reservation.
     """
     row = _row(tx, job_id)
-    locked, body = _checked(context, tx, row, terms)
+    locked, body = _lock_checked(context, tx, row, terms)
     if tuple(planned) != _events(body):
         locked_account.freeze_durably(tx, locked.account, row.dataset_id)
-        raise StateConflict("The run's plan is not the one that was reserved.")
+        raise StateConflict("The run's plan differs from the reserved plan.")
     if row.state == RESERVED:
         context.check_mark(tx)
         _advance(locked, row, OPENED, {"charge": body["charge"]})
@@ -104,14 +103,14 @@ def settle(
     executed: tuple[PrivacyEvent, ...],
     terms: Terms | None = None,
 ) -> None:
-    """End an opened job, once; what was reserved stays charged whatever ran.
+    """End an opened job, once; the whole reservation stays charged.
 
-    A failed run (``executed`` empty) must be able to end: on an account that does not hold, it stays opened, that is
-    charged, and the account is frozen. A run with a release states its ``terms``, which must be the reserved ones.
+    A failed run (``executed`` empty) must be able to end. If its account does not verify, the job stays opened, that is
+    charged, and the account is frozen. A run with a release states its ``terms``, which must equal the reserved terms.
 
     Raises:
-        StateConflict: the job is not open or not the one that was reserved for, more ran than was reserved, or a
-            release would leave a frozen account.
+        StateConflict: the job is not open or differs from its reservation, more was executed than reserved, or a
+            release would be from a frozen account.
     """
     row = _row(tx, job_id)
     locked = locked_account.lock_verified(context, tx, row.dataset_id)
@@ -123,14 +122,14 @@ def settle(
     if locked is None:
         return
     body = commitments.check(locked, row, terms) if executed else _reserved_body(locked, row)
-    if not _within(executed, _events(body)):
+    if not _is_prefix(executed, _events(body)):
         locked_account.freeze_durably(tx, locked.account, row.dataset_id)
-        raise StateConflict("More ran than was reserved.")
+        raise StateConflict("More was executed than was reserved.")
     _advance(locked, row, SETTLED, {"executed": [to_json(event) for event in executed]})
 
 
 def void(context: LedgerContext, tx: WriteSession, job_id: str) -> None:
-    """Give back a reservation that was never opened; nothing changes if it was voided before.
+    """End a reservation that was never opened, at no cost. Does nothing if it is voided already.
 
     Raises:
         StateConflict: it was opened.
@@ -154,18 +153,18 @@ def state(session: ReadSession, job_id: str) -> str:
 
 
 def is_opened(context: LedgerContext, session: ReadSession, job_id: str, terms: Terms) -> bool:
-    """Whether the job is opened under the terms that it has now; reads, changes nothing."""
+    """Whether the job is opened and has its reserved terms; changes nothing."""
     row = session.get(Reservation, job_id, populate_existing=True)
     return row is not None and row.state == OPENED and commitments.has_terms(context, session, job_id, terms)
 
 
 def is_reserved(session: ReadSession, job_id: str) -> bool:
-    """Whether the job ever had a reservation."""
+    """Whether the job has or had a reservation."""
     return session.get(Reservation, job_id) is not None
 
 
 def lock_reserved(tx: WriteSession, job_id: str) -> None:
-    """Lock the account of the job's reservation until the transaction ends; nothing for a job without one."""
+    """Lock the account of the job's reservation, if any, until the transaction ends."""
     row = tx.get(Reservation, job_id)
     if row is not None:
         locked_account.lock_account_of(tx, row.dataset_id)
@@ -189,10 +188,10 @@ def _advance(locked: LockedAccount, row: Reservation, kind: str, body: Mapping[s
     set_committed_value(row, "sequence", locked.account.sequence)
 
 
-def _checked(
+def _lock_checked(
     context: LedgerContext, tx: WriteSession, row: Reservation, terms: Terms
 ) -> tuple[LockedAccount, Mapping[str, Any]]:
-    """The account of a live reservation and its body, if the job is unaltered."""
+    """Lock the account of a live reservation and check the terms; return it and the reservation's body."""
     locked = locked_account.lock_active(context, tx, row.dataset_id)
     tx.refresh(row)
     if row.state not in {RESERVED, OPENED}:
@@ -204,7 +203,7 @@ def _checked(
 
 
 def _reserved_body(locked: LockedAccount, row: Reservation) -> Mapping[str, Any]:
-    """What the chain says was reserved; a row that says otherwise freezes the account."""
+    """The body of the reservation in the chain; a contradicting row freezes the account."""
     return locked_account.reserved_entry(locked, row.job_id, row.state, row.dataset_id).body
 
 
@@ -212,8 +211,8 @@ def _events(body: Mapping[str, Any]) -> tuple[PrivacyEvent, ...]:
     return tuple(from_json(event) for event in body["events"])
 
 
-def _within(executed: Sequence[PrivacyEvent], reserved: Sequence[PrivacyEvent]) -> bool:
-    """Whether ``executed`` is a beginning of ``reserved``."""
+def _is_prefix(executed: Sequence[PrivacyEvent], reserved: Sequence[PrivacyEvent]) -> bool:
+    """Whether ``executed`` is a prefix of ``reserved``."""
     ran, planned = merge(flatten(executed)), merge(flatten(reserved))
     if len(ran) > len(planned):
         return False

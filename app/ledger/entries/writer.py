@@ -1,6 +1,6 @@
-"""Writing an entry, the account's new head and the job's place in the index.
+"""Writing an entry, the account's new head and the job's row in the index.
 
-The statements are built once. On PostgreSQL the three travel as one, because an account is locked meanwhile.
+The statements are built once. On PostgreSQL they are one statement, which shortens the time under the account's lock.
 """
 
 from collections.abc import Mapping
@@ -50,12 +50,12 @@ _TOGETHER = {
     for job, statements in _BEFORE.items()
 }
 
-PLACED_ALREADY = "The job has its reservation already."
+PLACED_ALREADY = "The job has a reservation already."
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``job``: whether the entry places its job in the index (``placed``), moves it there (``moved``), or neither."""
+    """An entry to write. ``job``: ``placed`` inserts the job's index row, ``moved`` updates it, None does neither."""
 
     entry: Draft
     stored: BalanceColumns
@@ -66,8 +66,8 @@ def write(tx: WriteSession, account: Account, step: Step) -> None:
     """Extend the account's chain by an entry. The account is locked.
 
     Raises:
-        StateConflict: the job that the entry places is in the index already.
-        Internal: the account moved although it was locked.
+        StateConflict: the index contains the job already.
+        Internal: the account changed although it was locked.
     """
     tx.flush()
     values = {f"entry_{column.name}": getattr(step.entry, column.name) for column in _ENTRIES.columns}

@@ -1,4 +1,4 @@
-"""What a certificate claims of the ledger, looked up in the chains."""
+"""Checks of a certificate's claims against the chains."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,13 +12,13 @@ from app.privacy.events import PrivacyEvent, flatten, from_json, merge
 
 
 def covers(session: ReadSession, job_id: str, ran: Sequence[PrivacyEvent]) -> bool:
-    """Whether the job's settled charge is in its account's chain, unaltered, and is for all that ``ran``."""
+    """Whether the job's settled charge is intact and covers all events that ran."""
     entry = find_settled(session, job_id)
     return entry is not None and merge(flatten(_events(entry.body["executed"]))) == merge(flatten(ran))
 
 
 def find_settled(session: ReadSession, job_id: str) -> Entry | None:
-    """The entry of the job's settled charge; None if its account's chain has none, or an altered one."""
+    """The entry of the job's settled charge; None if it is missing or altered."""
     row = session.get(Reservation, job_id)
     entry = session.get(Entry, (row.account_id, row.sequence)) if row is not None else None
     if entry is None or (entry.kind, entry.job_id) != ("settled", job_id) or entry.entry_hash != entry_hash(entry):
@@ -27,7 +27,7 @@ def find_settled(session: ReadSession, job_id: str) -> Entry | None:
 
 
 def stands_on(session: ReadSession, job_id: str, stated: Mapping[str, Any]) -> bool:
-    """Whether the account's entry and the checkpoint that a certificate names are in the chains, behind its charge."""
+    """Whether the chains contain the entry and checkpoint of a certificate, after its charge."""
     row = session.get(Reservation, job_id)
     if row is None or stated["sequence"] < row.sequence:
         return False

@@ -1,4 +1,4 @@
-"""An account's chain: each entry holds the hash of the one before, so that none can change or vanish unnoticed."""
+"""An account's hash chain: its entries, their replay and its newest entries."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,25 +29,25 @@ _TAIL = (
 
 
 class Mismatch(Exception):
-    """Something stored does not hold; the account is frozen for it."""
+    """Stored data does not verify; the account is frozen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head(End):
-    """The end of an account's chain, and what its entries add up to: None before the first."""
+    """The end of an account's chain, and its balance: None before the first entry."""
 
     balance: Balance | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The newest entry and checkpoint of an account, as they were when its lock was asked for: perhaps too low."""
+    """The newest entry and checkpoint of an account, read while waiting for its lock: perhaps too low."""
 
     sequence: int
     checkpoint: int
 
     def within(self, sequence: int, checkpoint: int) -> bool:
-        """Whether nothing lies behind the places where the account, once it is locked, says that it ends."""
+        """Whether no entry or checkpoint is newer than the account's row states."""
         return self.sequence <= sequence and self.checkpoint <= checkpoint
 
 
@@ -72,7 +72,7 @@ Link = Entry | Row[Any]
 
 
 def entry_hash(entry: Link) -> str:
-    """SHA-256 over everything that the entry says, the previous hash included."""
+    """SHA-256 of the entry's columns, including the previous hash."""
     return hash_entry(entry.sequence, entry.previous_hash, _content_of(entry))
 
 
@@ -93,10 +93,10 @@ def link(account_id: str, head: Head, event: LedgerEvent, at: datetime, epsilon_
 
 
 def replay(head: Head, entries: Iterable[Link]) -> Iterator[tuple[Link, Head]]:
-    """Each entry, checked against the one before, and the head after it.
+    """Yield each entry, checked against the one before, and the head after it.
 
     Raises:
-        Mismatch: at the first entry that does not hold.
+        Mismatch: at the first entry that does not verify.
     """
     for entry in entries:
         try:
@@ -110,7 +110,7 @@ def replay(head: Head, entries: Iterable[Link]) -> Iterator[tuple[Link, Head]]:
 
 
 def after(session: ReadSession, account_id: str, sequence: int) -> Iterator[Link]:
-    """The account's entries behind ``sequence``, oldest first, some at a time."""
+    """Yield the account's entries after ``sequence``, oldest first, read in pages."""
     query = select(*_ENTRIES.c).where(_ENTRIES.c.account_id == account_id).order_by(_ENTRIES.c.sequence).limit(_PAGE)
     while page := session.execute(query.where(_ENTRIES.c.sequence > sequence)).all():
         yield from page
@@ -118,9 +118,9 @@ def after(session: ReadSession, account_id: str, sequence: int) -> Iterator[Link
 
 
 def tail(session: ReadSession, account_id: str, sequence: int) -> tuple[int, Sequence[Link]]:
-    """The account's newest checkpoint (0 if none), and its entries behind ``sequence``: in one round trip."""
-    found = session.execute(_TAIL, {"of_account": account_id, "behind": sequence}).all()
-    return found[0].newest or 0, found if found[0].sequence is not None else ()
+    """The account's newest checkpoint (0 if none), and its entries after ``sequence``: in one round trip."""
+    rows = session.execute(_TAIL, {"of_account": account_id, "behind": sequence}).all()
+    return rows[0].newest or 0, rows if rows[0].sequence is not None else ()
 
 
 def _event_of(entry: Link) -> LedgerEvent:

@@ -1,4 +1,4 @@
-"""The global chain of signed checkpoints over the accounts' heads: no history can be cut short behind one."""
+"""The global chain of signed checkpoints over the accounts' heads; it prevents truncation of their chains."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from app.vault.signing import Signer
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRef:
-    """What a certificate carries: the checkpoint, and the account's entry that it stands on."""
+    """The checkpoint in a certificate, and the account's entry that it covers."""
 
     sequence: int
     checkpoint_hash: str
@@ -32,7 +32,7 @@ NAME = "ledger_checkpoints"
 
 
 def checkpoint(context: LedgerContext, tx: WriteSession, dataset_id: str) -> CheckpointRef:
-    """Sign the head of the dataset's account into the global chain: before each unseal and each publication.
+    """Append a checkpoint of the dataset's account: before each unseal and each publication.
 
     Raises:
         NotFound, StateConflict: as :func:`app.ledger.account.locked_account.lock_active`.
@@ -42,9 +42,9 @@ def checkpoint(context: LedgerContext, tx: WriteSession, dataset_id: str) -> Che
 
 
 def append(locked: LockedAccount, above: int | None = None) -> CheckpointRef:
-    """Sign the account's head into the global chain, and snapshot the balance that it stands for.
+    """Append a checkpoint of the account's head, and take a snapshot of its balance.
 
-    ``above``: the newest mark's sequence (0 if there is none), when a database that lacks it is reconciled.
+    ``above``: in a reconciliation, the sequence number of the newest mark (0 if there is none).
 
     Raises:
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
@@ -63,14 +63,14 @@ def append(locked: LockedAccount, above: int | None = None) -> CheckpointRef:
 def note(
     context: LedgerContext, tx: WriteSession, account: Account, above: int, balance: Mapping[str, Any] | None = None
 ) -> Checkpoint:
-    """The next checkpoint, of the account as it stands; the mark follows once it is durable.
+    """Append a checkpoint of the account's current state; the mark follows once it is durable.
 
-    ``balance``: what the head stands for; for an account that does not hold, what is cached.
+    ``balance``: the balance at the head; by default the cached one, for an account that does not verify.
 
     Raises:
-        DependencyUnavailable: this process's key has retired, so that nobody would believe it.
+        DependencyUnavailable: this process's key has retired, so its signature would not be trusted.
     """
-    known = {"limits": account.limits, "balance": account.balance} if balance is None else balance
+    content = {"limits": account.limits, "balance": account.balance} if balance is None else balance
     take_lock(tx, NAME)
     last = tx.scalars(select(Checkpoint).order_by(Checkpoint.sequence.desc()).limit(1)).one_or_none()
     check_key(context.signer, last.key_id if last else None)
@@ -81,7 +81,7 @@ def note(
         account_id=account.id,
         account_sequence=account.sequence,
         account_head=account.head_hash,
-        balance_hash=digest(known),
+        balance_hash=digest(content),
     )
     before = End(last.sequence, last.checkpoint_hash) if last else End()
     end = before.extend(_content(row), above=above)
@@ -102,14 +102,14 @@ def newest_checkpoint(tx: WriteSession) -> int:
 
 
 def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bool]]:
-    """Every checkpoint, oldest first, and whether it holds and follows the one before."""
+    """Yield every checkpoint, oldest first, and whether it verifies and follows the one before."""
     end = End()
     query = select(Checkpoint).order_by(Checkpoint.sequence)
     for row in session.scalars(query.execution_options(populate_existing=True, yield_per=256)):
         follows = end.is_continued_by(row.sequence, row.previous_hash, row.checkpoint_hash, _content(row))
         signed = {"statement": _sign(row), "signature": row.signature, "key_id": row.key_id}
-        believed = signer.ring.verify(signed, ("checkpoint", row.sequence))
-        yield row, follows and believed
+        is_signed = signer.ring.verify(signed, ("checkpoint", row.sequence))
+        yield row, follows and is_signed
         end = End(row.sequence, row.checkpoint_hash)
 
 

@@ -1,8 +1,8 @@
-"""The high-water mark: what the newest checkpoints said, where a restore of the database cannot reach.
+"""The high-water mark: the newest checkpoints, stored outside the database's backups.
 
-A mark is a checkpoint with the balance of its account, signed by the ledger key. It is put down after the checkpoint is
-durable and before anything follows from it. A database that lacks the newest mark's checkpoint is an older one, or
-another one: nothing is written to it until an operator has reconciled the two.
+A mark is a checkpoint with the balance of its account, signed by the ledger key. It is written after the checkpoint is
+durable and before anything follows from it. A database without the newest mark's checkpoint is an older or another one.
+Nothing is written to it until an operator has reconciled the two.
 """
 
 import json
@@ -23,27 +23,27 @@ from app.vault.signing import Signer
 
 _KIND = "corevault.mark"
 BEHIND = (
-    "The database is older than its high-water mark, or another one: it was restored, or swapped. Nothing is written "
+    "The database is older than its high-water mark, or another one: it was restored or swapped. Nothing is written "
     "to it until an operator has run 'corevaultd reconcile'."
 )
 MISSING = (
-    "The ledger has checkpoints, and the place of COREVAULT_MARK_URL has no mark. Bring the mark back; if there never "
-    "was one, run 'corevaultd reconcile --adopt'."
+    "The ledger has checkpoints, and COREVAULT_MARK_URL has no mark. Restore the mark; if there never was one, run "
+    "'corevaultd reconcile --adopt'."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """An account as its newest mark has it."""
+    """An account's state according to its newest mark."""
 
     name: MarkName
     balance: Balance
 
 
 class HighWaterMark:
-    """The mark as one process sees it.
+    """One process's view of the mark.
 
-    ``confirmed`` is whether the database held all that the mark says when that was last looked at.
+    ``confirmed``: whether the database contained the mark's checkpoint at the last check.
     """
 
     def __init__(self, marks: Marks, signer: Signer) -> None:
@@ -53,7 +53,7 @@ class HighWaterMark:
         self.confirmed = False
 
     def confirm(self, database: Database) -> None:
-        """See to it that ``database`` was found to hold what the mark says; looks if it was not yet.
+        """Check ``database`` against the mark, unless that was done successfully before.
 
         Raises:
             DependencyUnavailable: as :meth:`check`.
@@ -78,9 +78,9 @@ class HighWaterMark:
         self.confirmed = True
 
     def begin(self, account_id: str) -> None:
-        """Say that there is going to be a mark, before the first checkpoint is durable.
+        """Announce the first mark, before the first checkpoint is durable.
 
-        Otherwise a crash between the two would look like a mark that was removed, and stop everything.
+        Otherwise a crash between the two would look like a removed mark and block all writes.
 
         Raises:
             DependencyUnavailable: the place cannot be reached.
@@ -89,7 +89,7 @@ class HighWaterMark:
             self._marks.put(MarkName(account_id, 0, GENESIS), b"")
 
     def advance(self, row: Checkpoint, balance: Mapping[str, Any]) -> None:
-        """Put down a checkpoint that is durable.
+        """Write the mark of a durable checkpoint.
 
         Raises:
             DependencyUnavailable: the place cannot be reached; then nothing may follow from the checkpoint.
@@ -103,7 +103,7 @@ class HighWaterMark:
         return newest_each(self._marks.names())
 
     def without_freeze(self, account_ids: Sequence[str]) -> list[str]:
-        """Those of the accounts whose newest mark does not say that they are frozen.
+        """The accounts whose newest mark does not record a freeze.
 
         Raises:
             DependencyUnavailable: the place cannot be reached.
@@ -111,21 +111,21 @@ class HighWaterMark:
         if not account_ids:
             return []
         newest_of = {name.account: name for name in self.names()}
-        return [each for each in account_ids if each not in newest_of or not self._says_frozen(newest_of[each])]
+        return [each for each in account_ids if each not in newest_of or not self._records_freeze(newest_of[each])]
 
-    def _says_frozen(self, name: MarkName) -> bool:
+    def _records_freeze(self, name: MarkName) -> bool:
         if name not in self._frozen:
             state = self.read(name)
             self._frozen |= {name} if state is not None and state.balance.frozen else set()
         return name in self._frozen
 
     def read(self, name: MarkName) -> State | None:
-        """What a mark says; None if it cannot be believed or read."""
+        """The content of a mark; None if it cannot be read or verified."""
         try:
             document: dict[str, Any] = json.loads(self._marks.read(name))
             statement = document["statement"]
-            believed = self._signer.ring.verify(document, ("checkpoint", name.sequence))
-            if not believed or (statement["kind"], statement["name"]) != (_KIND, str(name)):
+            is_signed = self._signer.ring.verify(document, ("checkpoint", name.sequence))
+            if not is_signed or (statement["kind"], statement["name"]) != (_KIND, str(name)):
                 return None
             return State(name, Balance.from_json(statement["balance"]))
         except (ObjectMissing, ValueError, TypeError, KeyError, IndexError, AttributeError):
@@ -133,17 +133,17 @@ class HighWaterMark:
 
 
 def describe_balance(account: Account) -> dict[str, Any]:
-    """The balance as a mark has it: frozen also where the chain does not hold, and so could not be told."""
+    """The balance for a mark; frozen also if the chain could not record the freeze."""
     try:
         whole = account.stored.whole()
-    except (ValueError, TypeError, AttributeError):  # somebody has edited it: the mark cannot be read, and stops all
+    except (ValueError, TypeError, AttributeError):  # it was edited: the mark cannot be read, which blocks all writes
         whole = {}
     return {**whole, "frozen": account.frozen_at is not None}
 
 
 def contains(session: ReadSession, name: MarkName) -> bool:
-    """Whether the checkpoint that a mark stands for is in the database; that which only begins says nothing yet."""
+    """Whether the database contains a mark's checkpoint; the announcement of a mark has none."""
     if name.sequence == 0:
         return True
-    there = exists().where(Checkpoint.sequence == name.sequence, Checkpoint.checkpoint_hash == name.digest)
-    return bool(session.scalar(select(there)))
+    checkpoint = exists().where(Checkpoint.sequence == name.sequence, Checkpoint.checkpoint_hash == name.digest)
+    return bool(session.scalar(select(checkpoint)))

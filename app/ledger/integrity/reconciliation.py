@@ -1,11 +1,11 @@
-"""Bringing a restored database up to its mark. Only ever charges: what the mark knows to be spent is spent again here.
+"""Reconciliation of a restored database with its mark. It only adds charges and freezes.
 
-An account that lacks what its mark says is charged the difference, order by order. One that cannot be charged (its
-marks do not fit it, the charge does not fit its limit, a tranche is lost, it is not there any more, it was frozen) is
-frozen: the mark of a frozen account need not say all that was spent.
+An account that is behind its mark is charged the difference, order by order. It is frozen if that is impossible: the
+mark does not match the account, the charge exceeds its limit, a tranche or the account is lost. It is also frozen if
+the mark records a freeze, because such a mark may not include all charges.
 
-A job that had been opened by the time of the backup may have its release since, which the database has forgotten. Run
-again, it would tell something new under the old charge: so all of these are settled, and end without a release.
+A job that was opened before the backup may have a release that the database has lost. If it ran again, it would reveal
+more under the old charge. So all such jobs are settled and end without a release.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,24 +27,24 @@ from app.ledger.integrity.high_water_mark import State, contains
 from app.ledger.models import Account, Entry, LedgerDataset
 from app.vault.marks import MarkName
 
-UNREADABLE = "The mark of an account that the database does not have cannot be read; bring it back."
-NO_MARK = "There is no mark. If it is lost, bring it back; if there never was one, say --adopt."
+UNREADABLE = "The mark of an account that the database does not have cannot be read. Restore the mark."
+NO_MARK = "There is no mark. If it is lost, restore it; if there never was one, use --adopt."
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """What was done to an account: ``charged``, ``frozen``, or ``adopted`` (it had no mark before)."""
+    """The outcome for an account: ``charged``, ``frozen``, or ``adopted`` (it had no mark before)."""
 
     account_id: str
     outcome: str
 
 
 def reconcile(context: LedgerContext, tx: WriteSession, *, adopt: bool) -> list[Reconciled]:
-    """Charge, or freeze, every account whose mark is not in the database; then the mark is moved on.
+    """Charge or freeze every account that is behind its mark, then advance the mark.
 
     Raises:
-        StateConflict: there is no mark and ``adopt`` does not say that there never was one, or a mark that is needed
-            cannot be read; or this process keeps no mark.
+        StateConflict: there is no mark and ``adopt`` is false, a necessary mark cannot be read, or this process keeps
+            no mark.
     """
     mark = context.mark
     if mark is None:
@@ -61,7 +61,7 @@ def reconcile(context: LedgerContext, tx: WriteSession, *, adopt: bool) -> list[
 
 
 def sign_anew(context: LedgerContext, tx: WriteSession) -> list[str]:
-    """Sign every account that holds as it stands, whatever the mark says; the ids of these accounts."""
+    """Append a checkpoint of every account that verifies, without regard to the mark; return their ids."""
     signed = []
     for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
         account, dataset_id = locked_account.lock_account(tx, account_id), opening.any_dataset(tx, account_id)
@@ -75,10 +75,10 @@ def sign_anew(context: LedgerContext, tx: WriteSession) -> list[str]:
 def _reconcile(context: LedgerContext, tx: WriteSession, name: MarkName, state: State | None, above: int) -> Reconciled:
     account = locked_account.lock_account(tx, name.account)
     if account is None:
-        account = _again(context, tx, name, state)
+        account = _reinsert(context, tx, name, state)
     dataset_id = opening.any_dataset(tx, account.id) or ""
     locked = locked_account.lock_verified(context, tx, dataset_id)
-    if locked is not None and state is not None and _was_ended(locked, state):
+    if locked is not None and state is not None and _is_freeze_ended(locked, state):
         freezing.lift(locked, dataset_id, {"mark": str(name)})
     charged = locked is not None and state is not None and not locked.balance.frozen and _charge(locked, state)
     if not charged:
@@ -91,14 +91,14 @@ def _reconcile(context: LedgerContext, tx: WriteSession, name: MarkName, state: 
     return Reconciled(account.id, "charged" if charged else "frozen")
 
 
-def _was_ended(locked: LockedAccount, state: State) -> bool:
-    """Whether a freeze that the database has was ended since, as the mark says."""
+def _is_freeze_ended(locked: LockedAccount, state: State) -> bool:
+    """Whether the mark records the end of a freeze that the database still has."""
     return locked.balance.frozen and not state.balance.frozen and freezing.cause(locked.tx, locked.account) == Cause.RUN
 
 
 def _charge(locked: LockedAccount, state: State) -> bool:
-    """Whether all that the mark has and the account lacks could be charged to it."""
-    if state.balance.frozen or not _comparable(locked.balance, state.balance):
+    """Charge the difference between mark and account; False if that is impossible."""
+    if state.balance.frozen or not _is_comparable(locked.balance, state.balance):
         return False
     lost = list(_find_lost(locked.balance, state.balance))
     if not _fits(locked.balance, lost):
@@ -122,8 +122,8 @@ def _settle_opened(locked: LockedAccount) -> None:
             locked.append(SETTLED, reserved.dataset_id, {"executed": []}, job_id, job="moved")
 
 
-def _comparable(here: Balance, there: Balance) -> bool:
-    """Whether one balance can be behind the other: the same account, none of whose tranches was lost."""
+def _is_comparable(here: Balance, there: Balance) -> bool:
+    """Whether both are balances of one account, and no tranche is missing here."""
     same = (here.owner_id, here.population, here.total.orders) == (there.owner_id, there.population, there.total.orders)
     orders = [[tranche.orders for tranche in balance.tranches] for balance in (here, there)]
     return same and orders[0][: len(orders[1])] == orders[1]
@@ -139,7 +139,7 @@ def _fits(balance: Balance, lost: Sequence[tuple[str, Pinned]]) -> bool:
 
 
 def _find_lost(here: Balance, there: Balance) -> Iterator[tuple[str, Pinned]]:
-    """What is spent there and not here, as charges: of the account, of each further tranche, of each cap."""
+    """Yield the missing charges: of the account, of each further tranche, of each cap."""
     opener = next(name for name, share in here.datasets.items() if share.cap is None)
     of_account = _deficit(here.total.meter, there.total.meter), _deficit(here.distance, there.distance)[0]
     nothing = (0,) * len(here.total.orders)
@@ -164,12 +164,12 @@ def _caps(here: Balance, there: Balance) -> Iterator[tuple[str, Pot, Pot]]:
 
 
 def _deficit(here: Meter, there: Meter) -> tuple[int, ...]:
-    """Reservations here do not count: they may yet be given back."""
+    """The missing amounts. Reservations here do not count, because they may be voided."""
     return tuple(max(0, marked - spent) for marked, spent in zip(there.spent, here.spent, strict=True))
 
 
-def _again(context: LedgerContext, tx: WriteSession, name: MarkName, state: State | None) -> Account:
-    """An account that the database has lost, as it was opened: so that nobody opens it afresh."""
+def _reinsert(context: LedgerContext, tx: WriteSession, name: MarkName, state: State | None) -> Account:
+    """Insert a lost account as it was opened, to prevent a second one."""
     if state is None:
         raise StateConflict(UNREADABLE)
     balance = state.balance

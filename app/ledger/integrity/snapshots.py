@@ -1,4 +1,4 @@
-"""Signed snapshots of a balance: what the cached one is recomputed from, at a cost that no history makes grow."""
+"""Signed snapshots of a balance. They bound the cost of recomputing the cached balance."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +17,11 @@ from app.vault.signing import Signer
 
 _MEMBERS = 6
 REPLAYED_AT_MOST = 32
-"""A new snapshot is taken when so many entries lie behind the last one."""
+"""Number of entries between two snapshots."""
 
 
 def take(signer: Signer, account: Account, balance: Balance) -> None:
-    """Snapshot the account as it is, with all of the ``balance`` that its head stands for."""
+    """Store a signed snapshot of the account, with the complete ``balance`` at its head."""
     whole = balance.to_json()
     signed = signer.sign(_statement(account.id, account.sequence, account.head_hash, whole, account.checkpoint))
     account.snapshot = {
@@ -35,17 +35,17 @@ def take(signer: Signer, account: Account, balance: Balance) -> None:
 
 
 def recompute(context: LedgerContext, session: ReadSession, account: Account, ends: Ends) -> VerifiedHead:
-    """Head and balance, from what this process verified before or else the last snapshot, and the entries since.
+    """Recompute head and balance from a verified head or the last snapshot.
 
-    ``ends``: read with the account, so that nothing needs to be read where nothing has happened.
+    ``ends``: read with the account; an unchanged account needs no further query.
 
     Raises:
-        Mismatch: if the snapshot, an entry, the head or the cached balance does not hold, or a checkpoint is newer
-            than what the account remembers (its rows were rolled back).
+        Mismatch: the snapshot, an entry, the head or the cached balance does not verify. Or a checkpoint is newer than
+            the account's row, because the row was rolled back.
     """
-    known = _recall_unmoved(session, context.verified_heads, account, ends)
-    if known is not None:
-        return known
+    current = _recall_unchanged(session, context.verified_heads, account, ends)
+    if current is not None:
+        return current
     seen = _recall_continued(session, context.verified_heads, account) or verify_account(
         session, context.signer, account
     )
@@ -61,26 +61,26 @@ def verify_account(session: ReadSession, signer: Signer, account: Account) -> Ve
     """
     head = _read_trusted(signer, account)
     assert head.balance is not None
-    start = VerifiedHead(head, head.balance.to_stored(), int(account.snapshot["checkpoint"]))
+    start = VerifiedHead(head, head.balance.to_columns(), int(account.snapshot["checkpoint"]))
     return _replay_to_end(session, account, start)
 
 
-def _recall_unmoved(session: ReadSession, memory: VerifiedHeads, account: Account, ends: Ends) -> VerifiedHead | None:
-    """What this transaction left, or this process verified before, if the account stands there still."""
-    known = session.shared.get(("seen", account.id)) or memory.recall(account.id)
-    if known is None or not known.still(account, ends):
+def _recall_unchanged(session: ReadSession, memory: VerifiedHeads, account: Account, ends: Ends) -> VerifiedHead | None:
+    """The head that this transaction or process verified before, if the account is unchanged."""
+    verified = session.shared.get(("seen", account.id)) or memory.recall(account.id)
+    if verified is None or not verified.is_current(account, ends):
         return None
-    _check_row(known.head.balance, account)
-    return known
+    _check_row(verified.head.balance, account)
+    return verified
 
 
 def _recall_continued(session: ReadSession, memory: VerifiedHeads, account: Account) -> VerifiedHead | None:
-    """None if the account does not continue what is remembered; then the snapshot has to say what holds."""
-    known = memory.recall(account.id)
-    if known is None:
+    """Replay from the cached head; None if there is none or it fails, and the snapshot is needed."""
+    start = memory.recall(account.id)
+    if start is None:
         return None
     try:
-        return _replay_to_end(session, account, known)
+        return _replay_to_end(session, account, start)
     except Mismatch:
         memory.forget(account.id)
         return None
@@ -94,7 +94,7 @@ def _replay_to_end(session: ReadSession, account: Account, start: VerifiedHead) 
     balance = head.balance
     if (head.sequence, head.entry_hash) != (account.sequence, account.head_hash) or balance is None:
         raise Mismatch
-    stored = balance.to_stored() if entries else start.stored
+    stored = balance.to_columns() if entries else start.stored
     if stored != account.stored or not newest == start.checkpoint == account.checkpoint:
         raise Mismatch
     _check_row(balance, account)
@@ -114,12 +114,12 @@ def read_sequence(account: Account) -> int:
 
 def _read_trusted(signer: Signer, account: Account) -> Head:
     try:
-        kept = account.snapshot
-        statement = _statement(account.id, kept["sequence"], kept["head"], kept["balance"], kept["checkpoint"])
-        document = {"statement": statement, "signature": kept["signature"], "key_id": kept["key_id"]}
-        if len(kept) != _MEMBERS or not signer.ring.verify(document, ("checkpoint", kept["checkpoint"])):
+        stored = account.snapshot
+        statement = _statement(account.id, stored["sequence"], stored["head"], stored["balance"], stored["checkpoint"])
+        document = {"statement": statement, "signature": stored["signature"], "key_id": stored["key_id"]}
+        if len(stored) != _MEMBERS or not signer.ring.verify(document, ("checkpoint", stored["checkpoint"])):
             raise Mismatch
-        return Head(kept["sequence"], kept["head"], Balance.from_json(kept["balance"]))
+        return Head(stored["sequence"], stored["head"], Balance.from_json(stored["balance"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, CanonicalizationError) as error:
         raise Mismatch from error
 

@@ -1,4 +1,4 @@
-"""The full audit: everything recomputed from the entries, nothing taken from a cache or a snapshot."""
+"""The full audit: it recomputes everything from the entries, without cache or snapshot."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +17,10 @@ from app.vault.signing import Signer
 
 
 def verify(context: LedgerContext, session: ReadSession) -> tuple[str, ...]:
-    """The ids of all accounts whose chain, checkpoints, balance or index rows do not hold; empty if all is well."""
+    """The ids of all accounts that do not verify.
+
+    The check covers chains, checkpoints, balances and index rows.
+    """
     suspects = set(_broken_checkpoints(session, context.signer)) | set(_orphans(session))
     for account_id in session.scalars(select(Account.id).order_by(Account.id)).all():
         query = select(Account).where(Account.id == account_id).with_for_update(read=True)
@@ -28,7 +31,7 @@ def verify(context: LedgerContext, session: ReadSession) -> tuple[str, ...]:
 
 
 def verify_and_freeze(context: LedgerContext, tx: WriteSession) -> tuple[str, ...]:
-    """Like :func:`verify`, and freeze what does not hold. Accounts are locked in the order of their ids."""
+    """Verify all accounts and freeze the faulty ones. Accounts are locked in the order of their ids."""
     for account_id in tx.scalars(select(Account.id).order_by(Account.id)).all():
         locked_account.lock_account(tx, account_id)
     suspects = verify(context, tx)
@@ -41,7 +44,7 @@ def verify_and_freeze(context: LedgerContext, tx: WriteSession) -> tuple[str, ..
 
 @dataclass(slots=True)
 class _Trail:
-    """What a replay passes by: states of jobs, and the heads that checkpoints and the snapshot point to."""
+    """Facts collected by a replay: states of jobs, and the heads that checkpoints and the snapshot name."""
 
     wanted: frozenset[int]
     jobs: dict[str, tuple[str, str, int]] = field(default_factory=dict)
@@ -50,7 +53,7 @@ class _Trail:
     within: bool = True
     used: float = 0.0
 
-    def pass_by(self, entry: Link, balance: Balance) -> None:
+    def record(self, entry: Link, balance: Balance) -> None:
         if entry.job_id is not None:
             self.jobs[entry.job_id] = (entry.kind, entry.dataset_id, entry.sequence)
         if entry.kind == RESERVED:
@@ -63,7 +66,7 @@ class _Trail:
 
 
 def holds(session: ReadSession, signer: Signer, account: Account) -> bool:
-    """Whether the locked account is what its entries add up to.
+    """Whether the locked account equals the sum of its entries.
 
     Replays the chain from its first entry, then compares all that was derived from it.
     """
@@ -83,7 +86,7 @@ def holds(session: ReadSession, signer: Signer, account: Account) -> bool:
         and trail.points.get(taken) == kept
         and account.frozen_at == trail.frozen_at
         and (account.epsilon_used, account.epsilon_limit) == (trail.used, balance.total.epsilon)
-        and balance.to_stored() == account.stored
+        and balance.to_columns() == account.stored
         and _jobs(session, account.id) == trail.jobs
         and _datasets(session, account.id) == set(balance.datasets)
     )
@@ -94,7 +97,7 @@ def _replay(session: ReadSession, account: Account, trail: _Trail) -> Balance:
     for entry, reached in chain.replay(head, chain.after(session, account.id, 0)):
         head = reached
         assert head.balance is not None
-        trail.pass_by(entry, head.balance)
+        trail.record(entry, head.balance)
     if head.balance is None or (head.sequence, head.entry_hash) != (account.sequence, account.head_hash):
         raise Mismatch
     return head.balance
@@ -111,7 +114,7 @@ def _datasets(session: ReadSession, account_id: str) -> set[str]:
 
 
 def _broken_checkpoints(session: ReadSession, signer: Signer) -> Iterator[str]:
-    """The accounts that broken checkpoints name, by their id and by the head that they hold."""
+    """The accounts of broken checkpoints, by the account's id and by its head."""
     for row, holds in checkpoints.audit(session, signer):
         if not holds:
             yield row.account_id
@@ -119,7 +122,7 @@ def _broken_checkpoints(session: ReadSession, signer: Signer) -> Iterator[str]:
 
 
 def _orphans(session: ReadSession) -> Iterator[str]:
-    """Accounts that rows speak of and that are not there."""
-    known = select(Account.id)
+    """The ids of missing accounts that other rows name."""
+    existing = select(Account.id)
     for column in (Entry.account_id, Checkpoint.account_id, Reservation.account_id, LedgerDataset.account_id):
-        yield from session.scalars(select(column).where(column.not_in(known)).distinct())
+        yield from session.scalars(select(column).where(column.not_in(existing)).distinct())

@@ -1,6 +1,6 @@
-"""What this process has verified before, so that it need not start from a signed snapshot at every call.
+"""A cache of verified heads; it saves the replay from a signed snapshot at every call.
 
-A cache and no more: whatever does not continue what is remembered is verified from the snapshot.
+An account that does not continue its cached head is verified from the snapshot.
 """
 
 from collections import OrderedDict
@@ -22,8 +22,8 @@ class VerifiedHead:
     stored: BalanceColumns
     checkpoint: int
 
-    def still(self, account: Account, ends: Ends) -> bool:
-        """Whether nothing has happened since: the account, locked, says just this and its chains end there."""
+    def is_current(self, account: Account, ends: Ends) -> bool:
+        """Whether the locked account is unchanged: its row is equal and its chains end there."""
         return (
             (self.head.sequence, self.head.entry_hash, self.checkpoint)
             == (account.sequence, account.head_hash, account.checkpoint)
@@ -44,9 +44,9 @@ class VerifiedHeads:
 
     def remember(self, account_id: str, seen: VerifiedHead) -> None:
         with self._lock:
-            known = self._known.pop(account_id, None)
-            newer = known is None or (known.head.sequence, known.checkpoint) < (seen.head.sequence, seen.checkpoint)
-            self._known[account_id] = seen if newer or known is None else known
+            cached = self._known.pop(account_id, None)
+            newer = cached is None or (cached.head.sequence, cached.checkpoint) < (seen.head.sequence, seen.checkpoint)
+            self._known[account_id] = seen if newer or cached is None else cached
             if len(self._known) > REMEMBERED_ACCOUNTS:
                 self._known.popitem(last=False)
 
