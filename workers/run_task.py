@@ -1,9 +1,12 @@
-"""Runs a job: claim, open, run, publish and settle.
+"""Runs a job: claims it, opens its reservation, computes, then settles and publishes.
 
-An attempt is repeated only if its process ends: the sweeper re-queues the job once the lease has expired, or a worker
-that is being stopped hands the job over. The next attempt destroys the objects of the earlier one. An exception after
-opening is final, and so is a run that takes more time or memory than its plan explains. Then the job has failed and is
-charged, and only its error code is published.
+A job gets a further attempt in two cases. If its worker dies or cannot renew the lease, the sweeper queues the job
+again after the lease has expired. If its worker is being stopped, it hands the job over. The next attempt destroys the
+objects of earlier ones.
+
+An exception in an attempt is final. A run that takes more time or memory than the limits of its plan is stopped, and
+that is final too. Then the job has failed, and only its error code is published. It is charged if its reservation was
+opened.
 """
 
 import os
@@ -40,7 +43,7 @@ from workers.split_queries.coordinator import Sharing
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long a claim lives without a heartbeat, and the time between heartbeats."""
+    """The duration of a lease without a heartbeat, and the time between heartbeats."""
 
     lease_seconds: float = 10.0
     heartbeat_seconds: float = 2.0
@@ -51,9 +54,9 @@ class Bounds:
     """The conditions that end a run early.
 
     Attributes:
-        scale: multiplies the limits that follow from the plan.
-        confine: enforces the hard limits on this process.
-        stopping: whether this worker is being stopped.
+        scale: the factor by which the limits of time and memory are multiplied.
+        confine: makes a context that enforces the hard limits on this process.
+        stopping: returns whether this worker is being stopped.
     """
 
     scale: float = 1.0
@@ -62,17 +65,20 @@ class Bounds:
 
 
 class KeyDestroyed(Exception):
-    """The dataset's key is gone: it was deleted, although a restored database may still list it."""
+    """The dataset's key does not exist, because the dataset was deleted.
+
+    The database may still list the dataset if it was restored from an older backup.
+    """
 
 
 class Altered(Exception):
-    """Somebody changed the job's rows in the database during the run."""
+    """The database's records of the job, dataset or content changed during the run."""
 
 
 class Runner:
     """Runs jobs by id.
 
-    A message that arrives twice, late, or for an ended job has no effect.
+    A message has no effect if it arrives twice or too late, or if the job has ended.
     """
 
     def __init__(
@@ -99,7 +105,7 @@ class Runner:
         self._bounds = bounds or Bounds()
 
     def run(self, job_id: str) -> None:
-        """Run the job if it can be claimed; returns on success and failure."""
+        """Run the job if it can be claimed. A failure of the run is recorded, not raised."""
         with self._database.write() as tx:
             claim = self._lifecycle.claim(tx, job_id)
         if claim is None:
@@ -161,7 +167,11 @@ class Runner:
             return compute(run.plan, run.facts, rows, on_step, summation)
 
     def _kill_process(self, claim: Claim) -> None:
-        """End a run that is over its hard limits, from its heartbeat's thread: the run may not respond."""
+        """End the job as failed and kill this process.
+
+        The run has exceeded its hard limits. The heartbeat's thread calls this, because the thread of the run may not
+        respond.
+        """
         structlog.get_logger().error("job over its hard limits", job_id=claim.job_id, attempt=claim.attempt)
         try:
             with self._database.write() as tx:
@@ -170,13 +180,16 @@ class Runner:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def _clear(self, claim: Claim) -> None:
-        """Destroy objects that earlier attempts may have stored before their processes ended."""
+        """Destroy the objects that earlier attempts may have stored before their processes died."""
         for token in range(1, claim.fencing_token):
             self._publisher.discard(claim.job_id, token)
             self._sharing.clear(claim.job_id, token)
 
     def _open(self, claim: Claim) -> Assignment:
-        """Open the reservation: once this transaction has committed, the job is charged in every case."""
+        """Check the job, then open its reservation.
+
+        When the transaction that opens it has committed, the job is charged, even if it fails or is cancelled later.
+        """
         box = self._read_dataset_box(claim)
         with self._database.write() as tx:
             self._lifecycle.check_terms(tx, claim)
@@ -192,7 +205,7 @@ class Runner:
         """Read the box with the dataset's key, before anything is charged.
 
         Raises:
-            KeyDestroyed: the box is gone; the database was restored from before the dataset's deletion.
+            KeyDestroyed: there is no box, because the dataset was deleted.
         """
         with self._database.read() as session:
             dataset_id = session.get_one(Job, claim.job_id).dataset_id
@@ -202,7 +215,10 @@ class Runner:
             raise KeyDestroyed from None
 
     def _dry_run_plan(self, claim: Claim) -> None:
-        """Dry-run the job's plan, which another version may have made; a failure here is not charged."""
+        """Dry-run the job's plan, because another version may have made it.
+
+        If this fails, the job has failed without a charge.
+        """
         with self._database.read() as session:
             job = session.get_one(Job, claim.job_id)
             facts = declared_facts(session.get_one(Dataset, job.dataset_id), job.cost_delta)
@@ -210,7 +226,7 @@ class Runner:
         dry_run_plan(plan, facts)
 
     def _publish(self, assignment: Assignment, draft: Draft, executed: tuple[PrivacyEvent, ...]) -> None:
-        """Settle, publish and finish in one transaction."""
+        """Settle the charge, publish the release and end the job, in one transaction."""
         claim, dataset_id = assignment.claim, assignment.run.dataset_id
         with span("job.publish"), self._database.write() as tx:
             hold = self._lifecycle.settle(tx, claim, executed)
@@ -224,7 +240,7 @@ class Runner:
             raise Stopped(hold)
 
     def _compare(self, tx: WriteSession, assignment: Assignment) -> None:
-        """Raise ``Altered`` unless the run is still the one in the database."""
+        """Raise ``Altered`` if the database now describes a different run."""
         job = tx.get_one(Job, assignment.claim.job_id)
         dataset, content = tx.get_one(Dataset, job.dataset_id), tx.get_one(Content, job.content_id)
         if read_run(job, dataset, content) != assignment.run:
@@ -253,9 +269,9 @@ class Runner:
         self._discard_unpublished(claim)
 
     def _discard_unpublished(self, claim: Claim) -> None:
-        """Destroy the objects of this attempt, unless its release exists.
+        """Destroy the objects of this attempt, unless the database has its release.
 
-        It exists if the commit succeeded and only the reply was lost.
+        After an exception the release exists if the commit succeeded but the database's reply to it was lost.
         """
         with self._database.read() as session:
             release = releases.of_job(session, claim.job_id)

@@ -1,7 +1,7 @@
-"""The states of a content during ingestion: it is claimed, its lease is renewed, and it ends once.
+"""The state of a content during ingestion: a worker claims it, renews the lease, and ends it once.
 
-API and worker share these rules. A claim is a compare-and-set that sets a lease and raises the fencing token. A worker
-with an older token has lost the content and cannot change it.
+The API and the workers both use this module. A claim is one compare-and-set that sets a lease and raises the fencing
+token. A worker with an older token has lost the content and cannot change it.
 """
 
 from collections.abc import Sequence
@@ -28,14 +28,18 @@ LEASE_SECONDS = 10.0
 REQUEUE_SECONDS = 30
 RETRY_SECONDS = 5
 LONGEST_RETRY_SECONDS = 600
-"""Longest wait between two attempts while a store is full or unavailable; the content is never given up."""
+"""Longest wait before the next attempt while a store is full or unavailable. The number of attempts has no limit."""
 PAUSES = {3: timedelta(), 6: timedelta(minutes=5), 9: timedelta(minutes=30)}
-"""Pause before the next attempt, for contents with fewer attempts than the key."""
+"""Pause between the end of a lease and the next attempt. The first key above the number of attempts applies."""
 LONGEST_PAUSE = timedelta(hours=6)
+"""Pause for contents with at least as many attempts as the last key of :data:`PAUSES`."""
 
 
 class Rejection(StrEnum):
-    """Faults of a whole file; faults of single rows have no code and no count."""
+    """The reason why a whole file was rejected.
+
+    A fault in a single row rejects no file. It has no code, and such rows are not counted.
+    """
 
     MALFORMED = "malformed"
     EMPTY = "empty"
@@ -49,7 +53,7 @@ class Rejection(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The outcome of an ingestion; unless it is ``READY``, the caller deletes the table that it wrote."""
+    """The result of :func:`mark_ready`; unless it is ``READY``, the caller deletes the new table."""
 
     READY = "ready"
     REJECTED = "rejected"
@@ -58,7 +62,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The input of one ingestion, without the dataset's key, and its fencing token."""
+    """One attempt to ingest a content: its input and its fencing token.
+
+    The dataset's key is not part of it, because the database does not store that key.
+    """
 
     content_id: str
     dataset_id: str
@@ -76,7 +83,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """The encrypted table from the enclave, with its wrapped content key."""
+    """The encrypted table that the enclave made, and its wrapped content key."""
 
     table_object: str
     wrapped_key: bytes
@@ -86,7 +93,8 @@ class StoredTable:
 def claim(tx: WriteSession, content_id: str, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
     """Claim the content for ``lease_seconds``.
 
-    Return None if it has ended, is leased or paused, or if its dataset is deleted.
+    Return None if the content cannot be claimed: it has ended, another worker has a lease, its pause has not ended, or
+    its dataset is deleted.
     """
     moment = now()
     free = or_(Content.lease_until.is_(None), _idle_since(moment))
@@ -135,10 +143,13 @@ def heartbeat(tx: WriteSession, held: Claim) -> bool:
 
 
 def release(tx: WriteSession, held: Claim, *, counted: bool) -> bool:
-    """Give the content back for another attempt after ``RETRY_SECONDS``.
+    """Give the content back for another attempt, after ``RETRY_SECONDS`` and a pause (:data:`PAUSES`).
 
-    Set ``counted`` if the file may have caused the failure. A worker that is being stopped does not count as an
-    attempt.
+    Args:
+        tx: the transaction.
+        held: the claim to give back.
+        counted: whether this attempt counts. Pass True if the file may have caused the failure, and False if the
+            worker is being stopped.
     """
     return _give_back(tx, held, RETRY_SECONDS, attempts=Content.attempts - (0 if counted else 1))
 
@@ -146,7 +157,7 @@ def release(tx: WriteSession, held: Claim, *, counted: bool) -> bool:
 def postpone(tx: WriteSession, held: Claim) -> bool:
     """Give the content back because the store is full or unavailable.
 
-    This does not count as an attempt. The wait is half the content's age, between ``RETRY_SECONDS`` and
+    The attempt does not count. The wait is half of the content's age, but at least ``RETRY_SECONDS`` and at most
     ``LONGEST_RETRY_SECONDS``.
     """
     age = (now() - held.received_at).total_seconds()
@@ -159,9 +170,10 @@ def _give_back(tx: WriteSession, held: Claim, seconds: float, **values: Any) -> 
 
 
 def reject(tx: WriteSession, held: Claim, reason: Rejection, columns: Sequence[str] = ()) -> bool:
-    """Reject the content because of a fault of the file; the content in force stays in force.
+    """Reject the content because its file has a fault.
 
-    ``columns`` are the names in the header or the declaration that the fault is about.
+    The dataset keeps the content that is in force. ``columns`` are the names of the faulty columns, from the file's
+    header or from the declaration.
     """
     names = list(columns) or None
     ended = {"status": "rejected", "rejection": str(reason), "rejection_columns": names, "ended_at": now()}
@@ -169,13 +181,15 @@ def reject(tx: WriteSession, held: Claim, reason: Rejection, columns: Sequence[s
 
 
 def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTable) -> Outcome:
-    """Make the parsed content ready.
+    """Make the content ready, because its file was parsed and stored as a table.
 
-    It comes into force unless a newer content is ready. The ledger records each replacement of a content.
+    The content comes into force unless a newer content is ready already. If it replaces another content of a private
+    dataset, the ledger records this.
 
     Returns:
-        ``LOST`` if the dataset is deleted or the lease is lost, and ``REJECTED`` if another population of the owner
-        has the same file; ``READY`` otherwise.
+        ``LOST`` if the dataset is deleted or this worker has lost the content. ``REJECTED`` if a dataset of another
+        population of the same owner has received the same file: otherwise its rows would have two budgets.
+        ``READY`` otherwise.
     """
     dataset = repository.lock(tx, held.dataset_id)
     content = tx.scalars(select(Content).where(*_fence(held)).with_for_update()).one_or_none()
@@ -194,9 +208,9 @@ def mark_ready(tx: WriteSession, ledger: Ledger, held: Claim, stored: StoredTabl
 
 
 def pin(tx: WriteSession, dataset_id: str) -> Content | None:
-    """Return the content in force for a job to pin.
+    """Return the content in force, which the caller pins to a job; None without one.
 
-    It locks the dataset, so that the content cannot be disposed of before the transaction ends.
+    The dataset is locked until the transaction ends. So the content's table cannot be deleted before the job names it.
     """
     dataset = repository.lock(tx, dataset_id)
     if dataset is None or dataset.deleted_at is not None:
@@ -205,7 +219,10 @@ def pin(tx: WriteSession, dataset_id: str) -> Content | None:
 
 
 def requeue_stale(tx: WriteSession, queue: TaskQueue) -> None:
-    """Queue contents again whose lease has expired or whose message may be lost."""
+    """Queue stale contents again.
+
+    A content is stale if its lease and its pause have ended, or if its message may be lost.
+    """
     moment = now()
     expired = _idle_since(moment)
     waiting = Content.lease_until.is_(None) & (Content.queued_at < moment - timedelta(seconds=REQUEUE_SECONDS))
@@ -221,10 +238,10 @@ def send_after_commit(tx: WriteSession, queue: TaskQueue, content_id: str) -> No
 
 
 def _idle_since(moment: datetime) -> ColumnElement[bool]:
-    """Return the condition that a content's lease and its pause have ended.
+    """Return the condition that a content's lease and the following pause have ended.
 
-    Crashing workers do not prove that the file is at fault, so a content is never rejected for them. The growing pauses
-    keep a file that crashes workers from blocking other contents.
+    A worker may crash without any fault of the file. So a crash never rejects a content. If a file does crash workers,
+    its pauses grow with the number of attempts, and other contents are ingested in between.
     """
     kind = Content.lease_until.type
     ends = [(Content.attempts < attempts, literal(moment - pause, kind)) for attempts, pause in PAUSES.items()]

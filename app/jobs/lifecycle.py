@@ -1,15 +1,15 @@
-"""The lifecycle of a job: it is claimed, opened, its lease is renewed, and it ends exactly once.
+"""The lifecycle of a job: a worker claims it, opens it and renews its lease; it ends exactly once.
 
-API and worker share these rules. The states are ``queued`` -> ``running`` -> ``succeeded`` | ``failed`` |
-``cancelled``. A job goes back to ``queued`` if its worker has died, or hands it over because the worker is being
-stopped.
+The API and the workers both use this module. The states are ``queued`` -> ``running`` -> ``succeeded`` | ``failed`` |
+``cancelled``. A running job goes back to ``queued`` if its worker dies. It also goes back if its worker is being
+stopped and hands the job over.
 
 A claim sets a lease and raises the fencing token. A worker with an older token has lost the job and cannot change it.
-One transaction ends the job and closes its reservation: it is voided if the data was never opened, and settled
-otherwise.
+One transaction ends the job and closes its reservation. A reservation that was never opened is voided; an opened one is
+settled.
 
-Leases use the database's clock. If that clock is set back, the lease of a dead worker could be far in the future.
-Therefore a lease that is longer than any new lease counts as expired too.
+Leases use the database's clock. If that clock is set back, the lease of a dead worker could end far in the future.
+Therefore a lease also counts as expired if more than twice the duration of a new lease remains.
 
 Locks are always taken in this order: dataset, account, job.
 """
@@ -38,13 +38,13 @@ from app.queue import RUN_JOB, TaskQueue
 
 LEASE_SECONDS = 10.0
 MAX_ATTEMPTS = 3
-"""How often a job may lose its worker."""
+"""Largest number of attempts at a job, without handovers. If the last one loses its worker, the job has failed."""
 MAX_HANDOVERS = 10
-"""How many handovers do not count as attempts; the limit makes sure that every job ends."""
+"""Largest number of handovers of a job. Handovers do not count as attempts; without a limit a job might never end."""
 
 
 class JobError(StrEnum):
-    """The reason why a job failed; callers see no other detail."""
+    """The reason why a job failed. Callers see no other detail."""
 
     RUN_FAILED = "run_failed"
     INTERRUPTED = "interrupted"
@@ -52,7 +52,7 @@ class JobError(StrEnum):
 
 
 class Stage(StrEnum):
-    """The stage of a job, which depends on the plan alone, never on rows."""
+    """The stage that a job has reached. Callers see it, so it never depends on the values of rows."""
 
     QUEUED = "queued"
     PREPARING = "preparing"
@@ -62,7 +62,7 @@ class Stage(StrEnum):
 
 
 class Hold(StrEnum):
-    """Whether a worker still holds the job that it claimed."""
+    """Whether a worker still holds its job, and the reason if not."""
 
     HELD = "held"
     CANCELLED = "cancelled"
@@ -82,7 +82,7 @@ class Claim:
 
 
 def is_accounted(job: Job) -> bool:
-    """Whether the ledger has a reservation for the job; jobs on public data have none."""
+    """Whether the job has a cost, and so a reservation in the ledger. Jobs on public data have none."""
     return job.cost_epsilon is not None
 
 
@@ -95,7 +95,7 @@ class Lifecycle:
         self._lease = timedelta(seconds=lease_seconds)
 
     def enqueue(self, tx: WriteSession, job_id: str) -> None:
-        """Send the job's id once ``tx`` is durable."""
+        """Send the job's id to the queue after ``tx`` has committed."""
 
         def send() -> None:
             crashpoints.reach("before-queueing")
@@ -106,8 +106,8 @@ class Lifecycle:
     def claim(self, tx: WriteSession, job_id: str) -> Claim | None:
         """Claim a queued job; None if it is not queued any more or may not run again.
 
-        This must be one UPDATE. After a second one of the same row, PostgreSQL would check the row's foreign keys and
-        lock the dataset after the job.
+        One UPDATE sets all values. If a transaction updates a row twice, PostgreSQL checks the row's foreign keys at
+        the second update. That check locks the dataset after the job, which breaks the order of locks.
         """
         at = moment(tx)
         taken = repository.change(
@@ -131,7 +131,8 @@ class Lifecycle:
         """Compare the job with its reservation, before its plan is used.
 
         Raises:
-            StateConflict: the job differs from its reservation; the account is frozen.
+            StateConflict: the job differs from its reservation, and the ledger has therefore frozen the account. Also
+                if the account was frozen before, or if an older version made the reservation without a signature.
         """
         job = self._lock(tx, claim.job_id)
         if self._ledger.is_reserved(tx, job.id):
@@ -140,8 +141,8 @@ class Lifecycle:
     def open(self, tx: WriteSession, claim: Claim) -> Job | None:
         """Pin the content and mark the reservation as opened; None if the job is lost.
 
-        Nothing is refunded from here on. A later attempt keeps the same content and reservation. If the dataset is
-        deleted, the job ends.
+        Nothing is refunded afterwards. A later attempt uses the same content and the same reservation. If the dataset
+        is deleted, this call ends the job and returns None.
         """
         job = self._lock(tx, claim.job_id)
         if self._ends_with_dataset(tx, job, claim):
@@ -167,10 +168,13 @@ class Lifecycle:
         return Hold.CANCELLED if job is not None and job.cancel_requested else Hold.HELD
 
     def settle(self, tx: WriteSession, claim: Claim, executed: tuple[PrivacyEvent, ...]) -> Hold:
-        """Charge the job; its release and :meth:`finish` must follow in the same transaction.
+        """Charge the job after its run.
 
-        The release may be published only if the result is ``HELD``. Otherwise another attempt holds the job, or this
-        call has ended it.
+        Returns:
+            ``HELD``: the job is charged. The caller must publish the release and call :meth:`finish` in the same
+            transaction. ``CANCELLED``: cancellation was requested, and this call has ended the job. ``LOST``: the
+            dataset is deleted, another attempt holds the job, or the job has ended. If the result is not ``HELD``, the
+            caller must not publish.
         """
         job = self._lock(tx, claim.job_id)
         if self._ends_with_dataset(tx, job, claim):
@@ -192,17 +196,20 @@ class Lifecycle:
             raise Internal
 
     def fail(self, tx: WriteSession, claim: Claim, code: JobError) -> bool:
-        """End the attempt's job as failed; it is charged if the data was opened."""
+        """End the attempt's job as failed. It is charged if its reservation was opened.
+
+        Return False if the attempt has lost the job.
+        """
         job = self._lock(tx, claim.job_id)
         return self._end(tx, job, *_fence(claim), status="failed", error_code=code)
 
     def end_cancelled(self, tx: WriteSession, claim: Claim) -> bool:
-        """End the attempt's job after a request to cancel it."""
+        """End the attempt's job as cancelled; return False if the attempt has lost the job."""
         job = self._lock(tx, claim.job_id)
         return self._end(tx, job, *_fence(claim), status="cancelled")
 
     def request_cancel(self, tx: WriteSession, job_id: str) -> None:
-        """Cancel a queued job at once, a running one at its next step; an ended one stays as it is."""
+        """Cancel a queued job at once. A running job stops at its next step, and an ended job does not change."""
         job = self._lock(tx, job_id)
         if not self._end(tx, job, Job.status == "queued", status="cancelled"):
             repository.change(tx, job_id, Job.status == "running", cancel_requested=True)
@@ -219,9 +226,10 @@ class Lifecycle:
         self._end(tx, job, conditions, status="failed", error_code=JobError.DATASET_DELETED)
 
     def recover(self, tx: WriteSession, job_id: str) -> None:
-        """Queue a job again whose worker has died.
+        """Queue a running job again if its lease has expired.
 
-        It ends instead if its cancellation was requested or if it has lost ``MAX_ATTEMPTS`` workers.
+        Then its worker has died. The job ends instead if its cancellation was requested, or if ``MAX_ATTEMPTS`` of its
+        workers have died.
         """
         job = self._lock(tx, job_id)
         lost = (Job.status == "running", repository.has_lapsed(moment(tx), self._lease))
@@ -233,19 +241,23 @@ class Lifecycle:
             self._requeue(tx, job_id, *lost)
 
     def find_lost(self, session: ReadSession) -> Sequence[str]:
-        """Return ids of the jobs whose worker has died, for :meth:`recover`."""
+        """Return the ids of running jobs with an expired lease, for :meth:`recover`."""
         return repository.find_expired(session, moment(session), self._lease)
 
     def hand_over(self, tx: WriteSession, claim: Claim) -> bool:
         """Queue the attempt's job again at once, because its worker is being stopped.
 
-        Return False if that is not possible. Then the lease expires, and the attempt counts as lost.
+        Return False if the job has too many handovers, is to be cancelled, or is lost. If the attempt still holds the
+        job, its lease then expires, and :meth:`recover` decides.
         """
         conditions = (*_fence(claim), Job.handovers < MAX_HANDOVERS, Job.cancel_requested.is_(False))
         return self._requeue(tx, claim.job_id, *conditions, handovers=Job.handovers + 1)
 
     def remind(self, tx: WriteSession, job_id: str, queued_at: datetime) -> None:
-        """Send a waiting job's id again, because its message may be lost."""
+        """Send the id of a queued job again, because its message may be lost.
+
+        Do nothing if the job has left the queue or was queued again after ``queued_at``.
+        """
         if repository.change(tx, job_id, Job.status == "queued", Job.queued_at == queued_at, queued_at=now()):
             self.enqueue(tx, job_id)
 
@@ -257,7 +269,7 @@ class Lifecycle:
         return True
 
     def _lock(self, tx: WriteSession, job_id: str) -> Job:
-        """Lock the job's dataset and account, and read the job again under these locks."""
+        """Lock the job's dataset and account, then read the job again."""
         job = repository.get(tx, job_id)
         if job is None:
             raise NotFound

@@ -1,6 +1,7 @@
-"""The statement of a certificate, and the stored part of a release.
+"""Makes the statement of a certificate and the stored JSON of a release.
 
-A statement is plain JSON with an RFC 8785 form. It contains no durations and no dates.
+A statement is a JSON object that RFC 8785 can serialise. It has no member for a date or a duration. The ids in it
+contain the times at which their objects were created.
 """
 
 import hashlib
@@ -27,10 +28,10 @@ CONDITIONS: Final = (
     "These facts are the declared columns, types, bounds, categories, slots and privacy unit."
 )
 NOISE_IN_WORDS: Final = (
-    "Contributions are integers on the grid of the answers, so their sum is exact. "
-    "Noise is drawn on a finer grid, at a scale between 0.75 * 2^57 and 2^57 of its steps. "
-    "An odd number of these steps makes one step of the answers' grid. "
-    "Noise is rounded to the nearest step of the answers' grid and added to the integer sum."
+    "Contributions are whole numbers of steps of the answers' grid, so their sum is exact. "
+    "Noise is drawn on a finer grid. Its scale is between 0.75 * 2^57 and 2^57 fine steps. "
+    "One step of the answers' grid is an odd number of fine steps. "
+    "The noise is rounded to the nearest step of the answers' grid and added to the exact sum."
 )
 LARGEST_INTEGER: Final = 2**53 - 1
 _DISTRIBUTIONS: Final = {
@@ -51,19 +52,19 @@ class Run:
     facts: DeclaredFacts
     plan: MechanismPlan
     cost: Mapping[str, float] | None
-    """``{"epsilon", "delta"}`` of the job alone; None on public data."""
+    """``{"epsilon", "delta"}`` of this job alone, without the account's other jobs; None on public data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The account at the time of the settlement."""
+    """The account's guarantee and newest checkpoint, at the settlement of the job."""
 
     guarantee: Guarantee
     checkpoint: CheckpointRef
 
 
 def release_body(run: Run, points: Pseudocoreset) -> dict[str, Any]:
-    """Make the stored part of the public release."""
+    """Make the JSON of a release that the database stores in one column."""
     return {
         "method": run.plan.method,
         "model": released_model(run),
@@ -114,12 +115,12 @@ def statement(
 
 
 def _noise_grid(plan: MechanismPlan) -> dict[str, Any]:
-    """State the grid of the answers (``bits``) and how noise is drawn (``drawn``)."""
+    """Describe the noise. One clipping norm has ``2**bits`` steps of the answers' grid."""
     return {"noise": "discrete_gaussian", "bits": plan.grid_bits, "drawn": NOISE_IN_WORDS}
 
 
 def model_json(model: ModelSpec) -> dict[str, Any]:
-    """Make the API's form of a model. Members of the prior and the noise that have no value are left out."""
+    """Make a model's JSON as in the API; optional members without a value are left out."""
     prior: dict[str, Any] = {"scale": model.prior.scale}
     if model.prior.scales:
         prior["scales"] = dict(model.prior.scales)
@@ -130,9 +131,10 @@ def model_json(model: ModelSpec) -> dict[str, Any]:
 
 
 def released_model(run: Run) -> dict[str, Any]:
-    """Make the model of a release.
+    """Make the JSON of a release's model.
 
-    ``target_transform`` is added if the model sees the target in other units than the points state it.
+    ``target_transform`` is added if the table's target is not the model's target: the model scales it, or uses the
+    index of a category.
     """
     model = run.plan.model
     target = next((column for column in run.facts.columns if column.name == model.target), None)
@@ -141,15 +143,16 @@ def released_model(run: Run) -> dict[str, Any]:
 
 
 def design_json(points: Pseudocoreset) -> list[dict[str, Any]]:
-    """State how each design column follows from the declared table; a constant has no source."""
+    """Describe how each design column is computed from a declared column; a constant column has no ``source``."""
     entries = (asdict(column) for column in points.design)
     return [{name: plain(value) for name, value in entry.items() if value is not None} for entry in entries]
 
 
 def posterior_json(points: Pseudocoreset) -> dict[str, Any]:
-    """Make ``{"posterior": ...}``, or an empty object if there is no posterior.
+    """Make ``{"posterior": ...}``, or an empty object if the method releases no posterior.
 
-    The spread is a ``covariance`` (a list of rows), or a ``variance`` for each parameter.
+    The posterior has the member ``covariance`` (a list of rows). If it is diagonal, it has ``variance`` instead, one
+    number for each parameter.
     """
     posterior = points.posterior
     if posterior is None:
@@ -160,7 +163,7 @@ def posterior_json(points: Pseudocoreset) -> dict[str, Any]:
 
 
 def _posterior_digest(points: Pseudocoreset) -> dict[str, str]:
-    """Make the member with the SHA-256 digest of the posterior's RFC 8785 form."""
+    """Make ``{"posterior_digest": ...}``: SHA-256 of the posterior's RFC 8785 form; empty without a posterior."""
     if points.posterior is None:
         return {}
     canonical = rfc8785.dumps(posterior_json(points)["posterior"])
@@ -168,10 +171,10 @@ def _posterior_digest(points: Pseudocoreset) -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """Convert ``value`` to JSON's types; integers that a double cannot represent become text.
+    """Convert ``value`` to the types of JSON; integers above 2**53 - 1 in size become text.
 
     Raises:
-        Internal: for any other value, including NaN and infinities.
+        Internal: JSON cannot represent the value, for example NaN or infinity.
     """
     match value:
         case None | bool() | str():

@@ -1,11 +1,15 @@
-"""Envelope encryption: boxes sealed to the worker's key, seekable encrypted chunks, and wrapped keys.
+"""Envelope encryption: boxes sealed to the worker's key, encrypted chunks, and wrapped keys.
 
-An upload is a header and chunks of 1 MiB, encrypted with XChaCha20-Poly1305. Its key is in a box in the area of wrapped
-keys; an older upload has the box in its header. The associated data and the nonce of a chunk contain the upload, the
-chunk's index and whether it is the last. Therefore dropped, reordered, spliced and truncated chunks are refused. An
-empty upload is one empty last chunk. The construction is STREAM (Hoang, Reyhanitabar, Rogaway and Vizár 2015).
+The bytes of an upload arrive in one or more parts. Each part is stored as one object, a *sealed upload*, under a new
+key: a header, then chunks of at most 1 MiB, encrypted with XChaCha20-Poly1305. An empty part is one empty chunk.
+The key is in a box in the area of wrapped keys. Objects of older versions have their box in the header.
 
-This module only seals boxes; ``workers.enclave.keys`` opens them.
+Each chunk is bound to three facts: the ``upload_id``, its index, and whether it is the last chunk. Here ``upload_id``
+names one part (:func:`app.datasets.uploads.models.name_context`). All three facts are in the associated data, and the
+last two are also in the nonce. So an object is refused if its chunks were removed, reordered, or mixed with chunks of
+another part. The construction is STREAM (Hoang, Reyhanitabar, Rogaway and Vizár 2015).
+
+This module seals boxes. Only ``workers.enclave.keys`` opens them.
 """
 
 import hashlib
@@ -31,12 +35,12 @@ CONTEXT_BYTES = 32
 SEALED_BOX_BYTES = 48  # the ephemeral public key and the tag
 BOX_BYTES = SEALED_BOX_BYTES + KEY_BYTES + CONTEXT_BYTES
 HEADER_BYTES = len(MAGIC) + BOX_BYTES
-HEADER = MAGIC.ljust(HEADER_BYTES, b"\0")  # older uploads have their box in place of the zeros
+HEADER = MAGIC.ljust(HEADER_BYTES, b"\0")  # objects of older versions have their box in place of the zeros
 
 
 @dataclass(frozen=True, slots=True)
 class SealedPart:
-    """A part of a sealed upload, and the context of its chunks."""
+    """A stored part, and the ``upload_id`` to which its chunks are bound."""
 
     object_name: str
     bound_to: str
@@ -48,17 +52,17 @@ def new_key() -> bytes:
 
 
 def derived_key(secret: bytes, purpose: bytes) -> bytes:
-    """Derive a key for one purpose.
+    """Derive a key for one purpose from ``secret``.
 
-    Neither ``secret`` nor the keys for other purposes can be computed from it.
+    A holder of the derived key can compute neither ``secret`` nor the keys for other purposes.
     """
     return hashlib.blake2b(purpose, key=secret, digest_size=KEY_BYTES, person=b"corevault").digest()
 
 
 def key_context(purpose: str, identifier: str) -> bytes:
-    """Return 32 bytes that bind a sealed key to its use.
+    """Return 32 bytes that bind a sealed key to one purpose and one object.
 
-    Therefore one box cannot replace another.
+    The opener compares them, so a box for another purpose or object is refused.
     """
     return hashlib.blake2b(_frame(purpose, identifier), digest_size=CONTEXT_BYTES).digest()
 
@@ -69,69 +73,73 @@ def seal_key(key: bytes, context: bytes, sealing_key: bytes) -> bytes:
 
 
 def dataset_context(dataset_id: str, *, public: bool) -> bytes:
-    """Return the context of a dataset's key, which includes whether the dataset is public.
+    """Return the context of a dataset's key in its box. It includes whether the dataset is public.
 
-    Therefore an attacker who can change the database, but cannot open the box, cannot make the worker treat private
-    rows as public.
+    An attacker may be able to change the database without being able to open boxes. Because of this context, such an
+    attacker cannot make the worker treat private rows as public.
     """
     return key_context("public dataset" if public else "dataset", dataset_id)
 
 
 def seal_new_dataset_key(dataset_id: str, sealing_key: bytes, *, public: bool = False) -> bytes:
-    """Generate a dataset key and seal it to the worker; the caller never gets the key itself."""
+    """Generate a dataset key and return it only in a box for the worker."""
     return seal_key(new_key(), dataset_context(dataset_id, public=public), sealing_key)
 
 
 def upload_context(upload_id: str) -> bytes:
-    """Return the context of an upload's key in its box."""
+    """Return the context of a part's key in its box."""
     return key_context("upload", upload_id)
 
 
 def seal_chunk(key: bytes, upload_id: str, index: int, plaintext: bytes, *, last: bool) -> bytes:
-    """Encrypt chunk ``index``.
+    """Encrypt chunk ``index`` of a part.
 
-    Each pair of key and index is used at most once, so the index can be the nonce.
+    The nonce is made of ``index`` and ``last``. The caller must use each pair of key and index at most once.
     """
     nonce, associated = _chunk_frame(upload_id, index, last)
     return crypto_aead_xchacha20poly1305_ietf_encrypt(plaintext, associated, nonce, key)
 
 
 def open_chunk(key: bytes, upload_id: str, index: int, sealed: bytes, *, last: bool) -> bytes:
-    """Decrypt chunk ``index``.
+    """Decrypt chunk ``index`` of a part.
 
     Raises:
-        VaultError: these bytes were not sealed at this place of this upload.
+        VaultError: ``sealed`` is not chunk ``index`` of this part, or was altered, or ``key`` or ``last`` is wrong.
     """
     nonce, associated = _chunk_frame(upload_id, index, last)
     return _open(sealed, associated, nonce, key)
 
 
 def digest_context(content_id: str) -> bytes:
-    """Return the context of a content's announced digest in its box."""
+    """Return the context of the box with a file's announced digest."""
     return key_context("digest", content_id)
 
 
 def content_context(dataset_id: str, version: int) -> bytes:
-    """Return the context of a content's keys and table."""
+    """Return the context of a content's encrypted table.
+
+    Older versions also used it for the content's wrapped key; now see :func:`declared_context`.
+    """
     return f"{dataset_id}|{version}".encode()
 
 
 def declared_context(dataset_id: str, version: int, facts_digest: str) -> bytes:
     """Return the context of a content's wrapped key.
 
-    It includes the declaration that the content was read with.
+    It includes ``facts_digest``, the digest of the declaration by which the file was parsed. So a table cannot be read
+    under another declaration.
     """
     return content_context(dataset_id, version) + b"|" + facts_digest.encode()
 
 
 def seal_message(plaintext: bytes, key: bytes, context: bytes) -> bytes:
-    """Encrypt a message of any length, bound to ``context``; the output starts with the random nonce."""
+    """Encrypt a message of any length, bound to ``context``. The output starts with the random nonce."""
     nonce = secrets.token_bytes(NONCE_BYTES)
     return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(plaintext, context, nonce, key)
 
 
 def open_message(sealed: bytes, key: bytes, context: bytes) -> bytes:
-    """Decrypt a message of :func:`seal_message`.
+    """Decrypt the output of :func:`seal_message`.
 
     Raises:
         VaultError: the bytes were altered, or the key or the context is not the right one.
@@ -140,12 +148,12 @@ def open_message(sealed: bytes, key: bytes, context: bytes) -> bytes:
 
 
 def wrap_key(key: bytes, under: bytes, context: bytes) -> bytes:
-    """Encrypt ``key`` under another key, bound to ``context``."""
+    """Encrypt ``key`` with the key ``under``, bound to ``context``."""
     return seal_message(key, under, context)
 
 
 def unwrap_key(wrapped: bytes, under: bytes, context: bytes) -> bytes:
-    """Decrypt a key of :func:`wrap_key`.
+    """Decrypt the output of :func:`wrap_key`.
 
     Raises:
         VaultError: the bytes were altered, or the key or the context is not the right one.
@@ -170,6 +178,6 @@ def _chunk_frame(upload_id: str, index: int, last: bool) -> tuple[bytes, bytes]:
 
 
 def _frame(*parts: str) -> bytes:
-    """Encode the parts with their lengths, so that different lists give different bytes."""
+    """Encode texts with their lengths, so that different lists of texts give different bytes."""
     encoded = [part.encode() for part in parts]
     return b"".join(len(part).to_bytes(4, "little") + part for part in encoded)

@@ -1,4 +1,4 @@
-"""Reads rows of a content's encrypted table for the oracle."""
+"""Reads rows of a content's encrypted table, so that the oracle can answer queries."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -24,30 +24,30 @@ from workers.enclave.table_format import Layout, TableKeys, stored_schema
 Arrays = dict[str, NDArray[Any]]
 
 _READ_BYTES = 1 << 16
-"""Ciphertext that is read at a time.
+"""Size of the buffer for ciphertext, in bytes.
 
-It is small enough that the allocator keeps its memory. Otherwise memory would be returned to the system after every
-column, which doubles the time of reading a table.
+The allocator returns a larger buffer to the system after every column and requests it again for the next. That doubles
+the time of reading a table.
 """
 
 
 class StoredTable:
-    """The rows of given slots, read in one pass over the row groups.
+    """An encrypted table that is read by slot.
 
-    A :class:`app.inference.core.row_source.RowSource`.
+    It implements :class:`app.inference.core.row_source.RowSource` and is a context manager.
 
-    The bytes read depend on the indices alone. The last row group stays decoded, so a caller who gathers consecutive
-    blocks reads every group once. Use as a context manager.
+    The requested slots and columns alone decide which bytes of the file are read. The row group that was read last
+    stays decoded in memory. So a caller who gathers consecutive blocks of slots decodes every group once.
 
     Args:
         source: the encrypted table, seekable; closed with this object.
-        keys: the keys of its encryption.
-        layout: the columns and rows that it must have.
+        keys: the table's key and the content to which the table is bound.
+        layout: the columns and rows that the table must have.
         needed: the names of the columns to gather; None for all.
 
     Raises:
-        VaultError: here and in :meth:`gather`, a byte that is needed does not authenticate, or the table is not the
-            declared one. A part of the rows is never returned.
+        VaultError: here and in :meth:`gather`. Authentication of the bytes fails, or the table does not have the
+            schema and the number of rows of ``layout``. Then no rows are returned, not even some of them.
     """
 
     def __init__(self, source: BinaryIO, keys: TableKeys, layout: Layout, needed: Sequence[str] | None = None) -> None:
@@ -68,12 +68,12 @@ class StoredTable:
             raise VaultError
 
     def gather(self, indices: NDArray[np.int64]) -> Arrays:
-        """Read the rows of the slots ``indices`` (sorted, unique), slot after slot.
+        """Read the rows of the slots ``indices``, slot after slot; each slot has ``rows_per_slot`` rows.
 
-        Each slot has ``rows_per_slot`` rows. See :meth:`app.inference.core.row_source.RowSource.gather`.
+        See :meth:`app.inference.core.row_source.RowSource.gather`.
 
         Raises:
-            ValueError: for indices that are unsorted, repeated or outside of the slots.
+            ValueError: the indices are not sorted or not unique, or the table has no such slot.
         """
         if len(indices) and not (indices[0] >= 0 and indices[-1] < self.slots and np.all(np.diff(indices) > 0)):
             raise ValueError("indices must be sorted, unique and below the slots")
@@ -100,7 +100,10 @@ class StoredTable:
         self.close()
 
     def _gather_from_group(self, group: int, places: NDArray[np.int64]) -> Arrays:
-        """Read the slots at ``places`` of a group; consecutive ones are views, not copies."""
+        """Read the slots at ``places`` of a row group.
+
+        If the places are consecutive, the arrays are views of the decoded group; only binary columns are copied.
+        """
         crashpoints.reach("mid-gather")
         decoded = self._decode_group(group)
         is_consecutive = len(places) > 0 and int(places[-1]) - int(places[0]) + 1 == len(places)
@@ -115,7 +118,7 @@ class StoredTable:
 
     def _decode_group(self, group: int) -> Arrays:
         if self._decoded[0] != group:
-            self._decoded = (-1, {})  # free the last group first, so that memory never has two
+            self._decoded = (-1, {})  # free the previous group first, so that memory never holds two
             names = [*(column.name for column in self._columns), PRESENT]
             with _translate_library_errors():
                 ranges = self._find_ranges(group, names)
@@ -127,7 +130,7 @@ class StoredTable:
         return self._decoded[1]
 
     def _find_ranges(self, group: int, names: Sequence[str]) -> list[tuple[int, int]]:
-        """Find the byte ranges of the columns ``names`` of a row group."""
+        """Find the byte ranges of the columns ``names`` in a row group."""
         metadata = self._file.metadata.row_group(group)
         chunks = (metadata.column(i) for i in range(metadata.num_columns))
         return [
@@ -153,22 +156,26 @@ def open_table(
 ) -> StoredTable:
     """Open the table of a content.
 
+    The opening key opens the box with the dataset's key. The dataset's key unwraps the content's key, which decrypts
+    the table.
+
     Args:
-        store: has the table.
-        name: of the table's object.
+        store: the store that contains the table.
+        name: the name of the table's object.
         opening_key: the worker's opening key.
-        dataset_id: key and table are bound to it and to ``version``.
-        version: of the content.
-        dataset_box: the dataset's key in its box.
+        dataset_id: the dataset. The dataset's key, the content's key and the table are bound to it.
+        version: the version of the content. The content's key and the table are bound to it.
+        dataset_box: the box with the dataset's key.
         wrapped_key: the content's key, wrapped with the dataset's key.
-        facts_digest: of the declaration; the content's key is bound to it as well.
-        layout: the columns and rows of the declaration.
+        facts_digest: the digest of the declaration. The content's key is bound to it, except in older contents.
+        layout: the columns and rows that follow from the declaration.
         needed: the names of the columns to gather; None for all.
-        public: whether the dataset is public.
+        public: whether the dataset is public. The dataset's key is bound to it.
 
     Raises:
-        VaultError: a key or the table does not open, or belongs to another content.
-        DependencyUnavailable: the store is away.
+        VaultError: a key cannot be opened, is bound to other values than these, or the table is not valid (see
+            :class:`StoredTable`).
+        DependencyUnavailable: the store cannot be reached.
     """
     dataset_key = opening_key.dataset_key(dataset_box, dataset_id, public=public)
     context = declared_context(dataset_id, version, facts_digest)
@@ -182,10 +189,10 @@ def open_table(
 
 
 def _unwrap_content_key(wrapped_key: bytes, dataset_key: bytes, context: bytes, older_context: bytes) -> bytes:
-    """Unwrap the content's key.
+    """Unwrap the content's key; the keys of older contents are bound to ``older_context``.
 
-    ``older_context`` is for contents of older versions, whose keys are bound to no digest. Without the dataset's key
-    no newer content can be bound to it.
+    Older versions bound the key to the dataset and the version, but not to a digest of the declaration. The second
+    attempt is safe: only a holder of the dataset's key can bind the key of a newer content to ``older_context``.
     """
     try:
         return unwrap_key(wrapped_key, dataset_key, context)
@@ -194,7 +201,10 @@ def _unwrap_content_key(wrapped_key: bytes, dataset_key: bytes, context: bytes, 
 
 
 def _open_native(source: BinaryIO) -> Any:
-    """Reopen a file in the Parquet library, so that reads do not call Python."""
+    """Reopen a local file in the Parquet library; return any other source unchanged.
+
+    The library's own files are read without calls of Python.
+    """
     if not isinstance(source, io.BufferedReader) or not isinstance(source.raw, io.FileIO):
         return source
     return pa.OSFile(f"/dev/fd/{source.fileno()}")
@@ -206,7 +216,10 @@ def _join(pieces: Sequence[Arrays]) -> Arrays:
 
 @contextmanager
 def _translate_library_errors() -> Iterator[None]:
-    """Translate a library's errors to ``VaultError``, without their messages."""
+    """Convert errors of the Parquet library to ``VaultError``, without their messages.
+
+    Such a message may contain data.
+    """
     try:
         yield
     except (MemoryError, DependencyUnavailable):

@@ -1,7 +1,7 @@
 """The outermost ASGI middleware.
 
-It adds a request id to every response, converts every exception to a problem, and reports every exchange to observers.
-Streams pass through it without buffering.
+It adds a request id to every response and reports every exchange to observers. An exception becomes a problem details
+response (RFC 9457), unless the response has started already. Streams are not buffered.
 """
 
 import asyncio
@@ -28,20 +28,20 @@ from app.http.middleware.addresses import AllowedHosts
 from app.tracing import span
 
 _WRONG_HOST: Final = (
-    "The Host header does not name this server. Its operator can allow the name with COREVAULT_ALLOWED_HOSTS."
+    "The Host header does not name this server. The operator can allow the name with COREVAULT_ALLOWED_HOSTS."
 )
 _STOPPING: Final = "This server is stopping; send the request again."
 _STOPPING_MIDWAY: Final = (
     "This server is stopping, and the outcome of the request is unknown. Send the request again with the same "
-    "Idempotency-Key. Without such a key, check first whether it had an effect. A resumable upload continues at its "
-    "offset."
+    "Idempotency-Key. If it had none, check first whether the request had an effect. A resumable upload continues at "
+    "its offset."
 )
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The data of a request for logs, metrics and the audit log.
+    """A request and its response, for logs, metrics and the audit log.
 
     It contains no body, header, query string or raw path.
     """
@@ -52,7 +52,11 @@ class Exchange:
 
 
 class ResponseAborted(Exception):
-    """The response was cut off. Its cause was logged without its message, which may quote data."""
+    """The application failed after the response had started.
+
+    The server closes the connection. The original exception was logged without its message, because the message may
+    contain data. It is not chained.
+    """
 
 
 class OuterMiddleware:
@@ -64,7 +68,7 @@ class OuterMiddleware:
         observers: tuple[Callable[[Exchange], None], ...] = (),
         hosts: AllowedHosts | None = None,
     ) -> None:
-        """``hosts`` None allows every Host header, as in tests."""
+        """If ``hosts`` is None, every Host header is allowed, as in tests."""
         self._app = app
         self._observers = observers
         self._hosts = hosts
@@ -92,7 +96,7 @@ class OuterMiddleware:
             with span("request") as traced:
                 try:
                     await self._answer(scope, receive, send_with_id)
-                except asyncio.CancelledError:  # only a server that stops cancels, after its grace period
+                except asyncio.CancelledError:  # the server stops, and its grace period is over
                     if status:
                         raise
                     await problem(_stopping(request.method), request_id)(scope, receive, send_with_id)
@@ -119,7 +123,7 @@ class OuterMiddleware:
             await problem(refusal, scope["state"]["request_id"], headers)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> CorevaultError | None:
-        """Return why no route accepts the request, or None."""
+        """Return the refusal of a request before routing; None if there is none."""
         if (refusal := message_refusal(scope)) is not None:
             return refusal
         if self._hosts is not None and not self._hosts.admits(scope):
@@ -133,27 +137,35 @@ class OuterMiddleware:
 
 
 def _note_route(scope: Scope, request: RequestContext) -> None:
-    """Note the route's path template if the request was refused before the route ran."""
+    """Note the path template of a route that was matched but did not run."""
     route = scope.get("route")
     if request.route == context.UNMATCHED and isinstance(route, APIRoute):
         request.route = route.path_format
 
 
 def _stopping(method: str) -> CorevaultError:
-    """Make the answer to a request that a stop interrupted.
+    """Make the answer to a request that is interrupted because the server stops.
 
-    Its thread continues for some time and may still commit. So the answer to a write must not deny an effect.
+    The thread of the request continues for some time and may still commit. Therefore the answer to a write states
+    that the outcome is unknown.
     """
     return DependencyUnavailable(_STOPPING if method in _READS else _STOPPING_MIDWAY)
 
 
 def _convert(error: Exception) -> CorevaultError:
-    """Convert an unexpected error. A database that is away, full or locked is not a bug, and may recover."""
+    """Convert an unexpected exception to an error with a code.
+
+    If the database cannot be reached, is full or is locked, the client may try again later. Every other exception is a
+    fault of the service.
+    """
     return DependencyUnavailable() if isinstance(error, OperationalError | NoConnection) else Internal()
 
 
 def log_failure(error: BaseException, request_id: str) -> None:
-    """Log the class of an unexpected error and its traceback, without its message."""
+    """Log the class and the traceback of an unexpected exception.
+
+    The message is not logged, because it may contain data.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-12:]]
     structlog.get_logger().error("unexpected error", kind=type(error).__name__, where=where, request_id=request_id)

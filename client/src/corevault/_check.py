@@ -1,4 +1,4 @@
-"""Counts of missing and clamped cells of a table, on the owner's machine."""
+"""Counts missing and clamped cells on the owner's machine, before the upload."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ColumnCheck:
-    """Counts of one column.
+    """Numbers of cells of one column that the server would change.
 
-    ``missing`` cells are imputed or make their row null. ``clamped`` cells are replaced by the nearer bound.
+    A ``missing`` cell is imputed if the schema declares a value for it; otherwise its row becomes a null row. A
+    ``clamped`` cell is outside the declared bounds and is replaced by the nearer bound.
     """
 
     missing: int
@@ -31,10 +32,10 @@ class ColumnCheck:
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
-    """Counts of a table, which stay on the owner's machine.
+    """Counts of a table's rows and cells. They are never sent to the server.
 
-    ``absent`` are declared columns that the table lacks, ``unknown`` are its undeclared columns. The server would
-    reject the file for either.
+    ``absent`` lists declared columns that the table does not have. ``unknown`` lists columns of the table that are not
+    declared. The server rejects a file with either of them.
     """
 
     rows: int
@@ -45,7 +46,7 @@ class TableCheck:
 
     @property
     def null_share(self) -> float:
-        """The share of rows that would be null, 0 for a table without rows."""
+        """The share of rows that would become null rows; 0 for a table without rows."""
         return self.null_rows / self.rows if self.rows else 0.0
 
     def __str__(self) -> str:
@@ -55,7 +56,7 @@ class TableCheck:
         return "\n".join(lines) + self.counts()
 
     def counts(self) -> str:
-        """A line for each column with missing or clamped cells, after a line break."""
+        """One line for each column with missing or clamped cells; each line starts with a line break."""
         return "".join(
             f"\n{name}: {column.missing} missing, {column.clamped} clamped"
             for name, column in self.columns.items()
@@ -64,9 +65,13 @@ class TableCheck:
 
 
 def check_table(columns: "Sequence[Column]", upload: Upload, unit: str | None = None) -> TableCheck:
-    """The counts for ``upload``, which is read once, in batches.
+    """Count the rows and cells of ``upload``, which is read once, in batches.
 
-    ``unit`` names the column of the privacy unit. A number outside its bounds is not clamped but makes its row null.
+    ``unit`` is the name of the column that identifies the privacy unit, if there is one. A value of this column is not
+    clamped. If it is outside the declared bounds, its row becomes a null row.
+
+    Raises ``InvalidArgument`` if the file cannot be read or a column name appears twice. It is also raised if the
+    server does not read the Arrow type of a declared column.
     """
     with open_rows(upload) as rows:
         if len(set(rows.names)) < len(rows.names):
@@ -106,7 +111,7 @@ def _null_rows(names: Sequence[str], batch: Batch, counts: "dict[str, _Count]") 
 
 
 class _Count:
-    """Counter of the cells of one column, batch by batch."""
+    """Counts the cells of one column, batch by batch."""
 
     def __init__(self, column: "Column", is_unit: bool) -> None:
         self._column = column
@@ -116,7 +121,7 @@ class _Count:
         self.clamped = 0
 
     def add(self, cells: Cells) -> Flags:
-        """Counts the cells of a batch; returns which rows are null because of this column, ``(n,)``."""
+        """Counts the cells of a batch; returns flags ``(n,)`` of the rows that this column makes null."""
         column = self._column
         values = values_of(column, cells) if self._categories is None else self._categories.codes(cells)
         missing = np.isnan(values)
