@@ -1,6 +1,6 @@
 """The context of the current request, for audit entries and log lines.
 
-The outermost middleware sets it. It contains ids, templates and codes, and no input of the caller.
+The outermost middleware sets it. It contains ids, path templates and codes, but no text that a caller sent.
 """
 
 from contextvars import ContextVar, Token
@@ -18,10 +18,10 @@ class RequestContext:
     request_id: str
     method: str = "other"
     route: str = UNMATCHED  # the template, as in /v1/jobs/{job_id}
-    status: int = 200  # the status of success of the route
-    actor: str | None = None  # the id of the key, after it was verified
-    target: str | None = None  # the id of the object, after the actor was found to have access
-    code: str | None = None  # of the problem in the answer
+    status: int = 200  # the status with which the route answers on success
+    actor: str | None = None  # the id of the API key, once the key is verified
+    target: str | None = None  # the id of the object, once the actor's access to it is checked
+    code: str | None = None  # the error code of the response, if it is a problem
     recorded: bool = False  # whether its audit entry is durable
 
     @property
@@ -49,7 +49,7 @@ def leave(token: Token[RequestContext | None]) -> None:
 
 
 def normalise_method(method: str) -> str:
-    """Return the method, or ``other`` for a word that is no HTTP method."""
+    """Return the method, or ``other`` if it is not a usual HTTP method."""
     return method if method in _METHODS else "other"
 
 
@@ -61,14 +61,14 @@ def note_actor(actor: str) -> None:
 
 
 def note_target(target: str) -> None:
-    """Note the object of the current request. Its caller may see it."""
+    """Note the object of the current request. Call this only if the caller may see the object."""
     context = _current.get()
     if context is not None:
         context.target = target
 
 
 def note_refusal(code: str) -> None:
-    """Note the code of the problem that answers the current request."""
+    """Note the error code of the response to the current request."""
     context = _current.get()
     if context is not None:
         context.code = code

@@ -17,7 +17,10 @@ def make_parser(name: str, description: str) -> argparse.ArgumentParser:
 
 
 def parse_worker_command(arguments: Sequence[str]) -> str | None:
-    """Parse the arguments of ``corevault-worker``: the command ``rewrap``, or None to work."""
+    """Parse the arguments of ``corevault-worker``.
+
+    Return the command ``rewrap``, or None if the worker is to process uploads and jobs.
+    """
     parser = make_parser("corevault-worker", "Process uploads and jobs until SIGTERM or SIGINT.")
     parser.add_argument(
         "command",
@@ -30,6 +33,6 @@ def parse_worker_command(arguments: Sequence[str]) -> str | None:
 
 
 def check_ingest_arguments(arguments: Sequence[str]) -> None:
-    """Exit if ``corevault-ingest`` was given arguments: it takes none."""
+    """Exit with status 2 if ``corevault-ingest`` has arguments, because it accepts none."""
     description = "Parse one upload in a confined process. Workers start it; do not run it yourself."
     make_parser("corevault-ingest", description).parse_args(arguments)

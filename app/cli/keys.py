@@ -70,7 +70,7 @@ def rotate(
 def rewrap(
     data_dir: DataDir = None,
     destroy_retired: Annotated[
-        bool, typer.Option("--destroy-retired", help="Then destroy the retired opening keys, if no upload needs them.")
+        bool, typer.Option("--destroy-retired", help="Then destroy the retired opening keys, if no upload needs one.")
     ] = False,
     yes: Annotated[
         bool,

@@ -1,4 +1,4 @@
-"""The API as several processes on one socket; a free process takes the next connection."""
+"""Runs the API as several processes on one socket; any free process takes the next connection."""
 
 import os
 import socket
@@ -16,7 +16,10 @@ from app.config import Settings
 from app.vault.keys import load_api_keys
 
 METRICS_DIR = "PROMETHEUS_MULTIPROC_DIR"
-"""The metrics library shares its counts in this folder; it reads the variable when it is imported."""
+"""Environment variable with the folder in which the processes share the counts of metrics.
+
+The metrics library reads it when it is imported.
+"""
 _COUNTED_SEPARATELY = (
     "the broker is not Redis, so each process counts requests by itself; an API key may send up to {} times the stated "
     "number of requests"
@@ -27,7 +30,7 @@ def serve_by_several(settings: Settings, listener: socket.socket, data_dir: Path
     """Keep ``processes`` API processes running on ``listener`` until a signal.
 
     Raises:
-        VaultError: key files are missing or damaged, so that no process could work.
+        VaultError: key files are missing or damaged, so no process can serve requests.
     """
     with listener:
         _serve(settings, listener, data_dir, processes)

@@ -13,7 +13,10 @@ _BACKLOG = 512
 
 
 def check_bind(host: str, settings: Settings) -> None:
-    """Refuse to listen for other machines without TLS, and refuse an incomplete TLS configuration."""
+    """End the command if it would listen to other machines without TLS.
+
+    An incomplete TLS configuration ends it too.
+    """
     if (settings.tls_cert is None) != (settings.tls_key is None):
         fail("set both COREVAULT_TLS_CERT and COREVAULT_TLS_KEY, or neither", MISUSED)
     if not (is_loopback(host) or settings.speaks_tls or settings.behind_tls):
@@ -25,7 +28,7 @@ def check_bind(host: str, settings: Settings) -> None:
 
 
 def check_certificate(settings: Settings) -> None:
-    """Refuse a certificate that the server cannot use, before it starts."""
+    """End the command if the server cannot use the TLS certificate, before it starts."""
     if settings.tls_cert is None or settings.tls_key is None:
         return
     try:
@@ -46,7 +49,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a listening TCP socket; a failure ends the command with one line."""
+    """Open a listening TCP socket; a failure ends the command with a message of one line."""
     with ExitStack() as undo:
         try:
             family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -14,14 +14,17 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from app.http.errors.messages import HeadTooLarge, MessageRefused, refuse_message
 
 HEAD_BYTES: Final = 2**16
-"""Most bytes of a request line with its headers; also of the bytes between two pieces of a chunked body."""
+"""Largest size of a request line with its headers, and of the bytes between two pieces of a chunked body."""
 HEADERS: Final = 128
-"""Most header lines of a request."""
+"""Largest number of header lines of a request."""
 PIPELINED: Final = 16
-"""Most requests of a connection that wait for the response to an earlier one."""
+"""Largest number of requests of a connection that wait for the response to an earlier one."""
 LINGER_SECONDS: Final = 1.0
 LINGER_BYTES: Final = 2**20
-"""Limits on time and further input in which a client can read the refusal before its connection is closed."""
+"""Limits on how long, and for how much further input, a connection stays open after a refusal.
+
+The client needs this time to read the refusal.
+"""
 _TOO_LARGE: Final = f"The request line and headers, or the trailers, have more than {HEAD_BYTES} bytes. Send fewer."
 _TOO_MANY: Final = f"The request has more than {HEADERS} headers. Send fewer."
 _MALFORMED: Final = "The request is not a valid HTTP/1.1 message."
@@ -31,11 +34,15 @@ _IMPATIENT: Final = f"Read the responses of earlier requests first. At most {PIP
 
 
 class StrictProtocol(HttpToolsProtocol):
-    """Refuses oversized heads, trailers and chunk extensions, and messages whose end is ambiguous."""
+    """An HTTP protocol that refuses large heads and ambiguous messages.
 
-    _overhead = 0  # bytes since the last piece of a body, end of a head or end of a message
-    _advanced = False  # whether the bytes that are being parsed had one of these
-    _body_open = False  # whether a head is complete but its message is not
+    It limits the head, the trailers and the chunk extensions of a message. It refuses a message whose end two servers
+    could interpret differently.
+    """
+
+    _overhead = 0  # bytes received since the last piece of a body, end of a head or end of a message
+    _advanced = False  # whether the bytes that are being parsed contained such a piece or end
+    _body_open = False  # whether the head of a message is complete, but not yet its body
     _ignores_input, _ignored = False, 0
     _running: RequestResponseCycle | None = None
 
@@ -83,12 +90,12 @@ class StrictProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a message that the parser rejects or that a callback has stopped."""
+        """Refuse a message that the parser has rejected. If a callback has refused it already, nothing happens."""
         self._refuse(MessageRefused(_MALFORMED))
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._running is not None and not self._running.response_complete:
-            _disconnect(self._running)  # the server notifies only the newest request
+            _disconnect(self._running)  # the base class notifies only the newest request
         super().connection_lost(exc)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
@@ -128,7 +135,7 @@ class StrictProtocol(HttpToolsProtocol):
             self._start_asgi_task(self.cycle, self.app)
 
     def _withdraw(self, cycle: RequestResponseCycle) -> bool:
-        """Withdraw a request whose body is malformed; return False if its response has started."""
+        """Cancel a request whose body is malformed; return False if its response has started."""
         if cycle.response_started:
             return False
         if self.pipeline and self.pipeline[0][0] is cycle:
@@ -172,7 +179,7 @@ class StrictProtocol(HttpToolsProtocol):
 
 
 class _Lingering:
-    """Transport for a response whose request is still arriving.
+    """A transport that closes with a delay, while a request is still arriving.
 
     An immediate close would reset the connection, and the client could lose the response (RFC 9112, section 9.6).
     """

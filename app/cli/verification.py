@@ -1,4 +1,4 @@
-"""``corevaultd verify``: checks of all chains, balances, certificates and stored representations.
+"""``corevaultd verify``: checks all chains, balances, certificates and stored representations.
 
 It recomputes them from the stored data and changes nothing.
 """
@@ -40,9 +40,9 @@ class Finding:
 
 
 def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding]:
-    """Yield the findings one by one.
+    """Yield the failed checks one by one.
 
-    Without ``storage`` the stored representations are skipped, and without ``mark`` the high-water mark.
+    If ``storage`` is False, stored representations are not checked. If ``mark`` is False, the high-water mark is not.
     """
     keys = load_api_keys(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
@@ -100,8 +100,8 @@ def name_of(database_url: str) -> str:
 def report(settings: Settings, *, storage: bool, mark: bool, as_json: bool) -> None:
     """Print the findings, and exit with status 1 if there are any.
 
-    They are printed one a line, or as one JSON object. The folder and the database are printed to standard error, so
-    that the operator sees if they are the wrong ones.
+    Each finding is one line, or all are one JSON object. The folder and the database are printed to standard error, so
+    that an operator notices if they are the wrong ones.
     """
     typer.echo(f"checking {settings.data_dir.resolve()} and {name_of(settings.database_url)}", err=True)
     findings = list(verify(settings, storage=storage, mark=mark))

@@ -1,10 +1,10 @@
 """Deletion of stored objects that are not needed any more.
 
-These objects are the sealed originals of ended contents, the parts of lapsed uploads, and the tables of superseded and
+These objects are the sealed files of ended contents, the parts of lapsed uploads, and the tables of superseded and
 deleted contents. Their keys are destroyed too.
 
-A first transaction selects the objects. They are deleted outside of any transaction, because a store may be slow. A
-last transaction clears their names. After a crash, the next sweep continues.
+One transaction selects the objects. They are then deleted outside of any transaction, because a store may be slow.
+Another transaction clears their names. After a crash, the next sweep continues.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,7 @@ class Disposal:
 
     Args:
         areas: the stores of the objects.
-        keep_superseded: how long a table stays after a newer one has replaced it.
+        keep_superseded: how long a table is kept after a newer one has replaced it.
     """
 
     areas: WorkerAreas
@@ -45,10 +45,10 @@ class Disposal:
             self.areas.keys.destroy(dataset_id)
 
     def contents(self, database: Database, pinned: Callable[[ReadSession, str], bool]) -> None:
-        """Destroy originals and tables of contents that are not needed any more.
+        """Destroy sealed files and tables that are not needed any more.
 
-        ``pinned(session, content_id)`` is whether an active job uses a content. The objects of a deleted dataset are
-        destroyed in any case, because its key is already destroyed.
+        ``pinned(session, content_id)`` returns whether an active job uses a content. The objects of a deleted dataset
+        are destroyed even then, because its key is already destroyed.
         """
         for content_id, has_table in self._take_batch(database, self._select_disposable(), Content.id):
             self._destroy_parts(database, content_id)
@@ -58,7 +58,7 @@ class Disposal:
     def end_lapsed(self, database: Database) -> None:
         """End lapsed uploads and destroy their parts.
 
-        An upload has lapsed if it was given up, has expired, or belongs to a deleted dataset.
+        An upload has lapsed if it was deleted by its owner, has expired, or belongs to a deleted dataset.
         """
         for (upload_id,) in self._take_batch(database, uploads.select_lapsed(now()), Upload.id):
             with database.write() as tx:
@@ -70,9 +70,10 @@ class Disposal:
     def _take_batch(
         self, database: Database, query: Select[*tuple[Any, ...]], identifier: InstrumentedAttribute[str]
     ) -> Iterator[Row[*tuple[Any, ...]]]:
-        """Yield up to ``BATCH`` rows by id, after the previous sweep's last row.
+        """Yield up to ``BATCH`` database rows, ordered by id.
 
-        Rows that cannot be destroyed now, because a job uses them or the store fails, never block the rows after them.
+        They follow the last row of the previous sweep; after the last row of all, the first rows follow again. So rows
+        whose objects cannot be destroyed now do not block later rows. The reason may be a job or a failing store.
         """
         kind = identifier.class_.__name__
         ordered = query.order_by(identifier).limit(BATCH)
@@ -84,7 +85,7 @@ class Disposal:
             yield row
 
     def _select_disposable(self) -> Select[str, bool]:
-        """Select contents with objects to destroy, and whether their table is one of them."""
+        """Select contents with objects to destroy, and whether the table is one of them."""
         newer, gone = aliased(Content), Dataset.deleted_at.is_not(None)
         superseded = exists().where(
             newer.dataset_id == Content.dataset_id,
@@ -119,9 +120,9 @@ class Disposal:
 
 
 def _end(tx: WriteSession, upload_id: str) -> str | None:
-    """End a lapsed upload; return the content whose parts may be destroyed now, if any.
+    """End a lapsed upload; return the content id of its parts if they may be destroyed now.
 
-    A completed upload's parts belong to the content, so only the upload's row is deleted.
+    The parts of a complete upload belong to its content, so only the upload's database row is deleted.
     """
     upload = uploads.lock(tx, upload_id)
     if upload is None:
@@ -131,13 +132,14 @@ def _end(tx: WriteSession, upload_id: str) -> str | None:
         return None
     upload.status = "ended"
     arriving = upload.lease_until is not None and upload.lease_until > now()
-    return None if arriving else upload.content_id  # an arriving part notices the end and stops first
+    return None if arriving else upload.content_id  # an arriving part stops first
 
 
 def _find_disposable_table(tx: WriteSession, content_id: str, pinned: Callable[[ReadSession, str], bool]) -> str | None:
-    """Return the name of the content's table, if no job can read it.
+    """Return the name of the content's table; None if a job may read it.
 
-    Jobs pin only the content in force, and only under this lock.
+    This locks the dataset. A job pins only the content in force, and only while it holds the same lock. So no job can
+    pin a superseded content after this check.
     """
     content = tx.get_one(Content, content_id)
     dataset = repository.lock(tx, content.dataset_id)

@@ -8,7 +8,10 @@ from app.inference.core.facts import Column, DeclaredFacts
 
 
 def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFacts:
-    """Return the facts of ``dataset``; ``delta`` is its account's, or None for public data."""
+    """Return the declared facts of ``dataset``.
+
+    ``delta`` is the delta of its account. It is None on public data, and where no plan depends on it.
+    """
     return DeclaredFacts(
         columns=tuple(_column(stored) for stored in dataset.columns),
         slots=dataset.slots,
@@ -19,10 +22,11 @@ def declared_facts(dataset: Dataset, delta: float | None = None) -> DeclaredFact
 
 
 def digest_facts(dataset: Dataset) -> str:
-    """Hash all declared facts of the table: hexadecimal SHA-256 of their RFC 8785 form.
+    """Compute the hexadecimal SHA-256 of the RFC 8785 form of all declared facts.
 
     Raises:
-        rfc8785.CanonicalizationError: for values that no valid declaration has, such as an integer above 2**53.
+        rfc8785.CanonicalizationError: a value has no RFC 8785 form, such as an integer above 2**53. A valid declaration
+            has no such value.
     """
     return digest(
         {

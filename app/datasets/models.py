@@ -41,7 +41,7 @@ class DatasetShare(Base):
 
 
 class Content(Base):
-    """One uploaded version of a table. ``received`` -> ``ready`` | ``rejected``."""
+    """One uploaded version of a table. Its status is ``received``, then ``ready`` or ``rejected``."""
 
     __tablename__ = "contents"
     __table_args__ = (UniqueConstraint("dataset_id", "version"),)
@@ -51,12 +51,12 @@ class Content(Base):
     version: Mapped[int]
     status: Mapped[str]
     rejection: Mapped[str | None]
-    rejection_columns: Mapped[list[Any] | None]  # names of the header or the declaration
+    rejection_columns: Mapped[list[Any] | None]  # names from the header or the declaration
     media_type: Mapped[str]
-    parts: Mapped[int] = mapped_column(default=1)  # of the sealed original; destroyed after ingestion
+    parts: Mapped[int] = mapped_column(default=1)  # sealed parts of the file, until they are destroyed
     sealed_digest: Mapped[bytes | None]  # announced digest of the whole file, sealed to the worker
-    table_object: Mapped[str | None]  # the encrypted columnar table
-    wrapped_key: Mapped[bytes | None]  # the content's key under the dataset's key
+    table_object: Mapped[str | None]  # object name of the encrypted columnar table
+    wrapped_key: Mapped[bytes | None]  # the content's key, encrypted under the dataset's key
     received_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     lease_until: Mapped[datetime | None]

@@ -13,7 +13,10 @@ from app.services import Services
 
 
 class Readiness:
-    """Checks of readiness. Each process verifies the ledger once, before it serves requests."""
+    """Checks whether the API can serve requests.
+
+    Each process also verifies the whole ledger once, before it serves requests.
+    """
 
     def __init__(self, services: Services, audit: Callable[[WriteSession], object]) -> None:
         """``audit`` verifies the ledger and freezes every account with a mismatch."""
@@ -24,13 +27,14 @@ class Readiness:
         self._lock = Lock()
 
     def check(self) -> tuple[str, ...]:
-        """Check the dependencies; return the names of dispensable ones that do not answer.
+        """Check all dependencies; return the names of optional ones that do not answer.
 
-        Only the broker is dispensable. Without it, jobs are accepted and wait in the database. Their messages are sent
-        when the broker is back.
+        Only the broker is optional. Without it, jobs are accepted and wait in the database. Their messages are sent
+        when the broker answers again.
 
         Raises:
-            DependencyUnavailable: a required dependency does not answer; the message names it.
+            DependencyUnavailable: a required dependency does not answer or is not in a valid state. The message names
+                it.
         """
         try:
             self._check_database()
@@ -42,7 +46,7 @@ class Readiness:
         return () if self._services.queue.answers() else ("broker",)
 
     def verify_ledger(self) -> None:
-        """Recompute all chains and balances, and freeze accounts with a mismatch.
+        """Recompute all chains and balances, and freeze accounts with a mismatch; later calls do nothing.
 
         Raises:
             DependencyUnavailable: the database does not answer.
@@ -58,7 +62,10 @@ class Readiness:
             self._verified = True
 
     def _check_mark(self) -> None:
-        """Compare the ledger with its mark. The database may be replaced while the service runs."""
+        """Check that the database is not older than the high-water mark.
+
+        This is checked every time, because an older database may replace the present one while the service runs.
+        """
         try:
             with self._services.database.read() as session:
                 self._services.ledger.check_mark(session)
@@ -66,7 +73,7 @@ class Readiness:
             raise DependencyUnavailable("The database does not answer.") from None
 
     def _check_database(self) -> None:
-        if self._migrated:  # the revision that this code needs changes only with the process
+        if self._migrated:  # one check is enough: a process needs the same revision until it ends
             with self._services.database.read() as session:
                 session.execute(select(1))
         elif at_head(self._services.database.engine):

@@ -38,10 +38,10 @@ _PUBLIC: dict[str, PublicMethod] = {
 
 
 def method(method_id: str) -> Method:
-    """Find the method with that id.
+    """Find the method with this id.
 
     Raises:
-        InvalidRequest: at ``/method``, if there is none.
+        InvalidRequest: there is none; the error points at ``/method``.
     """
     registered: Method | None = _PRIVATE.get(method_id) or _PUBLIC.get(method_id)
     if registered is None:
@@ -50,14 +50,14 @@ def method(method_id: str) -> Method:
 
 
 def private_method(method_id: str) -> PrivateMethod[Any]:
-    """Find the private method with that id; any other id is refused."""
+    """Find the private method with this id; any other id is refused."""
     if method_id not in _PRIVATE:
         raise InvalidRequest.at("/method", "not a private method")
     return _PRIVATE[method_id]
 
 
 def public_method(method_id: str) -> PublicMethod:
-    """Find the method for public tables with that id; any other id is refused."""
+    """Find the method for public tables with this id; any other id is refused."""
     if method_id not in _PUBLIC:
         raise InvalidRequest.at("/method", "not a method for public tables")
     return _PUBLIC[method_id]
@@ -69,9 +69,9 @@ def methods() -> tuple[Method, ...]:
 
 
 def smallest_exact(spec: ModelSpec, facts: DeclaredFacts) -> int:
-    """Compute the least size that can represent every posterior of this model.
+    """Compute the least number of points that can represent every posterior of this model.
 
     Raises:
-        InvalidRequest: pointing into ``/model``.
+        InvalidRequest: the model is not valid for these facts. The error points into ``/model``.
     """
     return problem_for(spec, facts).model.smallest_exact

@@ -1,4 +1,4 @@
-"""A job's progress as server-sent events, which poll the job's row in the database."""
+"""Streams a job's progress as server-sent events, by polling its database row."""
 
 import math
 import time
@@ -21,7 +21,7 @@ from app.jobs.views import job_view, progress
 
 POLL_SECONDS: Final = 0.25
 CHECK_SECONDS: Final = 1.0
-"""Interval between checks that the watcher may still see the job; each event is checked too."""
+"""Longest time between two access checks of a watcher. Before each event there is one more."""
 COMMENT_SECONDS: Final = 15.0
 LIFETIME_SECONDS: Final = 3600.0
 MAX_STREAMS: Final = 100
@@ -40,9 +40,9 @@ class ProgressEvent(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """A caller who follows a job: its id, and its access check.
+    """A caller who follows a job: the caller's id and access check.
 
-    ``check`` raises the same error that a new request would be refused with.
+    ``check`` raises the error that a new request for the job would get.
     """
 
     id: str
@@ -53,7 +53,7 @@ class Watcher:
 class Streams:
     """The open streams of this process.
 
-    Their number is bounded, and all read the database through a few threads.
+    Their number is limited. All of them read the database in the same few threads.
     """
 
     database: Database
@@ -73,8 +73,8 @@ class Streams:
     async def follow(self, job_id: str, last_event_id: str | None, watcher: Watcher) -> AsyncIterator[bytes]:
         """Yield events newer than ``last_event_id`` until the job has ended.
 
-        During silence it yields a comment every ``COMMENT_SECONDS``. The stream also ends when the watcher may not see
-        the job any more.
+        While the job does not change, it yields a comment every ``COMMENT_SECONDS``. The stream also ends after
+        ``LIFETIME_SECONDS``, and when the watcher may not see the job any more.
         """
         self._open[watcher.id] += 1
         try:
@@ -115,12 +115,12 @@ class Streams:
 
 
 def event_id(job: Job) -> str:
-    """Return the id of the job's present event; equal ids mean equal events."""
+    """Return the id of the event that describes the job now; equal ids mean equal events."""
     return f"{job.fencing_token}.{job.steps_done}.{job.status}.{job.stage}"
 
 
 def encode(job: Job) -> bytes:
-    """Encode the job's present event in the wire format."""
+    """Encode the event that describes the job now, in the wire format."""
     if job.status in repository.ENDED:
         return format_sse_event(event="end", data_str=job_view(job).model_dump_json(), id=event_id(job))
     data = ProgressEvent.model_validate({"id": job.id, "status": job.status, "progress": progress(job)})

@@ -1,9 +1,9 @@
 """Publication of releases.
 
-The representations are stored first. Release and certificate follow in the transaction that settles the job.
+First the representations are stored. Then the transaction that settles the job adds the release and its certificate.
 
-The name of an object contains the attempt that wrote it. The objects of an abandoned attempt can therefore be found and
-destroyed, and no attempt can overwrite an object that another has published.
+The name of an object is a hash of the job, the attempt and the format. So the objects of an abandoned attempt can be
+found and destroyed, and no attempt can overwrite an object that another attempt has published.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ Representations = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A finished run with durable representations that are not published yet."""
+    """A finished run whose representations are stored but not published yet."""
 
     run: Run
     points: Pseudocoreset
@@ -41,7 +41,7 @@ def discard(store: ObjectStore, job_id: str, token: int) -> None:
 
 
 class Publisher:
-    """Stores and signs releases with the release key. Only the worker has one."""
+    """Stores releases and signs them. Only the worker can do this, because only it has the release key."""
 
     def __init__(self, store: ObjectStore, signer: Signer) -> None:
         self._store = store
@@ -58,7 +58,7 @@ class Publisher:
         discard(self._store, job_id, token)
 
     def owns(self, release: Release, token: int) -> bool:
-        """Return whether attempt ``token`` made ``release``."""
+        """Return whether attempt ``token`` has published ``release``."""
         return any(
             stored["object"] == _object_name(release.job_id, token, name)
             for name, stored in release.representations.items()

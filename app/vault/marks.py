@@ -1,9 +1,9 @@
-"""Storage of high-water marks.
+"""Storage of high-water marks, outside of the database.
 
-It is separate from the database, so that a restore of the database does not change the marks. A mark is written once
-and never changed. Its name contains the account and the place in the global order. Therefore a late writer cannot undo
-the marks of others, and a bucket may use object lock. A mark that a newer one of the same account replaces is removed
-where that is allowed.
+Restoring the database from a backup does not change the marks, so an old database can be detected. A mark is written
+once and never changed. Its name contains the account and the mark's place in the global order of checkpoints. Therefore
+a slow writer cannot overwrite a newer mark, and a bucket may use object lock. After a mark is written, the older marks
+of the same account are removed if the storage allows it.
 """
 
 import os
@@ -26,7 +26,7 @@ _EXPECTED = "The mark's URL must have the form file:///absolute/folder or s3://b
 
 @dataclass(frozen=True, slots=True)
 class MarkName:
-    """The name of a mark: its account, its place in the global order, and the hash there."""
+    """The name of a mark: its account, the place of its checkpoint, and the checkpoint's hash."""
 
     account: str
     sequence: int
@@ -90,7 +90,10 @@ class LocalMarks:
 
 
 class S3Marks:
-    """Marks as keys below a prefix of a bucket; keys that the bucket locks stay, which is harmless."""
+    """Marks as objects below a prefix of a bucket.
+
+    Older marks that the bucket locks are not removed, which is harmless.
+    """
 
     def __init__(self, bucket: str, prefix: str, endpoint: str | None, region: str | None) -> None:
         from app.vault.s3_keys import Place, S3Keys  # noqa: PLC0415  (a large library that only S3 needs)
@@ -111,10 +114,10 @@ class S3Marks:
 
 
 def open_marks(url: str) -> Marks:
-    """Make the store for ``url``, without a request to it.
+    """Make the store of marks for ``url``, without any request.
 
     Raises:
-        VaultError: the URL is not supported. The message does not repeat it.
+        VaultError: the URL is not supported. The message does not contain it.
     """
     parts = urlsplit(url)
     path = unquote(parts.path)
@@ -128,7 +131,7 @@ def open_marks(url: str) -> Marks:
 
 
 def newest(names: frozenset[MarkName]) -> MarkName | None:
-    """Return the last mark in the global order."""
+    """Return the last mark in the global order; None if there are no marks."""
     return max(names, key=lambda name: name.sequence, default=None)
 
 
@@ -141,7 +144,7 @@ def newest_each(names: frozenset[MarkName]) -> list[MarkName]:
 
 
 def find_replaced(by: MarkName, names: frozenset[MarkName]) -> list[MarkName]:
-    """Return the older marks of the same account."""
+    """Return the marks that ``by`` replaces: the older ones of the same account."""
     return [name for name in names if name.account == by.account and name.sequence < by.sequence]
 
 

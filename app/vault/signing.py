@@ -17,9 +17,9 @@ def key_id(public_key: bytes) -> str:
 
 Chain = Literal["checkpoint", "audit"]
 Place = tuple[Chain, int]
-"""A chain, and the place of a document in it."""
+"""A chain, and the position of a document in it."""
 Cutoff = Mapping[Chain, int]
-"""The last place in each chain that a key signed before it was retired."""
+"""The last position in each chain that a key signed before it was retired."""
 
 
 class KeyRing:
@@ -27,7 +27,7 @@ class KeyRing:
 
     Args:
         public_keys: base64 text of Ed25519 public keys.
-        until: the cutoffs of retired keys, by public key; a key without a cutoff is trusted without limit.
+        until: the cutoffs of retired keys, by public key. A key without a cutoff is trusted for every position.
 
     Raises:
         ValueError: a key is not base64.
@@ -44,14 +44,14 @@ class KeyRing:
     def knows(self, named: str) -> bool:
         """Whether the key with this id is in the ring.
 
-        A key that is not is newer than this process, or is no key of the installation.
+        If it is not, the key was made after this process started, or it does not belong to this installation.
         """
         return named in self._by_id
 
     def verify(self, document: Mapping[str, Any], place: Place | None = None) -> bool:
-        """Whether ``document`` is signed by the key of this ring that it names; never raises.
+        """Whether ``document`` names a trusted key and has a valid signature by it; never raises.
 
-        If the document is part of a chain, pass its ``place``. A retired key is trusted only up to its cutoff.
+        If the document is part of a chain, pass its ``place``. Then a retired key is trusted only up to its cutoff.
         """
         named = document.get("key_id")
         public = self._by_id.get(named) if isinstance(named, str) else None
@@ -69,9 +69,9 @@ class Signer:
 
     Args:
         seed: the 32 secret bytes.
-        retired: public keys (base64) of earlier signatures.
-        until: the cutoffs of the retired keys. A cutoff of the key in use is from an interrupted rotation, and is
-            ignored.
+        retired: public keys (base64) that signed earlier documents.
+        until: the cutoffs of the retired keys. A cutoff of the present key is ignored: an interrupted rotation has
+            left it.
     """
 
     def __init__(self, seed: bytes, retired: Iterable[str] = (), until: Mapping[str, Cutoff] | None = None) -> None:
@@ -86,8 +86,8 @@ class Signer:
         """Return ``{"statement", "signature", "key_id"}``, with the signature in base64.
 
         Raises:
-            rfc8785.CanonicalizationError: the statement has NaN, an infinity, an integer above 2**53 or a value that
-                JSON cannot represent.
+            rfc8785.CanonicalizationError: the statement contains NaN, an infinity, an integer above 2**53, or another
+                value that JSON cannot represent.
         """
         plain = dict(statement)
         signature = self._key.sign(rfc8785.dumps(plain)).signature
@@ -99,7 +99,7 @@ class Signer:
 
 
 def verify(document: Mapping[str, Any], public_key: str) -> bool:
-    """Whether ``document`` is a statement signed by ``public_key`` (base64); never raises."""
+    """Whether ``document`` has a valid signature by ``public_key`` (base64); never raises."""
     try:
         public = base64.b64decode(public_key, validate=True)
         signature = base64.b64decode(document["signature"], validate=True)

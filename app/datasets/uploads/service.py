@@ -1,4 +1,4 @@
-"""Rules of uploads: creation, expiry, deletion and completion."""
+"""The rules of uploads: creation, expiry, deletion and completion."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from app.vault.envelope import digest_context, seal_key
 
 LIFETIME = timedelta(hours=24)
 TOO_MANY = (
-    "Too many of your uploads are open; complete or delete one of 'uploads' first. Each dataset lists its uploads."
+    "Too many of your uploads are open. The member 'uploads' lists their ids; complete or delete one of them first."
 )
 GONE = "The upload has ended or expired; create a new one."
 
@@ -31,7 +31,10 @@ def begin(
     length: int | None = None,
     sha256: bytes | None = None,
 ) -> Upload:
-    """Create an upload to a dataset of the caller. Only the worker can read ``sha256``, of the whole file (W3).
+    """Create an upload to a dataset of the caller.
+
+    ``sha256`` is the digest of the whole file, if the caller announces it. It is sealed, so that only the worker can
+    read it (W3).
 
     Raises:
         Forbidden, NotFound, StateConflict: as :func:`app.datasets.access.changeable`.
@@ -65,16 +68,18 @@ def begin(
 
 
 def set_length(services: Services, upload: Upload, length: int | None) -> None:
-    """Set the length of an upload that was created without one; it never changes afterwards.
+    """Set the length of an upload that was created without one. A length never changes once it is set.
 
     Raises:
-        InvalidRequest: another length is set already, or more bytes are stored.
+        InvalidRequest: another length is set already, or more bytes than ``length`` are stored.
         ContentTooLarge: the length exceeds the limit.
     """
     if length is None or length == upload.length:
         return
     if upload.length is not None or length < upload.received:
-        raise InvalidRequest.at("/header/upload-length", "The upload has another length, or more bytes are stored.")
+        raise InvalidRequest.at(
+            "/header/upload-length", "The upload has another length, or more bytes than this are stored."
+        )
     if length > services.limits.upload_bytes:
         raise ContentTooLarge
     upload.length = length
@@ -84,7 +89,8 @@ def find(session: ReadSession, caller: Caller, dataset_id: str, upload_id: str) 
     """Find an open or complete upload of the caller.
 
     Raises:
-        Forbidden, NotFound: as :func:`app.datasets.access.find_owned`, and for an upload that ended or expired.
+        Forbidden, NotFound: as :func:`app.datasets.access.find_owned`.
+        NotFound: the upload has ended or expired.
     """
     access.find_owned(session, caller, dataset_id)
     return _check_alive(repository.get(session, upload_id), dataset_id, now())
@@ -103,7 +109,12 @@ def open_uploads(
 
 
 def lock_upload(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> tuple[Dataset, Upload]:
-    """Lock the caller's dataset and its upload. Raises as :func:`find`, and StateConflict for a deleted dataset."""
+    """Lock the caller's dataset and its upload.
+
+    Raises:
+        Forbidden, NotFound: as :func:`find`.
+        StateConflict: the dataset is deleted.
+    """
     dataset = access.changeable(tx, caller, dataset_id)
     return dataset, _check_alive(repository.lock(tx, upload_id), dataset_id, now())
 
@@ -128,7 +139,9 @@ def end(tx: WriteSession, caller: Caller, dataset_id: str, upload_id: str) -> Up
 
 
 def complete(tx: WriteSession, services: Services, dataset: Dataset, upload: Upload) -> None:
-    """Make the parts of a locked upload the next content of its locked dataset; idempotent.
+    """Make the parts of an upload the next content of its dataset; repeating this does nothing.
+
+    The caller has locked both.
 
     Raises:
         OffsetMismatch: fewer bytes are stored than announced.
@@ -139,7 +152,7 @@ def complete(tx: WriteSession, services: Services, dataset: Dataset, upload: Upl
     if upload.length is not None and upload.received != upload.length:
         raise OffsetMismatch("Fewer bytes are stored than announced; send the rest first.", upload.received)
     if upload.lease_until is not None and upload.lease_until > now():
-        raise StateConflict("A part of this upload is still arriving; complete the upload after it.")
+        raise StateConflict("A part of this upload is still arriving; complete the upload after the part has arrived.")
     upload.status, upload.lease_until = "complete", None
     moment = now()
     content = Content(

@@ -1,6 +1,8 @@
-"""The protocols of methods: a plan with its price, and pure steps or, on public tables, one build.
+"""The protocols of methods.
 
-A private method never receives a row. It asks its oracle planned queries and sees noised answers only.
+Every method first makes a plan, which states the price. A private method then carries out the plan in pure steps. It
+never receives a row: it asks its oracle the planned queries and sees only noised answers. A method for public tables
+reads the rows and builds the release in one call.
 """
 
 from typing import Protocol, TypeVar
@@ -16,7 +18,7 @@ from app.inference.core.row_source import RowSource
 
 
 class Method(Protocol):
-    """A method: plans a run and states its price. ``private`` methods never receive rows."""
+    """A method, which plans a run with its price. If it is ``private``, it never receives rows."""
 
     id: str
     description: str
@@ -30,8 +32,8 @@ class Method(Protocol):
         """Plan the whole run from declared facts alone; the same request gives the same plan.
 
         Raises:
-            InvalidRequest: pointing at the member of the request that is at fault.
-            MethodNotAllowedOnPrivateData: for a method without privacy on a private table.
+            InvalidRequest: a member of the request is not valid. The error points at this member.
+            MethodNotAllowedOnPrivateData: the table is private, and the method is not.
         """
 
 
@@ -39,23 +41,23 @@ State = TypeVar("State")
 
 
 class PrivateMethod(Method, Protocol[State]):
-    """A method of pure steps that learns from noised answers only."""
+    """A method of pure steps, whose only information about rows is noised answers."""
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
-        """Shorten ``plan`` for a dry run: every kind of query, as few times as possible."""
+        """Shorten ``plan`` for a dry run. It keeps every kind of query, as few times as possible."""
 
     def init(self, plan: MechanismPlan, facts: DeclaredFacts, rng: np.random.Generator) -> State:
         """Make the first state from the plan and declared facts alone."""
 
     def step(self, rng: np.random.Generator, state: State, oracle: Oracle) -> State:
-        """Ask the next planned query and update the state by its answer."""
+        """Ask the next planned query and compute the next state from its answer."""
 
     def finish(self, state: State) -> Pseudocoreset:
         """Make the release from the last state."""
 
 
 class PublicMethod(Method, Protocol):
-    """A method that reads rows, for tables that are public already."""
+    """A method that reads rows, for public tables only."""
 
     def build(
         self, plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource, rng: np.random.Generator

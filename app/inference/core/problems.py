@@ -1,4 +1,4 @@
-"""The inference problem of a request: the model, its design and its prior."""
+"""Makes the inference problem of a request: the model, its design and its prior."""
 
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ MAX_PARAMETERS: Final = 2048
 
 
 class Problem(NamedTuple):
-    """A model, its design and its prior: with data they define a posterior."""
+    """A model, its design and its prior. Together with rows they define a posterior."""
 
     model: Model
     design: Design
@@ -25,7 +25,7 @@ def problem_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
     """Make model, design and prior of ``spec`` over the declared columns.
 
     Raises:
-        InvalidRequest: pointing into ``/model`` of the request.
+        InvalidRequest: the model is not valid for these facts. The error points into ``/model`` of the request.
     """
     chosen = family(spec.family)
     chosen.check_noise_scale(spec.noise_scale)
@@ -33,6 +33,6 @@ def problem_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
     model = chosen.bind(spec, design.width, design.target)
     if model.dimension > MAX_PARAMETERS:
         raise InvalidRequest.at(
-            "/model/features", f"these make more than {MAX_PARAMETERS} parameters; name fewer features"
+            "/model/features", f"these features make more than {MAX_PARAMETERS} parameters; name fewer features"
         )
     return Problem(model, design, prior_of(spec.prior, design.columns, model))

@@ -1,4 +1,4 @@
-"""Fits a given number of weighted points to a Gaussian posterior."""
+"""Fits weighted points, whose posterior is close to a given Gaussian."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,25 +21,25 @@ from app.inference.fitting.target import make_target
 from app.inference.models.gaussian import GaussianMean
 
 REACH = 30.0
-"""Largest coordinate of a design row in descent."""
+"""Largest coordinate of a design row during descent, unless a starting point has a larger one."""
 GOOD_ENOUGH = 1e-6
-"""Divergence in nats below which points are not improved by descent."""
+"""Divergence in nats up to which points are good enough, so that descent is skipped."""
 _MOST_ITERATIONS = 100
 _MOST_ITERATIONS_WITHIN_BOUNDS = 300
 _MOST_ITERATIONS_FOR_CLASSES = 1000
 _BUDGET, _BUDGET_WITHIN_BOUNDS = 2e9, 2e10
-"""Floating-point operations of descent at most."""
+"""Largest number of floating-point operations of one descent, without and with declared bounds."""
 _HEAVIEST = 10.0
-"""Largest sum of weights, relative to the number of units."""
+"""Largest sum of weights, divided by the number of units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """Weighted points and the divergence of their posterior from the target.
 
-    Design rows ``u`` ``(M, p)`` have intercepts of exactly 1; targets ``y`` ``(M,)`` are None for a model without a
-    target; ``weight`` is ``(M,)``. ``kl`` is the exact divergence of their Laplace approximation from the target
-    Gaussian, in nats.
+    Design rows ``u`` are ``(M, p)``, with intercepts of exactly 1. Targets ``y`` are ``(M,)``, or None for a model
+    without a target. ``weight`` is ``(M,)``. ``kl`` is the divergence of the points' Laplace approximation from the
+    target Gaussian, in nats; it is computed without approximation.
     """
 
     u: Array64
@@ -63,15 +63,19 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
 ) -> Fitted:
     """Fit ``size`` points whose Laplace approximation is close to ``N(mean, precision^-1)``.
 
-    For models with one linear predictor, the points are exact in closed form if ``size`` allows it (see
-    :attr:`app.inference.core.model.Model.smallest_exact`). Otherwise they are exact in the directions with the largest
-    divergence, and descent improves them. For models with several predictors, descent does all the work.
+    For models with one linear predictor, there is a closed form. If ``size`` is large enough, its points are exact (see
+    :attr:`app.inference.core.model.Model.smallest_exact`). Otherwise they are exact in a subspace: the directions whose
+    omission would add the largest divergence. Descent then improves them. For models with several predictors, the
+    points come from descent alone.
 
-    The closed form costs ``O(M D^2 + D^3)``. A step of descent costs about as much; there are at most a few hundred,
-    and fewer for large problems. Coordinates have the mean square of the information. Descent keeps them within 30, or
-    within the largest at its start. For a hard bound, use ``within_bounds``.
+    The closed form costs ``O(M D^2 + D^3)``. An iteration of descent costs about as much. There are at most 300
+    iterations, or 1000 with several predictors, and fewer for large problems.
 
-    Total: for a target that is not a posterior, the points approximate a posterior near it.
+    The points' coordinates may be outside the declared bounds. In descent their size is at most 30, or the largest
+    size at the start if that is larger. With ``within_bounds`` they stay inside the declared bounds.
+
+    The function raises nothing for any target, even with NaN and infinities. If the target cannot be a posterior, the
+    points approximate a posterior near it.
 
     Args:
         model: of the posterior.
@@ -81,8 +85,9 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
         precision: of the target, ``(D, D)``.
         size: the number M of points.
         rng: chooses rotations and starting points.
-        within_bounds: whether points must be inside the declared bounds; the divergence is then larger.
-        total: the number of units; the sum of weights is at most ten times as large.
+        within_bounds: whether points must be inside the declared bounds, which may increase the divergence.
+        total: the number of units, if known. The sum of weights is then at most ten times this number,
+            except for :class:`GaussianMean`.
     """
     target = make_target(mean, precision, prior.precision(np.zeros(len(mean))))
     if isinstance(model, GaussianMean):
@@ -97,7 +102,7 @@ def fit_points(  # noqa: PLR0917  (a model, its design and prior, a Gaussian, a 
         starts = [replace(start, u=region.rows(region.coordinates(start.u))) for start in starts]
     kl, points = _find_closest(problem, starts)
     if kl > GOOD_ENOUGH:
-        weightless = replace(points, weight=np.zeros(size))  # its posterior is the prior; no other may have a mode
+        weightless = replace(points, weight=np.zeros(size))  # its posterior is the prior, which has a mode
         kl, points = _find_closest(problem, [points, *_descend(problem, starts, heaviest, region), weightless])
     return Fitted(points.u, points.y, points.weight, kl)
 
@@ -118,7 +123,10 @@ def _descend(problem: FitProblem, starts: Sequence[Points], heaviest: float, reg
 
 
 def _choose_iterations(problem: FitProblem, size: int, *, within_bounds: bool) -> int:
-    """Choose the number of iterations from the budget; one costs about three expansions and factorisations."""
+    """Choose the number of iterations from the budget of operations.
+
+    One iteration costs about three expansions and factorisations.
+    """
     most = _MOST_ITERATIONS_WITHIN_BOUNDS if within_bounds else _MOST_ITERATIONS
     if problem.model.predictors > 1:
         most = _MOST_ITERATIONS_FOR_CLASSES

@@ -21,10 +21,10 @@ from app.inference.models.definition import Family
 from app.inference.private_zone.rowwise import zero_rows_unless
 
 _BOUNDS: Final[dict[type, float]] = {np.float32: 80.0, np.float64: 700.0}
-"""Activations are clipped to these."""
+"""Largest activation in each precision; larger ones are clipped."""
 
 _ACTIVATION: Final = ACTIVATION / 2
-"""The same bound in scores, where a probability can be as small as the ratio of two exponentials."""
+"""Largest activation in scores. It is halved, because a probability is a ratio of two exponentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class MultinomialLogistic(SeparateEvaluation):
 
     @property
     def predictors(self) -> int:
-        """One for each class except the first."""
+        """One linear predictor for each class except the first."""
         return len(self.classes) - 1
 
     @property
@@ -51,7 +51,7 @@ class MultinomialLogistic(SeparateEvaluation):
 
     @property
     def smallest_exact(self) -> int:
-        """One point more than parameters; fewer may suffice."""
+        """One more than the number of parameters. Some posteriors need fewer points."""
         return self.dimension + 1
 
     def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
@@ -93,7 +93,10 @@ class MultinomialLogistic(SeparateEvaluation):
     def point_gradient(
         self, u: NDArray[Any], y: NDArray[Any], draws: NDArray[Any], cotangent: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Compute ``sum_s cotangent_s sum_k (1{y = k} - p_ks) theta_ks``, shape ``(n, p)``; classes stay fixed."""
+        """Compute ``sum_s cotangent_s sum_k (1{y = k} - p_ks) theta_ks``, shape ``(n, p)``.
+
+        There is no gradient in the classes, which are discrete.
+        """
         chosen, gradient = self._encode_classes(y), np.zeros_like(u)
         odds = [np.exp(values) for values in self._activations(u, draws, _BOUNDS[u.dtype.type])]
         total = 1 + np.sum(odds, axis=0)
@@ -103,7 +106,7 @@ class MultinomialLogistic(SeparateEvaluation):
         return gradient, None
 
     def _predict(self, x: NDArray[Any], theta: NDArray[Any], bound: float) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Compute log-odds to the first class, and probabilities, ``(n, K - 1)`` each."""
+        """Compute log-odds relative to the first class, and probabilities, ``(n, K - 1)`` each."""
         values = np.clip(x @ theta.reshape(self.predictors, self.width).T, -bound, bound)
         odds = np.exp(values)
         return values, odds / (1 + odds.sum(axis=1, keepdims=True))
@@ -137,7 +140,10 @@ class MultinomialLogistic(SeparateEvaluation):
 
     @np.errstate(all="ignore")
     def bounded_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float) -> Array32:
-        """Weight scores by ``min(1, C / max_k ||W score_k||)``, over all K classes."""
+        """Weight scores by ``min(1, C / max_k ||W score_k||)``, over all K classes.
+
+        ``score_k`` is the score if the row's class were k. So the weight does not depend on the class.
+        """
         x, metric = self.features(rows), transform.astype(np.float32)
         chosen = self._encode_classes(rows[:, -1])
         mean = self._blocks(self._predict(x, theta.astype(np.float32), _ACTIVATION)[1], x) @ metric.T
@@ -170,11 +176,11 @@ class MultinomialLogistic(SeparateEvaluation):
         return np.asarray((rng.random((len(x), 1)) < above).sum(axis=1), dtype=np.float64)
 
     def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
-        """Take the classes in turn, shape ``(n,)``; they stay fixed."""
+        """Assign the classes in turn, shape ``(n,)``. Descent does not change them."""
         return np.asarray(np.arange(len(x)) % len(self.classes), dtype=np.float64)
 
     def target_step(self, y: Array64) -> Array64:
-        """Return zeros, because classes stay fixed."""
+        """Return zeros, because descent does not change the classes."""
         return np.zeros_like(y)
 
 

@@ -1,8 +1,9 @@
-"""Partition of a query into parts, and exact sums over parts of a table.
+"""Partitions a query into parts, and computes exact sums over parts of a table.
 
-Contributions are computed in blocks of units, because single precision may round a row differently in a block of
-another shape. Parts begin where blocks begin. So every unit has the same neighbours in its block for every partition.
-The sums of parts then add up to the sum of the whole, bit by bit. Blocks and chunks are powers of two of units.
+Contributions are computed in blocks of units. In single precision, the rounding of a row may depend on the shape of its
+block and on the row's place in it. So these must not depend on the partition: every part begins where a block begins.
+Then the sums of the parts add up to the sum of the whole, bit by bit. To make this possible, the number of units in a
+block and in a chunk is a power of two.
 """
 
 from collections.abc import Callable
@@ -22,20 +23,26 @@ from app.inference.private_zone.read_ahead import read_ahead
 from app.privacy.events import flatten
 
 CHUNK_ROWS = 1 << 16
-"""Rows of a chunk, which is read at once; more only if one unit has more."""
+"""Largest number of rows that are read at once, as one chunk. A unit with more rows is one chunk."""
 
 _CHUNK_VALUES = 1 << 20
-"""Values of a chunk; more only if one block has more."""
+"""Largest number of values in a chunk, unless a single block has more."""
 
 _COPIED_ROWS, _COPIED_COLUMNS = 8000, 64
-"""Rows and columns that are copied at once. A power of two of rows would map all columns to the same cache sets."""
+"""Numbers of rows and columns that are copied at once.
+
+The number of rows is no power of two, because then all columns would compete for the same cache sets.
+"""
 _LARGEST_LEARNT = 24 << 20
 
 Slots = range | NDArray[np.integer]
-"""Units: consecutive ones, or sorted and unique ones."""
+"""The slots of units: a range, or a sorted array without duplicates."""
 
 Summation = Callable[[Query, Slots], Integers]
-"""Computes the exact sum of a query over units, possibly elsewhere. A fault among the rows raises an exception."""
+"""Computes the exact sum of a query over units, possibly with the help of other processes.
+
+It raises an exception if the computation on rows fails in another process.
+"""
 
 
 def largest_query(plan: MechanismPlan, facts: DeclaredFacts) -> float:
@@ -45,7 +52,7 @@ def largest_query(plan: MechanismPlan, facts: DeclaredFacts) -> float:
 
 
 def chunk_units(rows_per_unit: int, row_width: int = 1) -> int:
-    """Compute the number of units in a chunk: a whole number of blocks for every query."""
+    """Compute the number of units in a chunk; it is a multiple of any block's."""
     rows = max(MOST_ROWS, min(CHUNK_ROWS, _CHUNK_VALUES // row_width))
     return power_of_two(rows // rows_per_unit)
 
@@ -65,9 +72,12 @@ def cuts(units: int, rows_per_unit: int, parts: int) -> list[int]:
 def partial_sum(query: Query, model: Model, design: Design, source: RowSource, slots: Slots) -> Integers:
     """Compute the exact sum of ``query`` over the units at ``slots``, in bounded memory.
 
-    A chunk is read, decrypted and encoded while the one before it is folded and summed, which takes about as long. So
-    memory holds two chunks. Row zone: total in the rows; only ``source`` may raise, for reasons that do not depend on
-    row values. It is called by one thread at a time, which may not be the caller's, and not after the return.
+    While one chunk is folded and summed, the next one is read, decrypted and encoded. Both take about the same time,
+    and memory holds two chunks.
+
+    Row zone (see :class:`app.inference.core.model.Model`): the computation raises nothing for any values of rows. Only
+    ``source`` may raise, for reasons that do not depend on the values. ``source`` is called by one thread at a time,
+    possibly another than the caller's, and not after this function has returned.
     """
     each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
     _raise_trim_threshold()
@@ -85,7 +95,7 @@ def partial_sum(query: Query, model: Model, design: Design, source: RowSource, s
 
 
 def gather(model: Model, design: Design, source: RowSource, slots: Slots) -> tuple[Array32, NDArray[np.bool_]]:
-    """Read and fold all units at ``slots`` chunk by chunk, into one array; as :func:`fold`."""
+    """Read and fold all units at ``slots``, chunk by chunk, into one array; returns as :func:`fold`."""
     each, chunk = source.rows_per_slot, chunk_units(source.rows_per_slot, model.row_width)
     rows = np.empty((len(slots) * each, model.row_width), dtype=np.float32)
     present = np.empty(len(slots) * each, dtype=bool)
@@ -115,9 +125,10 @@ def _encode(design: Design, source: RowSource, slots: Slots) -> tuple[Array32, A
 def _raise_trim_threshold() -> None:
     """Make the allocator reuse the memory of one chunk for the next.
 
-    The GNU allocator returns memory to the system when free memory exceeds twice the largest array that it has mapped
-    and freed. Getting cleared memory back for every chunk took longer than the work on it. Allocating one untouched
-    array raises that threshold; its size is below the one from which the allocator stops adapting.
+    The GNU allocator returns free memory to the system above a threshold. The threshold is twice the size of the
+    largest array that the allocator has mapped and freed. If every chunk's memory is returned, the system must clear it
+    for the next chunk, which took longer than the work on the chunk. This function allocates and frees one large array,
+    and so raises the threshold. The array is smaller than 32 MiB, because the allocator does not adapt to larger ones.
     """
     np.empty(_LARGEST_LEARNT, dtype=np.uint8)
 

@@ -1,8 +1,8 @@
-"""Access to a query's rows: held in memory, or read again for each query.
+"""Gives queries their rows, from memory or by reading them again.
 
-Rows are held in memory if their expected size is at most :data:`RESIDENT_BYTES`. That depends on slots, rates and
-widths alone. Otherwise they are read in consecutive chunks, so memory is bounded for every table. Both ways cut a
-query's units at the same places, so they give the same integers bit by bit.
+Rows are held in memory if their expected size is at most :data:`RESIDENT_BYTES`. This size depends only on the number
+of slots, the sampling rates and the widths of rows. Otherwise rows are read in consecutive chunks, so memory is bounded
+for every table. In both cases a query's units are cut at the same places, so the sums are the same, bit by bit.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,11 +18,11 @@ from app.inference.private_zone.partition import Slots, Summation, chunk_units, 
 from app.inference.private_zone.sampling import Subsamples, expected_coverage, poisson_pieces
 
 Rates = Sequence[tuple[float, int]]
-"""Sampling rates in order, each with the number of consecutive queries that have it."""
+"""Sampling rates in the order of the queries, each with the number of consecutive queries that use it."""
 
 RESIDENT_BYTES = 512 << 20
 _STREAMED_UNITS = 1 << 22
-"""Units of a streamed subsample that are listed at once: a whole number of chunks."""
+"""Number of units of a streamed subsample that are in memory at once, as indices. It is a whole number of chunks."""
 
 
 class HeldRows:
@@ -38,7 +38,7 @@ class HeldRows:
         self._rows, self._present = gather(model, design, source, self._samples.union)
 
     def sum(self, query: Query) -> Integers:
-        """Compute the exact sum over the next subsample. Total in the rows."""
+        """Compute the exact sum over the next subsample. It raises nothing for any values of rows."""
         positions = self._samples.next()
         if positions is None:
             return query.sum(self._model, self._rows, self._present, self._each)
@@ -53,14 +53,14 @@ class HeldRows:
 
 
 class StreamedRows:
-    """Rows that are read for each query; subsamples are drawn when their query is asked."""
+    """Rows that are read for each query. Each subsample is drawn when its query is asked."""
 
     def __init__(self, summation: Summation, slots: int, sampling: np.random.Generator, rates: Rates) -> None:
         self._summation, self._slots, self._sampling = summation, slots, sampling
         self._rates = iter([rate for rate, count in rates for _ in range(count)])
 
     def sum(self, query: Query) -> Integers:
-        """Compute the exact sum over the next subsample, as :meth:`HeldRows.sum`. Total in the rows."""
+        """Compute the exact sum over the next subsample, as :meth:`HeldRows.sum`."""
         rate = next(self._rates)
         if rate >= 1:
             return self._summation(query, range(self._slots))
@@ -78,9 +78,10 @@ def choose_rows(
     *,
     summation: Summation | None,
 ) -> HeldRows | StreamedRows:
-    """Choose held rows if all subsamples are expected to fit into memory.
+    """Make held rows if all subsamples are expected to fit into memory.
 
-    Else rows are streamed. With a ``summation``, rows are never held. No other code may use ``sampling``.
+    Otherwise make streamed rows. If ``summation`` is given, it computes the sums, and rows are always streamed.
+    ``sampling`` must be a generator that no other code uses.
     """
     expected = expected_coverage(rates) * source.slots * source.rows_per_slot * (4 * model.row_width + 1)
     if summation is None and expected <= RESIDENT_BYTES:

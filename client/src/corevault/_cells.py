@@ -27,7 +27,7 @@ _MOST_CACHED = 100_000
 
 
 def text_of(cell: object) -> str:
-    """One cell as CSV holds it; a missing cell is empty."""
+    """The text of a cell as a CSV file contains it; a missing cell is an empty text."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, bytes):
@@ -84,7 +84,7 @@ def _parse(cells: Sequence[str]) -> Array:
         try:
             return np.array([float(cell or "nan") for cell in cells] if "" in cells else list(map(float, cells)))
         except ValueError:
-            pass  # at least one cell is not a number: parse each alone
+            pass  # at least one cell is not a plain number, so parse the cells one by one
     return np.array([_number(cell) for cell in cells])
 
 
@@ -94,10 +94,10 @@ def _number(cell: str) -> float:
 
 
 def category_value(text: str) -> float | None:
-    """The number by which a text matches a category; None for any other text.
+    """The value by which a text can match a category; None if it has none.
 
-    It is the number that the text spells, 1 for ``true`` and 0 for ``false``. A number of 2^53 or more does not count,
-    because doubles do not distinguish neighbouring integers there.
+    The value of a number is the number itself. The value of ``true`` is 1, and that of ``false`` is 0. A number of 2^53
+    or more has no value, because doubles do not distinguish neighbouring integers there.
     """
     value = _number(text)
     if math.isnan(value):
@@ -108,9 +108,10 @@ def category_value(text: str) -> float | None:
 class Categories:
     """The declared categories of one column.
 
-    A text matches the category of the same text. Otherwise it matches the same text without the spaces around it.
-    Otherwise it matches the only category of the same value (see ``category_value``): ``1``, ``1.0`` and ``True`` are
-    the category ``"1"``. A number in an array has no text and matches by its value alone.
+    Three rules are tried in order. First, a text matches the category with exactly this text. Second, it matches after
+    the spaces around it are removed. Third, it matches a category of the same value (see ``category_value``), if there
+    is only one: ``1``, ``1.0`` and ``True`` all match the category ``"1"``. A number in an array has no text, so only
+    the third rule applies.
     """
 
     def __init__(self, categories: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""One HTTP session, with retries where they are safe and typed errors."""
+"""An HTTP session with typed errors. It retries a request only where that is safe."""
 
 import re
 import time
@@ -31,8 +31,8 @@ _VISIBLE = re.compile(r"[!-~]+")
 class Http:
     """A connection pool with the API key and the retry rules; not part of the public interface.
 
-    It retries GET, and POST with an ``Idempotency-Key``. After 429 the server has done nothing, so every request except
-    a stream is retried then.
+    It retries GET, HEAD, and POST with an ``Idempotency-Key``. It also retries other requests after status 429, because
+    then the server has done nothing. A request whose body is a stream is never retried.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Http:
         self._client.close()
 
     def get(self, path: str, params: Params | None = None) -> Any:
-        """The decoded JSON of a GET. Omits parameters with the value None."""
+        """The decoded JSON of a GET. It omits parameters with the value None."""
         given = {name: value for name, value in (params or {}).items() if value is not None}
         for name, value in given.items():
             if not isinstance(value, str | int):
@@ -79,21 +79,24 @@ class Http:
         return decode(self.send(request, repeatable=True))
 
     def send_once(self, method: str, path: str, body: object = None) -> Any:
-        """The decoded JSON of a request that is retried after 429 only."""
+        """The decoded JSON of a request that is retried only after status 429."""
         return decode(self.send(self._client.build_request(method, path, json=as_json(body)), repeatable=False))
 
     def put_stream(self, path: str, chunks: Iterator[bytes], headers: Mapping[str, str]) -> Any:
-        """Sends a PUT chunk by chunk, without retries: some streams can be read only once."""
+        """Sends a PUT chunk by chunk. It is not retried, because some streams can be read only once."""
         request = self._client.build_request("PUT", path, content=chunks, headers=dict(headers))
         return decode(self.send(request, repeatable=False))
 
     @property
     def may_retry(self) -> bool:
-        """Whether any failed request is retried."""
+        """Whether the policy allows retries at all."""
         return self._policy.max_retries > 0
 
     def patch_bytes(self, path: str, content: bytes, headers: Mapping[str, str]) -> None:
-        """Sends a PATCH, retried after 429 only: the caller finds out whether the server has the bytes."""
+        """Sends a PATCH, which is retried only after status 429.
+
+        After another failure, the caller must ask the server for the offset.
+        """
         self.send(self._client.build_request("PATCH", path, content=content, headers=dict(headers)), repeatable=False)
 
     def head(self, path: str) -> httpx.Headers:
@@ -109,7 +112,7 @@ class Http:
     def lines(self, path: str, headers: Mapping[str, str], read_timeout_seconds: float) -> Iterator[Iterator[str]]:
         """The lines of an event stream, as they arrive. The caller resumes a broken stream.
 
-        Raises ``UnexpectedReply`` for anything but ``text/event-stream``.
+        Raises ``UnexpectedReply`` if the answer is not of the type ``text/event-stream``.
         """
         self._check_open()
         timeout = httpx.Timeout(**{**self._client.timeout.as_dict(), "read": read_timeout_seconds})
@@ -126,7 +129,10 @@ class Http:
             raise ConnectionFailed("The event stream was interrupted; pass last_event_id to resume it.") from error
 
     def send(self, request: httpx.Request, *, repeatable: bool) -> httpx.Response:
-        """Sends a request, with retries by the policy. Raises ``ApiError`` or ``ConnectionFailed``."""
+        """Sends a request, and repeats it as the policy allows. Raises ``ApiError`` or ``ConnectionFailed``.
+
+        Unless it is ``repeatable``, it is repeated only after status 429, and only if its body is not a stream.
+        """
         self._check_open()
         attempt, is_whole = 0, isinstance(request.stream, httpx.ByteStream)
         while True:
@@ -156,7 +162,7 @@ class Http:
 
 
 def _root_of(base_url: object) -> str:
-    """The server's address without the ``/v1`` with which every path begins."""
+    """The server's address without a final ``/v1``, because every path begins with ``/v1``."""
     if not isinstance(base_url, str):
         raise WrongType(f"base_url must be text such as https://corevault.example; {describe(base_url)}.")
     address = base_url.strip()

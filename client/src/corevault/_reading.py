@@ -17,7 +17,11 @@ from corevault._upload import Upload
 from corevault.errors import InvalidArgument
 
 _END = "\0end of the table"
-"""An extra last line. If the file ends inside a quoted cell, the reader does not return it as a row."""
+"""A line that is appended to the file to detect an unclosed quotation mark.
+
+If the file ends inside a quoted cell, this line becomes a part of the cell. Then the reader does not return it as a
+row.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The header's ``names``, and the ``batches`` with columns in the same order.
+    """The column ``names`` of a table, and its ``batches`` in that order.
 
     ``unread`` maps each column whose Arrow type the server does not read to the name of that type.
     """
@@ -45,10 +49,10 @@ class Rows:
 
 @contextmanager
 def open_rows(upload: Upload) -> Iterator[Rows]:
-    """The rows of ``upload``, from its start.
+    """Opens ``upload`` and gives its rows, from the first one.
 
-    Raises ``InvalidArgument`` for a file that cannot be read, and ``MissingDependency`` for Parquet and Arrow without
-    pyarrow. Iterating over ``batches`` may raise them too.
+    Raises ``InvalidArgument`` if the file cannot be read, and ``MissingDependency`` if a Parquet or Arrow file needs
+    pyarrow and it is not installed. Iterating over ``batches`` may raise ``InvalidArgument`` too.
     """
     base = upload.media_type.partition(";")[0].strip().lower()
     if base == PARQUET:

@@ -33,7 +33,7 @@ class ApiKey(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class SigningKey(Reply):
-    """A published Ed25519 verification key; ``use`` is ``release`` or ``ledger``, ``public_key`` base64."""
+    """A published Ed25519 verification key in base64 (``public_key``); ``use`` is ``release`` or ``ledger``."""
 
     key_id: str
     algorithm: str

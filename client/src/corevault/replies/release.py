@@ -12,9 +12,10 @@ from corevault.replies.dataset import Cost
 
 @dataclass(frozen=True, kw_only=True)
 class Prior(Reply):
-    """``N(0, scale²)`` on the coefficient of each design column; ``scales`` override the scale by name.
+    """The prior ``N(0, scale²)`` of the coefficient of each design column.
 
-    With ``degrees_of_freedom`` the scales share one unknown factor, which makes the prior a multivariate t.
+    ``scales`` maps names of columns to other scales. If ``degrees_of_freedom`` is set, all scales are multiplied by the
+    same unknown factor, and the prior is a multivariate t distribution.
     """
 
     scale: float = 1.0
@@ -26,7 +27,8 @@ class Prior(Reply):
 class ReleasedModel(Reply):
     """The model for which the pseudocoreset was made.
 
-    The points hold the target in the table's units. ``target_transform`` maps it to the model's units, if they differ.
+    In the points, a numeric target is in the table's units, and a categorical target is the index of its category.
+    ``target_transform`` describes how to convert the table's target to the model's, if they differ.
     """
 
     family: str
@@ -39,7 +41,10 @@ class ReleasedModel(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedPosterior(Reply):
-    """A normal posterior that the release states, with ``covariance`` or a diagonal ``variance``."""
+    """A normal posterior in a release, with a ``covariance`` or a ``variance``.
+
+    ``variance`` is the diagonal of a diagonal covariance.
+    """
 
     parameters: tuple[str, ...]
     mean: tuple[float, ...]
@@ -67,9 +72,10 @@ class Release(Reply):
 
     @property
     def trusted(self) -> bool | None:
-        """Whether the release may be used as a posterior; None if the method does not judge it.
+        """Whether the release may be used as a posterior; None if the method makes no statement.
 
-        It is False if the search did not converge, if noise dominates the result, or if the points do not represent it.
+        It is False in three cases: the search did not converge, noise dominates the result, or the points do not
+        represent the result.
         """
         trusted = (self.diagnostics or {}).get("trusted")
         return trusted if isinstance(trusted, bool) else None
@@ -86,7 +92,10 @@ class Certificate(Reply):
 
 @dataclass(frozen=True)
 class Points:
-    """One stored representation of the points, byte for byte. ``repr_digest`` is the received header."""
+    """One stored representation of the points, byte for byte.
+
+    ``repr_digest`` and ``etag`` are the headers that the server has sent with it.
+    """
 
     format: str
     content: bytes
