@@ -10,7 +10,7 @@ from app.http.requests.bodies import ResponseBody
 OutcomeName = Literal["succeeded", "refused", "failed"]
 
 
-class AuditView(BaseModel):
+class AuditView(ResponseBody):
     """One call, or ``count`` equal refusals of one key within a minute."""
 
     model_config = ConfigDict(

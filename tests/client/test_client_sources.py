@@ -340,6 +340,7 @@ def test_a_column_of_codes_with_a_gap_keeps_its_rows() -> None:
     assert (check.rows, check.null_rows) == (4, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_large_file_is_checked_in_bounded_memory(kind: str, tmp_path: Path) -> None:
     numbers = [str(n % 90) for n in range(400_000)]

@@ -1,4 +1,4 @@
-"""W8 to W11 under 300 seeded runs with random faults.
+"""W8 to W11 under 200 seeded runs with random faults.
 
 A failing run reports its seed, and ``python -m tests.faults.seeded --seed N`` replays it.
 """
@@ -11,7 +11,7 @@ from app.db import Database
 from tests.factories import stack
 from tests.faults.seeded import BATCH, run_batch
 
-RUNS = 100 if stack.on_services() else 300
+RUNS = 100 if stack.on_services() else 200
 
 
 @pytest.mark.parametrize("begin", range(0, RUNS, BATCH))

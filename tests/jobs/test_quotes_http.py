@@ -168,7 +168,7 @@ def test_quote_warns_of_too_few_points_and_of_too_much_noise(
     body = job_body(dataset_id, method="dp-psvi-surrogate", size=4, privacy={"epsilon": 0.01}, parameters={})
     rank, noise = api.post("/v1/quotes", json=body, headers=analyst.headers).json()["warnings"]
     assert "fewer than 5 points" in rank
-    assert "at so much noise" in noise
+    assert "this much noise" in noise
 
 
 def test_quote_warns_of_a_size_below_the_rank(api: httpx.Client, analyst: rows.Key, dataset_id: str) -> None:

@@ -159,7 +159,7 @@ def test_a_job_without_a_finite_price_is_refused(bench: Bench, charge: Charge) -
 def test_a_refusal_is_counted_and_changes_nothing_else(bench: Bench) -> None:
     """W9: refusals change no balance."""
     before = bench.budget()
-    with pytest.raises(BudgetExceeded, match="ask for what remains") as refusal:
+    with pytest.raises(BudgetExceeded, match="Request a cost of at most") as refusal:
         bench.reserve("job_1", costing(2.5))
     assert refusal.value.members["requested"] == {"epsilon": pytest.approx(2.5), "delta": 1e-6}
     assert refusal.value.members["epsilon_after"] == pytest.approx(2.5)

@@ -30,7 +30,7 @@ from tests.workers.support import kinds
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.slow]
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "40"))
 SLOTS = 1_000_000
 
 

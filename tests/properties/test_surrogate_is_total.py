@@ -66,7 +66,8 @@ def _adversary(seed: int, magnitude: float | None) -> Script:
     return Script(answers)
 
 
-@settings(max_examples=12, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=8, deadline=None)
 @given(
     cases(),
     st.sampled_from(NOISES),
@@ -85,7 +86,7 @@ def test_w14_any_table_gives_points(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     cases(),
     st.sampled_from(NOISES),

@@ -103,6 +103,7 @@ def test_only_json_is_accepted_and_no_result_is_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "broker").exists()
 
 
+@pytest.mark.slow
 def test_the_broker_states_whether_it_accepts_messages(tmp_path: Path) -> None:
     for url, there in (("filesystem://", True), ("redis://127.0.0.1:1", False), ("amqp://127.0.0.1:1", False)):
         queue = CeleryQueue(url, tmp_path)

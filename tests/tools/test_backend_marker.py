@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PLANTED = """
 import sqlite3
@@ -25,6 +27,7 @@ def test_hidden_database(): sqlite3.connect(":memory:").close()
 """
 
 
+@pytest.mark.slow
 def test_access_to_a_backend_without_its_marker_fails(tmp_path: Path) -> None:
     """Otherwise such a test would silently run on SQLite and files only."""
     path = tmp_path / "test_planted.py"

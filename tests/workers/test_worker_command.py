@@ -31,6 +31,7 @@ def test_wrong_setting_is_reported_in_one_line_without_its_value(
     assert value not in process.stderr + process.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["corevault-worker", "corevault-ingest"])
 @pytest.mark.parametrize(
     ("arguments", "status", "output"),

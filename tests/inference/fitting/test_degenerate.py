@@ -38,7 +38,7 @@ def make_design(width: int) -> Design:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     kind=st.sampled_from(KINDS),
     width=st.integers(1, 5),

@@ -31,6 +31,7 @@ HOSTILE = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     rows=st.integers(2, 40).flatmap(
         lambda s: st.lists(st.lists(HOSTILE, min_size=s, max_size=s), min_size=1, max_size=5)
@@ -182,6 +183,7 @@ def test_sums_do_not_depend_on_partition_or_order(seed: int, cuts: list[int]) ->
     assert [sum(int(k) for k in column) for column in integers.T] == whole.tolist()
 
 
+@pytest.mark.slow
 def test_noise_has_the_planned_variance_to_two_percent_of_its_scale() -> None:
     """W7: 160,000 draws by chi-square, which fails by chance less than once in 10**9; and their shape."""
     scale, count = 5.0 * GRID, 160_000
