@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from typing import cast
+from unittest.mock import patch
 
 import pytest
 import sqlalchemy as sa
 
-from app.errors import NotFound, StateConflict
-from app.ledger import Cause
+from app.errors import DependencyUnavailable, NotFound, StateConflict
+from app.ledger import Cause, HighWaterMark
 from tests.ledger.support import Bench, Restore, costing, guarded, reconcile
 from tests.ledger.test_ledger_freezing import by_another_plan, by_what_does_not_hold, sweep
 
@@ -35,6 +36,17 @@ def test_account_spends_again_after_its_freeze_is_ended(running: Bench) -> None:
     assert running.budget().spent == before
     running.run("job_after", costing(0.1))
     assert running.verify() == ()
+
+
+def test_process_that_may_only_read_the_mark_ends_a_freeze(running: Bench) -> None:
+    """The change is durable, so it must not be reported as failed; the next checkpoint writes the mark."""
+    freeze(running)
+    with patch.object(HighWaterMark, "advance", side_effect=DependencyUnavailable):
+        unfreeze(running)
+    assert kinds(running)[0] == "unfrozen"
+    running.run("job_after", costing(0.1))
+    assert running.verify() == ()
+    assert sweep(running) == 0
 
 
 def test_reason_is_part_of_the_chain(running: Bench) -> None:

@@ -71,6 +71,9 @@ def mark_freeze(context: LedgerContext, tx: WriteSession, account_id: str) -> No
 def unfreeze(context: LedgerContext, tx: WriteSession, dataset_id: str, reason: str) -> None:
     """End a freeze that a run caused, and record that in the mark.
 
+    A process that may only read the mark, as the API may be, leaves it to the next checkpoint. Until then a restored
+    database is frozen again, which is safe.
+
     Raises:
         NotFound: the dataset has no account.
         StateConflict: the account is not frozen, does not verify, or was frozen because of a mismatch.
@@ -84,7 +87,7 @@ def unfreeze(context: LedgerContext, tx: WriteSession, dataset_id: str, reason: 
         raise StateConflict(TAMPERED)
     context.check_mark(tx)
     lift(locked, dataset_id, {"reason": reason})
-    checkpoints.append(locked)
+    checkpoints.append(locked, vital=False)
 
 
 def lift(locked: LockedAccount, dataset_id: str, body: Mapping[str, str]) -> None:

@@ -41,10 +41,11 @@ def checkpoint(context: LedgerContext, tx: WriteSession, dataset_id: str) -> Che
     return append(locked_account.lock_active(context, tx, dataset_id))
 
 
-def append(locked: LockedAccount, above: int | None = None) -> CheckpointRef:
+def append(locked: LockedAccount, above: int | None = None, *, vital: bool = True) -> CheckpointRef:
     """Append a checkpoint of the account's head, and take a snapshot of its balance.
 
-    ``above``: in a reconciliation, the sequence number of the newest mark (0 if there is none).
+    ``above``: in a reconciliation, the sequence number of the newest mark (0 if there is none). ``vital``: whether the
+    caller is told if the mark could not be written; without it the next checkpoint writes the mark.
 
     Raises:
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
@@ -52,7 +53,7 @@ def append(locked: LockedAccount, above: int | None = None) -> CheckpointRef:
     tx, account = locked.tx, locked.account
     if above is None:
         locked.context.check_mark(tx)
-    row = note(locked.context, tx, account, above or 0, locked.balance.to_json())
+    row = note(locked.context, tx, account, above or 0, locked.balance.to_json(), vital=vital)
     account.checkpoint = row.sequence
     snapshots.take(locked.context.signer, account, locked.balance)
     tx.flush()
@@ -61,7 +62,13 @@ def append(locked: LockedAccount, above: int | None = None) -> CheckpointRef:
 
 
 def note(
-    context: LedgerContext, tx: WriteSession, account: Account, above: int, balance: Mapping[str, Any] | None = None
+    context: LedgerContext,
+    tx: WriteSession,
+    account: Account,
+    above: int,
+    balance: Mapping[str, Any] | None = None,
+    *,
+    vital: bool = True,
 ) -> Checkpoint:
     """Append a checkpoint of the account's current state; the mark follows once it is durable.
 
@@ -91,7 +98,7 @@ def note(
     tx.add(row)
     tx.flush()
     if context.mark is not None:
-        tx.after_commit(partial(context.mark.advance, row, describe_balance(account)), vital=True)
+        tx.after_commit(partial(context.mark.advance, row, describe_balance(account)), vital=vital)
     return row
 
 
