@@ -44,8 +44,8 @@ def checkpoint(context: LedgerContext, tx: WriteSession, dataset_id: str) -> Che
 def append(locked: LockedAccount, above: int | None = None, *, vital: bool = True) -> CheckpointRef:
     """Append a checkpoint of the account's head, and take a snapshot of its balance.
 
-    ``above``: in a reconciliation, the sequence number of the newest mark (0 if there is none). ``vital``: whether the
-    caller is told if the mark could not be written; without it the next checkpoint writes the mark.
+    ``above``: in a reconciliation, the sequence number of the newest mark (0 if there is none). ``vital``: whether
+    a mark that cannot be written is an error. If not, the next checkpoint writes it.
 
     Raises:
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
