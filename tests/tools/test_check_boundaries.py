@@ -82,6 +82,7 @@ def test_files_with_special_permissions_exist() -> None:
     assert all((check_boundaries.ROOT / path).is_file() for path in named)
 
 
+@pytest.mark.slow  # lint runs the same check
 def test_code_has_no_breach(capsys: pytest.CaptureFixture[str]) -> None:
     """W2: one package opens rows, one writes the ledger, and one module makes random generators."""
     assert main() == 0, capsys.readouterr().out

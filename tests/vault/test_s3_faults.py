@@ -26,6 +26,8 @@ CALLS = {
     "delete_unfinished": lambda store: store.delete_unfinished(0),
 }
 
+pytestmark = pytest.mark.slow  # repeated calls wait
+
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:

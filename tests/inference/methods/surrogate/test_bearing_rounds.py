@@ -19,6 +19,8 @@ from app.inference.private_zone.queries import BoundedScoreSum
 from app.inference.private_zone.rng import sampling_generator
 from support.surrogate_tables import Case, Drawn
 
+pytestmark = pytest.mark.slow
+
 SIGMA = 95.0
 NORMAL = Case(design="normal", features=20, rows=100_000, slots=100_000, seed=3)
 
@@ -112,7 +114,6 @@ def test_isotropic_rows_are_asked_at_zero_but_for_the_tests() -> None:
     assert len(state.scores) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("design", ["correlated", "rare", "heavy tails", "duplicated", "zero", "constant"])
 def test_other_rows_are_asked_where_the_mode_is_believed(design: str) -> None:
     """By noised answers: from the second round on, slopes are there."""
@@ -121,7 +122,6 @@ def test_other_rows_are_asked_where_the_mode_is_believed(design: str) -> None:
     assert not any(at_zero[1:])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.0, np.nan, np.inf, 1e300, -1e300, 30.0, -1.0])
 def test_whatever_scores_say_a_run_ends_with_a_parameter(factor: float) -> None:
     state, at_zero = _run(NORMAL, garbled=lambda answer: factor * answer)
