@@ -1,4 +1,4 @@
-"""A backup of PostgreSQL restored under a running installation, as an operator does it by ``docs/how-to``."""
+"""A backup of PostgreSQL is restored under a running installation, by the how-to."""
 
 import shutil
 import signal
