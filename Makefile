@@ -11,7 +11,7 @@ WORKERS ?= auto
 WAITING_WORKERS ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality quality-checks papers private-table unseen breadth trust scaling out-of-core faults requests recovery race upload-bench lock format clean ledger-bench
+.PHONY: help install lint lint-style lint-imports lint-prose lint-types check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality quality-checks papers private-table unseen breadth trust scaling out-of-core faults requests recovery race upload-bench lock format clean ledger-bench
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -26,12 +26,21 @@ $(INSTALLED): requirements.lock pyproject.toml client/pyproject.toml
 	touch $@
 
 lint: $(INSTALLED) ## Style, types, dependency directions, boundaries and plain English
+	$(MAKE) --no-print-directory --jobs 2 --output-sync lint-types lint-prose lint-imports lint-style
+
+lint-style:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_boundaries.py
+
+lint-imports:
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_imports.py
+
+lint-prose:
 	$(BIN)/python tools/check_prose.py
+
+lint-types:
 	$(BIN)/mypy
 
 format: $(INSTALLED) ## Rewrite the code in the house style

@@ -15,6 +15,8 @@ from app.config import Settings
 from tests.cli.test_tls import _api, _live
 from tests.factories.served import Address, served
 
+pytestmark = pytest.mark.slow  # clients wait
+
 SECONDS = 0.4
 PATIENCE_SECONDS = 30
 REQUEST = b"GET /quick HTTP/1.1\r\nHost: a\r\n"

@@ -13,6 +13,8 @@ from starlette.types import Receive, Scope, Send
 from app.cli.unread_answers import PIECE_BYTES, ReadProtocol
 from tests.factories.served import Address, served
 
+pytestmark = pytest.mark.slow  # clients wait
+
 SECONDS = 0.4
 LARGE = b"x" * (16 * 2**20)
 SMALL = b"y" * 2**19
