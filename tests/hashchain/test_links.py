@@ -17,7 +17,7 @@ def test_next_entry_continues_the_chain() -> None:
 
 @pytest.mark.parametrize("previous", [GENESIS, "f" * 64, None])
 def test_entry_with_another_link_does_not_continue_the_chain(previous: str | None) -> None:
-    """Its own hash is correct, as anyone can compute it."""
+    """Anyone can compute the hash of such an entry."""
     assert not END.is_continued_by(2, previous, hash_entry(2, previous, CONTENT), CONTENT)
 
 

@@ -1,13 +1,16 @@
 """Entries that are impossible for a balance are refused (W11)."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from app.hashchain.links import hash_entry
 from app.ledger.entries import meter
 from app.ledger.entries.balance import (
     ACCOUNT_OPENED,
+    CONTENT_REPLACED,
     LIMIT_CHANGED,
     OPENED,
     RESERVED,
@@ -20,6 +23,7 @@ from app.ledger.entries.balance import (
 )
 from app.ledger.entries.balance_columns import BalanceColumns
 from app.ledger.entries.meter import Meter, Pot, filter_pot, total_pot
+from app.ledger.integrity import chain
 from app.ledger.integrity.chain import Head
 from app.ledger.integrity.verified_heads import REMEMBERED_ACCOUNTS, VerifiedHead, VerifiedHeads
 from app.privacy.accounting import INFINITE
@@ -153,3 +157,17 @@ def test_memory_forgets_the_account_it_used_longest_ago() -> None:
         memory.remember(f"acc_{number}", seen)
     assert memory.recall("acc_0") is None
     assert memory.recall("acc_1") == memory.recall(f"acc_{REMEMBERED_ACCOUNTS}") == seen
+
+
+@pytest.mark.parametrize(("sequence", "continues"), [(2, True), (3, False)])
+def test_account_chain_has_no_gaps(sequence: int, continues: bool) -> None:
+    """W11: an entry that is missing is detected, although hash and link of the next one are correct."""
+    head = Head(1, "f" * 64, BALANCE)
+    note = LedgerEvent(sequence, CONTENT_REPLACED, "ds_a", None, {"version": 2})
+    entry: Any = chain.link("acc_1", head, note, datetime(2026, 1, 1, tzinfo=UTC), 0.5)
+    entry = replace(entry, entry_hash=hash_entry(sequence, head.entry_hash, chain._content_of(entry)))
+    if continues:
+        assert [after.sequence for _, after in chain.replay(head, [entry])] == [sequence]
+    else:
+        with pytest.raises(chain.Mismatch):
+            list(chain.replay(head, [entry]))

@@ -48,7 +48,8 @@ def clip_of_tails(columns: int) -> float:
 
 class Told(NamedTuple):
     """Of k columns, ``(k,)`` each, as
-    :class:`app.inference.methods.surrogate.tails.Tails` has them; no share: no tail."""
+    :class:`app.inference.methods.surrogate.tails.Tails` has them; no share: no tail.
+    """
 
     share: Array64
     distance: Array64
