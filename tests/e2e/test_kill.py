@@ -12,7 +12,7 @@ from tests.e2e.house import House, job_body, ready_dataset, table, until, wait_f
 pytestmark = pytest.mark.process
 
 RECOVERY_SECONDS = 30
-LONG = {"iterations": 1500, "sampling_rate": 1.0, "posterior_draws": 150}
+LONG = {"iterations": 600, "sampling_rate": 1.0, "posterior_draws": 150}
 TARGETS = [
     "every worker process",
     pytest.param("one child", marks=pytest.mark.services),
@@ -29,6 +29,7 @@ def read_running(owner: httpx.Client, job: str) -> dict[str, Any] | None:
     return body if body["status"] == "running" and body["progress"]["fraction"] > 0 else None
 
 
+@pytest.mark.timeout(240)  # two runs and a recovery, beside other installations
 @pytest.mark.parametrize("target", TARGETS)
 def test_job_of_a_killed_worker_has_one_charge_and_one_release(house: House, owner: httpx.Client, target: str) -> None:
     """W10: SIGKILL during the run; the job succeeds, with one charge and one release."""
