@@ -8,6 +8,7 @@ coefficients. The KL is the same in both coordinates, so the service's code need
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
@@ -115,8 +116,25 @@ def design_rows(case: Case, rows: Rows | None = None) -> tuple[Array64, Array64]
     return x.astype(np.float64), y.astype(np.float64)
 
 
+_MOST_DECREMENT = 1e-4
+"""The largest squared Newton decrement at a mode; it is twice the distance in nats."""
+
+
+class NoMode(ArithmeticError):
+    """The search for the mode of the full posterior did not converge."""
+
+
 def full_posterior(case: Case) -> Laplace:
-    """The Laplace approximation on the whole table."""
-    model, _, prior = case.problem
-    rows = model.fold(*design_rows(case))
-    return laplace(model, rows, np.ones(len(rows)), prior, np.zeros(model.dimension))
+    """The Laplace approximation on the rows of the whole table, at the mode.
+
+    Raises:
+        NoMode: if the search did not converge.
+    """
+    model, design, prior = case.problem
+    x, y, present = design.encode(case.source.gather(np.arange(case.source.slots)))
+    rows, weights = model.fold(x.astype(np.float64), y), present.astype(np.float64)
+    found = laplace(model, rows, weights, prior, np.zeros(model.dimension))
+    gradient = model.expand(rows, weights, found.mean).gradient + prior.gradient(found.mean)
+    if not np.sum(np.square(solve_triangular(found.factor, gradient, lower=True))) < _MOST_DECREMENT:
+        raise NoMode(case.name)
+    return found

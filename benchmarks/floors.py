@@ -15,9 +15,12 @@ This is an expectation over labels that follow the model. :func:`table_floors` i
 release of *these* rows. There, bounding moves the mode by a fixed step ``J^-1 g``, where g is the bounded score at the
 exact mode. If labels do not follow a logistic regression, the step is far from the model's expectation. The best of a
 few bounds is used, with the same weight or by clipping each row's score.
+
+:func:`release_floors` is the same for every family, and for units of several rows. The information of bounded scores is
+then a sum over targets that are drawn from the model; units of several rows are clipped only.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -74,7 +77,7 @@ class AtMode(NamedTuple):
 
 
 def noise_floors(case: Case, epsilons: Sequence[float]) -> Array64:
-    """Expected KL in nats for each epsilon, at ``delta = 1 / slots``."""
+    """Expected KL in nats for each epsilon, at the declared delta."""
     at = at_mode(case)
     return _best(case, epsilons, [_parts(at.white, at.p, at.prior, clip) for clip in _clips(case, CLIPS)])
 
@@ -104,7 +107,9 @@ def _clips(case: Case, squares: Array64) -> Array64:
 
 def _best(case: Case, epsilons: Sequence[float], ways: Sequence[tuple[float, float]]) -> Array64:
     noise, loss = np.array(ways).T
-    sigmas = np.array([one_shot_noise(epsilon, 1 / case.facts.slots) for epsilon in epsilons])
+    delta = case.facts.delta
+    assert delta is not None
+    sigmas = np.array([one_shot_noise(epsilon, delta) for epsilon in epsilons])
     return np.asarray((np.outer(sigmas**2, noise) + loss).min(axis=1))
 
 
@@ -137,3 +142,71 @@ def _clip(at: AtMode, clip: float) -> tuple[float, float]:
     length = np.abs(y - p) * np.sqrt(np.vecdot(white, white))
     step = white.T @ (np.minimum(1, clip / np.maximum(length, np.finfo(float).tiny)) * (y - p)) + pull
     return 0.5 * clip**2 * len(prior), 0.5 * float(step @ step)
+
+
+class Scores(NamedTuple):
+    """Scores of units at the mode of the full posterior, in its metric.
+
+    ``units`` ``(slots, D)`` are sums of scores. ``prior`` ``(D, D)`` is the precision of the prior, ``pull`` ``(D,)``
+    its gradient. ``draw(clip)`` gives the sum ``(D,)`` of bounded scores and their information ``(D, D)``; it is None
+    for families without a target and for units of several rows.
+    """
+
+    units: Array64
+    prior: Array64
+    pull: Array64
+    draw: Callable[[float], tuple[Array64, Array64]] | None
+
+
+def release_floors(case: Case, epsilons: Sequence[float]) -> Array64:
+    """Expected KL in nats of one release of these rows, for any family."""
+    if case.spec.family == "logistic-regression" and case.facts.rows_per_unit == 1:
+        return table_floors(case, epsilons)
+    scores, ways = score_units(case), []
+    for clip in _clips(case, np.array(TABLE_CLIPS)):
+        ways += [_clip_units(scores, clip), *_bound_rows(scores, clip)]
+    return _best(case, epsilons, ways)
+
+
+def score_units(case: Case) -> Scores:
+    """Compute the scores of a case with an exact posterior."""
+    exact, (model, design, prior) = case.exact, case.problem
+    assert exact is not None
+    x, y, present = design.encode(case.source.gather(np.arange(case.source.slots)))
+    inverse = solve_triangular(exact.factor, np.eye(len(exact.mean)), lower=True)
+
+    def score(targets: Array64) -> Array64:
+        white = model.scores(model.fold(x, targets), exact.mean).astype(np.float64) @ inverse.T
+        return np.asarray(np.where(present[:, None], white, 0.0))
+
+    def draw(clip: float) -> tuple[Array64, Array64]:
+        targets = np.where(
+            present, model.sample_targets(np.random.default_rng(0), x.astype(np.float64), exact.mean), 0.0
+        )
+        bounded = model.bounded_scores(model.fold(x, targets), exact.mean, inverse, clip).astype(np.float64)
+        information = np.where(present[:, None], bounded, 0.0).T @ score(targets)
+        answers = model.bounded_scores(model.fold(x, y), exact.mean, inverse, clip).astype(np.float64)
+        return answers[present].sum(axis=0), (information + information.T) / 2
+
+    units = score(y).reshape(case.facts.slots, case.source.rows_per_slot, -1).sum(axis=1)
+    can_draw = design.target is not None and case.source.rows_per_slot == 1
+    precision, pull = inverse @ prior.precision(exact.mean) @ inverse.T, inverse @ prior.gradient(exact.mean)
+    return Scores(units, precision, pull, draw if can_draw else None)
+
+
+def _clip_units(scores: Scores, clip: float) -> tuple[float, float]:
+    length = np.sqrt(np.vecdot(scores.units, scores.units))
+    factors = np.minimum(1, clip / np.maximum(length, np.finfo(float).tiny))
+    step = factors @ scores.units + scores.pull
+    return 0.5 * clip**2 * len(step), 0.5 * float(step @ step)
+
+
+def _bound_rows(scores: Scores, clip: float) -> Iterator[tuple[float, float]]:
+    """Yields the parts of the KL if the information is positive definite."""
+    if scores.draw is None:
+        return
+    answer, information = scores.draw(clip)
+    values, vectors = np.linalg.eigh(information + scores.prior)
+    if values[0] > 0:
+        step = (vectors.T @ (answer + scores.pull)) / values
+        yield 0.5 * clip**2 * float(np.sum(values**-2.0)), 0.5 * float(step @ step)

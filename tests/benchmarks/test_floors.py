@@ -1,13 +1,17 @@
 """The noise floor against simulation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
 from scipy.special import expit
 
+from app.inference.core.facts import Column
 from benchmarks import floors
-from benchmarks.cases import Case, design_rows, logistic
-from benchmarks.floors import _parts, noise_floors, one_shot_noise, table_floors
+from benchmarks.cases import Case, design_rows, full_posterior, logistic
+from benchmarks.floors import _parts, noise_floors, one_shot_noise, release_floors, table_floors
+from benchmarks.tables.drawn import Features, Target, assemble
 from benchmarks.unseen import draw_unseen
 from tests.benchmarks.cases import case
 
@@ -90,3 +94,42 @@ def test_larger_clipping_norms_do_not_lower_the_floor(monkeypatch: pytest.Monkey
     assert table_floors(table, (1.0,))[0] == floor
     monkeypatch.setattr(floors, "TABLE_CLIPS", narrow)
     assert table_floors(table, (1.0,))[0] > 1.5 * floor
+
+
+def test_floors_of_any_family_equal_those_of_logistic_regression() -> None:
+    """With drawn targets in place of the exact information, up to the draw."""
+    table, epsilons = squared_case(), (0.2, 1.0)
+    scores = floors.score_units(table)
+    ways = []
+    for clip in floors._clips(table, np.array(floors.TABLE_CLIPS)):
+        ways += [floors._clip_units(scores, clip), *floors._bound_rows(scores, clip)]
+    np.testing.assert_allclose(floors._best(table, epsilons, ways), table_floors(table, epsilons), rtol=0.05)
+
+
+def test_a_floor_of_means_is_the_kl_of_one_clipped_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated with many draws of noise. Units have five rows."""
+    rng, kappa = np.random.default_rng(0), 3.0
+    monkeypatch.setattr(floors, "TABLE_CLIPS", (kappa,))
+    x = 0.3 + 0.1 * rng.standard_normal(1000)
+    features = Features("", (Column("x0", "real", -1, 1),), (x,))
+    table = assemble(features, Target("gaussian-mean", None, np.empty(0), 0.1), counts=np.full(200, 5))
+    table = replace(table, exact=full_posterior(table))
+    assert table.facts.delta is not None
+    precision, clip = 1000 / 0.1**2 + 1, np.sqrt(kappa / 200)
+    mode = x.sum() / 0.1**2 / precision
+    units = ((x - mode) / 0.1**2 / np.sqrt(precision)).reshape(200, 5).sum(axis=1)
+    noise = one_shot_noise(0.5, table.facts.delta) * clip * rng.standard_normal(200_000)
+    steps = np.clip(units, -clip, clip).sum() + noise - mode / np.sqrt(precision)
+    np.testing.assert_allclose(release_floors(table, (0.5,))[0], 0.5 * np.mean(steps**2), rtol=0.01)
+
+
+def test_floors_of_units_grow_with_their_rows() -> None:
+    """A unit of ten rows is clipped as a whole, which costs more noise."""
+    rng = np.random.default_rng(0)
+    features = Features("", (Column("x0", "real", -1, 1),), (rng.uniform(-1, 1, 10_000),))
+    labels = Target("logistic-regression", Column("y", "binary"), (rng.random(10_000) < 0.5) * 1.0)
+    values = []
+    for each in (1, 10):
+        table = assemble(features, labels, counts=np.full(10_000 // each, each))
+        values.append(release_floors(replace(table, exact=full_posterior(table)), (0.2,))[0])
+    assert values[1] > 3 * values[0]

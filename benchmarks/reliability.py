@@ -1,0 +1,37 @@
+"""Reliability of releases on fresh tables: ``make reliability``.
+
+Draws tables of every kind (:mod:`benchmarks.tables`) from a fresh seed, and releases each at every epsilon. Each
+release is compared with the full posterior, which the service never computes: its KL, its KL over the floor, its grade,
+and the coverage of its intervals. Noise is rounded floating point and follows the seed.
+"""
+
+import os
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import argparse
+from typing import Final
+
+from benchmarks import reliability_page
+from benchmarks.environment import PAGES, environment
+from benchmarks.sweep_options import add_options, parse_engine, run_options
+
+METHOD: Final = "dp-psvi-surrogate"
+TABLES: Final = 460
+"""Ten blocks of all kinds."""
+
+
+def main() -> None:
+    """Runs all tables, then writes figures and page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser, PAGES / "reliability.csv", TABLES)
+    parser.add_argument("--engine", type=parse_engine, default=parse_engine(METHOD), help="METHOD or METHOD:{JSON}")
+    options = parser.parse_args()
+    sweep, outcomes = run_options(options, [options.engine])
+    text = reliability_page.page(outcomes, options.out.name, sweep.seed, environment())
+    print(text)
+    options.out.with_suffix(".md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

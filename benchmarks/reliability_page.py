@@ -1,0 +1,155 @@
+"""The page of ``benchmarks.reliability``: grades, coverage and distance by kind and epsilon."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from benchmarks.environment import describe
+from benchmarks.outcomes import Outcome
+from benchmarks.stated import CALIBRATED, NOT_USABLE
+from benchmarks.summaries import NOTHING, distinct, number, paragraph
+from benchmarks.tables import KINDS
+
+FAR_NATS, FAR_TIMES = 30.0, 5.0
+"""A calibrated release is bad if its KL exceeds both ``FAR_NATS`` nats and ``FAR_TIMES`` times its ``noise_kl``."""
+_WORST: Final = 10
+PAGE: Final = """# Reliability on fresh tables
+
+{text}
+
+{circumstances}
+
+| tables | releases | failed | calibrated | bad | worst | coverage | by noise | centre | KL / floor | of calibrated |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+{lines}
+
+Calibrated share; bad ones; coverage and coverage by noise alone of calibrated releases, by ε:
+
+| kind | {epsilons} |
+| --- | {rule} |
+{cells}
+
+The worst calibrated releases:
+
+| table | kind | ε | KL (nats) | `noise_kl` | ratio | draw |
+| ---: | --- | ---: | ---: | ---: | ---: | --- |
+{worst}
+"""
+TEXT: Final = (
+    "Written by `make reliability`. Releases of `{engines}` on {tables} tables of seed {seed}. No choice was made with "
+    "this seed; the rows of real tables are the same for every seed. Each release is compared with the full posterior "
+    "of the rows (Laplace approximation at the mode). "
+    f"A calibrated release is *bad* if its KL exceeds {FAR_NATS:g} nats and {FAR_TIMES:g} times its `noise_kl`. "
+    f"*Worst* is the largest KL over `noise_kl`, which counts as at least {FAR_NATS / FAR_TIMES:g} nats: more than "
+    f"{FAR_TIMES:g} is bad. *Coverage* is a share of the parameters of calibrated releases. Their full posterior mean "
+    "is in the 95 % interval of variance posterior + doubt; *by noise*, in that of doubt alone. *Centre* is by noise "
+    "too, of all releases that are usable. The floor is the KL of one Gaussian release of the whole budget that is "
+    "given the mode of these rows; ratios are medians. Failed runs count as releases. Every release: [{file}]({file})."
+)
+
+
+def compute_ratio(outcome: Outcome) -> float:
+    """KL over ``noise_kl``, which counts as at least six nats; infinite if one of them is not finite."""
+    if not (math.isfinite(outcome.kl) and math.isfinite(outcome.noise_kl)):
+        return math.inf
+    return outcome.kl / max(outcome.noise_kl, FAR_NATS / FAR_TIMES)
+
+
+def is_calibrated(outcome: Outcome) -> bool:
+    """Whether the release states so. A table without an exact posterior does not count."""
+    return outcome.grade == CALIBRATED and not outcome.failure
+
+
+def is_bad(outcome: Outcome) -> bool:
+    """Whether the release is calibrated by its statement, but far off."""
+    return is_calibrated(outcome) and compute_ratio(outcome) > FAR_TIMES
+
+
+def page(outcomes: Sequence[Outcome], file: str, seed: int, circumstances: Mapping[str, str]) -> str:
+    """The page: groups, epsilons and kinds, then kinds by epsilon, then the worst releases."""
+    epsilons = sorted({each.epsilon for each in outcomes})
+    kinds = [name for name in KINDS if any(each.kind == name for each in outcomes)]
+    groups = distinct(KINDS[kind].group for kind in kinds)
+    lines = [line("**all**", outcomes)]
+    lines += [line(f"**{group}**", _select(outcomes, group=group)) for group in groups]
+    lines += [line(f"ε = {epsilon:g}", _select(outcomes, epsilon=epsilon)) for epsilon in epsilons]
+    lines += [line(kind, _select(outcomes, kind=kind)) for kind in kinds]
+    text = TEXT.format(
+        engines=", ".join(distinct(each.engine for each in outcomes)),
+        tables=f"{len({each.table for each in outcomes}):,}",
+        seed=seed,
+        file=file,
+    )
+    return PAGE.format(
+        text=paragraph(text),
+        circumstances=paragraph(describe(circumstances)),
+        lines="\n".join(lines),
+        epsilons=" | ".join(f"{epsilon:g}" for epsilon in epsilons),
+        rule=" | ".join("---:" for _ in epsilons),
+        cells="\n".join(_list_cells(kind, epsilons, outcomes) for kind in kinds),
+        worst="\n".join(map(_describe, list_worst(outcomes))) or f"| {' | '.join([NOTHING] * 7)} |",
+    )
+
+
+def _list_cells(kind: str, epsilons: Sequence[float], outcomes: Sequence[Outcome]) -> str:
+    cells = (cell(_select(outcomes, kind=kind, epsilon=epsilon)) for epsilon in epsilons)
+    return f"| {kind} | {' | '.join(cells)} |"
+
+
+def _select(outcomes: Iterable[Outcome], **values: object) -> list[Outcome]:
+    return [each for each in outcomes if all(getattr(each, name) == value for name, value in values.items())]
+
+
+def line(name: str, outcomes: Sequence[Outcome]) -> str:
+    """A line of the first table."""
+    calibrated, released = list(filter(is_calibrated, outcomes)), _select(outcomes, failure="")
+    centred = [each for each in released if each.grade != NOT_USABLE]
+    bad = sum(map(is_bad, calibrated))
+    entries = [
+        name,
+        str(len(outcomes)),
+        str(len(outcomes) - len(released)),
+        _share(len(calibrated), len(outcomes)),
+        f"{bad} ({_share(bad, len(calibrated))})" if calibrated else NOTHING,
+        number(max(map(compute_ratio, calibrated))) if calibrated else NOTHING,
+        _mean(calibrated, "coverage"),
+        _mean(calibrated, "noise_coverage"),
+        _mean(centred, "noise_coverage"),
+        _median_over_floor(released),
+        _median_over_floor(calibrated),
+    ]
+    return f"| {' | '.join(entries)} |"
+
+
+def cell(outcomes: Sequence[Outcome]) -> str:
+    """A cell of the second table."""
+    calibrated = list(filter(is_calibrated, outcomes))
+    if not calibrated:
+        return f"0 of {len(outcomes)}"
+    coverage = f"{_mean(calibrated, 'coverage')}, {_mean(calibrated, 'noise_coverage')}"
+    return f"{len(calibrated)} of {len(outcomes)}; {sum(map(is_bad, calibrated))}; {coverage}"
+
+
+def list_worst(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The calibrated releases of the largest ratios."""
+    return sorted(filter(is_calibrated, outcomes), key=compute_ratio, reverse=True)[:_WORST]
+
+
+def _describe(each: Outcome) -> str:
+    figures = f"{number(each.kl)} | {number(each.noise_kl)} | {number(compute_ratio(each))}"
+    return f"| {each.table} | {each.kind} | {each.epsilon:g} | {figures} | {each.what} |"
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count / total:.0%}" if total else NOTHING
+
+
+def _mean(outcomes: Sequence[Outcome], name: str) -> str:
+    return f"{np.mean([getattr(each, name) for each in outcomes]):.0%}" if outcomes else NOTHING
+
+
+def _median_over_floor(outcomes: Sequence[Outcome]) -> str:
+    ratios = [each.kl / each.floor for each in outcomes if each.floor > 0]
+    return number(float(np.median(ratios))) if ratios else NOTHING

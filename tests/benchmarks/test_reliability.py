@@ -1,0 +1,193 @@
+"""Reliability of releases: statements, coverage, sweeps and the page."""
+
+import argparse
+import math
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.inference.core.release import Pseudocoreset
+from app.inference.post.laplace import Laplace
+from benchmarks import outcomes, reliability_page, sweep, sweep_options
+from benchmarks.cases import NoMode
+from benchmarks.figures import write_lines
+from benchmarks.outcomes import Engine, Outcome, measure_table, release_seed
+from benchmarks.reliability_page import compute_ratio, is_bad, page
+from benchmarks.stated import measure_coverage, read_statement
+from benchmarks.sweep import Sweep, read_outcomes, run_sweep
+from benchmarks.sweep_options import choose_seed, parse_engine
+
+GOOD = Outcome(
+    engine="dp-psvi-surrogate", seed=9, table=3, group="well-behaved", kind="logistic", design="normal",
+    what="500 x 2 normal", family="logistic-regression", slots=500, parameters=3, epsilon=0.2, release_seed=1,
+    kl=29.0, floor=2.0, prior_kl=400.0, noise_kl=2.0, trusted=True, grade="calibrated", coverage=1.0,
+    noise_coverage=0.5, seconds=0.1, commit="abc",
+)  # fmt: skip
+BELIEF = Laplace(np.array([1.0, 2.0]), np.diag([2.0, 4.0]))
+ENGINE = Engine("dp-psvi-surrogate")
+
+
+def release_of(**diagnostics: Any) -> Pseudocoreset:
+    return Pseudocoreset(np.ones((1, 2)), None, np.ones(1), (), diagnostics)
+
+
+def test_grade_and_doubt_follow_from_older_statements() -> None:
+    stated = read_statement(release_of(trusted=True, noise_kl=3.0), BELIEF)
+    assert (stated.grade, stated.noise_kl) == ("calibrated", 3.0)
+    np.testing.assert_allclose(stated.doubt, 3.0 * np.diag([0.25, 0.0625]))
+    assert read_statement(release_of(trusted=False, noise_kl=3.0), BELIEF).grade == "not-usable"
+
+
+def test_stated_grade_and_doubt_are_read_from_both_places() -> None:
+    doubt = np.array([[1.0, 0.5], [0.5, 2.0]])
+    diagnostics = {"trusted": False, "noise_kl": 1.0, "reliability": "centre-only", "doubt": doubt.tolist()}
+    attributes = SimpleNamespace(
+        diagnostics={"trusted": False, "noise_kl": 1.0}, reliability="centre-only", doubt=doubt
+    )
+    for release in (release_of(**diagnostics), attributes):
+        stated = read_statement(release, BELIEF)  # type: ignore[arg-type]
+        assert stated.grade == "centre-only"
+        np.testing.assert_array_equal(stated.doubt, doubt)
+    with pytest.raises(ValueError, match="unknown grade"):
+        read_statement(release_of(trusted=True, noise_kl=1.0, reliability="good"), BELIEF)
+
+
+def test_coverage_counts_means_in_both_intervals() -> None:
+    """The standard deviations are 1/2 and 1/4 of the posterior, 1 and 1 of doubt."""
+    exact = Laplace(BELIEF.mean + np.array([2.1, 1.9]), np.eye(2))
+    assert measure_coverage(BELIEF, np.eye(2), exact) == (1.0, 0.5)
+    assert measure_coverage(BELIEF, 0 * np.eye(2), exact) == (0.0, 0.0)
+    assert measure_coverage(BELIEF, math.nan * np.eye(2), exact) == (0.0, 0.0)
+
+
+def test_a_bad_release_is_calibrated_and_far_off() -> None:
+    assert not is_bad(GOOD)
+    assert is_bad(replace(GOOD, kl=31.0))
+    assert not is_bad(replace(GOOD, kl=31.0, noise_kl=7.0))
+    assert is_bad(replace(GOOD, kl=36.0, noise_kl=7.0))
+    assert is_bad(replace(GOOD, kl=math.nan))
+    assert not is_bad(replace(GOOD, kl=31.0, grade="centre-only"))
+    assert compute_ratio(replace(GOOD, kl=60.0)) == 10
+
+
+def test_the_page_counts_failures_and_grades() -> None:
+    failed = replace(GOOD, kl=math.nan, grade="", failure="ValueError")
+    centre = replace(GOOD, grade="centre-only", kl=100.0, noise_coverage=0.0)
+    text = page([GOOD, replace(GOOD, kl=60.0), failed, centre], "reliability.csv", 9, {"commit": "abc"})
+    expected = "| 4 | 1 | 50% | 1 (50%) | 10.0 | 100% | 50% | 33% | 30.0 | 22.2 |"
+    for name in ("**all**", "**well-behaved**", "ε = 0.2", "logistic"):
+        assert f"| {name} {expected}" in text
+    assert "| logistic | 2 of 4; 1; 100%, 50% |" in text
+    assert "| 3 | logistic | 0.2 | 60.0 | 2.00 | 10.0 | 500 x 2 normal |" in text
+    assert "seed 9" in " ".join(text.split())
+
+
+def test_outcomes_are_read_as_they_were_written(tmp_path: Path) -> None:
+    lines = [GOOD, replace(GOOD, kl=math.nan, failure="ValueError", trusted=False)]
+    write_lines(tmp_path / "a.csv", lines)
+    assert [repr(each) for each in read_outcomes(tmp_path / "a.csv")] == [repr(each) for each in lines]
+    with (tmp_path / "a.csv").open("a") as stream:
+        stream.write("dp-psvi-surr")
+    assert len(read_outcomes(tmp_path / "a.csv")) == 2
+
+
+def test_releases_have_one_seed_for_all_engines() -> None:
+    assert release_seed(1, 2, 0.2) == release_seed(1, 2, 0.2)
+    assert len({release_seed(*each) for each in ((1, 2, 0.2), (1, 2, 1.0), (1, 3, 0.2), (2, 2, 0.2))}) == 4
+
+
+def test_a_table_is_measured_at_each_epsilon_by_each_engine() -> None:
+    engines = (
+        ENGINE,
+        Engine("dp-psvi-surrogate", {"rounds": 4}, "four rounds"),
+        Engine("dp-psvi-surrogate", {"no": 1}, "none"),
+    )
+    lines = measure_table(3, 0, ("one row",), (0.2, 3.0), engines)
+    assert [(each.epsilon, each.engine) for each in lines] == [
+        (epsilon, name) for epsilon in (0.2, 3.0) for name in ("dp-psvi-surrogate", "four rounds", "none")
+    ]
+    assert [each.failure for each in lines] == ["", "", "InvalidRequest"] * 2
+    assert lines[0].kl != lines[1].kl
+    finished = [each for each in lines if not each.failure]
+    assert all(math.isfinite(each.kl) and each.floor > 0 and each.grade for each in finished)
+    again = measure_table(3, 0, ("one row",), (0.2, 3.0), (ENGINE,))
+    assert [each.kl for each in again] == [lines[0].kl, lines[3].kl]
+
+
+def test_a_table_without_a_mode_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(case: object) -> Laplace:
+        raise NoMode
+
+    monkeypatch.setattr(outcomes, "full_posterior", fail)
+    (line,) = measure_table(3, 0, ("one row",), (3.0,), (ENGINE,))
+    assert line.failure == "no reference: NoMode"
+    assert math.isnan(line.kl)
+    assert line.grade
+
+
+SWEEP = Sweep(9, 4, ("logistic",), (0.2, 1.0), (ENGINE,))
+
+
+def fake(seed: int, table: int, kinds: object, epsilons: tuple[float, ...], engines: object) -> list[Outcome]:
+    return [replace(GOOD, seed=seed, table=table, epsilon=epsilon) for epsilon in epsilons]
+
+
+def test_a_stopped_sweep_measures_the_other_tables_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table with a part of its lines is measured again."""
+    asked: list[int] = []
+
+    def measure(seed: int, table: int, *rest: Any) -> list[Outcome]:
+        asked.append(table)
+        return fake(seed, table, *rest)
+
+    monkeypatch.setattr(sweep, "measure_table", measure)
+    stopped = [*fake(9, 2, (), (0.2, 1.0), ()), *fake(9, 0, (), (0.2,), ())]
+    write_lines(tmp_path / "a.part", stopped)
+    results = run_sweep(SWEEP, tmp_path / "a.csv", 1)
+    assert asked == [0, 1, 3]
+    assert [(each.table, each.epsilon) for each in results] == [(t, e) for t in range(4) for e in (0.2, 1.0)]
+    assert read_outcomes(tmp_path / "a.csv") == results
+    assert not (tmp_path / "a.part").exists()
+
+
+def test_a_part_file_of_another_sweep_is_refused(tmp_path: Path) -> None:
+    for other in (replace(GOOD, seed=8), replace(GOOD, epsilon=3.0), replace(GOOD, engine="other")):
+        write_lines(tmp_path / "a.part", [other])
+        with pytest.raises(ValueError, match="another sweep"):
+            run_sweep(SWEEP, tmp_path / "a.csv", 1)
+
+
+def test_the_seed_is_stated_or_resumed_or_fresh(tmp_path: Path) -> None:
+    part = tmp_path / "a.part"
+    assert choose_seed(5, part) == 5
+    assert choose_seed(None, part) != choose_seed(None, part)
+    write_lines(part, [GOOD])
+    assert choose_seed(None, part) == 9
+
+
+def test_an_engine_is_a_method_with_parameters() -> None:
+    engine = parse_engine('dp-psvi-surrogate:{"version": 2}')
+    assert (engine.method, engine.parameters) == ("dp-psvi-surrogate", {"version": 2})
+    assert parse_engine("dp-vi") == Engine("dp-vi", {}, "dp-vi")
+    for wrong in ("dp-vi:{", "dp-vi:3"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            parse_engine(wrong)
+
+
+def test_a_stopped_sweep_is_resumed_on_request_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "measure_table", fake)
+    parser = argparse.ArgumentParser()
+    sweep_options.add_options(parser, tmp_path / "a.csv", 2)
+    options = ["--groups", "rare", "--epsilons", "1", "0.2"]
+    write_lines(tmp_path / "a.part", fake(9, 1, (), (0.2, 1.0), ()))
+    with pytest.raises(SystemExit, match="--resume"):
+        sweep_options.run_options(parser.parse_args(options), [ENGINE])
+    done, results = sweep_options.run_options(parser.parse_args([*options, "--resume"]), [ENGINE])
+    assert (done.seed, done.epsilons, len(results)) == (9, (0.2, 1.0), 4)
+    assert "saturated labels" in done.kinds
+    assert "logistic" not in done.kinds
+    assert reliability_page.list_worst(results)[0] in results
