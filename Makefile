@@ -11,7 +11,7 @@ WORKERS ?= auto
 WAITING_WORKERS ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help install lint lint-style lint-imports lint-prose lint-types check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality quality-checks papers private-table unseen breadth trust reliability scaling out-of-core faults requests recovery race upload-bench lock format clean ledger-bench
+.PHONY: help install lint lint-style lint-imports lint-prose lint-types check test test-services on-services coverage contract demo adult bench presence-bench reads-bench quality quality-checks papers private-table unseen breadth trust reliability compare scaling out-of-core faults requests recovery race upload-bench lock format clean ledger-bench
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -118,6 +118,9 @@ breadth: $(INSTALLED) ## The same on a hundred random tables, into docs/benchmar
 
 reliability: $(INSTALLED) ## Grades, coverage and distance of releases of fresh tables of every kind, into docs/benchmarks
 	$(BIN)/python -m benchmarks.reliability --processes 2
+
+compare: $(INSTALLED) ## Two engines on the same fresh tables, into docs/benchmarks (OLD='METHOD:{JSON}' NEW='METHOD:{JSON}')
+	$(BIN)/python -m benchmarks.compare '$(OLD)' '$(NEW)' --processes 2
 
 trust: $(INSTALLED) ## Whether releases of 1,300 random tables can be trusted that say so, into docs/benchmarks
 	$(BIN)/python -m benchmarks.trust

@@ -57,7 +57,7 @@ def test_stated_grade_and_doubt_are_read_from_both_places() -> None:
 
 
 def test_coverage_counts_means_in_both_intervals() -> None:
-    """The standard deviations are 1/2 and 1/4 of the posterior, 1 and 1 of doubt."""
+    """Standard deviations: 1/2 and 1/4 of the posterior, 1 and 1 of doubt."""
     exact = Laplace(BELIEF.mean + np.array([2.1, 1.9]), np.eye(2))
     assert measure_coverage(BELIEF, np.eye(2), exact) == (1.0, 0.5)
     assert measure_coverage(BELIEF, 0 * np.eye(2), exact) == (0.0, 0.0)
