@@ -62,6 +62,8 @@ def test_a_table_depends_on_seed_and_number_only() -> None:
         assert np.array_equal(values, rows_of(again.case)[name])
     assert one.case.name != other.case.name
     assert one.what != other.what
+    alone = Tables(7, kinds[:1])
+    assert len({alone.draw(number).what for number in range(4)}) == 4
 
 
 def test_fresh_seeds_are_not_for_development() -> None:

@@ -71,6 +71,7 @@ def test_a_bad_release_is_calibrated_and_far_off() -> None:
     assert is_bad(replace(GOOD, kl=36.0, noise_kl=7.0))
     assert is_bad(replace(GOOD, kl=math.nan))
     assert not is_bad(replace(GOOD, kl=31.0, grade="centre-only"))
+    assert not is_bad(replace(GOOD, kl=math.nan, failure="no reference: NoMode"))
     assert compute_ratio(replace(GOOD, kl=60.0)) == 10
 
 
@@ -152,6 +153,13 @@ def test_a_stopped_sweep_measures_the_other_tables_only(tmp_path: Path, monkeypa
     assert [(each.table, each.epsilon) for each in results] == [(t, e) for t in range(4) for e in (0.2, 1.0)]
     assert read_outcomes(tmp_path / "a.csv") == results
     assert not (tmp_path / "a.part").exists()
+
+
+@pytest.mark.process
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_processes_measure_the_same_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "measure_table", fake)
+    assert run_sweep(SWEEP, tmp_path / "a.csv", 2) == run_sweep(SWEEP, tmp_path / "b.csv", 1)
 
 
 def test_a_part_file_of_another_sweep_is_refused(tmp_path: Path) -> None:
