@@ -1,10 +1,62 @@
-"""The release of a method: a pseudocoreset, its design and, if the method has one, its posterior."""
+"""The release of a method: a pseudocoreset, its design, its reliability and, if there is one, its posterior."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final
 
 from app.inference.core.model import Array64
+from app.inference.core.reasons import CATALOGUE, Reason
+
+
+class Grade(StrEnum):
+    """The use that a release allows, from best to worst."""
+
+    CALIBRATED = "calibrated"
+    """Intervals of the posterior with the stated noise hold."""
+    CENTRE_ONLY = "centre-only"
+    """The centre may be used, as for predictions, but intervals may not."""
+    NOT_USABLE = "not-usable"
+    """Neither the centre nor intervals may be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """The grade of a release, and the reasons for it.
+
+    A calibrated release may have reasons too. They are then remarks, and its stated noise covers their effect.
+
+    Raises:
+        ValueError: a reason is not in the catalogue, or a grade below calibrated has no reason.
+    """
+
+    grade: Grade
+    reasons: tuple[Reason, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the reasons, whose words are published."""
+        if any(CATALOGUE.get(reason.code) != reason for reason in self.reasons):
+            raise ValueError("a reason of a release must be in the catalogue")
+        if self.grade is not Grade.CALIBRATED and not self.reasons:
+            raise ValueError("a grade below calibrated needs a reason")
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether intervals of the posterior with the stated noise hold."""
+        return self.grade is Grade.CALIBRATED
+
+
+CALIBRATED: Final = Reliability(Grade.CALIBRATED)
+
+
+def judge(findings: Iterable[tuple[Reason, Grade]]) -> Reliability:
+    """Make the reliability from reasons, each with the best grade that it allows.
+
+    The grade is the worst of them. Without a reason, the release is calibrated.
+    """
+    found = list(findings)
+    grade = max((grade for _, grade in found), key=list(Grade).index, default=Grade.CALIBRATED)
+    return Reliability(grade, tuple(dict.fromkeys(reason for reason, _ in found)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +85,17 @@ class Pseudocoreset:
     """Weighted pseudopoints, with targets in the table's units.
 
     ``posterior`` is None for methods that release points only.
+
+    ``doubt`` ``(D, D)`` is the joint covariance of the error in the posterior's mean, in the design's coordinates. It
+    covers noise, bounds on contributions and a search that ended early. It is zero if the mean has no error, and None
+    if the method cannot state it. Such a release is never calibrated. Intervals that hold come from the posterior's
+    covariance plus ``doubt``.
+
+    ``reliability`` is None only if a method makes no statement. If ``diagnostics`` have ``trusted``, it is true if and
+    only if the grade is calibrated.
+
+    Raises:
+        ValueError: the release calls itself calibrated, but states no doubt.
     """
 
     u: Array64  # (M, p), intercept included, columns as in ``design``
@@ -41,3 +104,10 @@ class Pseudocoreset:
     design: tuple[DesignColumn, ...]
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     posterior: Posterior | None = None
+    doubt: Array64 | None = None  # (D, D)
+    reliability: Reliability | None = None
+
+    def __post_init__(self) -> None:
+        """Check that a calibrated release states its doubt."""
+        if self.reliability is not None and self.reliability.is_calibrated and self.doubt is None:
+            raise ValueError("a calibrated release must state its doubt")

@@ -1,0 +1,32 @@
+"""The covariance of the error in a posterior's mean, as a release states it.
+
+It is computed from noised answers and declared facts alone, so it costs nothing (W3).
+"""
+
+import numpy as np
+
+from app.inference.core.model import Array64
+
+
+def state_doubt(covariance: Array64) -> Array64 | None:
+    """Make a symmetric copy of ``covariance`` ``(D, D)``; None if a value is not finite or a variance is negative."""
+    with np.errstate(all="ignore"):
+        symmetric = np.asarray(0.5 * (covariance + covariance.T))
+    if not np.isfinite(symmetric).all() or (symmetric.diagonal() < 0).any():
+        return None
+    return symmetric
+
+
+def combine_errors(noise: Array64, drifts: Array64) -> Array64 | None:
+    """Add the squares of known shifts to the covariance of noise.
+
+    Args:
+        noise: covariance ``(D, D)`` of the noise in the mean.
+        drifts: estimated shifts of the mean ``(k, D)``; each may be noise or a search that has not converged.
+
+    Returns:
+        The doubt ``(D, D)``. Its variance of each parameter is at least the largest of the squared errors. None as for
+        :func:`state_doubt`.
+    """
+    with np.errstate(all="ignore"):
+        return state_doubt(noise + drifts.T @ drifts)
