@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from app.inference.core.model import Array64
 from app.inference.core.plan import PriorSpec
-from app.inference.core.release import Pseudocoreset
+from app.inference.core.release import Grade, Pseudocoreset
 from app.inference.methods.surrogate.schedule import Schedule
 from app.inference.private_zone.mechanisms import NoiseSource
 from app.inference.runner import run
-from support.surrogate_tables import DESIGNS, FAMILIES, SIGNALS, Case, Drawn, Script, build, losses
+from support.surrogate_tables import DESIGNS, FAMILIES, SIGNALS, Case, Drawn, Script, build, losses, posterior
 from tests.inference.support import NullNoise
 
 NOISES = (0.01, 0.5, 5.0, 60.0, 1e4, 1e6)
@@ -194,11 +194,22 @@ def test_large_rates_of_narrow_columns_are_found(seed: int) -> None:
 def _check_trust(case: Case, sigma: float) -> bool:
     """Whether a build is trusted; if KL exceeds 50 nats plus ten times the stated noise, it must not be."""
     points = build(case, case.plan(sigma, 12), Drawn(case.seed), case.seed)
-    kl, _ = losses(case, points)
+    kl, gain = losses(case, points)
     far = not kl <= 50 + 10 * points.diagnostics["noise_kl"]
     trusted = bool(points.diagnostics["trusted"])
     assert not (far and trusted)
+    assert points.reliability is not None
+    if points.reliability.grade is Grade.CENTRE_ONLY:
+        _check_centre(case, points, gain)
     return trusted
+
+
+def _check_centre(case: Case, points: Pseudocoreset, gain: float) -> None:
+    """The error of a usable centre is less than the ``gain`` in nats over the prior."""
+    exact, problem = case.exact(), case.problem
+    y = problem.design.encode_targets(points.y) if points.y is not None else None
+    error = exact.factor.T @ (posterior(problem, points.u, y, points.weight).mean - exact.mean)
+    assert 0.5 * error @ error < max(gain, 1.0)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from app.inference.methods.dp_psvi.convergence import (
     MOST_NATS,
     bound_error_in_sds,
     bound_error_nats,
+    cover_error,
     estimate_newton_step,
     has_converged,
     measure_unclipped_share,
@@ -54,6 +55,23 @@ def test_errors_of_pure_noise_match_the_stated_ones() -> None:
     stated = bound_error_in_sds(np.zeros(2), factor, 0.7, 40, 1)
     np.testing.assert_allclose(np.std(steps, axis=0) / sds, stated, rtol=0.1)
     np.testing.assert_allclose(bound_error_in_sds(np.array([0.0, -3.0]) * sds, factor, 0.7, 40, 1), [stated[0], 3.0])
+
+
+def test_doubt_covers_the_stated_errors_of_every_parameter() -> None:
+    """Noise alone has the covariance of the steps; a long step adds its square."""
+    covariance = np.array([[9.0, 2.0], [2.0, 0.5]])
+    factor = np.linalg.cholesky(np.linalg.inv(covariance))
+    noise = cover_error(np.zeros(2), factor, 0.7, 40, 3)
+    assert noise is not None
+    np.testing.assert_allclose(noise, covariance * 0.7**2 / (2 * 20 * 3))
+    nats = bound_error_nats(np.zeros(2), factor @ factor.T, 0.7, 40, 3)
+    assert 0.5 * np.trace(np.linalg.solve(covariance, noise)) == pytest.approx(nats)
+    step = np.array([3.0, -0.1])
+    moved = cover_error(step, factor, 0.7, 40, 3)
+    assert moved is not None
+    np.testing.assert_allclose(moved, noise + np.outer(step, step))
+    stated = bound_error_in_sds(step, factor, 0.7, 40, 3) * np.sqrt(covariance.diagonal())
+    assert np.all(np.sqrt(moved.diagonal()) >= stated)
 
 
 def test_the_unclipped_share_is_a_share_of_lengths() -> None:

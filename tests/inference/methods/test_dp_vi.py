@@ -8,12 +8,13 @@ import pytest
 from randomgen import ChaCha
 
 from app.errors import InvalidRequest
+from app.inference.core import reasons
 from app.inference.core.facts import Column, DeclaredFacts
 from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlanRequest
 from app.inference.core.problems import problem_for
 from app.inference.core.query import Query
-from app.inference.core.release import Posterior, Pseudocoreset
+from app.inference.core.release import Grade, Posterior, Pseudocoreset, judge
 from app.inference.methods.dp_vi.knobs import MOST_FISHER
 from app.inference.methods.dp_vi.laplace_step import denoise
 from app.inference.methods.dp_vi.mean_field import Box, ascend, average_tail, begin, compare_halves, draw, record
@@ -262,6 +263,30 @@ class TestRelease:
         said = [list(found.diagnostics["noise_in_posterior_sds"].values()) for found in runs]
         ratios = np.sqrt(np.mean(np.square(said), axis=0) / np.mean(np.square(errors), axis=0))
         assert np.all((ratios > 0.5) & (ratios < 2)), ratios
+
+    @pytest.mark.parametrize("covariance", ["fisher", "mean-field"])
+    def test_doubt_covers_the_stated_errors(self, covariance: str) -> None:
+        plan = _plan(SPECS[0], DECLARED, mechanism=Mechanism(60.0, 1.0, 100), parameters={"covariance": covariance})
+        found = _run(plan, DECLARED, population(), RoundedNoise(2))
+        assert found.posterior is not None
+        assert found.doubt is not None
+        variance = found.posterior.covariance if covariance == "mean-field" else found.posterior.covariance.diagonal()
+        stated = np.array(list(found.diagnostics["noise_in_posterior_sds"].values()))
+        assert np.all(found.doubt.diagonal() >= 0.99 * stated**2 * variance)
+        assert np.all(found.doubt.diagonal() <= 3.01 * stated**2 * variance)
+
+    def test_each_fault_has_its_reason(self) -> None:
+        noise, few = (
+            _run(_plan(SPECS[0], DECLARED, **chosen), DECLARED, population(), source).reliability
+            for chosen, source in (
+                ({"noise_multiplier": 2e4}, RoundedNoise(3)),
+                ({"mechanism": Mechanism(0.05, 1.0, 500), "size": 2}, NullNoise()),
+            )
+        )
+        assert noise is not None
+        assert noise.grade is Grade.NOT_USABLE
+        assert reasons.NOISE_DOMINATES in noise.reasons
+        assert few == judge([(reasons.POINTS_DIFFER, Grade.CENTRE_ONLY)])
 
     def test_too_few_points_do_not_change_the_posterior(self) -> None:
         spec = SPECS[0]

@@ -15,6 +15,7 @@ import numpy as np
 from app.inference.core.design import Design
 from app.inference.core.model import Array64, Model
 from app.inference.post.diagnostics import bearable_noise
+from app.inference.post.doubt import combine_errors
 from app.inference.post.gradients import centred_potentials
 from app.inference.post.laplace import solve_transposed
 
@@ -34,6 +35,14 @@ def estimate_newton_step(draws: Array64, mean: Array64, residual: Array64) -> Ar
     return np.asarray((odd @ (draws[:pairs] - mean)) / (2 * pairs))
 
 
+def measure_noise(noise: float, draws: int, count: int) -> float:
+    """Compute the variance of the noise in the mean, in posterior variances.
+
+    It is the same in every direction. For the arguments, see :func:`bound_error_nats`.
+    """
+    return noise**2 / (2 * (draws // 2) * count)
+
+
 def bound_error_nats(step: Array64, information: Array64, noise: float, draws: int, count: int) -> float:
     """Estimate the error of the mean in nats.
 
@@ -46,7 +55,7 @@ def bound_error_nats(step: Array64, information: Array64, noise: float, draws: i
         draws: number of draws of each residual.
         count: number of residuals.
     """
-    least = len(step) * noise**2 / (4 * (draws // 2) * count)
+    least = 0.5 * len(step) * measure_noise(noise, draws, count)
     return max(least, 0.5 * float(step @ information @ step))
 
 
@@ -55,9 +64,18 @@ def bound_error_in_sds(step: Array64, factor: Array64, noise: float, draws: int,
 
     As :func:`bound_error_nats`; ``factor`` ``(D, D)`` is the lower Cholesky factor of the information.
     """
-    least = noise / np.sqrt(2 * (draws // 2) * count)
+    least = np.sqrt(measure_noise(noise, draws, count))
     covariance = np.square(solve_transposed(factor, np.eye(len(factor)))).sum(axis=1)
     return np.asarray(np.maximum(least, np.abs(step) / np.sqrt(covariance)))
+
+
+def cover_error(step: Array64, factor: Array64, noise: float, draws: int, count: int) -> Array64 | None:
+    """Compute the doubt ``(D, D)``: the covariance of the noise plus the square of the estimated Newton step.
+
+    Each variance is at least the square of the error that :func:`bound_error_in_sds` computes from the same arguments.
+    """
+    root = solve_transposed(factor, np.eye(len(factor)))
+    return combine_errors(measure_noise(noise, draws, count) * (root @ root.T), step[None, :])
 
 
 def measure_unclipped_share(model: Model, rows: Array64, draws: Array64, clip: float, rows_per_unit: int) -> float:

@@ -48,7 +48,7 @@ from app.inference.core.query import Oracle
 from app.inference.core.release import Pseudocoreset
 from app.inference.methods.dp_psvi.convergence import estimate_newton_step
 from app.inference.methods.dp_psvi.incremental import INCREMENTAL, SCHEDULE
-from app.inference.methods.dp_psvi.release import MODE_TOLERANCE, diagnostics, is_in_tail
+from app.inference.methods.dp_psvi.release import MODE_TOLERANCE, is_in_tail, make_release
 from app.inference.methods.dp_psvi.state import LEAST_CLIP, Setup, State, count_present_points
 from app.inference.methods.dp_psvi.updates import grow, update_points, update_targets, update_weights
 from app.inference.methods.private import (
@@ -200,9 +200,7 @@ class DpPsvi:
 
     def finish(self, state: State) -> Pseudocoreset:
         """Release the last iterate."""
-        design, weights = state.setup.design, np.exp(state.log_weights)
-        y = design.decode_targets(state.y)
-        return Pseudocoreset(state.u, y, weights, design.columns, diagnostics(state, weights))
+        return make_release(state)
 
 
 def _choose_clip(potentials: Array32, least: float) -> float:

@@ -1,20 +1,28 @@
-"""Diagnostics of a run of DP-PSVI, from queries and answers alone."""
+"""The release of a run of DP-PSVI, with diagnostics from queries and answers alone."""
 
 import math
-from typing import Any, Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
+
+from app.inference.core import reasons
 from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan
+from app.inference.core.reasons import Reason
+from app.inference.core.release import Grade, Pseudocoreset, judge
 from app.inference.methods.dp_psvi.convergence import (
     LEAST_UNCLIPPED,
     bound_error_in_sds,
     bound_error_nats,
+    cover_error,
     has_converged,
     is_clipping_unbiased,
     measure_unclipped_share,
 )
 from app.inference.methods.dp_psvi.state import State
-from app.inference.post.diagnostics import effective_size, round_stated, stated_by_parameter
+from app.inference.post.diagnostics import bearable_noise, effective_size, round_stated, stated_by_parameter
 from app.inference.post.laplace import laplace
 
 MODE_TOLERANCE: Final = 4.0
@@ -28,29 +36,74 @@ def is_in_tail(state: State) -> bool:
     return state.done >= state.setup.plan.steps - _tail(state.setup.plan)
 
 
-def diagnostics(state: State, weights: Array64) -> dict[str, Any]:
-    """Compute the diagnostics of the last iterate, whose ``weights`` are ``(M,)``."""
+def make_release(state: State) -> Pseudocoreset:
+    """Make the release of the last iterate."""
+    setup, weights = state.setup, np.exp(state.log_weights)
+    error = _estimate_error(state, weights)
+    reliability = judge(_find_reasons(state, error))
+    return Pseudocoreset(
+        state.u,
+        setup.design.decode_targets(state.y),
+        weights,
+        setup.design.columns,
+        {
+            "trusted": reliability.is_calibrated,
+            "noise_kl": round_stated(error.nats),
+            "noise_in_posterior_sds": stated_by_parameter(setup.model, setup.design, error.in_sds),
+            "represents_every_direction": setup.plan.size >= setup.model.smallest_exact,
+            "iterations": state.done,
+            "total_weight": round_stated(float(weights.sum())),
+            "effective_size": round_stated(effective_size(weights)),
+            "final_clip": round_stated(state.clip),
+        },
+        doubt=error.doubt,
+        reliability=reliability,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Error:
+    """The estimated error of the mean, by noise and by lack of convergence.
+
+    ``doubt`` ``(D, D)`` is the covariance of the noise plus the square of the estimated Newton step. ``learned`` is the
+    distance in nats between the prior's mean and the posterior's.
+    """
+
+    nats: float
+    learned: float
+    in_sds: Array64  # (D,)
+    doubt: Array64 | None
+
+
+def _estimate_error(state: State, weights: Array64) -> _Error:
     setup, plan, mechanism = state.setup, state.setup.plan, state.setup.plan.mechanism
     assert mechanism is not None
     rows = setup.model.fold(state.u, state.y)
     posterior = laplace(setup.model, rows, weights, setup.prior, state.mode, tolerance=MODE_TOLERANCE)
     information, tail = posterior.factor @ posterior.factor.T, _tail(plan)
     step, noise = state.newton_steps / tail, mechanism.noise_multiplier * state.clip / mechanism.sampling_rate
-    nats = bound_error_nats(step, information, noise, plan.answer_length, tail)
-    learned = 0.5 * float(posterior.mean @ information @ posterior.mean)
-    errors = bound_error_in_sds(step, posterior.factor, noise, plan.answer_length, tail)
+    return _Error(
+        bound_error_nats(step, information, noise, plan.answer_length, tail),
+        0.5 * float(posterior.mean @ information @ posterior.mean),
+        bound_error_in_sds(step, posterior.factor, noise, plan.answer_length, tail),
+        cover_error(step, posterior.factor, noise, plan.answer_length, tail),
+    )
+
+
+def _find_reasons(state: State, error: _Error) -> Iterator[tuple[Reason, Grade]]:
+    """Yield each reason against intervals, with the best grade that it allows."""
+    setup = state.setup
+    if error.doubt is None:
+        yield reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY
+    if not error.nats <= bearable_noise(error.learned):
+        yield reasons.NOISE_DOMINATES, Grade.NOT_USABLE
+    elif not has_converged(error.nats, error.learned):
+        yield reasons.NOT_CONVERGED, Grade.CENTRE_ONLY
     unclipped = measure_unclipped_share(setup.model, setup.population, state.draws, state.clip, setup.rows_per_unit)
-    is_unbiased = unclipped >= LEAST_UNCLIPPED and is_clipping_unbiased(setup.model, setup.design, state.u, state.mode)
-    return {
-        "trusted": is_unbiased and has_converged(nats, learned),
-        "noise_kl": round_stated(nats),
-        "noise_in_posterior_sds": stated_by_parameter(setup.model, setup.design, errors),
-        "represents_every_direction": plan.size >= setup.model.smallest_exact,
-        "iterations": state.done,
-        "total_weight": round_stated(float(weights.sum())),
-        "effective_size": round_stated(effective_size(weights)),
-        "final_clip": round_stated(state.clip),
-    }
+    if not unclipped >= LEAST_UNCLIPPED:  # only directions are left, which are consistent with many posteriors
+        yield reasons.BOUNDS_CUT, Grade.NOT_USABLE
+    if not is_clipping_unbiased(setup.model, setup.design, state.u, state.mode):
+        yield reasons.BOUNDS_CUT, Grade.CENTRE_ONLY
 
 
 def _tail(plan: MechanismPlan) -> int:

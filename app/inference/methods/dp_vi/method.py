@@ -52,7 +52,7 @@ from app.inference.core.release import Pseudocoreset
 from app.inference.methods.dp_vi.knobs import AVERAGE, CLIP, COVARIANCE, FISHER, MEAN_FIELD, MOST_FISHER, STEP, UNITS
 from app.inference.methods.dp_vi.mean_field import Box, begin
 from app.inference.methods.dp_vi.population import CLIP_FACTOR, CLIP_QUANTILE, compute_clip, compute_mean_information
-from app.inference.methods.dp_vi.release import close, diagnostics
+from app.inference.methods.dp_vi.release import close, make_release
 from app.inference.methods.dp_vi.state import Setup, State
 from app.inference.methods.dp_vi.step import BOUND, ask_information, run_iteration
 from app.inference.methods.private import (
@@ -165,11 +165,7 @@ class DpVi:
         Raises:
             ValueError: before the last query has been answered.
         """
-        points, design = state.fitted, state.setup.design
-        if points is None:
-            raise ValueError("a posterior is released after the last query")
-        y = design.decode_targets(points.y)
-        return Pseudocoreset(points.u, y, points.weight, design.columns, diagnostics(state, points), state.posterior)
+        return make_release(state)
 
 
 def _choose_covariance(request: PlanRequest, dimension: int) -> tuple[str, tuple[str, ...]]:

@@ -1,19 +1,22 @@
-"""The end of a run: last Newton step, posterior, fitted points and diagnostics.
+"""The end of a run: last Newton step, posterior, fitted points, diagnostics and reliability.
 
-``trusted`` is false if the posterior should not be used: if most of it is noise, or the search has not converged; if
-answers hardly exceed their noise (:mod:`app.inference.methods.dp_vi.significance`); or if the points do not represent
-the posterior.
+A release is not calibrated if most of it is noise, or the search has not converged; if answers hardly exceed their
+noise (:mod:`app.inference.methods.dp_vi.significance`); if the points do not represent the posterior; or if the
+posterior has no correlations, because mean-field variances are too small.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from app.inference.core import reasons
 from app.inference.core.bounds import WITHIN_BOUNDS
 from app.inference.core.model import Array64
-from app.inference.core.release import Posterior
+from app.inference.core.reasons import Reason
+from app.inference.core.release import Grade, Posterior, Pseudocoreset, judge
 from app.inference.fitting.fit import Fitted, fit_points
 from app.inference.methods.dp_vi.laplace_step import denoise
 from app.inference.methods.dp_vi.mean_field import average_tail, compare_halves
@@ -21,6 +24,7 @@ from app.inference.methods.dp_vi.significance import LEAST_SIGNIFICANCE, measure
 from app.inference.methods.dp_vi.state import State
 from app.inference.methods.dp_vi.step import bound_information
 from app.inference.post.diagnostics import MOST_FIT, bearable_noise, effective_size, round_stated, stated_by_parameter
+from app.inference.post.doubt import combine_errors
 
 REMAINING_ERROR: Final = 0.3
 """Share of a last step's nats that remains as error, because the information is not known exactly."""
@@ -54,6 +58,7 @@ def close(rng: np.random.Generator, state: State) -> State:
         noise_kl=_estimate_error_nats(state, precision, covariance, share),
         noise_in_sds=_estimate_errors_in_sds(state, covariance, share),
         learned=0.5 * float(mean @ precision @ mean),
+        doubt=_cover_errors(state, covariance, share),
     )
 
 
@@ -109,6 +114,15 @@ def _estimate_errors_in_sds(state: State, covariance: Array64, share: float) -> 
     return np.asarray(np.max([least, *np.abs(_measure_drift(state, covariance, share))], axis=0) / np.sqrt(variance))
 
 
+def _cover_errors(state: State, covariance: Array64, share: float) -> Array64 | None:
+    """Compute the doubt ``(D, D)``: the covariance of the noise plus the squares of both drifts.
+
+    Each variance is at least the square of the error that :func:`_estimate_errors_in_sds` states.
+    """
+    noise = _noise(state, state.setup.scores) ** 2 * (covariance @ covariance)
+    return combine_errors(noise, _measure_drift(state, covariance, share))
+
+
 def _noise(state: State, count: int) -> float:
     """Compute the standard deviation of the noise in the mean score of ``count`` answers."""
     mechanism = state.setup.mechanism
@@ -128,12 +142,42 @@ def _measure_drift(state: State, covariance: Array64, share: float) -> Array64:
     return np.array([0.5 * (difference + covariance @ gradient_difference), rest * covariance @ gradient])
 
 
-def diagnostics(state: State, points: Fitted) -> dict[str, Any]:
-    """Compute the diagnostics of the posterior and of the ``points`` that represent it."""
-    is_finite = bool(np.isfinite([points.kl, state.noise_kl, state.learned]).all())
-    is_accurate = state.noise_kl <= bearable_noise(state.learned) and points.kl <= MOST_FIT
+def make_release(state: State) -> Pseudocoreset:
+    """Release the posterior and the points that represent it.
+
+    Raises:
+        ValueError: before the last query has been answered.
+    """
+    points, design, posterior = state.fitted, state.setup.design, state.posterior
+    if points is None or posterior is None:
+        raise ValueError("a posterior is released after the last query")
+    reliability = judge(_find_reasons(state, points))
+    diagnostics = {"trusted": reliability.is_calibrated, **_diagnostics(state, points)}
+    y = design.decode_targets(points.y)
+    return Pseudocoreset(
+        points.u, y, points.weight, design.columns, diagnostics, posterior, doubt=state.doubt, reliability=reliability
+    )
+
+
+def _find_reasons(state: State, points: Fitted) -> Iterator[tuple[Reason, Grade]]:
+    """Yield each reason against intervals, with the best grade that it allows."""
+    if not np.isfinite([points.kl, state.noise_kl, state.learned]).all():
+        yield reasons.NOT_FINITE, Grade.NOT_USABLE
+    if state.doubt is None:
+        yield reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY
+    if not state.noise_kl <= bearable_noise(state.learned):
+        yield reasons.NOISE_DOMINATES, Grade.NOT_USABLE
+    if not _measure_significance(state) >= LEAST_SIGNIFICANCE:
+        yield reasons.FEW_ROWS, Grade.NOT_USABLE
+    if state.setup.plan.steps == state.setup.scores:
+        yield reasons.NO_CORRELATIONS, Grade.CENTRE_ONLY
+    if not points.kl <= MOST_FIT:
+        yield reasons.POINTS_DIFFER, Grade.CENTRE_ONLY
+
+
+def _diagnostics(state: State, points: Fitted) -> dict[str, Any]:
+    """Compute the figures of the posterior and of the ``points`` that represent it."""
     return {
-        "trusted": is_finite and bool(is_accurate) and _measure_significance(state) >= LEAST_SIGNIFICANCE,
         "fit_kl": round_stated(points.kl),
         "noise_kl": round_stated(state.noise_kl),
         "noise_in_posterior_sds": stated_by_parameter(state.setup.model, state.setup.design, state.noise_in_sds),

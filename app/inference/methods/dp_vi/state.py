@@ -46,3 +46,4 @@ class State:
     noise_kl: float = 0.0
     learned: float = 0.0
     noise_in_sds: Array64 = field(default_factory=lambda: np.zeros(0))
+    doubt: Array64 | None = None  # (D, D)

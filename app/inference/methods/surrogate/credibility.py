@@ -38,9 +38,9 @@ _OF_A_SCALE = 2.0
 
 def believable(state: State) -> bool:
     """Whether nats mean what they say; for labels, wherever the number of units and the population are known at all."""
-    if state.mode is None or state.population_information is None or _uncounted(state) > MOST_UNCOUNTED:
+    if state.mode is None or state.population_information is None or not counts_units(state):
         return False
-    if _of_labels(state):
+    if has_labels(state):
         return True
     lately = [_change(state, state.theta - score.theta) for score in state.scores[-_LAST:]]
     return bool(
@@ -52,8 +52,13 @@ def believable(state: State) -> bool:
     )
 
 
-def _of_labels(state: State) -> bool:
-    """Whether targets are."""
+def counts_units(state: State) -> bool:
+    """Whether the number of units exceeds its noise clearly."""
+    return _uncounted(state) <= MOST_UNCOUNTED
+
+
+def has_labels(state: State) -> bool:
+    """Whether targets are labels, whose information is bounded."""
     target = state.setup.design.target
     return target is not None and target.is_discrete
 

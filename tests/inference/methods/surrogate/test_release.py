@@ -1,11 +1,14 @@
-"""What is said of a surrogate when it leaves."""
+"""Diagnostics and reliability of a surrogate's release."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
+from app.inference.core import reasons
+from app.inference.core.release import CALIBRATED, Grade
 from app.inference.fitting.fit import Fitted
 from app.inference.methods.surrogate.release import MOST_FIT, MOST_SURPRISE, released
 from app.inference.methods.surrogate.state import State
@@ -90,6 +93,62 @@ def test_noise_is_stated_in_posterior_standard_deviations() -> None:
     doubted = released(replace(certain, population_information=0.25 * state.information)).diagnostics
     assert doubted["noise_kl"] == pytest.approx(4 * 4 * 0.25 / 2)
     np.testing.assert_allclose(list(doubted["noise_in_posterior_sds"].values()), 1.0, rtol=1e-9)
+
+
+def test_doubt_is_the_covariance_of_the_stated_noise() -> None:
+    """Its nats are ``noise_kl``, and its variances match ``noise_in_posterior_sds``."""
+    state, found = _ended(), released(_ended())
+    assert found.doubt is not None
+    assert 0.5 * np.trace(state.information @ found.doubt) == pytest.approx(found.diagnostics["noise_kl"], rel=1e-3)
+    sds = np.sqrt(found.doubt.diagonal() / np.linalg.inv(state.information).diagonal())
+    np.testing.assert_allclose(sds, list(found.diagnostics["noise_in_posterior_sds"].values()), rtol=1e-3)
+
+
+def _uncounted(state: State) -> State:
+    assert state.moments is not None
+    answer = state.moments.answer.copy()
+    answer[0] *= 1e-3
+    return replace(state, moments=replace(state.moments, answer=answer))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason", "grade"),
+    [
+        (lambda state: replace(state, surprise=7.0), reasons.NOT_CONVERGED, Grade.CENTRE_ONLY),
+        (lambda state: replace(state, surprise=np.nan), reasons.NOT_FINITE, Grade.NOT_USABLE),
+        (lambda state: replace(state, fitted=replace(_points(), kl=1.5)), reasons.POINTS_DIFFER, Grade.CENTRE_ONLY),
+        (_uncounted, reasons.FEW_ROWS, Grade.CENTRE_ONLY),
+        (lambda state: replace(state, population_information=None), reasons.NOISE_NOT_KNOWN, Grade.NOT_USABLE),
+        (
+            lambda state: replace(state, mode=replace(state.mode, variance=1e5)),
+            reasons.NOISE_DOMINATES,
+            Grade.NOT_USABLE,
+        ),
+        (
+            lambda state: replace(state, mode=replace(state.mode, variance=np.inf)),
+            reasons.DOUBT_NOT_STATED,
+            Grade.NOT_USABLE,
+        ),
+    ],
+)
+def test_each_fault_has_its_reason_and_grade(
+    spoil: Callable[[State], State], reason: reasons.Reason, grade: Grade
+) -> None:
+    assert released(_ended()).reliability == CALIBRATED
+    found = released(spoil(_ended()))
+    assert found.reliability is not None
+    assert reason in found.reliability.reasons
+    assert found.reliability.grade is grade
+    assert (found.doubt is None) is (reasons.DOUBT_NOT_STATED in found.reliability.reasons)
+
+
+def test_a_number_that_has_not_converged_is_not_usable() -> None:
+    """The information of a number has no bound."""
+    state = replace(run_all_steps(Case("linear-regression", features=2), 1.0), surprise=7.0)
+    found = released(state).reliability
+    assert found is not None
+    assert reasons.NOT_CONVERGED in found.reasons
+    assert found.grade is Grade.NOT_USABLE
 
 
 def test_nothing_leaves_before_the_end() -> None:
