@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.errors import InvalidRequest, MethodNotAllowedOnPrivateData
-from app.inference.core import plan_json
+from app.inference.core import plan_json, reasons
 from app.inference.core.knobs import Choice, Parameter, Switch
 from app.inference.core.model import Array64
 from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
@@ -52,6 +52,21 @@ def _check(points: Pseudocoreset, size: int) -> None:
     assert np.all(points.weight >= 0)
     assert [column.name for column in points.design][-1] == "intercept"
     json.dumps(dict(points.diagnostics), allow_nan=False)
+    _check_reliability(points)
+
+
+def _check_reliability(points: Pseudocoreset) -> None:
+    """W16: every method judges its release; only a release with a stated doubt is calibrated."""
+    assert points.reliability is not None
+    assert points.diagnostics["trusted"] is points.reliability.is_calibrated
+    if points.doubt is None:
+        assert reasons.DOUBT_NOT_STATED in points.reliability.reasons
+        return
+    assert points.doubt.shape == (MODEL.dimension,) * 2
+    assert points.doubt.dtype == np.float64
+    np.testing.assert_array_equal(points.doubt, points.doubt.T)
+    scale = max(float(points.doubt.diagonal().max()), 1e-300)
+    assert np.linalg.eigvalsh(points.doubt / scale)[0] >= -1e-9
 
 
 def _values(knob: Parameter | Choice | Switch) -> tuple[Any, ...]:
@@ -196,6 +211,16 @@ class TestPublicMethods:
             run_public(_plan(method_id), facts(60), table(60), monte_carlo_generator())
         with pytest.raises(InvalidRequest):
             private_method(method_id)
+
+    def test_release_of_all_that_was_requested_has_no_doubt(self, method_id: str) -> None:
+        """The mean has no noise; the grade follows the divergence from the table's posterior."""
+        points = run_public(
+            _plan(method_id), facts(60, sensitivity="public"), table(50, slots=60), monte_carlo_generator()
+        )
+        assert not np.any(points.doubt)
+        assert points.diagnostics["fit_kl"] >= 0
+        assert points.reliability is not None
+        assert points.reliability.is_calibrated is (points.diagnostics["fit_kl"] <= 1)
 
     @pytest.mark.parametrize("rows", [0, 3, 50])
     def test_release_has_the_requested_size(self, method_id: str, rows: int) -> None:

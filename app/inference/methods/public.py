@@ -16,8 +16,10 @@ from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
 from app.inference.methods.hilbert.vectors import Selection
 from app.inference.methods.psvi.residuals import Points
+from app.inference.methods.public_reliability import compare_with_table, judge_comparison
 from app.inference.methods.public_table import PublicTable
 from app.inference.methods.requests import MAX_SIZE, check_size, check_values
+from app.inference.post.diagnostics import round_stated
 
 DRAWS = Parameter(
     "posterior_draws", "integer", 2, 1000, "Number of posterior draws in each gradient, if it is not exact.", 100
@@ -75,19 +77,32 @@ def choose_rows(rng: np.random.Generator, table: PublicTable, size: int) -> NDAr
     return rng.choice(table.count, size=size, replace=size > table.count)
 
 
-def release(problem: Problem, points: Points, size: int, diagnostics: Mapping[str, Any]) -> Pseudocoreset:
-    """Release ``points``, followed by null points of weight zero up to ``size``."""
+def release(
+    problem: Problem, table: PublicTable, points: Points, size: int, diagnostics: Mapping[str, Any]
+) -> Pseudocoreset:
+    """Release ``points``, followed by null points of weight zero up to ``size``.
+
+    The doubt is zero, because the mean has no noise. The reliability compares the points with the whole table.
+    """
+    comparison = compare_with_table(problem, table, points)
+    reliability = judge_comparison(comparison)
     spare = size - len(points.weights)
     u = np.pad(points.u, ((0, spare), (0, 0)))
     if problem.design.intercept:
         u[:, -1] = 1
-    y = problem.design.decode_targets(np.pad(points.y, (0, spare)))
-    weight = np.pad(points.weights, (0, spare))
-    return Pseudocoreset(u, y, weight, problem.design.columns, diagnostics)
+    return Pseudocoreset(
+        u,
+        problem.design.decode_targets(np.pad(points.y, (0, spare))),
+        np.pad(points.weights, (0, spare)),
+        problem.design.columns,
+        {"trusted": reliability.is_calibrated, "fit_kl": round_stated(comparison.kl), **diagnostics},
+        doubt=np.zeros((problem.model.dimension,) * 2),
+        reliability=reliability,
+    )
 
 
 def release_rows(problem: Problem, table: PublicTable, selection: Selection, size: int) -> Pseudocoreset:
     """Release the selected rows with their weights, as :func:`release`."""
     x, y = table.read(selection.indices)
     points = Points(x.astype(np.float64), y, selection.weights)
-    return release(problem, points, size, {"rows": len(selection.indices)})
+    return release(problem, table, points, size, {"rows": len(selection.indices)})

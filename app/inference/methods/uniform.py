@@ -34,4 +34,4 @@ class Uniform:
         chosen = choose_rows(rng, table, plan.size)
         x, y = (values.astype(np.float64) for values in table.read(chosen))
         points = Points(x, y, np.full(len(chosen), table.count / plan.size))
-        return release(problem, points, plan.size, {})
+        return release(problem, table, points, plan.size, {})

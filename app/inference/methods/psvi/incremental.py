@@ -35,4 +35,4 @@ class IncrementalPsvi:
         """Release the points after the last round; missing ones are null, as for ``sparse-vi``."""
         built = grow(plan, facts, rows, rng, move_newest=True)
         total = float(built.points.weights.sum())
-        return release(built.problem, built.points, plan.size, {"total_weight": total})
+        return release(built.problem, built.table, built.points, plan.size, {"total_weight": total})

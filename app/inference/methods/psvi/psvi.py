@@ -52,7 +52,7 @@ class Psvi:
         chosen = choose_rows(rng, table, plan.size)
         x, y = (values.astype(np.float64) for values in table.read(chosen))
         if not table.count:
-            return release(problem, Points(x, y, np.zeros(0)), plan.size, {})
+            return release(problem, table, Points(x, y, np.zeros(0)), plan.size, {})
         parameters = plan.parameters
         residuals = make_residuals(
             problem, table, rng, draws=parameters[DRAWS.name], minibatch=parameters[MINIBATCH.name]
@@ -67,4 +67,4 @@ class Psvi:
             rate=parameters[RATE.name],
             iterations=parameters[ITERATIONS.name],
         )
-        return release(problem, points, plan.size, {"total_weight": float(points.weights.sum())})
+        return release(problem, table, points, plan.size, {"total_weight": float(points.weights.sum())})
