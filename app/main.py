@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
-from app.audit.background_writer import Keeper
+from app.audit.background_writer import AuditRecorder
 from app.audit.endpoints import router as audit_router
 from app.auth.endpoints import router as auth_router
 from app.auth.service import Keys
@@ -87,8 +87,8 @@ def create_app(
         least_rate: lowest accepted rate of request bodies; None: no limit.
     """
     counts = Metrics(Gauges(services.database), shared=metrics_dir) if metrics else None
-    keeper = Keeper(services.database, services.signer)
-    observers: tuple[Callable[[Exchange], None], ...] = (log_exchange, keeper.observe)
+    recorder = AuditRecorder(services.database, services.signer)
+    observers: tuple[Callable[[Exchange], None], ...] = (log_exchange, recorder.observe)
     if counts is not None:
         observers += (counts.observe,)
     app = FastAPI(
@@ -118,7 +118,7 @@ def create_app(
     app.add_exception_handler(405, on_method_not_allowed)
     app.state.services, app.state.body_key = services, services.identity_key
     app.state.metrics = counts
-    app.state.keeper = keeper
+    app.state.audit_recorder = recorder
     app.state.public_releases = cache
     app.state.readiness = Readiness(services, partial(_audit, services.ledger))
     describe(app)
@@ -140,7 +140,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     with suppress(DependencyUnavailable):  # /health/ready reports it, and verifies when the database is back
         await run_in_threadpool(app.state.readiness.verify_ledger)
         await run_in_threadpool(_report_unsealed, app.state.services)
-    with app.state.keeper.running():
+    with app.state.audit_recorder.run_in_background():
         yield
     app.state.services.close()
 

@@ -44,7 +44,7 @@ class CallGroup:
     written: bool = False
 
 
-class Keeper:
+class AuditRecorder:
     """Records exchanges that no transaction has recorded, in the background."""
 
     def __init__(self, database: Database, signer: Signer) -> None:
@@ -70,7 +70,7 @@ class Keeper:
             if group.target != request.target:
                 group.target = None
 
-    def keep(self) -> None:
+    def flush(self) -> None:
         """Write the counted calls and chain committed entries; if the database fails, retry in the next round."""
         with self._writing:
             try:
@@ -80,13 +80,13 @@ class Keeper:
                 structlog.get_logger().warning("audit log not written", kind=type(error).__name__)
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """Call :meth:`keep` every second in a separate thread, and once at the end."""
+    def run_in_background(self) -> Iterator[None]:
+        """Call :meth:`flush` every second in a separate thread, and once at the end."""
         stop = threading.Event()
 
         def run() -> None:
             while not stop.wait(EVERY_SECONDS):
-                self.keep()
+                self.flush()
 
         thread = threading.Thread(target=run, name="audit", daemon=True)
         thread.start()
@@ -98,7 +98,7 @@ class Keeper:
             with self._lock:
                 for each in self._groups.values():
                     each.opened = -math.inf
-            self.keep()
+            self.flush()
 
     def _due(self) -> list[tuple[Kind, CallGroup, int]]:
         """The groups to write now, with their counts: new kinds, and kinds whose minute is over."""

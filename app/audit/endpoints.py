@@ -6,7 +6,7 @@ from fastapi import Depends, Query, Request
 from pydantic import AwareDatetime
 
 from app.audit import repository
-from app.audit.background_writer import Keeper
+from app.audit.background_writer import AuditRecorder
 from app.audit.repository import AuditFilter
 from app.audit.schemas import AuditView, OutcomeName
 from app.auth.caller import Caller, require
@@ -41,9 +41,9 @@ def read_audit_log(
     paging: Paging,
 ) -> Page[AuditView]:
     """List every change and every refusal, newest first."""
-    keeper = request.app.state.keeper
-    assert isinstance(keeper, Keeper)
-    keeper.keep()  # the page includes the calls that this process has counted
+    recorder = request.app.state.audit_recorder
+    assert isinstance(recorder, AuditRecorder)
+    recorder.flush()  # the page includes the calls that this process has counted
     with services.database.read() as session:
         rows = repository.page(session, criteria, before=paging.after_id("aud"), limit=paging.limit + 1)
         return page(rows, paging, lambda entry: entry.id, AuditView.model_validate)

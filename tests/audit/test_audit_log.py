@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app.audit.background_writer import Keeper
+from app.audit.background_writer import AuditRecorder
 from app.context import RequestContext
 from app.db import Database
 from app.http.middleware.outer_middleware import Exchange
@@ -31,8 +31,8 @@ def _refusal(actor: str | None = None, action: str = "/v1/jobs", target: str | N
 
 
 @pytest.fixture
-def keeper(services: Services) -> Keeper:
-    return Keeper(services.database, services.signer)
+def recorder(services: Services) -> AuditRecorder:
+    return AuditRecorder(services.database, services.signer)
 
 
 def _counts(database: Database) -> list[int]:
@@ -120,47 +120,49 @@ def test_public_reads_are_not_logged(client: httpx.Client, auditor: rows.Key) ->
     assert [entry["action"] for entry in _log(client, auditor)] == ["GET /v1/me"]
 
 
-def test_a_flood_is_two_entries_a_minute(keeper: Keeper, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_is_two_entries_a_minute(
+    recorder: AuditRecorder, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = [1000.0]
     monkeypatch.setattr("app.audit.background_writer.time.monotonic", lambda: clock[0])
-    keeper.observe(_refusal())
+    recorder.observe(_refusal())
     for _ in range(125):
-        keeper.keep()
+        recorder.flush()
         clock[0] += 1
         for _ in range(50):
-            keeper.observe(_refusal())
+            recorder.observe(_refusal())
     assert _counts(database)[0] == 1
     assert len(_counts(database)) == 3
     assert sum(_counts(database)) > 50 * 110
 
 
-def test_keys_routes_and_codes_are_counted_separately(keeper: Keeper, database: Database) -> None:
+def test_keys_routes_and_codes_are_counted_separately(recorder: AuditRecorder, database: Database) -> None:
     for exchange in (_refusal(), _refusal("key_1"), _refusal("key_2"), _refusal("key_2", "/v1/quotes")):
-        keeper.observe(exchange)
-    keeper.keep()
+        recorder.observe(exchange)
+    recorder.flush()
     assert _counts(database) == [1, 1, 1, 1]
 
 
 def test_counts_that_could_not_be_written_are_kept(
-    keeper: Keeper, database: Database, monkeypatch: pytest.MonkeyPatch
+    recorder: AuditRecorder, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away() -> None:
         raise OSError
 
-    keeper.observe(_refusal())
+    recorder.observe(_refusal())
     with monkeypatch.context() as patched:
         patched.setattr(database, "write", away)
-        keeper.keep()
+        recorder.flush()
     assert _counts(database) == []
-    keeper.keep()
+    recorder.flush()
     assert _counts(database) == [1]
 
 
-def test_a_stop_writes_remaining_counts(keeper: Keeper, database: Database) -> None:
-    with keeper.running():
-        keeper.observe(_refusal())
-        keeper.keep()
-        keeper.observe(_refusal())
+def test_a_stop_writes_remaining_counts(recorder: AuditRecorder, database: Database) -> None:
+    with recorder.run_in_background():
+        recorder.observe(_refusal())
+        recorder.flush()
+        recorder.observe(_refusal())
     assert _counts(database) == [1, 1]
 
 
@@ -174,10 +176,12 @@ def test_a_stop_writes_remaining_counts(keeper: Keeper, database: Database) -> N
         "DELETE FROM audit_heads",
     ],
 )
-def test_entries_can_be_neither_changed_nor_removed(keeper: Keeper, database: Database, statement: str) -> None:
+def test_entries_can_be_neither_changed_nor_removed(
+    recorder: AuditRecorder, database: Database, statement: str
+) -> None:
     """W11."""
-    keeper.observe(_refusal())
-    keeper.keep()
+    recorder.observe(_refusal())
+    recorder.flush()
     with pytest.raises(DBAPIError, match="append-only"), database.write() as tx:
         tx.execute(text(statement))
 
