@@ -79,15 +79,13 @@ def findings(session: ReadSession, ring: KeyRing) -> Iterator[str]:
 
 def _find_forged(heads: Mapping[int, AuditHead], ring: KeyRing) -> Iterator[AuditHead]:
     for head in heads.values():
-        document = {"statement": _head(head), "signature": head.signature, "key_id": head.key_id}
-        if not ring.verify(document, ("audit", head.sequence)):
+        if not ring.verify_detached(_head(head), (head.signature, head.key_id), ("audit", head.sequence)):
             yield head
 
 
 def _sign(signer: Signer, end: End) -> AuditHead:
     head = AuditHead(sequence=end.sequence, at=now(), entry_hash=end.entry_hash)
-    signed = signer.sign(_head(head))
-    head.signature, head.key_id = signed["signature"], signed["key_id"]
+    head.signature, head.key_id = signer.sign_detached(_head(head))
     return head
 
 

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import rfc8785
 from nacl.exceptions import CryptoError
@@ -20,6 +20,13 @@ Place = tuple[Chain, int]
 """A chain, and the position of a document in it."""
 Cutoff = Mapping[Chain, int]
 """The last position in each chain that a key signed before it was retired."""
+
+
+class DetachedSignature(NamedTuple):
+    """A signature that is stored without its statement: base64, and the id of the key."""
+
+    signature: str
+    key_id: str
 
 
 class KeyRing:
@@ -56,6 +63,10 @@ class KeyRing:
         named = document.get("key_id")
         public = self._by_id.get(named) if isinstance(named, str) else None
         return public is not None and self._is_trusted(public, place) and verify(document, public)
+
+    def verify_detached(self, statement: Mapping[str, Any], signature: tuple[Any, Any], place: Place) -> bool:
+        """As :meth:`verify`, for signature (base64) and key id without their statement."""
+        return self.verify({"statement": statement, "signature": signature[0], "key_id": signature[1]}, place)
 
     def _is_trusted(self, public: str, place: Place | None) -> bool:
         if place is None or public not in self._until:
@@ -96,6 +107,15 @@ class Signer:
             "signature": base64.b64encode(signature).decode("ascii"),
             "key_id": self.key_id,
         }
+
+    def sign_detached(self, statement: Mapping[str, Any]) -> DetachedSignature:
+        """Sign a statement that the verifier can rebuild; :meth:`KeyRing.verify_detached` verifies it.
+
+        Raises:
+            rfc8785.CanonicalizationError: as :meth:`sign`.
+        """
+        signed = self.sign(statement)
+        return DetachedSignature(signed["signature"], signed["key_id"])
 
 
 def verify(document: Mapping[str, Any], public_key: str) -> bool:

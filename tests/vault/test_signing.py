@@ -74,6 +74,23 @@ def test_signing_does_not_change_the_statement() -> None:
     assert before == STATEMENT
 
 
+def test_detached_signature_is_verified_with_its_own_statement_only() -> None:
+    signer = Signer(SEED)
+    signature = signer.sign_detached(STATEMENT)
+    assert signature == (signer.sign(STATEMENT)["signature"], signer.key_id)
+    assert signer.ring.verify_detached(STATEMENT, signature, ("audit", 1))
+    assert not signer.ring.verify_detached({**STATEMENT, "more": 1}, signature, ("audit", 1))
+    assert not signer.ring.verify_detached(STATEMENT, (None, None), ("audit", 1))
+
+
+def test_retired_key_is_trusted_up_to_its_cutoff_for_detached_signatures() -> None:
+    retired = Signer(bytes(32))
+    ring = KeyRing([retired.public_key], {retired.public_key: {"audit": 3}})
+    signature = retired.sign_detached(STATEMENT)
+    assert ring.verify_detached(STATEMENT, signature, ("audit", 3))
+    assert not ring.verify_detached(STATEMENT, signature, ("audit", 4))
+
+
 def test_key_ring_verifies_signatures_of_retired_keys() -> None:
     before, stranger = Signer(bytes(32)), Signer(b"\x07" * 32)
     ring = Signer(SEED, retired=[before.public_key]).ring

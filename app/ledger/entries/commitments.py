@@ -25,7 +25,6 @@ ALTERED = (
     "The account is frozen; ask the operator."
 )
 UNSIGNED = "An older version reserved this job without a signature, so it cannot run. Submit the job again."
-_SIGNATURE = ("signature", "key_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,7 @@ def matches_declaration(balance: Balance, dataset_id: str, commitment: Commitmen
 def sign(locked: LockedAccount, dataset_id: str, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Sign ``body`` with the ledger key as the next entry and this job's reservation."""
     place = (locked.account.id, locked.account.sequence + 1, dataset_id, job_id)
-    signed = locked.context.signer.sign(_statement(*place, body))
-    return {**body, **{name: signed[name] for name in _SIGNATURE}}
+    return {**body, **locked.context.signer.sign_detached(_statement(*place, body))._asdict()}
 
 
 def check(locked: LockedAccount, row: Reservation, terms: Terms | None) -> Mapping[str, Any]:
@@ -104,12 +102,12 @@ def has_terms(context: LedgerContext, session: ReadSession, job_id: str, terms: 
 
 def _is_signed(context: LedgerContext, session: ReadSession, entry: Entry) -> bool:
     """Whether a key signed the entry that is trusted at its last checkpoint."""
-    body = {name: value for name, value in entry.body.items() if name not in _SIGNATURE}
+    body = dict(entry.body)
+    signature = (body.pop("signature", None), body.pop("key_id", None))
     statement = _statement(entry.account_id, entry.sequence, entry.dataset_id, str(entry.job_id), body)
-    document = {"statement": statement, **{name: entry.body.get(name) for name in _SIGNATURE}}
     before = (Checkpoint.account_id == entry.account_id, Checkpoint.account_sequence < entry.sequence)
     newest = session.scalar(select(func.max(Checkpoint.sequence)).where(*before)) or 0
-    return context.signer.ring.verify(document, ("checkpoint", newest))
+    return context.signer.ring.verify_detached(statement, signature, ("checkpoint", newest))
 
 
 def _statement(account_id: str, sequence: int, dataset_id: str, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -93,8 +93,7 @@ def note(
     before = End(last.sequence, last.checkpoint_hash) if last else End()
     end = before.extend(_content(row), above=above)
     row.sequence, row.previous_hash, row.checkpoint_hash = end.sequence, before.entry_hash, end.entry_hash
-    signed = context.signer.sign(_sign(row))
-    row.signature, row.key_id = signed["signature"], signed["key_id"]
+    row.signature, row.key_id = context.signer.sign_detached(_statement(row))
     tx.add(row)
     tx.flush()
     if context.mark is not None:
@@ -114,13 +113,13 @@ def audit(session: ReadSession, signer: Signer) -> Iterator[tuple[Checkpoint, bo
     query = select(Checkpoint).order_by(Checkpoint.sequence)
     for row in session.scalars(query.execution_options(populate_existing=True, yield_per=256)):
         follows = end.is_continued_by(row.sequence, row.previous_hash, row.checkpoint_hash, _content(row))
-        signed = {"statement": _sign(row), "signature": row.signature, "key_id": row.key_id}
-        is_signed = signer.ring.verify(signed, ("checkpoint", row.sequence))
+        signature = (row.signature, row.key_id)
+        is_signed = signer.ring.verify_detached(_statement(row), signature, ("checkpoint", row.sequence))
         yield row, follows and is_signed
         end = End(row.sequence, row.checkpoint_hash)
 
 
-def _sign(row: Checkpoint) -> dict[str, Any]:
+def _statement(row: Checkpoint) -> dict[str, Any]:
     return {"checkpoint_hash": row.checkpoint_hash, "sequence": row.sequence}
 
 

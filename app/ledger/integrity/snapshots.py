@@ -23,14 +23,13 @@ REPLAYED_AT_MOST = 32
 def take(signer: Signer, account: Account, balance: Balance) -> None:
     """Store a signed snapshot of the account, with the complete ``balance`` at its head."""
     whole = balance.to_json()
-    signed = signer.sign(_statement(account.id, account.sequence, account.head_hash, whole, account.checkpoint))
+    statement = _statement(account.id, account.sequence, account.head_hash, whole, account.checkpoint)
     account.snapshot = {
         "sequence": account.sequence,
         "head": account.head_hash,
         "balance": whole,
         "checkpoint": account.checkpoint,
-        "signature": signed["signature"],
-        "key_id": signed["key_id"],
+        **signer.sign_detached(statement)._asdict(),
     }
 
 
@@ -116,8 +115,9 @@ def _read_trusted(signer: Signer, account: Account) -> Head:
     try:
         stored = account.snapshot
         statement = _statement(account.id, stored["sequence"], stored["head"], stored["balance"], stored["checkpoint"])
-        document = {"statement": statement, "signature": stored["signature"], "key_id": stored["key_id"]}
-        if len(stored) != _MEMBERS or not signer.ring.verify(document, ("checkpoint", stored["checkpoint"])):
+        signature = (stored["signature"], stored["key_id"])
+        is_signed = signer.ring.verify_detached(statement, signature, ("checkpoint", stored["checkpoint"]))
+        if len(stored) != _MEMBERS or not is_signed:
             raise Mismatch
         return Head(stored["sequence"], stored["head"], Balance.from_json(stored["balance"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, CanonicalizationError) as error:
