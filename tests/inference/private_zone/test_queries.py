@@ -221,8 +221,8 @@ def _by_hand(name: str, query: Any, z: Array64) -> Array64:
             return np.asarray((values * weights[:, None]).T @ values)
         values = transformed * failure[:, None]
         if name.startswith("bounded_score_sum"):
-            rest, last = np.sqrt(query.clip**2 - query.apart**2), WIDTH - 1 if query.apart else WIDTH
-            parts = (slice(0, last), rest), (slice(last, WIDTH), query.apart)
+            rest, last = np.sqrt(query.clip**2 - query.last_bound**2), WIDTH - 1 if query.last_bound else WIDTH
+            parts = (slice(0, last), rest), (slice(last, WIDTH), query.last_bound)
             return np.concatenate([_bounded(failure, transformed[:, part], bound) for part, bound in parts])
     norm = np.linalg.norm(values, axis=1)
     shape = (3, -1) if name == "tail_sum" else -1
