@@ -7,17 +7,18 @@ installation.
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from app.privacy.discretisation import GREATEST_EPSILON
+from app.setting_faults import make_fault, require_pattern
 from app.vault.secret_files import UnreadableSecret, pass_on, secrets_from_files, with_password
 from app.vault.stores import below
 
 _PREFIX = "COREVAULT_"
-_POSTGRESQL, _UNKNOWN_DATABASE = "postgresql+psycopg", "unknown_database"
+_POSTGRESQL = "postgresql+psycopg"
 _SCHEMES = {"sqlite": "sqlite", **dict.fromkeys(("postgres", "postgresql", _POSTGRESQL), _POSTGRESQL)}
 SECRETS = ("database_url", "database_password", "broker_url", "broker_password")
 """Settings that may also be given as ``COREVAULT_X_FILE``, the path of a file with the value."""
@@ -29,17 +30,43 @@ def _split_list(value: object) -> object:
 
 def _check_pairs(pairs: tuple[str, ...]) -> tuple[str, ...]:
     if any(pair.rpartition("=")[2] not in {"admin", "owner", "analyst", "auditor"} for pair in pairs):
-        raise ValueError("use entries of the form <value>=<role>")
+        raise make_fault("must be entries such as staff=owner, with the roles admin, owner, analyst and auditor")
     return pairs
 
 
-Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+def _normalise_networks(networks: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(str(ip_network(each)) for each in networks)
+    except ValueError:
+        raise make_fault("must be networks such as 10.0.0.0/8, separated by commas") from None
+
+
+def _check_storage_url(url: str) -> str:
+    try:
+        is_known = urlsplit(url).scheme in {"file", "s3"}
+    except ValueError:
+        is_known = False
+    if not is_known:
+        raise make_fault("must be file:///absolute/path or s3://bucket/prefix")
+    return url
+
+
+def _resolve_path(path: Path) -> Path:
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError:
+        raise make_fault("must be a path, and the user after its ~ must exist") from None
+
+
+Folder = Annotated[Path, AfterValidator(_resolve_path)]
+StorageUrl = Annotated[str, AfterValidator(_check_storage_url)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]
-Networks = Annotated[Names, AfterValidator(lambda networks: tuple(str(ip_network(each)) for each in networks))]
+Networks = Annotated[Names, AfterValidator(_normalise_networks)]
 
-HttpsUrl = Annotated[str, Field(pattern=r"^https://\S+$")]
+HttpsUrl = Annotated[str, require_pattern(r"https://\S+", "must be a URL that starts with https://")]
+LogLevel = Annotated[str, require_pattern("debug|info|warning|error", "must be debug, info, warning or error")]
 Roles = Annotated[Names, AfterValidator(_check_pairs)]
 
 
@@ -48,7 +75,7 @@ def _add_driver(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     with_driver = _SCHEMES.get(scheme.lower())
     if with_driver is None or not separator:
-        raise PydanticCustomError(_UNKNOWN_DATABASE, "use postgresql://user@host/name or sqlite:////absolute/path")
+        raise make_fault("must be postgresql://user@host/name or sqlite:////absolute/path")
     return f"{with_driver}://{rest}"
 
 
@@ -64,7 +91,7 @@ def _from_files() -> dict[str, Any]:
     try:
         return dict(secrets_from_files(_PREFIX, SECRETS))
     except UnreadableSecret as error:
-        fault = PydanticCustomError("secret_file", "use the path of a readable file, and do not set the secret itself")
+        fault = make_fault("must be the path of a readable file, and the secret itself must not be set")
         raise ValidationError.from_exception_data(
             "Settings", [{"type": fault, "loc": (error.name,), "input": None}]
         ) from None
@@ -88,24 +115,24 @@ class Settings(BaseSettings):
 
     The filesystem broker keeps its messages in ``data_dir``.
     """
-    storage_url: str = Field(default_factory=lambda data: (data["data_dir"] / "storage").as_uri())
+    storage_url: StorageUrl = Field(default_factory=lambda data: (data["data_dir"] / "storage").as_uri())
     """Location of the areas below that have no other setting.
 
     The form is ``file:///absolute/path`` or ``s3://bucket/prefix``.
     """
-    incoming_url: str = _area("incoming")
+    incoming_url: StorageUrl = _area("incoming")
     """Area of sealed uploads. The API writes them; workers read and delete them."""
-    released_url: str = _area("released")
+    released_url: StorageUrl = _area("released")
     """Area of the representations of releases. Workers write them; the API reads them."""
-    wrapped_keys_url: str = _area("wrapped-keys")
+    wrapped_keys_url: StorageUrl = _area("wrapped-keys")
     """Area of the datasets' keys, sealed to the worker. Never put it in one backup with the database."""
-    vault_url: str = _area("vault")
+    vault_url: StorageUrl = _area("vault")
     """Area of the encrypted tables. Only workers use it."""
     key_backup_days: Annotated[int, Field(ge=0)] = 0
     """Days for which the operator keeps backups of the wrapped keys. Deletion receipts state them."""
     keep_superseded_days: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Days for which a replaced content is kept if no job reads it."""
-    mark_url: str = Field(default_factory=lambda data: (data["data_dir"] / "mark").as_uri())
+    mark_url: StorageUrl = Field(default_factory=lambda data: (data["data_dir"] / "mark").as_uri())
     """Location of the ledger's high-water mark: ``file:///absolute/folder`` or ``s3://bucket/prefix``.
 
     In production use a volume or bucket that a restore of the database does not restore. API and workers share it;
@@ -203,13 +230,16 @@ class Settings(BaseSettings):
     """
     metrics: bool = True
     """Whether ``/metrics`` is served."""
-    log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = "info"
+    log_level: LogLevel = "info"
     """Lowest level of log lines that are written."""
 
     @field_validator("database_url", "broker_url")
     @classmethod
     def _insert_password(cls, url: str, info: ValidationInfo) -> str:
-        return with_password(url, info.data.get(str(info.field_name).replace("_url", "_password")))
+        try:
+            return with_password(url, info.data.get(str(info.field_name).replace("_url", "_password")))
+        except ValueError:
+            raise make_fault("must be a URL") from None
 
     @field_validator("database_url")
     @classmethod
@@ -237,19 +267,6 @@ class Settings(BaseSettings):
         values = self.model_dump(mode="json", exclude_none=True)
         plain = {f"{_PREFIX}{name.upper()}": _format(value) for name, value in values.items() if name not in SECRETS}
         return plain | pass_on(_PREFIX, SECRETS, values)
-
-
-def invalid_names(error: ValidationError) -> str:
-    """Name the variables that are not valid, without their values.
-
-    For a database URL, the remedy is added.
-    """
-    return ", ".join(sorted(_describe_fault(fault["loc"][0], fault["type"], fault["msg"]) for fault in error.errors()))
-
-
-def _describe_fault(name: object, kind: str, message: str) -> str:
-    variable = f"COREVAULT_{str(name).upper()}"
-    return f"{variable} ({message})" if kind == _UNKNOWN_DATABASE else variable
 
 
 def _format(value: object) -> str:

@@ -19,9 +19,10 @@ from celery.worker import state
 from pydantic import ValidationError
 
 from app import tracing
-from app.config import Settings, invalid_names
+from app.config import Settings
 from app.errors import CorevaultError
 from app.http.middleware.logs import configure_logs
+from app.setting_faults import describe_faults
 from workers.celery_app import TaskHandlers, make_celery, make_sweeper, make_task_handlers, rewrap_keys
 from workers.command_line import parse_worker_command
 from workers.process import StopFlag, die_with_parent, forbid_core_dumps
@@ -47,7 +48,7 @@ def main() -> None:
         else:
             _work(Settings())
     except ValidationError as error:
-        sys.exit(f"corevault-worker: these settings are not valid: {invalid_names(error)}")
+        sys.exit(f"corevault-worker: these settings are not valid: {describe_faults(error)}")
     except CorevaultError as error:
         sys.exit(f"corevault-worker: {error.detail}")
 

@@ -9,8 +9,9 @@ import typer
 from pydantic import ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.config import SECRETS, Settings, invalid_names
+from app.config import SECRETS, Settings
 from app.errors import CorevaultError
+from app.setting_faults import describe_faults
 
 FAILED, MISUSED = 1, 2
 _KNOWN = {
@@ -52,7 +53,7 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         settings = Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:
-        fail(f"these settings are not valid: {invalid_names(error)}", MISUSED)
+        fail(f"these settings are not valid: {describe_faults(error)}", MISUSED)
     with explain_failures():
         if settings.data_dir.is_file():
             fail(f"{settings.data_dir} is a file; set --data-dir to a folder", MISUSED)

@@ -338,7 +338,7 @@ def test_unsupported_database_is_refused_with_a_remedy(url: str, monkeypatch: py
     monkeypatch.setenv("COREVAULT_DATABASE_URL", url)
     ended = RUNNER.invoke(cli, ["migrate"])
     assert ended.exit_code == 2
-    assert "COREVAULT_DATABASE_URL (use postgresql://user@host/name or sqlite:////absolute/path)" in ended.output
+    assert "COREVAULT_DATABASE_URL must be postgresql://user@host/name or sqlite:////absolute/path" in ended.output
     assert url not in ended.output
 
 

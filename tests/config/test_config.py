@@ -7,7 +7,8 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import make_url
 
-from app.config import SECRETS, Settings, invalid_names
+from app.config import SECRETS, Settings
+from app.setting_faults import describe_faults
 
 
 def test_by_default_one_folder_contains_everything(tmp_path: Path) -> None:
@@ -61,6 +62,58 @@ def test_invalid_settings_are_refused(monkeypatch: pytest.MonkeyPatch, name: str
         Settings()
 
 
+BAD_VALUES = ("x y", "-1", "0", "nan", "inf", "1.5", "65", "1001", "9" * 5000, "[", "http://[", "~nobody-here/x", "a=b")
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_faults_are_named_with_what_is_required_and_no_value(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in BAD_VALUES:
+        monkeypatch.setenv(f"COREVAULT_{name.upper()}", value)
+        try:
+            Settings()
+        except ValidationError as error:
+            words = describe_faults(error)
+            assert words.startswith(f"COREVAULT_{name.upper()} must be ")
+            assert ";" not in words
+            assert not re.search(r"nobody|http://\[|valid|Input|parse|999", words)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("MAX_EPSILON", "0", "must be greater than 0"),
+        ("MAX_EPSILON", "1000.1", "must be at most 1000"),
+        ("KEY_BACKUP_DAYS", "-1", "must be at least 0"),
+        ("MAX_ROWS", "many", "must be a whole number"),
+        ("BEHIND_TLS", "perhaps", "must be 1 or 0"),
+        ("LOG_LEVEL", "all", "must be debug, info, warning or error"),
+        ("OIDC_ISSUER", "http://issuer.example", "must be a URL that starts with https://"),
+        ("TRUSTED_PROXIES", "proxy.example", "must be networks such as 10.0.0.0/8, separated by commas"),
+        ("STORAGE_URL", "ftp://files.example", "must be file:///absolute/path or s3://bucket/prefix"),
+        (
+            "DATABASE_URL",
+            "mysql://root:secret@db/name",
+            "must be postgresql://user@host/name or sqlite:////absolute/path",
+        ),
+    ],
+)
+def test_a_fault_states_what_is_required(monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str) -> None:
+    monkeypatch.setenv(f"COREVAULT_{name}", value)
+    with pytest.raises(ValidationError) as refusal:
+        Settings()
+    assert describe_faults(refusal.value) == f"COREVAULT_{name} {words}"
+
+
+def test_all_faults_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COREVAULT_MAX_ROWS", "0")
+    monkeypatch.setenv("COREVAULT_LOG_LEVEL", "all")
+    with pytest.raises(ValidationError) as refusal:
+        Settings()
+    assert describe_faults(refusal.value) == (
+        "COREVAULT_LOG_LEVEL must be debug, info, warning or error; COREVAULT_MAX_ROWS must be greater than 0"
+    )
+
+
 def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COREVAULT_ALLOWED_HOSTS", "vault.example, 10.1.2.3 ,")
     assert Settings().allowed_hosts == ("vault.example", "10.1.2.3")
@@ -100,7 +153,9 @@ def test_a_secret_in_two_places_or_no_file_is_refused_by_name(
     monkeypatch.setenv(f"COREVAULT_{name.upper()}_FILE", str(file))
     with pytest.raises(ValidationError) as refusal:
         Settings()
-    assert invalid_names(refusal.value) == f"COREVAULT_{name.upper()}_FILE"
+    assert describe_faults(refusal.value).startswith(
+        f"COREVAULT_{name.upper()}_FILE must be the path of a readable file"
+    )
     assert str(file) not in str(refusal.value)
 
 
