@@ -45,21 +45,21 @@ def method(method_id: str) -> Method:
     """
     registered: Method | None = _PRIVATE.get(method_id) or _PUBLIC.get(method_id)
     if registered is None:
-        raise InvalidRequest.at("/method", "unknown method; GET /v1/methods lists the methods")
+        raise InvalidRequest.at("/method", "Unknown method; GET /v1/methods lists the methods.")
     return registered
 
 
 def private_method(method_id: str) -> PrivateMethod[Any]:
     """Find the private method with this id; any other id is refused."""
     if method_id not in _PRIVATE:
-        raise InvalidRequest.at("/method", "not a private method")
+        raise InvalidRequest.at("/method", "This is not a private method.")
     return _PRIVATE[method_id]
 
 
 def public_method(method_id: str) -> PublicMethod:
     """Find the method for public tables with this id; any other id is refused."""
     if method_id not in _PUBLIC:
-        raise InvalidRequest.at("/method", "not a method for public tables")
+        raise InvalidRequest.at("/method", "This is not a method for public tables.")
     return _PUBLIC[method_id]
 
 

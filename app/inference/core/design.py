@@ -145,7 +145,7 @@ def build(spec: ModelSpec, facts: DeclaredFacts, family: Family) -> Design:
     unit = facts.unit.get("column")
     target = _find_target(spec, declared, unit, family)
     if not spec.features:
-        raise InvalidRequest.at("/model/features", "name at least one feature")
+        raise InvalidRequest.at("/model/features", "Name at least one feature.")
     for index in range(len(spec.features)):
         fault = _find_feature_fault(spec, index, declared, unit, family)
         if fault:
@@ -153,7 +153,7 @@ def build(spec: ModelSpec, facts: DeclaredFacts, family: Family) -> Design:
     features = tuple(declared[name] for name in spec.features)
     if sum(map(_count_coordinates, features)) + 1 > MAX_COLUMNS:
         raise InvalidRequest.at(
-            "/model/features", f"these make more than {MAX_COLUMNS} design columns; name fewer features"
+            "/model/features", f"These make more than {MAX_COLUMNS} design columns; name fewer features."
         )
     columns = [column for feature in features for column in _make_design_columns(feature)]
     if family.intercept:
@@ -165,12 +165,14 @@ def build(spec: ModelSpec, facts: DeclaredFacts, family: Family) -> Design:
 def _find_target(spec: ModelSpec, declared: Mapping[str, Column], unit: str | None, family: Family) -> Column | None:
     if not family.targets:
         if spec.target is not None:
-            raise InvalidRequest.at("/model/target", "this model has no target; leave it out")
+            raise InvalidRequest.at("/model/target", "This model has no target; leave it out.")
         return None
     if spec.target is None or spec.target not in declared:
-        raise InvalidRequest.at("/model/target", "name a declared column")
+        raise InvalidRequest.at("/model/target", "Name a declared column.")
     if spec.target == unit:
-        raise InvalidRequest.at("/model/target", "the column of the privacy unit cannot be modelled")
+        raise InvalidRequest.at(
+            "/model/target", "The column of the privacy unit cannot be modelled; name another column."
+        )
     family.check_target(declared[spec.target])
     return declared[spec.target]
 
@@ -180,13 +182,13 @@ def _find_feature_fault(
 ) -> str | None:
     name = spec.features[index]
     if name not in declared:
-        return "name a declared column"
+        return "Name a declared column."
     if name in RESERVED:
         return "this name is reserved in releases; a column of this name cannot be a feature"
     if name == spec.target:
         return "the target cannot be a feature too; leave it out of the features"
     if name == unit:
-        return "the column of the privacy unit cannot be modelled"
+        return "The column of the privacy unit cannot be modelled; name another column."
     if declared[name].type not in family.features:
         return f"this model needs features of type {' or '.join(family.features)}"
     return "this feature is named twice" if name in spec.features[:index] else None
@@ -197,7 +199,7 @@ def _scaling(column: Column) -> tuple[float, float, float]:
     if column.type == "binary":
         return 0.5, 0.5, 0.5
     if column.lower is None or column.upper is None:
-        raise InvalidRequest.at("/model/features", "a real or integer feature needs declared bounds")
+        raise InvalidRequest.at("/model/features", "A real or integer feature needs declared bounds.")
     half = column.upper / 2 - column.lower / 2
     return column.lower + half, half if half > 0 else 1.0, half
 

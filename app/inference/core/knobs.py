@@ -31,11 +31,11 @@ class Parameter:
         """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` has the type and is in the range."""
         kinds = (int,) if self.type == "integer" else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds):
-            raise InvalidRequest.at(pointer, f"must be of type {self.type}")
+            raise InvalidRequest.at(pointer, "Use an integer." if self.type == "integer" else "Use a number.")
         above = self.minimum < value if self.exclusive_minimum else self.minimum <= value
         if not (above and value <= self.maximum):
-            relation = "greater than" if self.exclusive_minimum else "at least"
-            raise InvalidRequest.at(pointer, f"must be {relation} {self.minimum:g} and at most {self.maximum:g}")
+            relation = "greater than" if self.exclusive_minimum else "of at least"
+            raise InvalidRequest.at(pointer, f"Use a number {relation} {self.minimum:g} and at most {self.maximum:g}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Choice:
     def check(self, value: object, pointer: str) -> None:
         """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` is one of the words."""
         if value not in self.choices:
-            raise InvalidRequest.at(pointer, f"must be one of {', '.join(self.choices)}")
+            raise InvalidRequest.at(pointer, f"Use one of: {', '.join(self.choices)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Switch:
     def check(self, value: object, pointer: str) -> None:
         """Raise :class:`InvalidRequest` at ``pointer`` unless ``value`` is true or false."""
         if not isinstance(value, bool):
-            raise InvalidRequest.at(pointer, "must be true or false")
+            raise InvalidRequest.at(pointer, "Use true or false.")
 
 
 Knob = Parameter | Choice | Switch

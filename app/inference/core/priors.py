@@ -163,14 +163,14 @@ def prior_of(spec: PriorSpec, columns: Sequence[DesignColumn], model: Model) -> 
         accepted.update(keys)
         scales[index] = next((spec.scales[key] for key in keys if key in spec.scales), scales[index])
     if not accepted >= set(spec.scales):
-        raise InvalidRequest.at("/model/prior/scales", "name design columns, features or parameters of this model")
+        raise InvalidRequest.at("/model/prior/scales", "Name design columns, features or parameters of this model.")
     if spec.degrees_of_freedom is None:
         return NormalPrior(scales)
     return HierarchicalPrior(scales, spec.degrees_of_freedom, len(names) - coefficients)
 
 
 def _check(spec: PriorSpec) -> None:
-    within = f"must be at least {LEAST_SCALE:g} and at most {MAX_SCALE:g}"
+    within = f"Use a number of at least {LEAST_SCALE:g} and at most {MAX_SCALE:g}."
     if not LEAST_SCALE <= spec.scale <= MAX_SCALE:
         raise InvalidRequest.at("/model/prior/scale", within)
     if not all(LEAST_SCALE <= scale <= MAX_SCALE for scale in spec.scales.values()):
@@ -178,5 +178,6 @@ def _check(spec: PriorSpec) -> None:
     degrees = spec.degrees_of_freedom
     if degrees is not None and not LEAST_DEGREES <= degrees <= MOST_DEGREES:
         raise InvalidRequest.at(
-            "/model/prior/degrees_of_freedom", f"must be at least {LEAST_DEGREES:g} and at most {MOST_DEGREES:g}"
+            "/model/prior/degrees_of_freedom",
+            f"Use a number of at least {LEAST_DEGREES:g} and at most {MOST_DEGREES:g}.",
         )

@@ -33,6 +33,6 @@ def problem_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
     model = chosen.bind(spec, design.width, design.target)
     if model.dimension > MAX_PARAMETERS:
         raise InvalidRequest.at(
-            "/model/features", f"these features make more than {MAX_PARAMETERS} parameters; name fewer features"
+            "/model/features", f"These features make more than {MAX_PARAMETERS} parameters; name fewer features."
         )
     return Problem(model, design, prior_of(spec.prior, design.columns, model))

@@ -64,7 +64,7 @@ def mechanism_of(request: PlanRequest, *, rate: Parameter, count: Parameter, usu
         count.check(request.mechanism.iterations, "/privacy/iterations")
         return request.mechanism
     if request.noise_multiplier is None or not 0 < request.noise_multiplier <= MAX_SCALE:
-        raise InvalidRequest.at("/privacy", "state a target epsilon that can be reached, or a mechanism")
+        raise InvalidRequest.at("/privacy", "State a target epsilon that can be reached, or a mechanism.")
     parameters: dict[str, Any] = {rate.name: usual, count.name: count.default, **request.parameters}
     return Mechanism(request.noise_multiplier, float(parameters[rate.name]), int(parameters[count.name]))
 

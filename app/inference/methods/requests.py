@@ -13,7 +13,7 @@ MAX_SIZE: Final = 10_000
 def check_size(size: object, largest: int = MAX_SIZE) -> None:
     """Raise :class:`InvalidRequest` unless ``size`` is an integer from 1 to ``largest``."""
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= largest:
-        raise InvalidRequest.at("/size", f"must be at least 1 and at most {largest}")
+        raise InvalidRequest.at("/size", f"Use an integer of at least 1 and at most {largest}.")
 
 
 def check_values(given: Mapping[str, Any], knobs: Iterable[Knob], *, stated: Collection[str] = ()) -> None:
@@ -25,8 +25,8 @@ def check_values(given: Mapping[str, Any], knobs: Iterable[Knob], *, stated: Col
     for name, value in given.items():
         if name not in parameters:
             raise InvalidRequest.at(
-                "/parameters", "unknown parameter; GET /v1/methods lists the parameters of each method"
+                "/parameters", "Unknown parameter; GET /v1/methods lists the parameters of each method."
             )
         if name in stated:
-            raise InvalidRequest.at(f"/parameters/{name}", "state it in the mechanism under /privacy")
+            raise InvalidRequest.at(f"/parameters/{name}", "State this parameter in the mechanism under /privacy.")
         parameters[name].check(value, f"/parameters/{name}")

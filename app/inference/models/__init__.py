@@ -27,7 +27,7 @@ def family(name: str) -> Family:
         InvalidRequest: at ``/model/family``, if there is none.
     """
     if name not in _FAMILIES:
-        raise InvalidRequest.at("/model/family", "unknown model; GET /v1/methods lists the models")
+        raise InvalidRequest.at("/model/family", "Unknown model; GET /v1/methods lists the models.")
     return _FAMILIES[name]
 
 

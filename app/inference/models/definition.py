@@ -38,13 +38,13 @@ class Family:
     def check_target(self, column: Column) -> None:
         """Raise :class:`InvalidRequest` unless ``column`` can be the target."""
         if column.type not in self.targets:
-            raise InvalidRequest.at("/model/target", f"this model needs a target of type {' or '.join(self.targets)}")
+            raise InvalidRequest.at("/model/target", f"This model needs a target of type {' or '.join(self.targets)}.")
         if column.type == "categorical" and len(column.categories) < 2:
-            raise InvalidRequest.at("/model/target", "this model needs a target of at least two categories")
+            raise InvalidRequest.at("/model/target", "This model needs a target of at least two categories.")
         if self.least_target is not None and not (column.lower is not None and column.lower >= self.least_target):
             raise InvalidRequest.at(
                 "/model/target",
-                f"this model needs a target with a declared lower bound of {self.least_target:g} or more",
+                f"This model needs a target with a declared lower bound of {self.least_target:g} or more.",
             )
 
     def target_transform(self, column: Column) -> dict[str, Any] | None:
@@ -61,7 +61,7 @@ class Family:
         if noise_scale is None:
             return
         if not self.noise_scale:
-            raise InvalidRequest.at("/model/noise_scale", "this model has no noise scale; leave it out")
+            raise InvalidRequest.at("/model/noise_scale", "This model has no noise scale; leave it out.")
 
 
 def admissible_noise(noise: float) -> float:
@@ -72,6 +72,6 @@ def admissible_noise(noise: float) -> float:
     """
     if not LEAST_NOISE <= noise <= MOST_NOISE:
         raise InvalidRequest.at(
-            "/model/noise_scale", f"must be {LEAST_NOISE:g} to {MOST_NOISE:g} times half of the declared range"
+            "/model/noise_scale", f"Use {LEAST_NOISE:g} to {MOST_NOISE:g} times half of the declared range."
         )
     return noise

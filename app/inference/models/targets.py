@@ -57,7 +57,7 @@ def read_bounds(target: Column | None) -> tuple[float, float]:
         InvalidRequest: at ``/model/target``, if there are no bounds.
     """
     if target is None or target.lower is None or target.upper is None:
-        raise InvalidRequest.at("/model/target", "a real or integer target needs declared bounds")
+        raise InvalidRequest.at("/model/target", "A real or integer target needs declared bounds.")
     return target.lower, target.upper
 
 
@@ -69,7 +69,7 @@ def read_scaling(target: Column | None) -> Scaled:
     """
     lower, upper = read_bounds(target)
     if lower < upper and not resolves(lower, upper):
-        raise InvalidRequest.at("/model/target", f"the bounds of this target are too close together: {REMEDY}")
+        raise InvalidRequest.at("/model/target", f"The bounds of this target are too close together: {REMEDY}.")
     return Scaled(lower, upper)
 
 

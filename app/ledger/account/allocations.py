@@ -48,7 +48,7 @@ def _pot(before: Pot | None, epsilon: float, delta: float, max_epsilon: float, p
     try:
         pot = filter_pot(Filter(epsilon, before.delta, before.orders, before.weights))
     except ValueError:
-        raise InvalidRequest(faults=(Fault(pointer, "is not an epsilon"),)) from None
+        raise InvalidRequest(faults=(Fault(pointer, "Use a number that can be an epsilon."),)) from None
     if not before.rebound(epsilon, before.delta, pot.meter.bounds).meter.holds:
         raise StateConflict(IN_USE)
     return pot

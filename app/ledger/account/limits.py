@@ -56,13 +56,13 @@ def _lower(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float 
 def _raise(locked: LockedAccount, dataset_id: str, epsilon: float, delta: float | None) -> None:
     balance, max_epsilon = locked.balance, locked.context.max_epsilon
     if delta is None:
-        raise InvalidRequest.at("/delta", "a higher limit needs a delta for the epsilon that is added")
+        raise InvalidRequest.at("/delta", "A higher limit needs a delta for the epsilon that is added.")
     check_delta(delta, 1, "/delta")
     total_delta = balance.total.delta + delta
     check_delta(total_delta, max(share.slots for share in balance.datasets.values()), "/delta")
     added = epsilon - balance.total.epsilon
     if balance.guaranteed_epsilon + added > max_epsilon:
-        raise InvalidRequest.at("/epsilon", f"the sum of all tranches would exceed {max_epsilon:g}")
+        raise InvalidRequest.at("/epsilon", f"The sum of all tranches would exceed {max_epsilon:g}; use a lower limit.")
     tranche = design_pot(added, delta, max_epsilon, "/epsilon")
     locked.append(LIMIT_CHANGED, dataset_id, _body(locked, epsilon, total_delta, tranche))
 
@@ -92,4 +92,4 @@ def _change_cap(locked: LockedAccount, dataset_id: str, cap: Pot, epsilon: float
 
 def _check_same_delta(delta: float | None, current: float) -> None:
     if delta is not None and delta != current:
-        raise InvalidRequest.at("/delta", "only a higher limit brings a delta; leave it out")
+        raise InvalidRequest.at("/delta", "Only a higher limit takes a delta; leave it out.")

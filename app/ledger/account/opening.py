@@ -64,12 +64,12 @@ def open_account(
 
 def check_delta(delta: float, slots: int, pointer: str) -> None:
     if not (math.isfinite(delta) and LEAST_DELTA <= delta <= 1 / (10 * slots)):
-        raise InvalidRequest.at(pointer, f"must be at least {LEAST_DELTA:g} and at most 1/(10 slots)")
+        raise InvalidRequest.at(pointer, f"Use a number of at least {LEAST_DELTA:g} and at most 1/(10 slots).")
 
 
 def check_epsilon(epsilon: float, max_epsilon: float, pointer: str) -> None:
     if not (math.isfinite(epsilon) and 0 < epsilon <= max_epsilon):
-        raise InvalidRequest.at(pointer, f"must be positive and at most {max_epsilon:g}")
+        raise InvalidRequest.at(pointer, f"Use a positive number of at most {max_epsilon:g}.")
 
 
 def design_pot(epsilon: float, delta: float, max_epsilon: float, pointer: str) -> Pot:
@@ -82,7 +82,7 @@ def design_pot(epsilon: float, delta: float, max_epsilon: float, pointer: str) -
     try:
         return filter_pot(design(epsilon, delta))
     except ValueError as error:
-        raise InvalidRequest.at(pointer, "is too small to admit any job at this delta") from error
+        raise InvalidRequest.at(pointer, "This epsilon is too small to admit any job at this delta.") from error
 
 
 def _fresh_balance(

@@ -82,4 +82,4 @@ def check_priced(vector: Sequence[int]) -> None:
         InvalidRequest: at the member that sets the noise.
     """
     if min(vector) >= INFINITE:
-        raise InvalidRequest.at("/privacy", "the noise is so small that the job has no finite price")
+        raise InvalidRequest.at("/privacy", "The noise is so small that the job has no finite price; use more noise.")

@@ -104,7 +104,7 @@ class DpPsvi:
         if chosen.get(SCHEDULE.name) == INCREMENTAL and mechanism.iterations < request.size:
             raise InvalidRequest.at(
                 "/parameters/schedule",
-                "the incremental schedule needs at least one iteration for each point; raise iterations or lower size",
+                "The incremental schedule needs an iteration for each point; use more iterations or a smaller size.",
             )
         least = max(CLIP_FLOOR, _CLIP_LENGTHS * math.sqrt(draws * model.dimension / facts.slots))
         return MechanismPlan(

@@ -174,7 +174,7 @@ def _choose_covariance(request: PlanRequest, dimension: int) -> tuple[str, tuple
         return chosen or COVARIANCE.default, ()
     if chosen == FISHER:
         pointer = f"/parameters/{COVARIANCE.name}"
-        raise InvalidRequest.at(pointer, f"models of more than {MOST_FISHER} parameters need mean-field")
+        raise InvalidRequest.at(pointer, f"Use mean-field for a model of more than {MOST_FISHER} parameters.")
     return MEAN_FIELD, (
         f"with more than {MOST_FISHER} parameters, the posterior is stated without correlations between parameters",
     )

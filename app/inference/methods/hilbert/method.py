@@ -57,7 +57,7 @@ class HilbertMethod:
         if facts.slots * facts.rows_per_unit * plan.parameters[PROJECTIONS.name] > MAX_VALUES:
             raise InvalidRequest.at(
                 f"/parameters/{PROJECTIONS.name}",
-                f"projections times rows must be at most {MAX_VALUES:,}; lower projections",
+                f"Projections times rows may be at most {MAX_VALUES:,}; use fewer projections.",
             )
         return plan
 
