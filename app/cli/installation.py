@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import make_url
+from sqlalchemy import Engine, exists, inspect, make_url, select
 
 from app.audit import chain
 from app.audit.journal import record_command
@@ -67,18 +67,52 @@ def check_exists(settings: Settings) -> None:
 
     Otherwise SQLite would create an empty one.
     """
-    url = make_url(settings.database_url)
-    if url.get_backend_name() != "sqlite" or url.database is None or Path(url.database).exists():
+    if _may_exist(settings.database_url):
         return
     if not settings.keys_dir.exists():
         fail(f"there is no installation in {settings.data_dir}; set --data-dir to the folder of an installation")
-    fail(f"there is no database at {url.database}; run 'corevaultd migrate' to create it")
+    database = make_url(settings.database_url).database
+    fail(f"there is no database at {database}; run 'corevaultd migrate' to create it")
+
+
+def _may_exist(database_url: str) -> bool:
+    url = make_url(database_url)
+    return url.get_backend_name() != "sqlite" or url.database is None or Path(url.database).exists()
 
 
 def check_keys(settings: Settings) -> None:
     """End a command that needs key files if there are none."""
     if not settings.keys_dir.is_dir():
         fail(f"there are no keys in {settings.keys_dir}; set --data-dir to the folder of an installation")
+
+
+def check_identity_key(settings: Settings) -> None:
+    """End a command that would replace a missing identity key without notice.
+
+    The API keys in the database are hashed under it. With another one, no API key works.
+    """
+    if (settings.keys_dir / keys.IDENTITY).exists() or not _may_exist(settings.database_url):
+        return
+    engine = make_engine(settings.database_url)
+    try:
+        if _has_hashed_keys(engine):
+            fail(
+                f"there is no {keys.IDENTITY} in {settings.keys_dir}, but the API keys in the database are hashed "
+                "under one; set COREVAULT_KEYS_DIR to the folder of the keys, or restore it. If there is no copy, run "
+                "'corevaultd keys' to make a new one, and then 'corevaultd admin-key FILE': no old API key will work"
+            )
+    finally:
+        engine.dispose()
+
+
+def _has_hashed_keys(engine: Engine) -> bool:
+    """Whether a key that is not revoked has a keyed hash; the database may be at any revision."""
+    schema, table = inspect(engine), ApiKey.__tablename__
+    if not schema.has_table(table) or "prefix" not in {column["name"] for column in schema.get_columns(table)}:
+        return False
+    with engine.connect() as connection:
+        hashed = exists().where(ApiKey.prefix.is_not(None), ApiKey.revoked_at.is_(None))
+        return bool(connection.scalar(select(hashed)))
 
 
 def check_folder(data_dir: Path | None) -> None:
@@ -109,7 +143,8 @@ def _seal(settings: Settings, row: Mapping[str, Any]) -> str:
     except VaultError:
         raise CorevaultError(
             "The migration needs the identity key to seal the API keys in the database. Set COREVAULT_KEYS_DIR to the "
-            "folder of the API's keys and repeat the command. Nothing was changed."
+            "folder of the API's keys, or run 'corevaultd keys' if there are none yet. Then repeat the command. "
+            "Nothing was changed."
         ) from None
     fields = {name: value for name, value in row.items() if name not in {"revoked_at", "seal"}}
     return seal_of(identity_key, ApiKey(**fields))

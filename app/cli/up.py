@@ -24,8 +24,9 @@ def run(settings: Settings, host: str, port: int, bootstrap_key: Path | None) ->
     with installation.alone(settings.data_dir):  # a second start fails here, not at the port
         listener = listen(host, port)
     with listener, installation.lock_folder(settings.data_dir):
+        installation.check_identity_key(settings)
+        share = installation.create_keys(settings)  # before the migration, which seals rows of API keys
         installation.migrate(settings)
-        share = installation.create_keys(settings)
         if bootstrap_key is not None:
             _bootstrap(settings, bootstrap_key)
         typer.echo(f"Corevault is listening on {address_of(listener, settings)}; its data is in {settings.data_dir}")
