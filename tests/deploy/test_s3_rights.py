@@ -14,13 +14,14 @@ from app.db import Database
 from app.errors import DependencyUnavailable
 from app.vault.areas import WorkerAreas
 from app.vault.errors import ObjectMissing
+from app.vault.marks import MarkName, Marks, open_marks
 from app.vault.s3_store import S3Store
 from app.vault.store import ObjectStore, new_name
 from app.vault.stores import open_store
 from support.servers import S3
 from tests.factories import rows
 from tests.factories.datasets import declared, entries, uploaded
-from tests.factories.s3_users import POLICIES, PREFIX, User, enforce, new_user, policy
+from tests.factories.s3_users import MARK_PREFIX, POLICIES, PREFIX, User, enforce, new_user, policy
 from tests.factories.services import areas_at, worker_areas_at
 from tests.factories.worker import House, job_body, make_house
 
@@ -33,6 +34,7 @@ ALLOWED = {
     "released": {"api": {"read"}, "worker": {"put", "read", "delete"}},
     "wrapped-keys": {"api": {"put", "read", "delete"}, "worker": {"put", "read", "delete"}},
     "vault": {"api": set[str](), "worker": {"put", "read", "delete"}},
+    "marks": {"api": {"read"}, "worker": {"put", "read", "delete"}},
     "elsewhere": {"api": set[str](), "worker": set[str]()},
 }
 
@@ -45,6 +47,10 @@ class Bucket:
     api: User
     worker: User
     operator: User
+
+    def marks(self, user: User) -> Marks:
+        with user.opens_stores():
+            return open_marks(self.url.replace(f"/{PREFIX}?", f"/{MARK_PREFIX}?"))
 
     def areas(self, user: User) -> WorkerAreas:
         with user.opens_stores():
@@ -133,6 +139,17 @@ def test_every_other_access_is_refused(bucket: Bucket, who: str, area: str) -> N
     assert {call for call, act in calls.items() if _may(act)} == ALLOWED[area][who]
 
 
+def test_workers_replace_marks_and_the_api_reads_them(bucket: Bucket) -> None:
+    """The worker also removes the older mark of the account."""
+    older, newer = (MarkName("acc_1", sequence, "0" * 64) for sequence in (1, 2))
+    marks, of_api = bucket.marks(bucket.worker), bucket.marks(bucket.api)
+    marks.put(older, b"older")
+    marks.put(newer, b"newer")
+    assert of_api.names() == {newer}
+    assert of_api.read(newer) == b"newer"
+    assert not _may(lambda: of_api.put(MarkName("acc_1", 3, "0" * 64), b"x"))
+
+
 @pytest.mark.parametrize("who", ["api", "worker"])
 def test_the_policy_files_grant_exactly_these_rights(who: str) -> None:
     document = json.loads((POLICIES / f"{who}.json").read_text())
@@ -154,7 +171,8 @@ def test_an_unknown_credential_is_refused(bucket: Bucket) -> None:
 
 
 def _area(bucket: Bucket, user: User, area: str) -> ObjectStore:
-    url = bucket.url.replace(f"/{PREFIX}?", f"/{PREFIX}/{area}?" if area != "elsewhere" else "/elsewhere?")
+    prefix = {"elsewhere": "elsewhere", "marks": f"{MARK_PREFIX}/marks"}.get(area, f"{PREFIX}/{area}")
+    url = bucket.url.replace(f"/{PREFIX}?", f"/{prefix}?")
     with user.opens_stores():
         return open_store(url)
 

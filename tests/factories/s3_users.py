@@ -15,7 +15,7 @@ from app.vault import s3_keys
 from support.servers import S3
 
 POLICIES = Path(__file__).parents[2] / "deploy" / "s3"
-PREFIX = "installation"
+PREFIX, MARK_PREFIX = "installation", "mark"
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,15 @@ class User:
 
 
 def policy(name: str, bucket: str) -> dict[str, object]:
-    """Return the documented policy for this bucket.
+    """Return the documented policy for this bucket, which also holds the marks.
 
     The test server checks the removal of many keys in one request against the bucket, while S3 checks each key. The
     last statement allows only this request.
     """
-    text = (POLICIES / f"{name}.json").read_text().replace("BUCKET", bucket).replace("PREFIX", PREFIX)
-    document: dict[str, list[object]] = json.loads(text)
+    text = (POLICIES / f"{name}.json").read_text()
+    named = {"MARK_BUCKET": bucket, "MARK_PREFIX": MARK_PREFIX, "BUCKET": bucket, "PREFIX": PREFIX}
+    filled = re.sub("|".join(named), lambda match: named[match[0]], text)
+    document: dict[str, list[object]] = json.loads(filled)
     removal = {"Effect": "Allow", "Action": "s3:DeleteObject", "Resource": f"arn:aws:s3:::{bucket}"}
     return {**document, "Statement": [*document["Statement"], removal]}
 
