@@ -135,7 +135,7 @@ faults: $(INSTALLED) ## Seeded runs of crashes, lost and late messages, clock ju
 	$(BIN)/python -m tests.faults.seeded --runs $(or $(RUNS),10000)
 
 requests: $(INSTALLED) ## Random requests over random declarations: each one that is accepted ends with a release (EXAMPLES=10000)
-	EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/pytest tests/properties/test_random_requests.py -q --timeout=0
+	$(BIN)/python -m tests.properties.random_requests --examples $(or $(EXAMPLES),10000)
 
 ledger-bench: $(INSTALLED) ## Reservations a second on a PostgreSQL of its own, into docs/benchmarks
 	$(BIN)/python -m benchmarks.ledger --csv docs/benchmarks/ledger.csv
