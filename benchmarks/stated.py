@@ -50,7 +50,8 @@ def read_statement(release: Pseudocoreset, belief: Laplace) -> Stated:
     """
     trusted, noise_kl = bool(release.diagnostics["trusted"]), float(release.diagnostics["noise_kl"])
     grade, doubt = _read(release, "reliability"), _read(release, "doubt")
-    grade = (CALIBRATED if trusted else NOT_USABLE) if grade is None else str(getattr(grade, "value", grade))
+    grade = getattr(grade, "grade", grade)
+    grade = (CALIBRATED if trusted else NOT_USABLE) if grade is None else str(grade)
     if grade not in GRADES:
         raise ValueError(f"unknown grade: {grade}")
     if doubt is None:
