@@ -23,6 +23,7 @@ from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import bound_quadratic_scores, bound_symmetric_scores
 from app.inference.models.definition import Family, admissible_noise
 from app.inference.models.one_predictor import OnePredictor
+from app.inference.models.residuals import Residuals, weigh_scores
 from app.inference.models.targets import read_scaling
 
 LOG_NOISE_SCALE: Final = "log_noise_scale"
@@ -120,6 +121,30 @@ class LinearRegression(OnePredictor):
         """Clip residuals symmetrically; under the model they are symmetric, so the scores are unbiased."""
         e, sigma = self._standardise(rows, theta)
         return bound_symmetric_scores(self.features(rows) @ (transform.astype(np.float32) / sigma).T, e, clip)
+
+    @property
+    def squares(self) -> bool:
+        """Whether the noise is unknown."""
+        return self.dimension > self.width
+
+    @np.errstate(all="ignore")
+    def residuals(self, rows: Array32, theta: Array64) -> Residuals:
+        """Compute ``e``, with the scale ``m / sigma``."""
+        e, sigma = self._standardise(rows, theta)
+        return Residuals(e, np.full_like(e, 1 / sigma))
+
+    def largest_residual(self, theta: Array64) -> float:
+        """The range of the target, 2, in units of ``sigma``."""
+        return float(2 / np.maximum(self._noise(theta)[1], 1e-30))
+
+    @np.errstate(all="ignore")
+    def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
+        """Cut ``e``, and weight by the design row."""
+        e, sigma = self._standardise(rows, theta)
+        x, metric = self.features(rows), transform.astype(np.float32)
+        if not self.squares:
+            return weigh_scores(x @ (metric / sigma).T, e, cut, clip)
+        return weigh_scores(x @ (metric[:, :-1] / sigma).T, e, cut, clip, (metric[:, -1], x[:, -1]))
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:

@@ -18,12 +18,15 @@ from app.inference.models.bounded import SHRINK, bound_scores, compute_norms
 from app.inference.models.definition import Family
 from app.inference.models.one_predictor import OnePredictor
 from app.inference.models.poisson_law import compute_clipped_mean
+from app.inference.models.residuals import Residuals, weigh_scores
 from app.inference.models.targets import read_bounds
 from app.inference.private_zone.rowwise import zero_rows_unless
 
 _BOUNDS: Final[dict[type, float]] = {np.float32: 20.0, np.float64: 300.0}
 _MOST_SAMPLED: Final = 40.0
 _LEAST_BOUND: Final = 1e-30
+_HALF: Final = 0.5
+"""Added to the variance in the scale of residuals, so that one event at a small rate is not many deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,29 @@ class PoissonRegression(OnePredictor):
         residual = np.clip(rows[:, -1] - rate, -cut, cut) - mean
         zero_rows_unless(residual, np.isfinite(rows[:, -1]))
         return bound_scores(directions, residual, cut + np.abs(mean), clip)
+
+    @property
+    def squares(self) -> bool:
+        """There is no parameter of noise."""
+        return False
+
+    @np.errstate(all="ignore")
+    def residuals(self, rows: Array32, theta: Array64) -> Residuals:
+        """Compute ``(y - rate) / s`` with the scale ``s = sqrt(rate + 1/2)``."""
+        rate = self._rates(rows, theta)
+        scale: Array32 = np.sqrt(rate + np.float32(_HALF))
+        return Residuals((rows[:, -1] - rate) / scale, scale)
+
+    def largest_residual(self, theta: Array64) -> float:
+        """The largest target where the rate is zero."""
+        return float(max(self.upper, 1.0) / np.sqrt(_HALF))
+
+    @np.errstate(all="ignore")
+    def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
+        """Cut the residuals, and weight by the design row."""
+        found = self.residuals(rows, theta)
+        directions = (transform.astype(np.float32) @ self.features(rows).T).T
+        return weigh_scores(directions * found.scale[:, None], found.standard, cut, clip)
 
     @np.errstate(all="ignore")
     def information_factors(self, rows: Array32, theta: Array64) -> Array32:

@@ -8,18 +8,22 @@ from app.inference.private_zone.queries.information import InformationSum
 from app.inference.private_zone.queries.lengths import LengthHistogram
 from app.inference.private_zone.queries.moments import InformationMomentSum, MeanSum, MomentSum
 from app.inference.private_zone.queries.potentials import PotentialSum
-from app.inference.private_zone.queries.scores import BoundedScoreSum, ClippedScoreSum
+from app.inference.private_zone.queries.residuals import ExcessSum, ResidualHistogram
+from app.inference.private_zone.queries.scores import BoundedScoreSum, ClippedScoreSum, CutScoreSum
 from app.inference.private_zone.queries.tails import TailSum
 
 __all__ = [
     "BoundedScoreSum",
     "ClippedScoreSum",
+    "CutScoreSum",
+    "ExcessSum",
     "InformationMomentSum",
     "InformationSum",
     "LengthHistogram",
     "MeanSum",
     "MomentSum",
     "PotentialSum",
+    "ResidualHistogram",
     "TailSum",
     "kind",
 ]
@@ -27,12 +31,15 @@ __all__ = [
 _ALL: tuple[type[Query], ...] = (
     BoundedScoreSum,
     ClippedScoreSum,
+    CutScoreSum,
+    ExcessSum,
     InformationMomentSum,
     InformationSum,
     LengthHistogram,
     MeanSum,
     MomentSum,
     PotentialSum,
+    ResidualHistogram,
     TailSum,
 )
 _KINDS: dict[str, type[Query]] = {each.kind: each for each in _ALL}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from app.inference.core.design import Design
 from app.inference.core.model import Array32, Array64, Model
 from app.inference.core.query import Integers
+from app.inference.models.residuals import UnboundedTargets
 from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_clip
 from app.inference.private_zone.queries.blocks import check_array, clipped_sum
 
@@ -74,6 +75,38 @@ class BoundedScoreSum(_ScoreSum):
             rest = math.sqrt(clip - self.last_bound) * math.sqrt(clip + self.last_bound)
             parts = (self.transform[:-1], rest), (self.transform[-1:], self.last_bound)
             return np.hstack([model.bounded_scores(block, self.theta, *part) for part in parts])
+
+        return clipped_sum(bound_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutScoreSum(_ScoreSum):
+    """The sum ``sum_b w_b W score(x_b)`` of scores whose residuals are cut to ``+-cut``.
+
+    The weight ``w_b`` depends on the design row alone and bounds the norm by C. What the cut takes is not made up for.
+    The sum over a unit of several rows is clipped to C in addition. For models with
+    :class:`app.inference.models.residuals.UnboundedTargets`.
+    """
+
+    cut: float
+    kind: ClassVar[str] = "cut_score_sum"
+
+    def check(self, model: Model, design: Design) -> None:
+        """Check the arrays and the cut, and that the model has residuals."""
+        super(CutScoreSum, self).check(model, design)
+        if not (math.isfinite(self.cut) and self.cut > 0):
+            raise BadQuery("a cut must be positive and finite")
+        if not isinstance(model, UnboundedTargets):
+            raise BadQuery("this query needs a model with unbounded residuals")
+
+    def sum(self, model: Model, rows: Array32, present: NDArray[np.bool_], rows_per_unit: int) -> Integers:
+        """Compute the sum as :meth:`app.inference.core.query.Query.sum`."""
+        clip = admissible_clip(self.clip)
+        assert isinstance(model, UnboundedTargets)
+        cut_scores = model.cut_scores
+
+        def bound_scores(block: Array32) -> Array32:
+            return cut_scores(block, self.theta, self.transform, clip, self.cut)
 
         return clipped_sum(bound_scores, rows, present, rows_per_unit, length=self.length, clip=clip)
 
