@@ -13,7 +13,7 @@ from app.inference.methods.hilbert import FRANK_WOLFE, GIGA, OMP
 from app.inference.methods.psvi.incremental import IncrementalPsvi
 from app.inference.methods.psvi.psvi import Psvi
 from app.inference.methods.psvi.sparse_vi import SparseVi
-from app.inference.methods.surrogate.method import DpPsviSurrogate
+from app.inference.methods.surrogate_versions import SurrogateVersions
 from app.inference.methods.uniform import Uniform
 from app.inference.models import families, family
 
@@ -28,10 +28,10 @@ __all__ = [
     "smallest_exact",
 ]
 
-DEFAULT: Final = DpPsviSurrogate.id
+DEFAULT: Final = SurrogateVersions.id
 """The method of a request that does not name one."""
 
-_PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (DpPsviSurrogate(), DpPsvi(), DpVi())}
+_PRIVATE: dict[str, PrivateMethod[Any]] = {method.id: method for method in (SurrogateVersions(), DpPsvi(), DpVi())}
 _PUBLIC: dict[str, PublicMethod] = {
     method.id: method for method in (Psvi(), IncrementalPsvi(), SparseVi(), GIGA, FRANK_WOLFE, OMP, Uniform())
 }

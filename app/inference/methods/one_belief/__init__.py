@@ -1,0 +1,1 @@
+"""DP-PSVI by a surrogate, with one belief of the rows."""

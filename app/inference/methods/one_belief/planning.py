@@ -1,0 +1,213 @@
+"""Plans: from a request and declared facts to the queries, their noise and the words of the certificate."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from app.errors import InvalidRequest
+from app.inference.core.facts import DeclaredFacts
+from app.inference.core.knobs import Parameter
+from app.inference.core.plan import MechanismPlan, PlannedQuery, PlanRequest
+from app.inference.core.problems import Problem
+from app.inference.methods.one_belief.openings import lengths_query, moments_query, tails_query
+from app.inference.methods.one_belief.schedule import Ask, Regime, Schedule
+from app.inference.methods.one_belief.state import Opening, Setup
+from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.methods.private import NOISE, sampled_event, size_warnings
+from app.inference.methods.surrogate.declared import declared
+from app.inference.methods.surrogate.planning import OtherVersion
+from app.inference.models.residuals import UnboundedTargets
+from app.inference.private_zone.mechanisms import GRID_BITS, MAX_SCALE
+from app.inference.private_zone.queries import (
+    BoundedScoreSum,
+    CutScoreSum,
+    ExcessSum,
+    InformationSum,
+    MeanSum,
+    MomentSum,
+    ResidualHistogram,
+    TailSum,
+)
+from app.inference.private_zone.queries.residuals import EDGES
+
+ROUNDS = Parameter(
+    "rounds",
+    "integer",
+    2,
+    40,
+    "Number of rounds; each asks an information matrix and a score. The default depends on noise and model.",
+)
+RATE = Parameter(
+    "sampling_rate",
+    "number",
+    0,
+    1,
+    "Poisson sampling rate: the probability that a slot takes part in a query.",
+    default=1.0,
+    exclusive_minimum=True,
+)
+_ROUNDING = 1e-9
+_UNRESOLVED = 1.2
+
+
+def make_setup(problem: Problem, schedule: Schedule, facts: DeclaredFacts, size: int, *, within_bounds: bool) -> Setup:
+    """Make what stays fixed through a run."""
+    model, design, prior = problem
+    return Setup(
+        model=model,
+        design=design,
+        prior=prior,
+        known=declared(design),
+        schedule=schedule,
+        size=size,
+        rows_per_unit=facts.rows_per_unit,
+        within_bounds=within_bounds,
+        labels=_has_labels(problem),
+        one_predictor=_has_one_predictor(problem),
+    )
+
+
+def make_schedule(request: PlanRequest, facts: DeclaredFacts, problem: Problem, rounds: int | None) -> Schedule:
+    """Make the schedule of a request: from a stated mechanism, or the noise multiplier of a target.
+
+    Raises:
+        InvalidRequest: for a mechanism that no plan has.
+    """
+    mechanism = request.mechanism
+    if mechanism is None:
+        if request.noise_multiplier is None or not 0 < request.noise_multiplier <= MAX_SCALE:
+            raise InvalidRequest.at("/privacy", "state a target epsilon that can be reached, or a mechanism")
+        rate = float(request.parameters.get(RATE.name, 1.0))
+        return _schedule(request.noise_multiplier, rate, facts, problem, rounds)
+    NOISE.check(mechanism.noise_multiplier, "/privacy/noise_multiplier")
+    RATE.check(mechanism.sampling_rate, "/privacy/sampling_rate")
+    found = _schedule(mechanism.noise_multiplier, mechanism.sampling_rate, facts, problem, rounds)
+    return _fill(found, mechanism.iterations)
+
+
+def read_schedule(plan: MechanismPlan, facts: DeclaredFacts, problem: Problem) -> Schedule:
+    """Read the schedule of ``plan``, which may have left out queries to reach a number of them."""
+    assert plan.mechanism is not None
+    kinds = {query.kind for query in plan.queries}
+    found = _schedule(
+        plan.mechanism.noise_multiplier,
+        plan.mechanism.sampling_rate,
+        facts,
+        problem,
+        int(plan.parameters[ROUNDS.name]),
+    )
+    return replace(found, centres=MeanSum.kind in kinds, tails=TailSum.kind in kinds)
+
+
+def _schedule(sigma: float, rate: float, facts: DeclaredFacts, problem: Problem, rounds: int | None) -> Schedule:
+    return Schedule(
+        sigma,
+        rate,
+        facts.slots,
+        problem.model.dimension,
+        intercept=problem.design.intercept,
+        centres=facts.rows_per_unit == 1 and problem.design.width > 1,
+        tails=problem.design.width > 1,
+        unbounded=isinstance(problem.model, UnboundedTargets) and problem.design.intercept,
+        asked_rounds=rounds,
+    )
+
+
+def _fill(schedule: Schedule, iterations: int) -> Schedule:
+    """The schedule with so many queries. Where they make no whole rounds, the last kind of opening is left out."""
+    each = 2 if schedule.asks_matrices else 1
+    fullest = schedule.openings
+    if (iterations - fullest) % each:
+        schedule = replace(schedule, tails=False) if schedule.tails_share else replace(schedule, centres=False)
+    rounds, rest = divmod(iterations - schedule.openings, each)
+    if rest or not ROUNDS.minimum <= rounds <= ROUNDS.maximum:
+        least, most = int(ROUNDS.minimum), int(ROUNDS.maximum)
+        asked = f"must be {fullest} queries, or one fewer, and {each} for each of {least} to {most} rounds"
+        raise InvalidRequest.at("/privacy/iterations", asked)
+    return replace(schedule, asked_rounds=rounds)
+
+
+def plan_queries(setup: Setup) -> tuple[PlannedQuery, ...]:
+    """List the queries in the order in which they are asked."""
+    schedule, size = setup.schedule, setup.model.dimension
+    opening = Opening(setup)
+
+    def query(kind: str, length: int, share: float) -> PlannedQuery:
+        return PlannedQuery(kind, length, sampled_event(schedule.multiplier(share), schedule.rate))
+
+    histogram = lengths_query(setup, opening)
+    lengths = query(histogram.kind, histogram.length, schedule.lengths_share)
+    planned = [lengths]
+    if schedule.means_share:
+        means = moments_query(opening, MeanSum)
+        planned.append(query(means.kind, means.length, schedule.means_share))
+    moments = moments_query(opening, MomentSum)
+    planned += [lengths, query(moments.kind, moments.length, schedule.moments_share)]
+    if schedule.tails_share:
+        tails = tails_query(setup, np.zeros(setup.features), np.ones(setup.features))
+        planned.append(query(tails.kind, tails.length, schedule.tails_share))
+    lengths_of = {
+        Ask.MATRIX: (InformationSum.kind, size**2, schedule.information_share),
+        Ask.RESIDUALS: (ResidualHistogram.kind, 2 * len(EDGES), schedule.residuals_share),
+        Ask.EXCESS: (ExcessSum.kind, 3 if setup.squares else 2, TUNING.excess_share),
+    }
+    for ask, turn in schedule.program:
+        scores = CutScoreSum.kind if schedule.unbounded else BoundedScoreSum.kind
+        kind = lengths_of.get(ask, (scores, size, float(schedule.score_shares[turn])))
+        planned.append(query(*kind))
+    return tuple(planned)
+
+
+def describe_clipping(setup: Setup) -> str:
+    """Say for the certificate how contributions are bounded; a stored plan with other words is refused."""
+    sums = "Means and moments" if setup.schedule.means_share else "Moments"
+    matrices = " Information matrices and scores:" if setup.schedule.asks_matrices else " Scores:"
+    return (
+        "Version 2. Each unit's contribution to a query is clipped to norm C (L2 norm; for matrices, Frobenius norm), "
+        f"divided by C/2^{GRID_BITS} and rounded to integers whose squares sum to at most 2^{2 * GRID_BITS}. Lengths: "
+        f"C = 1. {sums}: C is about twice a noised root mean square length.{matrices} metric and C are those of least "
+        "expected loss, by what earlier noised answers tell of the rows. The weights of scores do not depend on "
+        "targets."
+    )
+
+
+def check_plan(plan: MechanismPlan, setup: Setup) -> None:
+    """Raise :class:`OtherVersion` unless ``plan`` is the one that ``setup`` makes, noise up to rounding."""
+    made = plan_queries(setup)
+    alike = len(plan.queries) == len(made) and all(map(_are_alike, plan.queries, made))
+    if plan.clipping != describe_clipping(setup) or not alike:
+        raise OtherVersion
+
+
+def _are_alike(one: PlannedQuery, other: PlannedQuery) -> bool:
+    shapes = [(each.kind, each.length, each.count, each.event.sampling_rate) for each in (one, other)]
+    noises = (each.event.noise_multiplier for each in (one, other))
+    return shapes[0] == shapes[1] and math.isclose(*noises, rel_tol=_ROUNDING)
+
+
+def list_warnings(size: int, problem: Problem, schedule: Schedule) -> tuple[str, ...]:
+    """Warn of plans whose result will be inaccurate, before budget is spent."""
+    found = list(size_warnings(size, problem.model))
+    if schedule.regime is Regime.COLUMNS:
+        found.append(
+            "with this many parameters and this much noise, correlations between features are not measured; fewer "
+            "features, more slots or a larger epsilon help"
+        )
+    elif schedule.regime is not Regime.DIRECT and schedule.resolution > _UNRESOLVED:
+        found.append(
+            "with this many parameters and this much noise, the shape of the posterior is known only "
+            "roughly, and its width is likely to be too large in some directions; fewer features, more slots or a "
+            "larger epsilon help"
+        )
+    return tuple(found)
+
+
+def _has_one_predictor(problem: Problem) -> bool:
+    model, design, _ = problem
+    return model.predictors == 1 and model.dimension == design.width and design.intercept and design.width > 1
+
+
+def _has_labels(problem: Problem) -> bool:
+    target = problem.design.target
+    return target is not None and target.type == "binary"

@@ -1,0 +1,114 @@
+"""The end: points that represent the belief, their reliability, and the stated doubt; all from noised answers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.inference.core import reasons
+from app.inference.core.model import Array64
+from app.inference.core.reasons import Reason
+from app.inference.core.release import Grade, Pseudocoreset, judge
+from app.inference.fitting.fit import fit_points
+from app.inference.methods.one_belief.state import Result, Search
+from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.post.diagnostics import round_stated, stated_by_parameter
+from app.inference.post.doubt import state_doubt
+
+
+def finish(rng: np.random.Generator, search: Search) -> Result:
+    """Fit points to what is believed: as many as were asked for."""
+    setup = search.setup
+    points = fit_points(
+        setup.model,
+        setup.design,
+        setup.prior,
+        search.theta,
+        search.information,
+        setup.size,
+        rng,
+        within_bounds=setup.within_bounds,
+        total=search.counted,
+    )
+    return Result(search, points)
+
+
+def release(result: Result) -> Pseudocoreset:
+    """Make the release."""
+    setup, points, doubt = result.search.setup, result.points, _assess(result.search)
+    reliability = judge(_find_reasons(result, doubt))
+    diagnostics = _diagnose(result, doubt, trusted=reliability.is_calibrated)
+    y, stated = setup.design.decode_targets(points.y), state_doubt(doubt.covariance)
+    return Pseudocoreset(
+        points.u, y, points.weight, setup.design.columns, diagnostics, doubt=stated, reliability=reliability
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Doubt:
+    """The errors of the mode.
+
+    Their covariance ``(D, D)``, their nats, the part of the last step in these, and the nats that were learned.
+    """
+
+    covariance: Array64
+    nats: float
+    step: float
+    learned: float
+
+
+def _assess(search: Search) -> _Doubt:
+    theta, information, mode = search.theta, search.information, search.mode
+    assert mode is not None
+    step = np.zeros_like(theta) if search.step is None else search.step
+    covariance = mode.covariance * max(1.0, mode.surprise) + np.outer(step, step)
+    ratios = np.linalg.solve(search.setup.prior.precision(theta), information)
+    width = float(np.trace(ratios)) - len(theta) - float(np.linalg.slogdet(ratios)[1])
+    learned = 0.5 * float(theta @ information @ theta) + 0.5 * width
+    nats = 0.5 * float(np.trace(information @ covariance))
+    return _Doubt(covariance, nats, 0.5 * float(step @ information @ step), learned)
+
+
+def _find_reasons(result: Result, doubt: _Doubt) -> Iterator[tuple[Reason, Grade]]:
+    """Yield each reason against intervals, with the best grade that it allows."""
+    search, points = result.search, result.points
+    setup, schedule, mode = search.setup, search.setup.schedule, search.mode
+    assert mode is not None
+    if not all(np.isfinite([points.kl, doubt.nats, doubt.learned, mode.surprise])):
+        yield reasons.NOT_FINITE, Grade.NOT_USABLE
+    if state_doubt(doubt.covariance) is None:
+        yield reasons.DOUBT_NOT_STATED, Grade.CENTRE_ONLY
+    if not doubt.nats <= TUNING.most_noise * max(doubt.learned, 1.0):
+        yield reasons.NOISE_DOMINATES, Grade.NOT_USABLE
+    if not mode.surprise <= TUNING.most_surprise:
+        yield reasons.UNEXPLAINED_ANSWERS, Grade.CENTRE_ONLY
+    if not doubt.step <= TUNING.most_step * max(1.0, doubt.nats - doubt.step):
+        yield reasons.NOT_CONVERGED, Grade.CENTRE_ONLY
+    if not search.counted > TUNING.fewest_counted * search.count_noise:
+        yield reasons.FEW_ROWS, Grade.NOT_USABLE
+    if not points.kl <= TUNING.most_fit:
+        yield reasons.POINTS_DIFFER, Grade.CENTRE_ONLY
+    if setup.design.intercept and not schedule.asks_matrices:
+        yield reasons.NO_CORRELATIONS, Grade.CENTRE_ONLY
+
+
+def _diagnose(result: Result, doubt: _Doubt, *, trusted: bool) -> dict[str, Any]:
+    search, points = result.search, result.points
+    setup, mode, total = search.setup, search.mode, float(points.weight.sum())
+    assert mode is not None
+    posterior = np.linalg.inv(search.information).diagonal()
+    moved = np.sqrt(np.maximum(doubt.covariance.diagonal(), 0) / posterior)
+    return {
+        "trusted": trusted,
+        "fit_kl": round_stated(points.kl),
+        "noise_kl": round_stated(doubt.nats),
+        "last_move": round_stated(mode.surprise),
+        "noise_in_posterior_sds": stated_by_parameter(setup.model, setup.design, moved),
+        "represents_every_direction": setup.size >= setup.model.smallest_exact,
+        "knows_correlations": setup.schedule.asks_matrices,
+        "estimated_units" if setup.rows_per_unit == 1 else "estimated_rows": round_stated(search.counted),
+        "effective_size": round_stated(total**2 / max(float(np.square(points.weight).sum()), 1e-300)),
+        "total_weight": round_stated(total),
+        "rounds": setup.schedule.rounds,
+    }

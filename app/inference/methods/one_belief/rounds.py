@@ -1,0 +1,160 @@
+"""A round: an information matrix and a score at the current parameter, then the next parameter."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from app.inference.core.query import Oracle, Query
+from app.inference.methods.one_belief.excess import (
+    Residuals,
+    choose_cut,
+    combine,
+    excess_bound,
+    foretell,
+    square_weight,
+)
+from app.inference.methods.one_belief.frame import carry, frame_at
+from app.inference.methods.one_belief.information import correct, design_matrix
+from app.inference.methods.one_belief.linear_algebra import inverse_of, raise_to, symmetric
+from app.inference.methods.one_belief.openings import ask
+from app.inference.methods.one_belief.regression import Mode, Score, find_mode, longest_step
+from app.inference.methods.one_belief.response import respond
+from app.inference.methods.one_belief.score_design import design_score
+from app.inference.methods.one_belief.state import Search
+from app.inference.methods.one_belief.tuning import TUNING
+from app.inference.models.residuals import require_residuals
+from app.inference.private_zone.queries import (
+    BoundedScoreSum,
+    CutScoreSum,
+    ExcessSum,
+    InformationSum,
+    ResidualHistogram,
+)
+
+
+def ask_matrix(_rng: np.random.Generator, search: Search, oracle: Oracle, turn: int) -> Search:
+    """Ask the information at the current parameter, and correct the belief by it."""
+    setup, schedule, rows = search.setup, search.setup.schedule, search.rows
+    frame = frame_at(rows, search.theta, search.information, setup.prior)
+    share = schedule.information_share
+    design = design_matrix(rows, frame, schedule.noise_of(share, 1.0), schedule.rounds, per_unit=_rows_per_unit(search))
+    query = InformationSum(search.theta, inverse_of(frame.back @ design.root), design.bound)
+    answer = ask(oracle, query, schedule, share, design.bound)
+    noise = schedule.noise_of(share, design.bound)
+    information, found = correct(frame, design, answer, noise, search.filter)
+    information = raise_to(information, setup.prior.precision(search.theta))
+    search = replace(search, information=information, filter=found)
+    return _recolour(search) if turn == 0 and setup.one_predictor else search
+
+
+def _recolour(search: Search) -> Search:
+    """Where the information is a number times second moments, move the draws to the moments that it tells."""
+    rows, setup = search.rows, search.setup
+    flat = float(rows.curvature(np.zeros(1))[0])
+    second = (search.information - setup.prior.precision(search.theta)) / flat
+    level = max(float(second[-1, -1]), TUNING.least_count * rows.count)
+    mean = second[:-1, -1] / level
+    covariance = symmetric(second[:-1, :-1] / level - np.outer(mean, mean))
+    return replace(search, rows=rows.with_moments(level, mean, covariance))
+
+
+def ask_score(rng: np.random.Generator, search: Search, oracle: Oracle, turn: int) -> Search:
+    """Ask the score at the current parameter, and move to where all scores so far say the mode is."""
+    setup, schedule, rows, theta = search.setup, search.setup.schedule, search.rows, search.theta
+    frame = frame_at(rows, theta, search.information, setup.prior)
+    cut = search.cut
+    response = respond(rng, rows, theta, frame, labels=setup.labels, cut=cut)
+    misfit = TUNING.usual_misfit if search.mode is None else search.mode.misfit
+    design = design_score(
+        rows,
+        frame,
+        response,
+        theta,
+        setup.prior,
+        sigma=schedule.effective_sigma / np.sqrt(schedule.score_shares.sum()),
+        misfit=misfit,
+        per_unit=_rows_per_unit(search),
+        widest=1.0 if cut is None else max(1.0, cut**2 / 4),
+    )
+    share = float(schedule.score_shares[turn])
+    transform = inverse_of(design.factor)
+    query: Query = BoundedScoreSum(theta, transform, design.clip)
+    if cut is not None:
+        query = CutScoreSum(theta, transform, design.clip, cut)
+    answer = ask(oracle, query, schedule, share, design.clip)
+    noise = schedule.noise_of(share, design.clip) ** 2 * design.factor @ design.factor.T
+    noise += (1 / schedule.rate - 1) * rows.information(theta, design.kept**2)
+    scores = (*search.scores, Score(theta, design.factor @ answer, symmetric(noise), design.kept))
+    vague = search.filter.variance or 0.0
+    mode = find_mode(rows, frame, theta, setup.prior, scores, excess=search.excess, vague=vague)
+    return _move(replace(search, scores=scores, mode=mode), mode, last=turn == schedule.rounds - 1, first=turn == 0)
+
+
+def _move(search: Search, mode: Mode, *, first: bool, last: bool) -> Search:
+    setup, rows, theta = search.setup, search.rows, search.theta
+    step = mode.mean - theta
+    change = rows.change(step)
+    if not last:
+        longest = longest_step(rows, theta)
+        most = TUNING.first_step if first else longest
+        furthest = TUNING.furthest_step * max(1.0, longest / TUNING.step)
+        share = min(
+            1.0,
+            most / max(float(np.sqrt(np.mean(change**2))), 1e-12),
+            furthest / max(float(np.quantile(change, 0.998)), 1e-12),
+        )
+        step, change = share * step, share * change
+    there = theta + step
+    information = carry(rows, search.information, theta, there, setup.prior)
+    information = raise_to(symmetric(information), setup.prior.precision(there))
+    moved = search.filter.moved(change / np.sqrt(len(theta)))
+    return replace(search, theta=there, information=information, filter=moved, step=there - theta)
+
+
+def ask_residuals(rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
+    """Ask how far residuals lie, and choose the cut of all further scores; earlier ones count no more."""
+    setup, schedule, model = search.setup, search.setup.schedule, search.setup.model
+    share, query = schedule.residuals_share, ResidualHistogram(search.theta)
+    counts = ask(oracle, query, schedule, share, 1.0).reshape(2, -1)
+    foretold = foretell(rng, search.rows, search.theta)
+    largest = require_residuals(model).largest_residual(search.theta)
+    residuals = Residuals(counts, schedule.noise_of(share, 1.0), largest, foretold, search.rows.count)
+    cut = choose_cut(
+        residuals,
+        count=search.rows.count,
+        size=model.dimension,
+        sigma=schedule.effective_sigma / np.sqrt(schedule.score_shares[schedule.residuals_turn :].sum()),
+        asked=schedule.effective_sigma / np.sqrt(len(schedule.excess_turns) * TUNING.excess_share),
+        squares=setup.squares,
+    )
+    return replace(search, residuals=residuals, cut=cut, scores=())
+
+
+def ask_excess(_rng: np.random.Generator, search: Search, oracle: Oracle, _turn: int) -> Search:
+    """Ask what the cut takes."""
+    setup, schedule, rows, theta = search.setup, search.setup.schedule, search.rows, search.theta
+    residuals, cut = search.residuals, search.cut
+    assert residuals is not None
+    assert cut is not None
+    if search.excess is not None:
+        query = replace(search.excess.query, theta=theta)
+    else:
+        scale = require_residuals(setup.model).residuals(rows.folded(None), theta).scale.astype(np.float64)
+        predictor = rows.draws @ theta[: rows.draws.shape[1]]
+        query = ExcessSum(
+            theta,
+            cut,
+            scale=float(np.sqrt(np.mean(scale**2))),
+            centre=float(predictor.mean()),
+            spread=max(2 * float(predictor.std()), 1e-6),
+            squares=square_weight(residuals, cut) if setup.squares else 0.0,
+            clip=excess_bound(residuals, cut, squares=setup.squares),
+        )
+    answer = ask(oracle, query, schedule, TUNING.excess_share, query.clip)
+    noise = schedule.noise_of(TUNING.excess_share, query.clip)
+    answers = (*(() if search.excess is None else search.excess.answers), answer)
+    return replace(search, excess=combine(query, answers, noise, residuals))
+
+
+def _rows_per_unit(search: Search) -> float:
+    return max(1.0, search.rows.count / search.setup.schedule.slots)
