@@ -12,38 +12,81 @@ from app.http.requests.pagination import Page, Paging, page
 from app.http.requests.routing import api_router
 from app.releases import service
 from app.releases.http.cache import PublicReleases
-from app.releases.http.reads import ROUTE
+from app.releases.http.formats import MEDIA_TYPES, STORED_NAMES, Part
+from app.releases.http.reads import ROUTES
 from app.releases.http.representation import ReadRequest, Reply, cache_control
 from app.releases.models import Release
-from app.releases.schemas import CertificateView, Format, KeyView, ReleaseView
-from app.services import Shared, VerificationKey
+from app.releases.schemas import BeliefFormat, CertificateView, Format, KeyView, ReleaseView
+from app.services import Services, Shared, VerificationKey
 from app.vault.store import ObjectStore
 
 router = api_router("/v1", "releases", "dependency_unavailable")
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
-_EXAMPLES = {
-    "text/csv": "age,intercept,y,weight\r\n0.25,1.0,1,412.5\r\n",
-    "application/vnd.apache.parquet": "PAR1…",
-    "application/x-npz": "PK…",
-}
+_BYTES = {"text/csv": "age,intercept,y,weight\r\n0.25,1.0,1,412.5\r\n", "application/vnd.apache.parquet": "PAR1…"}
+_BYTES |= {"application/x-npz": "PK…"}
 _JSON_POINTS = {
     "schema": {"type": "object", "required": ["columns", "rows"]},
     "example": {"columns": ["age", "intercept", "y", "weight"], "rows": [[0.25, 1.0, 1, 412.5]]},
 }
-_POINTS: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The points.",
-        "content": {
-            **{media_type: {**_BINARY, "example": example} for media_type, example in _EXAMPLES.items()},
-            "application/json": _JSON_POINTS,
+_BLOCK = {
+    "type": "object",
+    "description": "A distribution of the model's parameters.",
+    "required": ["name", "family", "arrays"],
+    "properties": {
+        "name": {
+            "type": "string",
+            "description": "`posterior`, or `noise`: the distribution of the error in the posterior's mean.",
+        },
+        "family": {"type": "string", "description": "Family of the distribution: `normal`."},
+        "arrays": {
+            "type": "object",
+            "description": (
+                "Arrays of a normal distribution: `names` of the parameters, `mean`, and `covariance` as a list of "
+                "rows. A distribution without correlations has `variance` instead of `covariance`."
+            ),
         },
     },
-    206: {"description": "One range of the bytes."},
-    304: {"description": "The caller already has this representation."},
-    **problem_responses(
-        "not_found", "not_acceptable", "precondition_failed", "range_not_satisfiable", "invalid_request"
-    ),
 }
+_JSON_BELIEF = {
+    "schema": {
+        "type": "object",
+        "required": ["blocks"],
+        "properties": {
+            "blocks": {"type": "array", "description": "Distributions, each with its name.", "items": _BLOCK}
+        },
+    },
+    "example": {
+        "blocks": [
+            {
+                "name": "noise",
+                "family": "normal",
+                "arrays": {
+                    "names": ["age", "intercept"],
+                    "mean": [0.0, 0.0],
+                    "covariance": [[0.0031, -0.0004], [-0.0004, 0.0017]],
+                },
+            }
+        ]
+    },
+}
+
+
+def _describe_part(description: str, part: Part, as_json: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    """Make the ``responses`` of a read of ``part``; ``as_json`` describes its JSON."""
+    media_types = [MEDIA_TYPES[name] for name in STORED_NAMES[part]]
+    binary = {each: {**_BINARY, "example": _BYTES[each]} for each in media_types if each in _BYTES}
+    return {
+        200: {"description": description, "content": {**binary, "application/json": as_json}},
+        206: {"description": "One range of the bytes."},
+        304: {"description": "The caller already has this representation."},
+        **problem_responses(
+            "not_found", "not_acceptable", "precondition_failed", "range_not_satisfiable", "invalid_request"
+        ),
+    }
+
+
+_POINTS = _describe_part("The points.", Part.POINTS, _JSON_POINTS)
+_BELIEF = _describe_part("The belief.", Part.BELIEF, _JSON_BELIEF)
 
 
 @router.get("/releases")
@@ -73,7 +116,7 @@ Readable = Annotated[Release, Depends(_find_readable)]
 
 @router.get("/releases/{release_id}", response_model=ReleaseView, responses=problem_responses("not_found"))
 def read_release(release: Readable) -> JSONResponse:
-    """Show the metadata, model, design, diagnostics and certificate of a release."""
+    """Show the metadata, model, design, reliability, diagnostics and certificate of a release."""
     return JSONResponse(_view(release).model_dump(mode="json"), headers={"Cache-Control": cache_control(release)})
 
 
@@ -94,8 +137,7 @@ def list_verification_keys(services: Shared) -> Page[KeyView]:
 Condition = Annotated[str | None, Header()]
 
 
-def _parse_read(
-    format: Annotated[Format | None, Query()] = None,  # noqa: A002  (the API's own word)
+def _parse_headers(
     accept: Condition = None,
     if_match: Condition = None,
     if_none_match: Condition = None,
@@ -103,34 +145,70 @@ def _parse_read(
     if_range: Condition = None,
     range: Condition = None,  # noqa: A002  (the header's name)
 ) -> ReadRequest:
-    return ReadRequest(
-        format=format,
-        accept=accept,
-        if_match=if_match,
-        if_none_match=if_none_match,
-        if_range=if_range,
-        range=range,
-    )
+    return ReadRequest(accept=accept, if_match=if_match, if_none_match=if_none_match, if_range=if_range, range=range)
+
+
+RequestedHeaders = Annotated[ReadRequest, Depends(_parse_headers)]
+
+
+def _parse_read(
+    headers: RequestedHeaders,
+    format: Annotated[Format | None, Query()] = None,  # noqa: A002  (the API's own word)
+) -> ReadRequest:
+    return replace(headers, format=format)
+
+
+def _parse_belief_read(
+    headers: RequestedHeaders,
+    format: Annotated[BeliefFormat | None, Query()] = None,  # noqa: A002  (the API's own word)
+) -> ReadRequest:
+    return replace(headers, format=format)
 
 
 RequestedRead = Annotated[ReadRequest, Depends(_parse_read)]
+RequestedBeliefRead = Annotated[ReadRequest, Depends(_parse_belief_read)]
 
 
-@router.get(ROUTE.removeprefix("/v1"), response_class=Response, responses=_POINTS)
+@router.get(ROUTES[Part.POINTS].removeprefix("/v1"), response_class=Response, responses=_POINTS)
 def read_points(request: Request, services: Shared, release: Readable, read: RequestedRead) -> Response:
     """Download the points in the format that `format` or `Accept` names.
 
     Conditional requests and requests for one range of bytes are supported.
     """
-    reply = _find_cache(request).remember(release).reply(read)
+    return _answer(request, services, release, Part.POINTS, read)
+
+
+@router.head(ROUTES[Part.POINTS].removeprefix("/v1"), response_class=Response, responses=_POINTS)
+def read_points_headers(request: Request, release: Readable, read: RequestedRead) -> Response:
+    """Show the headers of the points without their bytes."""
+    return _answer_headers(request, release, Part.POINTS, read)
+
+
+@router.get(ROUTES[Part.BELIEF].removeprefix("/v1"), response_class=Response, responses=_BELIEF)
+def read_belief(request: Request, services: Shared, release: Readable, read: RequestedBeliefRead) -> Response:
+    """Download the belief: named distributions of the model's parameters.
+
+    `posterior` is the posterior that the method releases, if it releases one. `noise` is the distribution of the error
+    in the posterior's mean, by noise and by bounds on contributions. Add its covariance to the posterior's for
+    intervals. A release of an earlier version has no belief (`not_found`). Requests are answered as for the points.
+    """
+    return _answer(request, services, release, Part.BELIEF, read)
+
+
+@router.head(ROUTES[Part.BELIEF].removeprefix("/v1"), response_class=Response, responses=_BELIEF)
+def read_belief_headers(request: Request, release: Readable, read: RequestedBeliefRead) -> Response:
+    """Show the headers of the belief without its bytes."""
+    return _answer_headers(request, release, Part.BELIEF, read)
+
+
+def _answer(request: Request, services: Services, release: Release, part: Part, read: ReadRequest) -> Response:
+    reply = _find_cache(request).remember(release, part).reply(read)
     content = b"" if reply.status == 304 else _read(services.areas.released, reply)
     return Response(content, reply.status, dict(reply.headers))
 
 
-@router.head(ROUTE.removeprefix("/v1"), response_class=Response, responses=_POINTS)
-def read_points_headers(request: Request, release: Readable, read: RequestedRead) -> Response:
-    """Show the headers of the points without their bytes."""
-    reply = _find_cache(request).remember(release).reply(replace(read, range=None))
+def _answer_headers(request: Request, release: Release, part: Part, read: ReadRequest) -> Response:
+    reply = _find_cache(request).remember(release, part).reply(replace(read, range=None))
     return Response(None, reply.status, dict(reply.headers))
 
 
@@ -156,9 +234,17 @@ def _view(release: Release) -> ReleaseView:
         job_id=release.job_id,
         created_at=release.created_at,
         certificate=CertificateView.model_validate(release.certificate),
-        links={"self": root, "points": f"{root}/points", "certificate": f"{root}/certificate"},
+        links={"self": root, "certificate": f"{root}/certificate", **_link_parts(release, root)},
         **release.body,
     )
+
+
+def _link_parts(release: Release, root: str) -> dict[str, str]:
+    return {
+        str(part): f"{root}/{part}"
+        for part, names in STORED_NAMES.items()
+        if not release.representations.keys().isdisjoint(names.values())
+    }
 
 
 def _key_view(key: VerificationKey) -> KeyView:

@@ -62,6 +62,7 @@ def _check_statement(_: ReadSession, release: Release, __: bool) -> str | None:
         and stated["digests"] == digests
         and all(stated[name] == release.body[name] for name in ("method", "model", "size", "design"))
         and stated["privacy"] == release.body["cost"]
+        and stated.get("reliability") == release.body.get("reliability")
     )
     return None if same else "the certificate does not match the release"
 

@@ -2,8 +2,8 @@
 
 First the representations are stored. Then the transaction that settles the job adds the release and its certificate.
 
-The name of an object is a hash of the job, the attempt and the format. So the objects of an abandoned attempt can be
-found and destroyed, and no attempt can overwrite an object that another attempt has published.
+The name of an object is a hash of the job, the attempt and the representation. So the objects of an abandoned attempt
+can be found and destroyed, and no attempt can overwrite an object that another attempt has published.
 """
 
 import hashlib
@@ -13,8 +13,11 @@ from typing import Any
 
 from app.db import WriteSession, new_id, now
 from app.http.requests.digests import digest_header
+from app.inference.core.belief import make_belief
+from app.inference.core.problems import parameter_names, problem_for
 from app.inference.core.release import Pseudocoreset
-from app.releases.http.formats import MEDIA_TYPES
+from app.releases.http.belief_rendering import render_belief
+from app.releases.http.formats import STORED_MEDIA_TYPES, STORED_NAMES, Part
 from app.releases.http.rendering import render
 from app.releases.models import Release
 from app.releases.statement import Run, Standing, release_body, statement
@@ -22,7 +25,7 @@ from app.vault.signing import Signer
 from app.vault.store import ObjectStore
 
 Representations = Mapping[str, Mapping[str, Any]]
-"""Format -> {object, length, sha256 (hex), media_type}."""
+"""Name of a representation -> {object, length, sha256 (hex), media_type}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Draft:
 
 def discard(store: ObjectStore, job_id: str, token: int) -> None:
     """Destroy the objects that attempt ``token`` of the job stored, if there are any."""
-    for name in MEDIA_TYPES:
+    for name in STORED_MEDIA_TYPES:
         store.delete(_object_name(job_id, token, name))
 
 
@@ -48,9 +51,8 @@ class Publisher:
         self._signer = signer
 
     def store(self, run: Run, token: int, points: Pseudocoreset) -> Draft:
-        """Render ``points`` and make all representations durable."""
-        discrete = any(column.is_discrete for column in run.facts.columns if column.name == run.plan.model.target)
-        rendered = render(points, discrete_target=discrete)
+        """Render the points and the belief, and make all representations durable."""
+        rendered = _render(run, points)
         return Draft(run, points, {name: self._write(run.job_id, token, name, each) for name, each in rendered.items()})
 
     def discard(self, job_id: str, token: int) -> None:
@@ -92,8 +94,20 @@ class Publisher:
             "object": stored,
             "length": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
-            "media_type": MEDIA_TYPES[name],
+            "media_type": STORED_MEDIA_TYPES[name],
         }
+
+
+def _render(run: Run, points: Pseudocoreset) -> dict[str, bytes]:
+    """Render every representation, by its name."""
+    discrete = any(column.is_discrete for column in run.facts.columns if column.name == run.plan.model.target)
+    blocks = make_belief(points, parameter_names(problem_for(run.plan.model, run.facts)))
+    parts = {Part.POINTS: render(points, discrete_target=discrete), Part.BELIEF: render_belief(blocks)}
+    return {
+        STORED_NAMES[part][of_format]: content
+        for part, rendered in parts.items()
+        for of_format, content in rendered.items()
+    }
 
 
 def _object_name(job_id: str, token: int, name: str) -> str:

@@ -1,13 +1,16 @@
 """Response bodies of releases, certificates and verification keys."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import ConfigDict
 
 from app.http.requests.bodies import ResponseBody
+from app.inference.core.reasons import HIDDEN_ROWS
 
 Format = Literal["json", "csv", "parquet", "npz"]
+BeliefFormat = Literal["json", "npz", "parquet"]
 
 _ID = "rel_01jd0000000000000000000000"
 EXAMPLE_CERTIFICATE: dict[str, Any] = {
@@ -26,11 +29,17 @@ EXAMPLE_RELEASE: dict[str, Any] = {
         {"name": "age", "source": "age", "transform": {"kind": "affine", "center": 53.5, "scale": 36.5}},
         {"name": "intercept", "transform": {"kind": "constant", "value": 1}},
     ],
+    "reliability": {"grade": "calibrated", "reasons": []},
     "diagnostics": {"trusted": True, "fit_kl": 0.0004, "noise_kl": 1.21, "last_move": 0.94, "rounds": 12},
     "cost": {"epsilon": 0.5, "delta": 1e-6},
     "created_at": "2030-01-31T12:00:00Z",
     "certificate": EXAMPLE_CERTIFICATE,
-    "links": {"self": f"/v1/releases/{_ID}", "points": f"/v1/releases/{_ID}/points"},
+    "links": {
+        "self": f"/v1/releases/{_ID}",
+        "points": f"/v1/releases/{_ID}/points",
+        "belief": f"/v1/releases/{_ID}/belief",
+        "certificate": f"/v1/releases/{_ID}/certificate",
+    },
 }
 
 
@@ -47,8 +56,33 @@ class CertificateView(ResponseBody):
     """Id of the signing key; `GET /v1/keys` publishes it."""
 
 
+class ReasonView(ResponseBody):
+    """A reason for the grade of a release."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [asdict(HIDDEN_ROWS)]})
+
+    code: str
+    """Stable code, for programs."""
+    words: str
+    """Meaning of the reason, and a remedy."""
+
+
+class ReliabilityView(ResponseBody):
+    """The use that a release allows. The certificate contains this member."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"grade": "centre-only", "reasons": [asdict(HIDDEN_ROWS)]}]}
+    )
+
+    grade: Literal["calibrated", "centre-only", "not-usable"]
+    """`calibrated`: intervals of the posterior with the stated noise hold. `centre-only`: its centre may be used, but
+    not its intervals. `not-usable`: neither may be used."""
+    reasons: list[ReasonView]
+    """Reasons for the grade. A calibrated release may have remarks, and its stated noise covers their effect."""
+
+
 class ReleaseView(ResponseBody):
-    """A release without its points. A release never changes."""
+    """A release without its points and its belief. A release never changes."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RELEASE]})
 
@@ -66,13 +100,17 @@ class ReleaseView(ResponseBody):
     """Number of pseudopoints."""
     design: list[dict[str, Any]]
     """How each design column follows from the declared columns."""
+    reliability: ReliabilityView | None = None
+    """The use that the release allows; null for releases of earlier versions, which do not state it."""
     diagnostics: dict[str, Any]
-    """Measures of quality that the method computed; their names depend on the method."""
+    """Measures of quality that the method computed; their names depend on the method.
+
+    `trusted` is true if and only if the grade is `calibrated`."""
     posterior: dict[str, Any] | None = None
     """Normal posterior of the parameters, if the method computes one: `parameters` (names), `mean`, and a spread.
 
     The spread is `covariance`, a list of rows, or `variance` if there are no correlations. The certificate contains
-    the digest of this member.
+    the digest of this member. A covariance of more than 100 parameters is only in the belief.
     """
     cost: dict[str, float] | None
     """Privacy cost of the job alone, as `epsilon` and `delta`; null on public data."""
@@ -81,7 +119,7 @@ class ReleaseView(ResponseBody):
     certificate: CertificateView
     """The signed certificate of the release."""
     links: dict[str, str]
-    """Addresses of the release, its points and its certificate."""
+    """Addresses of the release, its points, its certificate, and its belief if it has one."""
 
 
 class KeyView(ResponseBody):

@@ -34,6 +34,8 @@ NOISE_IN_WORDS: Final = (
     "The noise is rounded to the nearest step of the answers' grid and added to the exact sum."
 )
 LARGEST_INTEGER: Final = 2**53 - 1
+MOST_STATED: Final = 100
+"""Largest number of parameters whose covariance is in the body of a release, which the database stores."""
 _DISTRIBUTIONS: Final = {
     "corevault": "corevault-server",
     "dp-accounting": "dp-accounting",
@@ -65,14 +67,15 @@ class Standing:
 
 def release_body(run: Run, points: Pseudocoreset) -> dict[str, Any]:
     """Make the JSON of a release that the database stores in one column."""
-    return {
+    stated = {
         "method": run.plan.method,
         "model": released_model(run),
         "size": run.plan.size,
         "design": design_json(points),
         "diagnostics": plain(points.diagnostics),
         "cost": None if run.cost is None else dict(run.cost),
-    } | posterior_json(points)
+    }
+    return stated | reliability_json(points) | posterior_json(points)
 
 
 def statement(
@@ -111,7 +114,8 @@ def statement(
         "digests": dict(digests),
         "conditions": CONDITIONS,
     }
-    return {name: plain(value) for name, value in stated.items()} | _posterior_digest(points)
+    plain_members = {name: plain(value) for name, value in stated.items()}
+    return plain_members | reliability_json(points) | _posterior_digest(points)
 
 
 def _noise_grid(plan: MechanismPlan) -> dict[str, Any]:
@@ -148,14 +152,29 @@ def design_json(points: Pseudocoreset) -> list[dict[str, Any]]:
     return [{name: plain(value) for name, value in entry.items() if value is not None} for entry in entries]
 
 
+def reliability_json(points: Pseudocoreset) -> dict[str, Any]:
+    """Make ``{"reliability": {"grade", "reasons"}}``, or an empty object if the method makes no statement.
+
+    Raises:
+        Internal: ``trusted`` in the diagnostics contradicts the grade.
+    """
+    reliability = points.reliability
+    if reliability is None:
+        return {}
+    if points.diagnostics.get("trusted", reliability.is_calibrated) is not reliability.is_calibrated:
+        raise Internal
+    reasons = [{"code": reason.code, "words": reason.words} for reason in reliability.reasons]
+    return {"reliability": {"grade": str(reliability.grade), "reasons": reasons}}
+
+
 def posterior_json(points: Pseudocoreset) -> dict[str, Any]:
     """Make ``{"posterior": ...}``, or an empty object if the method releases no posterior.
 
     The posterior has the member ``covariance`` (a list of rows). If it is diagonal, it has ``variance`` instead, one
-    number for each parameter.
+    number for each parameter. A covariance of more than ``MOST_STATED`` parameters is only in the belief.
     """
     posterior = points.posterior
-    if posterior is None:
+    if posterior is None or (posterior.covariance.ndim > 1 and len(posterior.names) > MOST_STATED):
         return {}
     spread = "covariance" if posterior.covariance.ndim > 1 else "variance"
     stated = {"parameters": posterior.names, "mean": posterior.mean.tolist(), spread: posterior.covariance.tolist()}
@@ -163,10 +182,11 @@ def posterior_json(points: Pseudocoreset) -> dict[str, Any]:
 
 
 def _posterior_digest(points: Pseudocoreset) -> dict[str, str]:
-    """Make ``{"posterior_digest": ...}``: SHA-256 of the posterior's RFC 8785 form; empty without a posterior."""
-    if points.posterior is None:
+    """Make ``{"posterior_digest": ...}``: SHA-256 of the posterior's RFC 8785 form; empty without one."""
+    stated = posterior_json(points)
+    if not stated:
         return {}
-    canonical = rfc8785.dumps(posterior_json(points)["posterior"])
+    canonical = rfc8785.dumps(stated["posterior"])
     return {"posterior_digest": digest_header(hashlib.sha256(canonical).digest())}
 
 

@@ -167,6 +167,8 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("GET /v1/releases/{release_id}/certificate", "path:release_id"): Rule(PRIVATE_RELEASE),
     ("GET /v1/releases/{release_id}/points", "path:release_id"): Rule(PRIVATE_RELEASE),
     ("HEAD /v1/releases/{release_id}/points", "path:release_id"): Rule(PRIVATE_RELEASE),
+    ("GET /v1/releases/{release_id}/belief", "path:release_id"): Rule(PRIVATE_RELEASE),
+    ("HEAD /v1/releases/{release_id}/belief", "path:release_id"): Rule(PRIVATE_RELEASE),
     ("GET /v1/keys", "none"): Rule(OPEN),
     ("GET /v1/audit-log", "query:actor"): Rule(OVERSEE, _query(actor="key_id")),
     ("GET /v1/audit-log", "query:target"): Rule(OVERSEE, _query(target="dataset_id")),

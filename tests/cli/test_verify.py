@@ -152,12 +152,15 @@ def test_certificate_that_names_a_place_before_its_charge_is_found(
     assert "checkpoint that the certificate names is not in the chain" in verify().output
 
 
-def test_changed_body_is_found(verify: Verify, database: Database) -> None:
-    _replace(database, lambda body: body.update(cost={"epsilon": 0.0, "delta": 0.0}), "body")
+@pytest.mark.parametrize(
+    "change", [{"cost": {"epsilon": 0.0, "delta": 0.0}}, {"reliability": {"grade": "calibrated", "reasons": []}}]
+)
+def test_changed_body_is_found(verify: Verify, database: Database, change: dict[str, Any]) -> None:
+    _replace(database, lambda body: body.update(change), "body")
     assert "the certificate does not match the release" in verify().output
 
 
-@pytest.mark.parametrize("name", ["json", "csv", "parquet", "npz"])
+@pytest.mark.parametrize("name", ["json", "csv", "parquet", "npz", "belief.json", "belief.npz"])
 def test_changed_or_lost_representation_is_found(house: House, verify: Verify, database: Database, name: str) -> None:
     with database.read() as session:
         document = session.scalar(text("SELECT representations FROM releases"))

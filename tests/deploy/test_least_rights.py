@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from app.db import Database
+from app.releases.http.formats import STORED_MEDIA_TYPES
 from app.vault.errors import ObjectMissing
 from app.vault.local_store import LocalStore
 from tests.factories import rows
@@ -38,6 +39,7 @@ def test_an_api_that_cannot_reach_the_vault_does_all_its_work(
     uploaded(api, owner, declared(api, owner, slots=100)["id"], TABLE)
     for name in ("json", "csv", "parquet", "npz"):
         assert api.get(f"/v1/releases/{release_id}/points?format={name}").status_code == 200
+    assert api.get(f"/v1/releases/{release_id}/belief").status_code == 200
     assert api.delete(f"/v1/datasets/{dataset_id}", headers=owner.headers).status_code == 200
     with pytest.raises(ObjectMissing):
         house.areas.keys.box(dataset_id)
@@ -47,4 +49,4 @@ def test_an_api_that_cannot_reach_the_vault_does_all_its_work(
     assert len(list(vault.rglob("objects/*/*"))) == 1
     house.sweeper.sweep()
     assert list(vault.rglob("objects/*/*")) == []
-    assert len(stored(house.areas)) == 5  # four representations, and the upload that waits
+    assert len(stored(house.areas)) == len(STORED_MEDIA_TYPES) + 1  # and the upload that waits

@@ -12,6 +12,7 @@ import pytest
 
 from app.db import Database
 from app.errors import DependencyUnavailable
+from app.releases.http.formats import STORED_MEDIA_TYPES
 from app.vault.areas import WorkerAreas
 from app.vault.errors import ObjectMissing
 from app.vault.marks import MarkName, Marks, open_marks
@@ -105,7 +106,7 @@ def test_each_credential_allows_everything_its_service_needs(house: House, owner
     kept = {name for name, content in entries(left.incoming).items() if content}
     assert (kept, [content for content in entries(left.vault).values() if content]) == (set(), [])
     assert [content for content in entries(left.keys.store).values() if content] == []
-    assert len([content for content in entries(left.released).values() if content]) == 4
+    assert len([content for content in entries(left.released).values() if content]) == len(STORED_MEDIA_TYPES)
 
 
 def test_large_objects_need_no_further_rights(bucket: Bucket) -> None:

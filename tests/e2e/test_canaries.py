@@ -94,6 +94,7 @@ def _release(owner: httpx.Client, dataset: str) -> None:
     paths = [f"/v1/datasets/{dataset}{tail}" for tail in ("", "/budget", "/ledger")]
     paths += [f"/v1/jobs/{job}/events", release, f"{release}/certificate"]
     paths += [f"{release}/points?format={kind}" for kind in ("json", "csv", "parquet", "npz")]
+    paths += [f"{release}/belief?format={kind}" for kind in ("json", "parquet", "npz")]
     for path in paths:
         assert owner.get(path).status_code == 200
     owner.post("/v1/quotes", json=job_body(dataset))

@@ -205,7 +205,7 @@ def _check_trust(case: Case, sigma: float) -> bool:
 
 
 def _check_centre(case: Case, points: Pseudocoreset, gain: float) -> None:
-    """The error of a usable centre is less than the ``gain`` in nats over the prior."""
+    """The error of a usable centre is less than the ``gain``, in nats."""
     exact, problem = case.exact(), case.problem
     y = problem.design.encode_targets(points.y) if points.y is not None else None
     error = exact.factor.T @ (posterior(problem, points.u, y, points.weight).mean - exact.mean)

@@ -1,4 +1,4 @@
-"""Cached reads of public points give the answers of the route, without the database."""
+"""Cached reads of public releases give the answers of the route, without the database."""
 
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from app.errors import DependencyUnavailable
 from app.main import create_app
 from app.releases.http.cache import LeastRecentlyUsed
+from app.releases.http.formats import Part
 from tests.factories import rows
 from tests.factories.datasets import problem
 from tests.factories.transport import AppTransport
@@ -19,14 +20,19 @@ from tests.factories.worker import House
 Released = Callable[..., str]
 
 
+@pytest.fixture(params=list(Part))
+def part(request: pytest.FixtureRequest) -> Part:
+    return Part(request.param)
+
+
 @pytest.fixture
-def released(house: House, owner: rows.Key) -> Released:
+def released(house: House, owner: rows.Key, part: Part) -> Released:
     def make(**fields: Any) -> str:
         job_id = house.job(house.ready_dataset(owner, **fields), owner)
         house.run(job_id)
         release_id = house.read(job_id).release_id
         assert release_id is not None
-        return f"/v1/releases/{release_id}/points"
+        return f"/v1/releases/{release_id}/{part}"
 
     return make
 
@@ -46,7 +52,7 @@ def reader(quick: FastAPI) -> Iterator[httpx.Client]:
         yield client
 
 
-def _shown(answer: httpx.Response) -> tuple[int, dict[str, str], bytes]:
+def _show(answer: httpx.Response) -> tuple[int, dict[str, str], bytes]:
     headers = {name: value for name, value in answer.headers.items() if name != "x-request-id"}
     content = b"" if answer.status_code >= 400 else answer.content
     return answer.status_code, headers if answer.status_code < 400 else {}, content
@@ -73,8 +79,8 @@ def test_cache_and_route_give_the_same_answers(house: House, released: Released,
         reader.get(path + query)
         for sent in headers:
             with _client(create_app(house.services)) as usual:
-                expected = _shown(usual.request(method, path + query, headers=sent))
-            assert _shown(reader.request(method, path + query, headers=sent)) == expected, (method, query, sent)
+                expected = _show(usual.request(method, path + query, headers=sent))
+            assert _show(reader.request(method, path + query, headers=sent)) == expected, (method, query, sent)
 
 
 def test_a_cached_release_needs_no_database(
@@ -94,11 +100,11 @@ def test_a_cached_release_needs_no_database(
 
 
 def test_a_private_release_is_never_cached(
-    quick: FastAPI, released: Released, reader: httpx.Client, owner: rows.Key
+    quick: FastAPI, released: Released, reader: httpx.Client, owner: rows.Key, part: Part
 ) -> None:
     path = released(releases_public=False)
     assert reader.get(path, headers=owner.headers).status_code == 200
-    assert quick.state.public_releases.points(path.split("/")[3]) is None
+    assert quick.state.public_releases.offers(path.split("/")[3], part) is None
     problem(reader.get(path), 404, "not_found")
 
 
@@ -122,12 +128,13 @@ def test_a_fault_of_the_store_is_answered_by_the_route(
 
 
 def test_a_cached_read_is_counted_and_logged_under_its_route(
-    released: Released, reader: httpx.Client, admin: rows.Key
+    released: Released, reader: httpx.Client, admin: rows.Key, part: Part
 ) -> None:
     path = released()
     for _ in range(3):
         reader.get(path)
-    line = 'corevault_http_requests_total{method="GET",route="/v1/releases/{release_id}/points",status="200"} 3.0'
+    route = f"/v1/releases/{{release_id}}/{part}"
+    line = f'corevault_http_requests_total{{method="GET",route="{route}",status="200"}} 3.0'
     assert line in reader.get("/metrics", headers=admin.headers).text
 
 

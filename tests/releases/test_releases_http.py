@@ -54,7 +54,7 @@ def test_anyone_reads_a_public_release(api: httpx.Client, release_id: str) -> No
     assert release["design"][-1] == {"name": "intercept", "transform": {"kind": "constant", "value": 1}}
     assert release["posterior"] is None
     assert "posterior_digest" not in release["certificate"]["statement"]
-    assert [api.get(link).status_code for link in release["links"].values()] == [200, 200, 200]
+    assert [api.get(link).status_code for link in release["links"].values()] == [200, 200, 200, 200]
     assert api.get(release["links"]["certificate"]).json() == release["certificate"]
 
 
@@ -235,7 +235,7 @@ def test_a_private_release_is_visible_only_with_its_dataset(
     release_id = released(house, owner, releases_public=False, shared_with=(analyst.id,))
     with house.database.write() as tx:
         stranger = rows.api_key(tx, "analyst")
-    paths = [f"/v1/releases/{release_id}{rest}" for rest in ("", "/points", "/certificate")]
+    paths = [f"/v1/releases/{release_id}{rest}" for rest in ("", "/points", "/certificate", "/belief")]
     for path in paths:
         problem(api.get(path), 404, "not_found")
         problem(api.get(path, headers=stranger.headers), 404, "not_found")
@@ -283,7 +283,7 @@ def test_a_release_outlives_its_dataset(api: httpx.Client, owner: rows.Key, rele
 
 
 def test_an_unknown_release_is_not_found(api: httpx.Client) -> None:
-    for rest in ("", "/points", "/certificate"):
+    for rest in ("", "/points", "/certificate", "/belief"):
         problem(api.get(f"/v1/releases/rel_none{rest}"), 404, "not_found")
 
 

@@ -5,12 +5,15 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 import rfc8785
 
 from app.errors import Internal
+from app.inference.core import reasons
+from app.inference.core.release import CALIBRATED, Grade, Posterior, Pseudocoreset, judge
 from app.privacy.relation import IN_WORDS
-from app.releases.statement import CONDITIONS, NOISE_IN_WORDS, plain
+from app.releases.statement import CONDITIONS, MOST_STATED, NOISE_IN_WORDS, plain, posterior_json, reliability_json
 
 LONGEST_SENTENCE = 25
 """In words."""
@@ -51,3 +54,42 @@ def test_the_conditions_name_every_declared_fact() -> None:
     facts = ("columns", "types", "bounds", "categories", "slots", "privacy unit")
     assert [fact for fact in facts if fact not in CONDITIONS] == []
     assert "conditional on schema facts that were not read off the rows" in CONDITIONS
+
+
+def _points(**fields: Any) -> Pseudocoreset:
+    return Pseudocoreset(np.ones((1, 1)), None, np.ones(1), (), **fields)
+
+
+def test_reliability_is_stated_with_codes_and_words() -> None:
+    found = judge([(reasons.FEW_ROWS, Grade.NOT_USABLE), (reasons.MISFIT, Grade.CENTRE_ONLY)])
+    stated = reliability_json(_points(diagnostics={"trusted": False}, reliability=found))
+    assert stated == {
+        "reliability": {
+            "grade": "not-usable",
+            "reasons": [
+                {"code": "few-rows", "words": reasons.FEW_ROWS.words},
+                {"code": "misfit", "words": reasons.MISFIT.words},
+            ],
+        }
+    }
+    assert json.loads(rfc8785.dumps(stated)) == stated
+    assert reliability_json(_points()) == {}
+
+
+@pytest.mark.parametrize("trusted", [False, None, 1])
+def test_trusted_that_contradicts_the_grade_is_refused(trusted: object) -> None:
+    points = _points(diagnostics={"trusted": trusted}, doubt=np.zeros((1, 1)), reliability=CALIBRATED)
+    with pytest.raises(Internal):
+        reliability_json(points)
+
+
+def test_a_large_covariance_is_in_the_belief_only() -> None:
+    """The database stores the body in one column, and lists show it."""
+
+    def stated(size: int, covariance: Any) -> dict[str, Any]:
+        names = tuple(f"x{index}" for index in range(size))
+        return posterior_json(_points(posterior=Posterior(names, np.zeros(size), covariance)))
+
+    assert set(stated(MOST_STATED, np.eye(MOST_STATED))) == {"posterior"}
+    assert stated(MOST_STATED + 1, np.eye(MOST_STATED + 1)) == {}
+    assert set(stated(MOST_STATED + 1, np.ones(MOST_STATED + 1))) == {"posterior"}

@@ -19,14 +19,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from sqlalchemy import select
 
 from app.db import Base
+from app.releases.http.formats import MEDIA_TYPES, STORED_NAMES
 from tests.factories.rows import Key
 from tests.factories.worker import House
 from workers.run_task import Pace
 
 _NUMBERS = re.compile(r"(?<![\w.+/-])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w+/=-])")
 _INSTANTS = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z)?")
-_FORMATS = {"json": "application/json", "csv": "text/csv", "npz": "application/x-npz"}
-_PARQUET = "application/vnd.apache.parquet"
 _TABLES = ("jobs", "releases", "ledger_entries", "ledger_reservations")
 
 
@@ -106,11 +105,13 @@ class Observer:
 
     def _file_statements(self, job_id: str, owner: Key) -> set[str]:
         """Sizes of the release's representations, and the numbers and words in them."""
-        statements, path = set(), f"/v1/releases/{self._house.read(job_id).release_id}/points"
-        for name, media_type in {**_FORMATS, "parquet": _PARQUET}.items():
-            answer = self._client.get(path, headers={**owner.headers, "Accept": media_type}).raise_for_status()
-            statements.add(f"size of {name}={len(answer.content)}")
-            statements |= set(self._statements(f"file {name}", self._read(name, answer.content)))
+        statements, root = set(), f"/v1/releases/{self._house.read(job_id).release_id}"
+        for part, names in STORED_NAMES.items():
+            for kind, name in names.items():
+                accept = {"Accept": MEDIA_TYPES[kind]}
+                answer = self._client.get(f"{root}/{part}", headers={**owner.headers, **accept}).raise_for_status()
+                statements.add(f"size of {name}={len(answer.content)}")
+                statements |= set(self._statements(f"file {name}", self._read(kind, answer.content)))
         return statements
 
     @staticmethod

@@ -16,6 +16,7 @@ from app.jobs.lifecycle import MAX_ATTEMPTS
 from app.jobs.models import WorkerLease
 from app.ledger import Cause, HighWaterMark
 from app.queue import INGEST_CONTENT, RUN_JOB
+from app.releases.http.formats import STORED_MEDIA_TYPES
 from app.vault.marks import open_marks
 from tests.factories import rows
 from tests.factories.datasets import stored
@@ -82,7 +83,7 @@ def test_points_of_an_abandoned_attempt_are_destroyed(
     monkeypatch.setattr(dying, "_publish", lambda *_: (_ for _ in ()).throw(SystemExit()))
     with pytest.raises(SystemExit):
         dying.run(job_id)
-    assert len(stored(house.areas)) == 4
+    assert len(stored(house.areas)) == len(STORED_MEDIA_TYPES)
     with house.database.write() as tx:
         changes: dict[str, Any] = {"attempts": MAX_ATTEMPTS} if end == "interrupted" else {"cancel_requested": True}
         repository.change(tx, job_id, lease_until=now() - timedelta(seconds=1), **changes)

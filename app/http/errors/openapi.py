@@ -68,7 +68,7 @@ _PARAMETERS: Final = {
     "content-digest": "SHA-256 digest of the body, as in RFC 9530.",
     "cursor": "Value of `next_cursor` of the page before; absent: the first page.",
     "dataset_id": "Id of the dataset.",
-    "format": "Format of the points. It takes precedence over `Accept`.",
+    "format": "Format of the answer. It takes precedence over `Accept`.",
     "idempotency-key": (
         "Name of this request, chosen by the caller. A repeated request with the same name has no second effect."
     ),

@@ -36,3 +36,8 @@ def problem_for(spec: ModelSpec, facts: DeclaredFacts) -> Problem:
             "/model/features", f"These features make more than {MAX_PARAMETERS} parameters; name fewer features."
         )
     return Problem(model, design, prior_of(spec.prior, design.columns, model))
+
+
+def parameter_names(problem: Problem) -> tuple[str, ...]:
+    """Name the D parameters of the problem's model."""
+    return problem.model.parameter_names([column.name for column in problem.design.columns])

@@ -7,7 +7,8 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
-from app.releases.http.representation import Points
+from app.releases.http.formats import Part
+from app.releases.http.representation import Offers
 from app.releases.models import Release
 
 RELEASES: Final = 4_096
@@ -45,21 +46,25 @@ class LeastRecentlyUsed(Generic[Value]):
 
 
 class PublicReleases:
-    """Points of public releases by id, and bytes of small representations by object name."""
+    """Offers of public releases, and bytes of small representations by object name."""
 
     def __init__(self) -> None:
-        self._points: LeastRecentlyUsed[Points] = LeastRecentlyUsed(RELEASES)
+        self._offers: LeastRecentlyUsed[Offers] = LeastRecentlyUsed(RELEASES)
         self._bodies: LeastRecentlyUsed[bytes] = LeastRecentlyUsed(BYTES)
 
-    def points(self, release_id: str) -> Points | None:
-        return self._points.get(release_id)
+    def offers(self, release_id: str, part: Part) -> Offers | None:
+        return self._offers.get(f"{release_id}/{part}")
 
-    def remember(self, release: Release) -> Points:
-        """Return the points of a release, and cache them if the release is public."""
-        points = Points.of(release)
+    def remember(self, release: Release, part: Part) -> Offers:
+        """Return the offers of a release, and cache them if the release is public.
+
+        Raises:
+            NotFound: the release has no such part.
+        """
+        offers = Offers.of(release, part)
         if release.public:
-            self._points.put(release.id, points)
-        return points
+            self._offers.put(f"{release.id}/{part}", offers)
+        return offers
 
     def body(self, name: str) -> bytes | None:
         return self._bodies.get(name)

@@ -1,4 +1,4 @@
-"""ASGI middleware that serves the points of cached public releases.
+"""ASGI middleware that serves points and beliefs of cached public releases.
 
 It needs neither the database nor a route. It answers plain reads of releases that are in the cache. The application
 answers all other requests: reads with a credential, refusals, faults of the store, and releases that are not cached.
@@ -15,11 +15,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.context import current
 from app.errors import CorevaultError
 from app.releases.http.cache import PublicReleases
+from app.releases.http.formats import Part
 from app.releases.http.representation import ReadRequest, Reply
 from app.vault.errors import ObjectMissing
 
-ROUTE: Final = "/v1/releases/{release_id}/points"
-_PATH = re.compile(r"/v1/releases/(rel_[0-9a-z]{26})/points", re.ASCII)
+ROUTES: Final = {part: f"/v1/releases/{{release_id}}/{part}" for part in Part}
+_PATH = re.compile(rf"/v1/releases/(rel_[0-9a-z]{{26}})/({'|'.join(Part)})", re.ASCII)
 _FORMAT = re.compile(rb"(?:format=(json|csv|parquet|npz))?")
 _READ_HEADERS: Final = {
     b"accept": "accept",
@@ -34,7 +35,7 @@ ReadObject = Callable[[str], bytes]
 
 
 class PublicReads:
-    """Serves cached points; ``read`` fetches a representation that is not in memory, in a thread."""
+    """Serves cached releases; ``read`` fetches a representation that is not in memory, in a thread."""
 
     def __init__(self, app: ASGIApp, releases: PublicReleases, read: ReadObject) -> None:
         self._app = app
@@ -42,31 +43,31 @@ class PublicReads:
         self._read = read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reply = self._reply(scope) if scope["type"] == "http" else None
+        path = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        reply = None if path is None else self._reply(scope, path[1], Part(path[2]))
         try:
             body = b"" if reply is None else await self._body(reply, scope["method"])
         except _FAULTS:
             reply = None
-        if reply is None:
+        if path is None or reply is None:
             await self._app(scope, receive, send)
             return
         if (context := current()) is not None:
-            context.route = ROUTE
+            context.route = ROUTES[Part(path[2])]
         headers = [(name.lower().encode(), value.encode()) for name, value in reply.headers.items()]
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    def _reply(self, scope: Scope) -> Reply | None:
+    def _reply(self, scope: Scope, release_id: str, part: Part) -> Reply | None:
         """Return the reply, or None for a request that the application must answer."""
         if scope["method"] not in {"GET", "HEAD"}:
             return None
-        path, query = _PATH.fullmatch(scope["path"]), _FORMAT.fullmatch(scope["query_string"])
-        points = None if path is None or query is None else self._releases.points(path[1])
-        read = None if points is None or query is None else _parse_read(scope, query[1])
-        if points is None or read is None or (read.format is not None and read.format not in points.offers):
+        query, offers = _FORMAT.fullmatch(scope["query_string"]), self._releases.offers(release_id, part)
+        read = None if offers is None or query is None else _parse_read(scope, query[1])
+        if offers is None or read is None or (read.format is not None and read.format not in offers.by_format):
             return None
         try:
-            return points.reply(read)
+            return offers.reply(read)
         except CorevaultError:
             return None
 

@@ -6,7 +6,6 @@ Each row is one pseudopoint: the design columns by name, the target as ``y`` if 
 import csv
 import io
 import json
-import zipfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +16,7 @@ from numpy.typing import NDArray
 
 from app.errors import Internal
 from app.inference.core.release import Posterior, Pseudocoreset
-
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest date of a zip archive; the time of rendering would change the bytes
+from app.releases.http.archives import write_npz
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +105,4 @@ def _npz(points: Pseudocoreset, target: NDArray[Any] | None) -> bytes:
     if target is not None:
         arrays["y"] = target
     arrays |= {"weight": points.weight, "columns": np.array([column.name for column in points.design])}
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), _npy(array))
-    return sink.getvalue()
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    sink = io.BytesIO()
-    np.lib.format.write_array(sink, np.ascontiguousarray(array), allow_pickle=False)
-    return sink.getvalue()
+    return write_npz(arrays)

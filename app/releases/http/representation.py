@@ -1,12 +1,12 @@
-"""Replies to reads of a release's points: status, headers and range, without the bytes."""
+"""Replies to reads of a part of a release: status, headers and range, without the bytes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from app.errors import PreconditionFailed, RangeNotSatisfiable
+from app.errors import NotFound, PreconditionFailed, RangeNotSatisfiable
 from app.http.requests.digests import digest_header
-from app.releases.http.formats import MEDIA_TYPES
+from app.releases.http.formats import MEDIA_TYPES, STORED_NAMES, Part
 from app.releases.http.negotiation import (
     Slice,
     Unsatisfiable,
@@ -44,9 +44,8 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """One stored format of the points."""
+    """One stored format of a part."""
 
-    name: str
     object: str
     length: int
     etag: str
@@ -67,16 +66,23 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
-    """Every representation of a release's points."""
+class Offers:
+    """Every representation of a part of a release, by its format."""
 
-    release_id: str
-    offers: Mapping[str, Representation]
+    by_format: Mapping[str, Representation]
 
     @classmethod
-    def of(cls, release: Release) -> "Points":
-        stored = release.representations
-        return cls(release.id, {name: _representation(release, name) for name in MEDIA_TYPES if name in stored})
+    def of(cls, release: Release, part: Part) -> "Offers":
+        """Find the offers of a release.
+
+        Raises:
+            NotFound: the release has no such part.
+        """
+        stored = STORED_NAMES[part].items()
+        offers = {name: _representation(release, at) for name, at in stored if at in release.representations}
+        if not offers:
+            raise NotFound
+        return cls(offers)
 
     def reply(self, read: ReadRequest) -> Reply:
         """Choose the reply to a GET. The reply to a HEAD is the same without ``range``.
@@ -84,8 +90,8 @@ class Points:
         Raises:
             NotAcceptable, PreconditionFailed, OutOfRange.
         """
-        offered = {name: MEDIA_TYPES[name] for name in self.offers}
-        chosen = self.offers[read.format or choose(read.accept, offered)]
+        offered = {name: MEDIA_TYPES[name] for name in self.by_format}
+        chosen = self.by_format[read.format or choose(read.accept, offered)]
         if not precondition_holds(read.if_match, chosen.etag):
             raise PreconditionFailed
         if is_not_modified(read.if_none_match, chosen.etag):
@@ -120,7 +126,7 @@ def _representation(release: Release, name: str) -> Representation:
         "Accept-Ranges": "bytes",
         "Content-Disposition": f'attachment; filename="{release.id}.{name}"',
     }
-    return Representation(name, stored["object"], stored["length"], etag, headers)
+    return Representation(stored["object"], stored["length"], etag, headers)
 
 
 def _without(headers: Mapping[str, str], name: str) -> dict[str, str]:
