@@ -98,7 +98,7 @@ class Judge:
 
     def measure(self, core: Pseudocoreset, epsilon: float, run: int, seconds: float) -> Result:
         """The distance of the release's posterior from the full table's."""
-        belief = core.laplace()
+        belief = core.laplace(noise=False)  # so that KL and gap compare the points alone with the full table
         log_likelihood = self._log_likelihood(belief)
         trusted = bool((core.release.diagnostics or {}).get("trusted", False))
         return Result(

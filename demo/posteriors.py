@@ -39,7 +39,7 @@ def compare(cores: Sequence[Pseudocoreset], tables: table.Tables) -> Comparison:
     full = logistic_laplace(
         first.design_matrix(tables.train), target, prior_scale=first.prior_scale, names=first.columns
     )
-    single = [core.laplace() for core in cores]
+    single = [core.laplace(noise=False) for core in cores]
     pooled = pool(cores)
     prior_kl = Gaussian.prior(first.columns, first.prior_scale).kl(full)
     kls = [belief.kl(full) for belief in single]

@@ -94,6 +94,8 @@ class Published:
 
     key: Ed25519 = field(default_factory=Ed25519.generate)
     size: int = 4
+    belief: bytes | None = None
+    """The npz representation of the belief, if there is one."""
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(0)
@@ -123,7 +125,8 @@ class Published:
             "relation": "zero_out",
             "privacy": {"epsilon": 0.5, "delta": 1e-6},
             "account": {"limit": {"epsilon": 2.0, "delta": 1e-6}, "sequence": 4, "checkpoint": {"sequence": 2}},
-            "digests": {name: of_bytes(body) for name, body in self.bodies.items()},
+            "digests": {name: of_bytes(body) for name, body in self.bodies.items()}
+            | ({} if self.belief is None else {"belief.npz": of_bytes(self.belief)}),
             "events": [],
             "sampler": "poisson",
         }
@@ -159,6 +162,10 @@ class Published:
         if path.endswith("/points"):
             body = self.bodies[request.url.params["format"]]
             return httpx.Response(200, content=body, headers={"Repr-Digest": of_bytes(body), "ETag": '"e"'})
+        if path.endswith("/belief") and self.belief is None:
+            return problem(404, "not_found")
+        if path.endswith("/belief"):
+            return httpx.Response(200, content=self.belief, headers={"Repr-Digest": of_bytes(self.belief or b"")})
         if path == "/v1/keys":
             return ok({"items": self.published_keys, "next_cursor": None})
         return ok(self.release)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from corevault import LogisticRegression, Mechanism, Schema, binary, categorical, integer, real
+from corevault import LogisticRegression, Mechanism, Points, Schema, binary, categorical, integer, real, verification
 from corevault.errors import BY_CODE
 from corevault.replies import catalogue as client_catalogue
 from corevault.replies import dataset as client_dataset
@@ -14,6 +14,7 @@ from corevault.replies import job as client_job
 from corevault.replies import key as client_key
 from corevault.replies import release as client_release
 from corevault.replies._decode import Reply
+from corevault.replies.release import StoredBelief
 from corevault.resources.jobs import job_request
 from pydantic import BaseModel
 
@@ -25,6 +26,7 @@ from app.datasets.uploads import schemas as uploads
 from app.http.errors.codes import PROBLEMS
 from app.jobs import schemas as jobs
 from app.releases import schemas as releases
+from app.releases.http.formats import STORED_NAMES, Part
 from tests.client.fake import DATASET, Script, ok
 
 PAIRS: list[tuple[type[Reply], type[BaseModel]]] = [
@@ -41,6 +43,8 @@ PAIRS: list[tuple[type[Reply], type[BaseModel]]] = [
     (client_job.Quote, jobs.QuoteView),
     (client_job.Job, jobs.JobView),
     (client_release.Release, releases.ReleaseView),
+    (client_release.Reliability, releases.ReliabilityView),
+    (client_release.Reason, releases.ReasonView),
     (client_release.Certificate, releases.CertificateView),
     (client_catalogue.Catalogue, catalogue.Catalogue),
     (client_catalogue.Method, catalogue.MethodView),
@@ -96,6 +100,12 @@ def test_client_and_server_have_the_same_default_method() -> None:
         client.jobs.submit("ds_1", LogisticRegression(features=["age"], target="seen"), size=9, epsilon=0.5)
     sent = json.loads(script.bodies[0])
     assert sent.pop("method") == jobs.JobBody.model_validate(sent).method
+
+
+def test_client_and_server_have_the_same_names_of_representations() -> None:
+    stored = [StoredBelief(name, b"", "", None, None).name for name in verification.BELIEF_FORMATS]
+    points = [Points(name, b"", "", None, None).name for name in verification.FORMATS]
+    assert (points, stored) == tuple(list(STORED_NAMES[part].values()) for part in (Part.POINTS, Part.BELIEF))
 
 
 def test_the_server_accepts_the_clients_unfreeze() -> None:

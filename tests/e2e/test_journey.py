@@ -47,8 +47,11 @@ def test_certificate_is_signed_and_has_the_digests(anyone: httpx.Client, job: di
     keys = {key["key_id"]: key["public_key"] for key in anyone.get("/v1/keys").json()["items"]}
     public = VerifyKey(base64.b64decode(keys[certificate["key_id"]]))
     public.verify(rfc8785.dumps(certificate["statement"]), base64.b64decode(certificate["signature"]))
-    for kind, digest in certificate["statement"]["digests"].items():
-        content = anyone.get(f"/v1/releases/{job['release_id']}/points", params={"format": kind}).content
+    digests = certificate["statement"]["digests"]
+    assert len(digests) == 7
+    for name, digest in digests.items():
+        part, kind = ("belief", name.removeprefix("belief.")) if name.startswith("belief.") else ("points", name)
+        content = anyone.get(f"/v1/releases/{job['release_id']}/{part}", params={"format": kind}).content
         assert digest == f"sha-256=:{base64.b64encode(hashlib.sha256(content).digest()).decode()}:"
 
 

@@ -78,4 +78,16 @@ def test_posterior_of_the_points_is_near_that_of_the_table(core: Pseudocoreset) 
     full = logistic_laplace(core.design_matrix(columns), target, names=core.columns)
     assert core.release.method == "dp-psvi-surrogate"
     assert core.release.trusted is True
-    assert core.laplace().kl(full) < 0.05 * Gaussian.prior(core.columns, core.prior_scale).kl(full)
+    points = core.laplace(noise=False)
+    assert points.kl(full) < 0.05 * Gaussian.prior(core.columns, core.prior_scale).kl(full)
+
+
+def test_intervals_of_the_release_include_its_noise(core: Pseudocoreset) -> None:
+    """W16: the belief is verified with the points, and intervals are wider by it."""
+    assert core.belief is not None
+    assert core.belief.noise is not None
+    assert core.release.reliability is not None
+    assert core.release.reliability.is_calibrated
+    assert np.all(core.posterior().sd > core.posterior(noise=False).sd)
+    variance = np.diag(core.laplace(noise=False).covariance) + np.diag(core.belief.noise.covariance)
+    np.testing.assert_allclose(core.laplace().sd, np.sqrt(variance))

@@ -47,6 +47,22 @@ def test_a_stored_release_verifies(stored: dict[str, Any]) -> None:
 
 
 @RELEASES
+def test_a_stored_release_states_no_reliability(stored: dict[str, Any]) -> None:
+    """It has ``trusted`` in its diagnostics, and no grade is computed from it."""
+    release = read(stored)[0]
+    assert release.reliability is None
+    assert release.trusted is stored["release"]["diagnostics"]["trusted"]
+
+
+@RELEASES
+def test_a_reliability_that_is_added_later_is_refused(stored: dict[str, Any]) -> None:
+    _, certificate, points, keys = read(stored)
+    release = Release.from_json(stored["release"] | {"reliability": {"grade": "calibrated", "reasons": []}})
+    with pytest.raises(VerificationError, match="reliability"):
+        verify_release(release, certificate, points, published=keys)
+
+
+@RELEASES
 def test_an_altered_copy_of_a_stored_release_is_refused(stored: dict[str, Any]) -> None:
     release, certificate, points, keys = read(stored)
     points[0] = replace(points[0], content=points[0].content + b" ")

@@ -5,10 +5,11 @@
 ...     model = LogisticRegression(features=["age", "hours"], target="income_gt_50k")
 ...     job = client.jobs.submit("ds_…", model, size=50, epsilon=0.5)
 ...     release_id = client.jobs.wait(job, progress=True).release_id
-...     posterior = client.releases.download(release_id).laplace()
+...     posterior = client.releases.download(release_id).posterior()
 """
 
 from corevault._check import TableCheck
+from corevault.belief import Belief, Block
 from corevault.client import Client
 from corevault.design import DesignColumn, design_matrix
 from corevault.errors import (
@@ -67,13 +68,15 @@ from corevault.pseudocoreset import Pseudocoreset, UntrustedRelease
 from corevault.replies.dataset import Budget, Cost, Dataset, LedgerEntry, OpenUpload
 from corevault.replies.job import Job, JobEvent, Quote
 from corevault.replies.key import ApiKey, Me, SigningKey
-from corevault.replies.release import Certificate, Points, Release
+from corevault.replies.release import Certificate, Points, Reason, Release, Reliability
 from corevault.schema import Column, Schema, binary, categorical, integer, real
 from corevault.verification import verify_release
 
 __all__ = [
     "ApiError",
     "ApiKey",
+    "Belief",
+    "Block",
     "Budget",
     "BudgetExceeded",
     "Certificate",
@@ -124,7 +127,9 @@ __all__ = [
     "Quote",
     "RangeNotSatisfiable",
     "RateLimited",
+    "Reason",
     "Release",
+    "Reliability",
     "Schema",
     "SigningKey",
     "StateConflict",

@@ -22,13 +22,15 @@ Array = NDArray[np.float64]
 class Gaussian:
     """``N(mean, covariance)`` over coefficients ``names``; shapes ``(p,)`` and ``(p, p)``, positive definite.
 
-    ``outcome`` describes the model's predictions; it is None for an object that you constructed.
+    ``outcome`` describes the model's predictions; it is None for an object that you constructed. ``noise`` ``(p, p)``
+    is the part of ``covariance`` that a release states for its noise; it is None if ``covariance`` leaves noise out.
     """
 
     names: tuple[str, ...]
     mean: Array
     covariance: Array
     outcome: Outcome | None = None
+    noise: Array | None = None
 
     @classmethod
     def prior(cls, names: Sequence[str], scale: float) -> Self:
@@ -54,7 +56,10 @@ class Gaussian:
         return draws
 
     def summary(self) -> list[dict[str, float | str]]:
-        """One row for each coefficient: name, mean, sd and the central 95 % interval."""
+        """One row for each coefficient: name, mean, sd and the central 95 % interval.
+
+        The interval is ``mean ± 1.96 sd``. It includes the noise of a release if ``noise`` is not None.
+        """
         half = 1.959963984540054 * self.sd
         return [
             {"name": name, "mean": float(mean), "sd": float(sd), "low": float(mean - h), "high": float(mean + h)}
@@ -104,6 +109,16 @@ class Gaussian:
         if self.outcome is None:
             raise InvalidArgument("This Gaussian has no model, so it predicts no mean; call core.laplace() for one.")
         return predict_mean(self.outcome, self.mean, self.covariance, x)
+
+    def with_noise(self, noise: "Gaussian") -> Self:
+        """The sum of this variable and an independent error with the distribution ``noise``.
+
+        Means and covariances add up. Raises ``InvalidArgument`` for other coefficients.
+        """
+        if noise.names != self.names:
+            raise InvalidArgument("The noise has other coefficients; pass the noise of the same release.")
+        covariance = self.covariance + noise.covariance
+        return replace(self, mean=self.mean + noise.mean, covariance=covariance, noise=noise.covariance)
 
     def with_outcome(self, outcome: Outcome) -> Self:
         """The same distribution, with the ``outcome`` of its model."""

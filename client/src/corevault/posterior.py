@@ -24,6 +24,7 @@ def posterior(release: Release, x: Array, y: Array | None = None, weight: Array 
     ``x`` ``(n, p)`` are rows in the design's coordinates. ``y`` ``(n,)`` are targets in the form of the points: 0 and
     1, the index of a class in declared order, or the target's units. It is None for a model without a target.
     ``weight`` ``(n,)`` is non-negative, by default 1. For ``gaussian-mean`` under a normal prior the result is exact.
+    The rows are taken as they are, so the result leaves out the noise of the release. ``core.laplace()`` adds it.
 
     Parameters have the names of the design's columns. For ``multinomial-logistic`` each class but the first has its
     parameters, with ``class:`` before the name. For ``linear-regression`` of unknown noise the last parameter is

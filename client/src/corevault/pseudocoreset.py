@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corevault._arguments import import_pandas
+from corevault.belief import Belief
 from corevault.design import DesignColumn, Table, design_matrix
 from corevault.errors import UnexpectedReply
 from corevault.gaussian import Gaussian
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 class UntrustedRelease(UserWarning):
-    """The release should not be used as a posterior: ``release.trusted`` is False."""
+    """The release is not calibrated: its intervals, or all of it, should not be used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +34,14 @@ class Pseudocoreset:
     """Weighted points: ``u`` ``(M, p)``, ``y`` ``(M,)`` or None, ``weight`` ``(M,)``.
 
     ``u`` is in the design's coordinates, with the intercept. ``release`` holds the public metadata of the points.
+    ``belief`` states the noise of the release. It is None for a release of an earlier version.
     """
 
     release: Release
     u: Array
     y: Array | None
     weight: Array
+    belief: Belief | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,21 +66,52 @@ class Pseudocoreset:
         frame["weight"] = self.weight
         return frame
 
-    def laplace(self) -> Gaussian:
-        """The Laplace approximation of the posterior given these points; see ``corevault.posterior``.
+    def posterior(self, *, noise: bool = True) -> Gaussian:
+        """The posterior of the release: the stated one, or else the Laplace approximation given the points.
+
+        With ``noise``, its covariance includes the error in the mean by noise and by bounds on contributions. So
+        intervals and predictions cover both. A release of an earlier version states no noise. Then nothing is added,
+        and ``noise`` of the result is None.
 
         Raises ``InvalidArgument`` for a model family that this version does not support.
         """
-        return posterior(self.release, self.u, self.y, self.weight)
+        return self.stated_posterior(noise=noise) or self.laplace(noise=noise)
 
-    def stated_posterior(self) -> Gaussian | None:
-        """The posterior that the release states; None for methods that release points only."""
+    def laplace(self, *, noise: bool = True) -> Gaussian:
+        """The Laplace approximation of the posterior given these points; see ``corevault.posterior``.
+
+        With ``noise``, its covariance includes the noise, as in ``posterior``.
+
+        Raises ``InvalidArgument`` for a model family that this version does not support.
+        """
+        found = posterior(self.release, self.u, self.y, self.weight)
+        return self._add_noise(found) if noise else found
+
+    def stated_posterior(self, *, noise: bool = True) -> Gaussian | None:
+        """The posterior that the release states; None for methods that release points only.
+
+        With ``noise``, its covariance includes the noise, as in ``posterior``.
+        """
+        stated = self._read_stated()
+        if stated is None:
+            return None
+        found = stated.with_outcome(outcome_of(self.release))
+        return self._add_noise(found) if noise else found
+
+    def _read_stated(self) -> Gaussian | None:
         released = self.release.posterior
         if released is None:
-            return None
+            return None if self.belief is None else self.belief.posterior
         spread = np.array(released.variance if released.covariance is None else released.covariance, dtype=np.float64)
-        covariance = np.diag(spread) if spread.ndim == 1 else spread
-        return Gaussian(released.parameters, np.array(released.mean), covariance, outcome_of(self.release))
+        return Gaussian(released.parameters, np.array(released.mean), np.diag(spread) if spread.ndim == 1 else spread)
+
+    def _add_noise(self, found: Gaussian) -> Gaussian:
+        noise = None if self.belief is None else self.belief.noise
+        if noise is None:
+            return found
+        if noise.names != found.names:
+            raise UnexpectedReply("The noise of the release has other parameters than its model.")
+        return found.with_noise(noise)
 
     def design_matrix(
         self, table: Table, *, schema: Schema | Dataset | None = None, null_rows: Literal["refuse", "nan"] = "refuse"
@@ -86,8 +120,11 @@ class Pseudocoreset:
         return design_matrix(self.design, table, schema=schema, null_rows=null_rows)
 
 
-def from_npz(release: Release, content: bytes) -> Pseudocoreset:
-    """Reads the npz representation. Raises ``UnexpectedReply`` if it does not fit the release's metadata."""
+def from_npz(release: Release, content: bytes, belief: Belief | None = None) -> Pseudocoreset:
+    """Reads the npz representation of the points.
+
+    Raises ``UnexpectedReply`` if it does not fit the release's metadata.
+    """
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             u, weight = _floats(arrays["u"]), _floats(arrays["weight"])
@@ -100,7 +137,7 @@ def from_npz(release: Release, content: bytes) -> Pseudocoreset:
         raise UnexpectedReply("The points do not have the size that the release states.")
     if columns[: len(release.design)] != tuple(column.name for column in release.design):
         raise UnexpectedReply("The columns of the points differ from the release's design.")
-    return Pseudocoreset(release, u, y, weight)
+    return Pseudocoreset(release, u, y, weight, belief)
 
 
 def _floats(array: NDArray[Any]) -> Array:

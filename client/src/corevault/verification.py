@@ -5,6 +5,7 @@ Each of these checks has its error message:
 - A published or pinned Ed25519 release key signed the RFC 8785 form of the certificate's statement.
 - The statement is about this release, dataset, model and size.
 - It states a finite cost under the zero-out relation, within the account's limit.
+- It states the same reliability as the release.
 - Every representation has the digest in the statement and the one in ``Repr-Digest``.
 """
 
@@ -22,9 +23,10 @@ from corevault import _digest
 from corevault._arguments import describe
 from corevault.errors import InvalidArgument, VerificationError, WrongType
 from corevault.replies.key import SigningKey
-from corevault.replies.release import Certificate, Points, Release
+from corevault.replies.release import Certificate, Release, Representation, StoredBelief
 
 FORMATS = ("json", "csv", "parquet", "npz")
+BELIEF_FORMATS = ("json", "npz", "parquet")
 
 
 def key_id_of(public_key: str) -> str:
@@ -41,12 +43,14 @@ def key_id_of(public_key: str) -> str:
 def verify_release(
     release: Release,
     certificate: Certificate,
-    points: Iterable[Points],
+    points: Iterable[Representation],
     *,
     published: Iterable[SigningKey] = (),
     pinned: Iterable[str | SigningKey] | None = None,
 ) -> Mapping[str, Any]:
     """The verified statement.
+
+    ``points`` are representations of points or of the belief.
 
     ``pinned`` are public keys that the caller trusts, as base64 text or as objects of an earlier ``signing_keys()``.
     With them, ``published`` keys do not count.
@@ -124,6 +128,8 @@ def _verify_subject(release: Release, statement: Mapping[str, Any]) -> None:
     for member in ("method", "size", "model", "design"):
         if member in statement and statement[member] != release.raw.get(member):
             raise VerificationError(f"The release's {member} differs from the certified {member}.")
+    if statement.get("reliability") != release.raw.get("reliability"):
+        raise VerificationError("The release's reliability differs from the certified reliability.")
     if statement.get("posterior_digest") != _posterior_digest(release):
         raise VerificationError("The release's posterior differs from the certified posterior.")
 
@@ -157,11 +163,16 @@ def _is_within(privacy: Mapping[str, Any], limit: Mapping[str, Any]) -> bool:
         return False
 
 
-def verify_points(points: Points, statement: Mapping[str, Any]) -> None:
+def verify_points(points: Representation, statement: Mapping[str, Any]) -> None:
     """Raises ``VerificationError`` unless the bytes have the certified digest and that of ``Repr-Digest``."""
-    actual = _digest.of_bytes(points.content)
-    digests = statement.get("digests")
-    if not isinstance(digests, dict) or digests.get(points.format) != actual:
-        raise VerificationError(f"The digest of the {points.format} points differs from the certified digest.")
+    actual, part = _digest.of_bytes(points.content), "belief" if isinstance(points, StoredBelief) else "points"
+    if certified_digests(statement).get(points.name) != actual:
+        raise VerificationError(f"The digest of the {points.format} {part} differs from the certified digest.")
     if points.repr_digest is None or _digest.sha256_member(points.repr_digest) != actual:
-        raise VerificationError(f"The digest of the {points.format} points differs from Repr-Digest.")
+        raise VerificationError(f"The digest of the {points.format} {part} differs from Repr-Digest.")
+
+
+def certified_digests(statement: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The digests in a statement, by the name of the representation; empty if there are none."""
+    digests = statement.get("digests")
+    return digests if isinstance(digests, dict) else {}

@@ -53,10 +53,36 @@ class ReleasedPosterior(Reply):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reason(Reply):
+    """A reason for the grade of a release: a stable ``code``, and its meaning and remedy in ``words``."""
+
+    code: str
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reliability(Reply):
+    """The use that a release allows.
+
+    ``grade`` is ``calibrated``: intervals with the stated noise hold; ``centre-only``: the centre may be used, but not
+    intervals; or ``not-usable``: neither may be used. A calibrated release may have remarks as ``reasons``.
+    """
+
+    grade: str
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether intervals of the posterior with the stated noise hold."""
+        return self.grade == "calibrated"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Release(Reply):
     """The public metadata of a release, without its points. ``cost`` is None for public data.
 
-    ``posterior`` is set by methods that also release a posterior, such as ``dp-vi``.
+    ``posterior`` is set by methods that also release a posterior, such as ``dp-vi``. ``reliability`` is None for a
+    release of an earlier version.
     """
 
     id: str
@@ -65,6 +91,7 @@ class Release(Reply):
     size: int
     model: ReleasedModel
     design: tuple[DesignColumn, ...]
+    reliability: Reliability | None = None
     diagnostics: Mapping[str, Any] | None = None
     posterior: ReleasedPosterior | None = None
     cost: Cost | None = None
@@ -72,11 +99,12 @@ class Release(Reply):
 
     @property
     def trusted(self) -> bool | None:
-        """Whether the release may be used as a posterior; None if the method makes no statement.
+        """Whether the grade is ``calibrated``; None if the method makes no statement.
 
-        It is False in three cases: the search did not converge, noise dominates the result, or the points do not
-        represent the result.
+        Releases of earlier versions have no grade. They state ``trusted`` in their diagnostics.
         """
+        if self.reliability is not None:
+            return self.reliability.is_calibrated
         trusted = (self.diagnostics or {}).get("trusted")
         return trusted if isinstance(trusted, bool) else None
 
@@ -91,8 +119,8 @@ class Certificate(Reply):
 
 
 @dataclass(frozen=True)
-class Points:
-    """One stored representation of the points, byte for byte.
+class Representation:
+    """One stored representation of a part of a release, byte for byte.
 
     ``repr_digest`` and ``etag`` are the headers that the server has sent with it.
     """
@@ -102,3 +130,23 @@ class Points:
     media_type: str
     repr_digest: str | None
     etag: str | None
+
+    @property
+    def name(self) -> str:
+        """The name in the certificate's digests."""
+        return self.format
+
+
+@dataclass(frozen=True)
+class Points(Representation):
+    """One stored representation of the points."""
+
+
+@dataclass(frozen=True)
+class StoredBelief(Representation):
+    """One stored representation of the belief."""
+
+    @property
+    def name(self) -> str:
+        """The name in the certificate's digests."""
+        return f"belief.{self.format}"
