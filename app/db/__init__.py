@@ -1,7 +1,7 @@
 """Engine, sessions and the declarative base."""
 
 from app.db.background import BackgroundWriter, Write
-from app.db.base import Base, UtcDateTime, new_id, now
+from app.db.base import Base, JsonObject, UtcDateTime, new_id, now
 from app.db.clock import moment
 from app.db.engine import make_engine
 from app.db.group_commit import GroupCommit
@@ -12,6 +12,7 @@ __all__ = [
     "Base",
     "Database",
     "GroupCommit",
+    "JsonObject",
     "ReadSession",
     "UtcDateTime",
     "Write",

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,8 @@ from sqlalchemy import JSON, DateTime, Dialect, MetaData
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
+UNREADABLE = "unreadable"
+"""The only member of an object that replaces unreadable text."""
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 NAMING = {
     "ix": "ix_%(column_0_label)s",
@@ -32,6 +35,29 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class JsonObject(TypeDecorator[dict[str, Any]]):
+    """A JSON object of a row that is verified after it was read.
+
+    An attacker may store any text. Text that is no JSON object is read as an object that no verification accepts. So
+    the fault is found in its row, and all other rows can be verified.
+    """
+
+    impl = JSON
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], dict[str, Any]]:
+        parse = super().result_processor(dialect, coltype)
+
+        def read(value: Any) -> dict[str, Any]:
+            try:
+                document = value if parse is None else parse(value)
+            except (ValueError, RecursionError):
+                document = None
+            return document if isinstance(document, dict) else {UNREADABLE: True}
+
+        return read
 
 
 class Base(DeclarativeBase):

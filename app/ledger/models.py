@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import Base
+from app.db import Base, JsonObject
 from app.ledger.entries.balance import KINDS, STATES
 from app.ledger.entries.balance_columns import BalanceColumns
 
@@ -30,10 +30,12 @@ class Account(Base):
     sequence: Mapped[int]
     head_hash: Mapped[str]
     checkpoint: Mapped[int]  # the newest one of this account, 0 if there is none
-    limits: Mapped[dict[str, Any]]  # with the balance, the sum of the entries: see BalanceColumns
-    balance: Mapped[dict[str, Any]]
+    limits: Mapped[dict[str, Any]] = mapped_column(
+        JsonObject
+    )  # with the balance, the sum of the entries: see BalanceColumns
+    balance: Mapped[dict[str, Any]] = mapped_column(JsonObject)
     snapshot: Mapped[dict[str, Any]] = mapped_column(
-        deferred=True
+        JsonObject, deferred=True
     )  # a signed earlier balance, from which the cached one is recomputed
     epsilon_used: Mapped[float]  # the total of settled, opened and reserved charges, for the CHECK constraint
     epsilon_limit: Mapped[float]
@@ -87,7 +89,9 @@ class Entry(Base):
     kind: Mapped[str]
     dataset_id: Mapped[str]
     job_id: Mapped[str | None]
-    body: Mapped[dict[str, Any]]  # events, pinned amounts, limits; integers beyond 2**53 as strings
+    body: Mapped[dict[str, Any]] = mapped_column(
+        JsonObject
+    )  # events, pinned amounts, limits; integers beyond 2**53 as strings
     epsilon_after: Mapped[float]
     entry_hash: Mapped[str]
     previous_hash: Mapped[str]

@@ -186,7 +186,8 @@ def _tranche(pot: Pot) -> dict[str, Any]:
 
 def _entry(row: Entry) -> LedgerEntry:
     member = {RESERVED: "events", SETTLED: "executed"}.get(row.kind)
-    event = _event(row.body[member]) if member else None
+    events = row.body.get(member) if member else None  # missing in a body that cannot be read
+    event = None if events is None else _event(events)
     return LedgerEntry(
         row.sequence, row.at, row.kind, row.job_id, event, row.epsilon_after, row.entry_hash, row.previous_hash
     )

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import Base
+from app.db import Base, JsonObject
 
 
 class Release(Base):
@@ -17,6 +17,8 @@ class Release(Base):
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), unique=True)
     public: Mapped[bool]
     created_at: Mapped[datetime]
-    body: Mapped[dict[str, Any]]  # method, model, size, design, diagnostics, cost, and posterior if there is one
-    certificate: Mapped[dict[str, Any]]  # statement, signature, key_id
-    representations: Mapped[dict[str, Any]]  # format -> {object, length, sha256, media_type}
+    body: Mapped[dict[str, Any]] = mapped_column(JsonObject)
+    """Method, model, size, design, diagnostics, cost, and posterior if there is one."""
+    certificate: Mapped[dict[str, Any]] = mapped_column(JsonObject)  # statement, signature, key_id
+    representations: Mapped[dict[str, Any]] = mapped_column(JsonObject)
+    """Format to ``{object, length, sha256, media_type}``."""

@@ -86,6 +86,8 @@ def _check_objects(store: ObjectStore, release: Release) -> Iterator[str]:
             yield f"the representation {name} is missing"
         except CorevaultError:
             yield f"the representation {name} cannot be read"
+        except (KeyError, TypeError):
+            yield "the row's representations are malformed"
         else:
             if digest_and_length != (each["sha256"], each["length"]):
                 yield f"the representation {name} has other bytes"

@@ -117,6 +117,8 @@ def test_verify_changes_nothing(verify: Verify, database: Database) -> None:
         ("DELETE FROM audit_entries", "audit log: audit head 1: its entry is missing"),
         ("UPDATE releases SET id = 'rel_x'", "release rel_x: the certificate does not match the release"),
         ("UPDATE releases SET certificate = '[]'", "malformed"),
+        ("UPDATE releases SET representations = '[]'", "the row's representations are malformed"),
+        ("UPDATE ledger_entries SET body = '[]' WHERE sequence = 2", "account "),
         ("UPDATE releases SET certificate = '{}'", "the certificate's signature is not valid"),
     ],
 )
