@@ -1,15 +1,17 @@
 """Common parts of methods behind a Gaussian mechanism: parameters, mechanism, events, warnings."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from app.errors import InvalidRequest
+from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Knob, Parameter
 from app.inference.core.model import Model
-from app.inference.core.plan import Mechanism, MechanismPlan, PlanRequest
-from app.inference.methods.requests import check_values
-from app.inference.private_zone.mechanisms import MAX_SCALE
+from app.inference.core.plan import Mechanism, MechanismPlan, PlannedQuery, PlanRequest
+from app.inference.core.problems import problem_for
+from app.inference.methods.requests import check_size, check_values
+from app.inference.private_zone.mechanisms import GRID_BITS, MAX_SCALE
 from app.privacy.events import AtomicEvent, GaussianEvent, PoissonSampledEvent
 
 MAX_ITERATIONS = 100_000
@@ -67,6 +69,52 @@ def mechanism_of(request: PlanRequest, *, rate: Parameter, count: Parameter, usu
         raise InvalidRequest.at("/privacy", "State a target epsilon that can be reached, or a mechanism.")
     parameters: dict[str, Any] = {rate.name: usual, count.name: count.default, **request.parameters}
     return Mechanism(request.noise_multiplier, float(parameters[rate.name]), int(parameters[count.name]))
+
+
+def read_request(
+    request: PlanRequest,
+    facts: DeclaredFacts,
+    knobs: Iterable[Knob],
+    *,
+    rate: Parameter,
+    count: Parameter,
+    usual: float,
+) -> tuple[Model, Mechanism]:
+    """Check a request; return its model, and its mechanism as :func:`mechanism_of`.
+
+    Raises:
+        InvalidRequest: pointing at the member of the request that is at fault.
+    """
+    check_size(request.size)
+    model = problem_for(request.model, facts).model
+    check_parameters(request, knobs)
+    return model, mechanism_of(request, rate=rate, count=count, usual=usual)
+
+
+def make_plan(
+    method_id: str,
+    request: PlanRequest,
+    model: Model,
+    mechanism: Mechanism,
+    *,
+    parameters: Mapping[str, Any],
+    clipping: str,
+    queries: tuple[PlannedQuery, ...],
+    warnings: tuple[str, ...] = (),
+) -> MechanismPlan:
+    """Make the plan of a method with one step for each iteration of ``mechanism``."""
+    return MechanismPlan(
+        method=method_id,
+        size=request.size,
+        model=request.model,
+        parameters=parameters,
+        mechanism=mechanism,
+        clipping=clipping,
+        grid_bits=GRID_BITS,
+        queries=queries,
+        steps=mechanism.iterations,
+        warnings=(*size_warnings(request.size, model), *warnings),
+    )
 
 
 def event_of(mechanism: Mechanism) -> AtomicEvent:

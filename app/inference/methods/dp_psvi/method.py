@@ -52,16 +52,14 @@ from app.inference.methods.dp_psvi.release import MODE_TOLERANCE, is_in_tail, ma
 from app.inference.methods.dp_psvi.state import LEAST_CLIP, Setup, State, count_present_points
 from app.inference.methods.dp_psvi.updates import grow, update_points, update_targets, update_weights
 from app.inference.methods.private import (
-    check_parameters,
     event_of,
     iterations,
-    mechanism_of,
+    make_plan,
+    read_request,
     sampling_rate,
     shorten_plan,
-    size_warnings,
     usual_rate,
 )
-from app.inference.methods.requests import check_size
 from app.inference.post.gradients import centre, psvi_gradients
 from app.inference.post.laplace import laplace
 from app.inference.post.optimisers import adam_init
@@ -95,34 +93,28 @@ class DpPsvi:
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
         """
-        check_size(request.size)
-        model = problem_for(request.model, facts).model
-        check_parameters(request, self.parameters)
-        draws, chosen = _choose(request)
         usual = usual_rate(facts.slots, _BATCH, _LEAST_RATE)
-        mechanism = mechanism_of(request, rate=RATE, count=ITERATIONS, usual=usual)
+        model, mechanism = read_request(request, facts, self.parameters, rate=RATE, count=ITERATIONS, usual=usual)
+        draws, chosen = _choose(request)
         if chosen.get(SCHEDULE.name) == INCREMENTAL and mechanism.iterations < request.size:
             raise InvalidRequest.at(
                 "/parameters/schedule",
                 "The incremental schedule needs an iteration for each point; use more iterations or a smaller size.",
             )
         least = max(CLIP_FLOOR, _CLIP_LENGTHS * math.sqrt(draws * model.dimension / facts.slots))
-        return MechanismPlan(
-            method=self.id,
-            size=request.size,
-            model=request.model,
+        return make_plan(
+            self.id,
+            request,
+            model,
+            mechanism,
             parameters={DRAWS.name: draws, LEAST_CLIP: least, **chosen},
-            mechanism=mechanism,
             clipping=(
                 f"Each unit contributes a vector of {draws} log-likelihoods at posterior draws, summed over its rows "
                 f"and centred. The vector is clipped to L2 norm C, divided by C/2^{GRID_BITS} and rounded to integers "
                 f"whose squares sum to at most 2^{2 * GRID_BITS}. C is {_CLIP_MEDIANS:g} times the median norm over "
                 f"the current pseudopoints, and at least {least:.4g}."
             ),
-            grid_bits=GRID_BITS,
             queries=(PlannedQuery(PotentialSum.kind, draws, event_of(mechanism), mechanism.iterations),),
-            steps=mechanism.iterations,
-            warnings=size_warnings(request.size, model),
         )
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:

@@ -56,16 +56,14 @@ from app.inference.methods.dp_vi.release import close, make_release
 from app.inference.methods.dp_vi.state import Setup, State
 from app.inference.methods.dp_vi.step import BOUND, ask_information, run_iteration
 from app.inference.methods.private import (
-    check_parameters,
     event_of,
     iterations,
-    mechanism_of,
+    make_plan,
+    read_request,
     sampling_rate,
     shorten_plan,
-    size_warnings,
     usual_rate,
 )
-from app.inference.methods.requests import check_size
 from app.inference.private_zone.mechanisms import CLIP_FLOOR, GRID_BITS
 from app.inference.private_zone.queries import ClippedScoreSum, InformationSum
 
@@ -101,24 +99,18 @@ class DpVi:
         Raises:
             InvalidRequest: pointing at the member of the request that is at fault.
         """
-        check_size(request.size)
-        model = problem_for(request.model, facts).model
-        check_parameters(request, self.parameters)
         usual = usual_rate(facts.slots, _BATCH, _LEAST_RATE)
-        mechanism = mechanism_of(request, rate=RATE, count=ITERATIONS, usual=usual)
+        model, mechanism = read_request(request, facts, self.parameters, rate=RATE, count=ITERATIONS, usual=usual)
         covariance, warnings = _choose_covariance(request, model.dimension)
-        queries = _plan_queries(mechanism, model.dimension, covariance)
-        return MechanismPlan(
-            method=self.id,
-            size=request.size,
-            model=request.model,
+        return make_plan(
+            self.id,
+            request,
+            model,
+            mechanism,
             parameters=_fill_defaults(request, covariance),
-            mechanism=mechanism,
             clipping=_describe_clipping(request.parameters.get(CLIP.name), covariance),
-            grid_bits=GRID_BITS,
-            queries=queries,
-            steps=mechanism.iterations,
-            warnings=(*size_warnings(request.size, model), *warnings),
+            queries=_plan_queries(mechanism, model.dimension, covariance),
+            warnings=warnings,
         )
 
     def shorten(self, plan: MechanismPlan, facts: DeclaredFacts) -> MechanismPlan:
