@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.errors import MethodNotAllowedOnPrivateData
 from app.inference.core.facts import DeclaredFacts
 from app.inference.core.knobs import Parameter
 from app.inference.core.method import Method
+from app.inference.core.model import Array64
 from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.problems import Problem, problem_for
 from app.inference.core.release import Pseudocoreset
@@ -67,14 +67,16 @@ def open_table(plan: MechanismPlan, facts: DeclaredFacts, rows: RowSource) -> tu
     return problem, PublicTable(rows, problem.design)
 
 
-def choose_rows(rng: np.random.Generator, table: PublicTable, size: int) -> NDArray[np.int64]:
-    """Choose ``size`` rows uniformly, without replacement if there are enough.
+def draw_rows(rng: np.random.Generator, table: PublicTable, size: int) -> tuple[Array64, Array64]:
+    """Draw ``size`` rows uniformly, without replacement if there are enough.
 
-    An empty table gives no rows.
+    Returns design rows ``(size, p)`` and targets ``(size,)``. An empty table gives no rows.
     """
-    if not table.count:
-        return np.zeros(0, dtype=np.int64)
-    return rng.choice(table.count, size=size, replace=size > table.count)
+    chosen = np.zeros(0, dtype=np.int64)
+    if table.count:
+        chosen = rng.choice(table.count, size=size, replace=size > table.count)
+    x, y = table.read(chosen)
+    return x.astype(np.float64), y
 
 
 def release(

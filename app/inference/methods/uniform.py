@@ -11,7 +11,7 @@ from app.inference.core.plan import MechanismPlan, PlanRequest
 from app.inference.core.release import Pseudocoreset
 from app.inference.core.row_source import RowSource
 from app.inference.methods.psvi.residuals import Points
-from app.inference.methods.public import choose_rows, open_table, plan_public, release
+from app.inference.methods.public import draw_rows, open_table, plan_public, release
 
 
 class Uniform:
@@ -31,7 +31,6 @@ class Uniform:
     ) -> Pseudocoreset:
         """Choose M of the N rows, without replacement if M <= N; an empty table gives weights of zero."""
         problem, table = open_table(plan, facts, rows)
-        chosen = choose_rows(rng, table, plan.size)
-        x, y = (values.astype(np.float64) for values in table.read(chosen))
-        points = Points(x, y, np.full(len(chosen), table.count / plan.size))
-        return release(problem, table, points, plan.size, {})
+        x, y = draw_rows(rng, table, plan.size)
+        points = Points(x, y, np.full(len(x), table.count / plan.size))
+        return release(problem, points, plan.size, {})

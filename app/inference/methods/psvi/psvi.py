@@ -18,7 +18,7 @@ from app.inference.core.row_source import RowSource
 from app.inference.methods.psvi.descent import LogarithmicScale, descend, make_step_geometry
 from app.inference.methods.psvi.residuals import Points
 from app.inference.methods.psvi.residuals.choice import make_residuals
-from app.inference.methods.public import DRAWS, MINIBATCH, choose_rows, open_table, plan_public, release
+from app.inference.methods.public import DRAWS, MINIBATCH, draw_rows, open_table, plan_public, release
 
 ITERATIONS = Parameter("iterations", "integer", 1, 100_000, "Number of gradient steps.", 500)
 RATE = Parameter(
@@ -49,8 +49,7 @@ class Psvi:
     ) -> Pseudocoreset:
         """Release the last iterate; an empty table gives null points."""
         problem, table = open_table(plan, facts, rows)
-        chosen = choose_rows(rng, table, plan.size)
-        x, y = (values.astype(np.float64) for values in table.read(chosen))
+        x, y = draw_rows(rng, table, plan.size)
         if not table.count:
             return release(problem, table, Points(x, y, np.zeros(0)), plan.size, {})
         parameters = plan.parameters
