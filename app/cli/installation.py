@@ -127,14 +127,11 @@ def migrate(settings: Settings) -> None:
     Objects that older versions stored are moved to their areas.
     """
     _make_database_folder(settings.database_url)
-    database = Database(make_engine(settings.database_url))
-    try:
+    with Database(make_engine(settings.database_url)) as database:
         upgrade(database.engine, WrappedKeys(open_store(settings.wrapped_keys_url)).keep, partial(_seal, settings))
         _warn_of_useless_keys(database)
         sort_into_areas(settings, database)
         database.forget()
-    finally:
-        database.dispose()
 
 
 def _seal(settings: Settings, row: Mapping[str, Any]) -> str:
@@ -182,25 +179,18 @@ def reconcile(settings: Settings, *, adopt: bool) -> list[Reconciled]:
     """Charge the database up to its mark; see :func:`app.ledger.integrity.reconciliation.reconcile`."""
     ledger, _ = _ledger(settings)
     database = Database(make_engine(settings.database_url))  # without a guard, because this repairs the database
-    try:
-        with database.write() as tx:
-            reconciled = ledger.reconcile(tx, adopt=adopt)
-            record_command(tx, "reconcile")
-            return reconciled
-    finally:
-        database.dispose()
+    with database, database.write() as tx:
+        reconciled = ledger.reconcile(tx, adopt=adopt)
+        record_command(tx, "reconcile")
+    return reconciled
 
 
 def unfreeze(settings: Settings, dataset_id: str, reason: str) -> None:
     """End the freeze of a dataset's account; the service may run during the call."""
-    database = Database(make_engine(settings.database_url))
-    try:
-        ledger, _ = _ledger(settings)
-        with database.write() as tx:
-            ledger.unfreeze(tx, dataset_id, reason)
-            record_command(tx, "unfreeze", dataset_id, reason=reason)
-    finally:
-        database.dispose()
+    ledger, _ = _ledger(settings)
+    with Database(make_engine(settings.database_url)) as database, database.write() as tx:
+        ledger.unfreeze(tx, dataset_id, reason)
+        record_command(tx, "unfreeze", dataset_id, reason=reason)
 
 
 def rotate_ledger_key(settings: Settings) -> str:
@@ -211,20 +201,17 @@ def rotate_ledger_key(settings: Settings) -> str:
     """
     keys.create_keys(settings.keys_dir)
     database = Database(make_engine(settings.database_url))
-    try:
-        with alone(settings.data_dir), database.write() as tx:
-            ledger, _ = _ledger(settings)
-            ledger.check_mark(tx)
-            cutoff: Cutoff = {"checkpoint": ledger.newest_checkpoint(tx), "audit": chain.lock_newest(tx)}
-            retired = rotation.rotate(settings.keys_dir, "ledger", cutoff)
-            ledger, signer = _ledger(settings)
-            ledger.sign_anew(tx)
-            record_command(tx, "keys rotate", retired)
-            while chain.extend(tx, signer) == chain.BATCH:
-                pass
-        return retired
-    finally:
-        database.dispose()
+    with database, alone(settings.data_dir), database.write() as tx:
+        ledger, _ = _ledger(settings)
+        ledger.check_mark(tx)
+        cutoff: Cutoff = {"checkpoint": ledger.newest_checkpoint(tx), "audit": chain.lock_newest(tx)}
+        retired = rotation.rotate(settings.keys_dir, "ledger", cutoff)
+        ledger, signer = _ledger(settings)
+        ledger.sign_anew(tx)
+        record_command(tx, "keys rotate", retired)
+        while chain.extend(tx, signer) == chain.BATCH:
+            pass
+    return retired
 
 
 def _ledger(settings: Settings) -> tuple[Ledger, Signer]:
@@ -244,14 +231,10 @@ def create_keys(settings: Settings, share: Path | None = None) -> Path:
 def new_admin_key(settings: Settings) -> str:
     """Create an admin key; return its secret."""
     identity_key = keys.load_identity_key(settings.keys_dir)
-    database = Database(make_engine(settings.database_url))
-    try:
-        with database.write() as tx:
-            key, secret = Keys(identity_key).create(tx, "administrator", "admin")
-            record_command(tx, "admin-key", key.id)
-        return secret
-    finally:
-        database.dispose()
+    with Database(make_engine(settings.database_url)) as database, database.write() as tx:
+        key, secret = Keys(identity_key).create(tx, "administrator", "admin")
+        record_command(tx, "admin-key", key.id)
+    return secret
 
 
 def write_admin_key(settings: Settings, file: Path) -> bool:
@@ -278,12 +261,8 @@ def write_admin_key(settings: Settings, file: Path) -> bool:
 def has_keys(settings: Settings) -> bool:
     """Whether there is an API key that is valid or has expired."""
     identity_key = keys.load_identity_key(settings.keys_dir)
-    database = Database(make_engine(settings.database_url))
-    try:
-        with database.read() as session:
-            return any(is_sealed(identity_key, key) for key in repository.list_unrevoked(session))
-    finally:
-        database.dispose()
+    with Database(make_engine(settings.database_url)) as database, database.read() as session:
+        return any(is_sealed(identity_key, key) for key in repository.list_unrevoked(session))
 
 
 def holds_admin_key(settings: Settings, file: Path) -> bool:
@@ -293,14 +272,11 @@ def holds_admin_key(settings: Settings, file: Path) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     identity_key = keys.load_identity_key(settings.keys_dir)
-    database = Database(make_engine(settings.database_url))
-    try:
-        with database.read() as session:
+    with Database(make_engine(settings.database_url)) as database, database.read() as session:
+        try:
             return Keys(identity_key).authenticate(session, secret).role == "admin"
-    except Unauthenticated:
-        return False
-    finally:
-        database.dispose()
+        except Unauthenticated:
+            return False
 
 
 def tidy(settings: Settings) -> None:
@@ -308,10 +284,8 @@ def tidy(settings: Settings) -> None:
 
     A killed process may have left them.
     """
-    database = Database(make_engine(settings.database_url))
-    with suppress(Exception):  # a fault of the database must not prevent a stop
+    with Database(make_engine(settings.database_url)) as database, suppress(Exception):  # faults delay no stop
         database.forget()
-    database.dispose()
 
 
 def _make_database_folder(url: str) -> None:

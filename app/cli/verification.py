@@ -45,8 +45,7 @@ def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding
     If ``storage`` is False, stored representations are not checked. If ``mark`` is False, the high-water mark is not.
     """
     keys = load_api_keys(settings.keys_dir)
-    database = Database(make_engine(settings.database_url))
-    try:
+    with Database(make_engine(settings.database_url)) as database:
         if not at_head(database.engine):
             yield Finding("database", "", "it is not migrated to this version; run 'corevaultd migrate'")
             return
@@ -64,8 +63,6 @@ def verify(settings: Settings, *, storage: bool, mark: bool) -> Iterator[Finding
                 yield Finding(
                     "key", key_id, "it was altered or added in the database, or has an old form; it is not accepted"
                 )
-    finally:
-        database.dispose()
 
 
 def _check_mark(session: ReadSession, keys: ApiKeys, settings: Settings) -> Iterator[Finding]:

@@ -7,7 +7,8 @@ Functions queue messages by ``after_commit``; they are sent only once the transa
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
@@ -177,5 +178,14 @@ class Database:
         """Remove deleted rows from the disk too: see :func:`app.db.engine.empty_log`."""
         return empty_log(self.engine)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.dispose()
+
     def dispose(self) -> None:
+        """Close all connections."""
         self.engine.dispose()
