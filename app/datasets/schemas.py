@@ -138,12 +138,7 @@ class Limit(ResponseBody):
 
 
 class ContentView(ResponseBody):
-    """A content version; analysts see only the last ready one.
-
-    ``rejection_columns`` is present if the rejection is about columns. It lists declared columns that are missing or
-    have a wrong type, or columns of the header that are not declared. It has at most 20 names of at most 64
-    characters.
-    """
+    """A content version; analysts see only the last ready one."""
 
     version: int
     """Number of the version, starting at 1."""
@@ -151,8 +146,19 @@ class ContentView(ResponseBody):
     """`received`: being read. `ready`: in use. `rejected`: not usable."""
     rejection: str | None
     """Code of the reason for a rejection; null otherwise."""
-    rejection_columns: list[str] | None = Field(default=None, exclude_if=lambda names: names is None)
-    """Columns that caused the rejection; absent if columns were not the cause.
+    rejection_columns: list[str] | None = Field(
+        default=None, exclude_if=lambda names: names is None, json_schema_extra={"deprecated": True}
+    )
+    """As `rejection.columns` of the dataset; absent if columns were not the cause. Use that one."""
+
+
+class RejectionView(ResponseBody):
+    """Why the newest content was rejected."""
+
+    code: str
+    """Code of the reason, as in `content.rejection`."""
+    columns: list[str]
+    """Columns that caused the rejection; empty if columns were not the cause.
 
     They are declared columns that are missing or have another type, or columns of the header that are not declared.
     At most 20 names, each cut to 64 characters.
@@ -228,6 +234,8 @@ class DatasetDetail(DatasetView):
 
     shared_with: list[str]
     """Ids of the keys that may use the dataset."""
+    rejection: RejectionView | None = Field(default=None, exclude_if=lambda rejection: rejection is None)
+    """Why the newest content was rejected; absent if it was not."""
     content_received_at: datetime | None
     """Time at which the newest version was uploaded."""
     content_ended_at: datetime | None

@@ -9,7 +9,7 @@ from typing import Any
 from app.auth.caller import Caller
 from app.datasets import access, repository
 from app.datasets.models import Content, Dataset
-from app.datasets.schemas import ContentView, DatasetDetail, DatasetView, Limit
+from app.datasets.schemas import ContentView, DatasetDetail, DatasetView, Limit, RejectionView
 from app.db import ReadSession
 from app.ledger import Ledger
 
@@ -74,6 +74,7 @@ def _detail(
     return DatasetDetail(
         **_facts(dataset, limit, ready, last),
         shared_with=shares,
+        rejection=_rejection(last),
         content_received_at=None if last is None else last.received_at,
         content_ended_at=None if last is None else last.ended_at,
         deleted_at=dataset.deleted_at,
@@ -92,3 +93,9 @@ def _content(content: Content | None) -> ContentView | None:
     if content is None:
         return None
     return ContentView.model_validate(content, from_attributes=True)
+
+
+def _rejection(content: Content | None) -> RejectionView | None:
+    if content is None or content.rejection is None:
+        return None
+    return RejectionView(code=content.rejection, columns=content.rejection_columns or [])

@@ -175,24 +175,23 @@ def test_a_rejection_is_raised_with_its_reason() -> None:
 
 
 def test_a_rejection_names_its_columns_in_reply_and_error() -> None:
-    content = {"version": 2, "status": "rejected", "rejection": "wrong_type", "rejection_columns": ["born", "seen"]}
-    with Script([ok(DATASET | {"content": content})]).client() as client:
+    content = {"version": 2, "status": "rejected", "rejection": "wrong_type"}
+    rejection = {"code": "wrong_type", "columns": ["born", "seen"]}
+    with Script([ok(DATASET | {"content": content, "rejection": rejection})]).client() as client:
         dataset = client.datasets.get("ds_1")
         with pytest.raises(ContentRejected) as caught:
             client.datasets.wait_until_ready("ds_1")
-    assert dataset.content is not None
-    assert dataset.content.rejection_columns == ("born", "seen")
-    assert "rejection_columns=('born', 'seen')" in repr(dataset)
+    assert dataset.rejection is not None
+    assert dataset.rejection.columns == ("born", "seen")
+    assert "columns=('born', 'seen')" in repr(dataset)
     assert caught.value.columns == ("born", "seen")
     assert "wrong_type" in str(caught.value)
     assert "columns: born, seen" in str(caught.value)
 
 
-def test_a_content_without_named_columns_has_none() -> None:
+def test_a_dataset_without_a_rejection_has_none() -> None:
     with Script([ok(DATASET)]).client() as client:
-        content = client.datasets.get("ds_1").content
-    assert content is not None
-    assert content.rejection_columns is None
+        assert client.datasets.get("ds_1").rejection is None
 
 
 def test_a_wait_for_a_content_ends_after_its_timeout(naps: list[float]) -> None:

@@ -54,28 +54,33 @@ def test_only_owner_and_auditor_see_the_named_columns(house: House, database: Da
     with house.client() as client:
         dataset_id = declared(client, owner, columns=COLUMNS, shared_with=[analyst.id])["id"]
         place = f"/v1/datasets/{dataset_id}"
-        content_json = _rejected(house, client, owner, place, content, PARQUET)
-        assert content_json == {
+        shown = _reject(house, client, owner, place, content, PARQUET)
+        assert shown["content"] == {
             "version": 1,
             "status": "rejected",
             "rejection": "wrong_type",
             "rejection_columns": ["dose", "day"],
         }
-        assert client.get(place, headers=auditor.headers).json()["content"] == content_json
-        shown = client.get(place, headers=analyst.headers).text
-        assert "rejection_columns" not in shown
-        assert json.loads(shown)["content"] is None
-        malformed = _rejected(house, client, owner, place, b"PAR1", PARQUET)
-        assert malformed == {"version": 2, "status": "rejected", "rejection": "malformed"}
-        missing = _rejected(house, client, owner, place, b"dose\n1\n", CSV)
-        assert (missing["rejection"], missing["rejection_columns"]) == ("missing_column", ["day"])
+        assert shown["rejection"] == {"code": "wrong_type", "columns": ["dose", "day"]}
+        of_auditor = client.get(place, headers=auditor.headers).json()
+        assert (of_auditor["content"], of_auditor["rejection"]) == (shown["content"], shown["rejection"])
+        of_analyst = client.get(place, headers=analyst.headers).json()
+        assert of_analyst["content"] is None
+        assert "rejection" not in json.dumps(of_analyst)
+        malformed = _reject(house, client, owner, place, b"PAR1", PARQUET)
+        assert malformed["content"] == {"version": 2, "status": "rejected", "rejection": "malformed"}
+        assert malformed["rejection"] == {"code": "malformed", "columns": []}
+        missing = _reject(house, client, owner, place, b"dose\n1\n", CSV)
+        assert missing["rejection"] == {"code": "missing_column", "columns": ["day"]}
+        ready = _reject(house, client, owner, place, b"dose,day\n1,1\n", CSV)
+        assert "rejection" not in ready
 
 
-def _rejected(
+def _reject(
     house: House, client: httpx.Client, owner: rows.Key, place: str, content: bytes, media: str
 ) -> dict[str, Any]:
     headers = owner.headers | {"Content-Type": media}
     assert client.put(f"{place}/content", content=content, headers=headers).status_code == 202
     house.work()
-    content_json: dict[str, Any] = client.get(place, headers=owner.headers).json()["content"]
-    return content_json
+    shown: dict[str, Any] = client.get(place, headers=owner.headers).json()
+    return shown

@@ -11,15 +11,19 @@ from corevault.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class Content(Reply):
-    """The newest content, as its owner and auditors see it.
-
-    ``rejection`` is a stable code. ``rejection_columns`` are the columns that it is about, None where it is about none.
-    """
+    """The newest content, as its owner and auditors see it. ``rejection`` is a stable code."""
 
     version: int | None = None
     status: str | None = None
     rejection: str | None = None
-    rejection_columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejection(Reply):
+    """Why the newest content was rejected: a stable code, and the columns that caused it, if there are any."""
+
+    code: str
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +41,7 @@ class Dataset(Reply):
     privacy_unit: Mapping[str, Any] | None = None
     budget: Mapping[str, Any] | None = None
     content: Content | None = None
+    rejection: Rejection | None = None
     shared_with: tuple[str, ...] | None = None
     releases_public: bool | None = None
     created_at: datetime | None = None

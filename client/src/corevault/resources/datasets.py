@@ -236,8 +236,10 @@ def _quote_id(dataset: str | Dataset) -> str:
 
 
 def _rejection(dataset: Dataset) -> ContentRejected:
-    content = dataset.content or Content()
-    return ContentRejected(content.rejection or "unknown", content.rejection_columns or ())
+    if dataset.rejection is not None:
+        return ContentRejected(dataset.rejection.code, dataset.rejection.columns)
+    content = dataset.content or Content()  # servers of earlier versions state the code only
+    return ContentRejected(content.rejection or "unknown")
 
 
 def _describe_columns(absent: Sequence[str], unknown: Sequence[str]) -> str:
