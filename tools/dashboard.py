@@ -40,7 +40,7 @@ PANELS: Final[tuple[Panel, ...]] = (
     ("Oldest upload in progress", "s", "max(corevault_content_age_seconds)", "age"),
     ("Open reservations", "short", "max by (state) (corevault_reservations)", "{{state}}"),
     ("Budget refusals a minute", "short", "max(rate(corevault_ledger_refusals_total[5m])) * 60", "refusals"),
-    ("Frozen accounts", "short", "max(corevault_ledger_accounts_frozen)", "accounts"),
+    ("Frozen accounts", "short", "max by (cause) (corevault_ledger_accounts_frozen)", "{{cause}}"),
     ("Attempts lost an hour", "short", "max(increase(corevault_job_attempts_lost_total[1h]))", "attempts"),
     ("Stalest heartbeat beyond its lease", "s", "max(corevault_job_lease_overdue_seconds)", "seconds"),
     ("Database", "bool", "min(corevault_database_up)", "database"),

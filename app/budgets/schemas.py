@@ -176,3 +176,9 @@ class EntryView(ResponseBody):
     """Hash of this entry, in hexadecimal."""
     previous_hash: str
     """Hash of the entry before it in the account's chain, in hexadecimal."""
+    cause: Literal["run", "mismatch", "unknown"] | None = Field(default=None, exclude_if=lambda cause: cause is None)
+    """Why the account was frozen; absent in entries of other kinds.
+
+    `run`: a run failed after it opened the data. `mismatch`: stored data did not verify. `unknown`: no cause was
+    recorded, as in entries of earlier versions. An administrator may end only a freeze by a run.
+    """

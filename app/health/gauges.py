@@ -91,7 +91,7 @@ def _jobs(session: ReadSession) -> Iterator[Metric]:
 def _ledger(session: ReadSession) -> Iterator[Metric]:
     yield _family("reservations", "Reservations that have not ended.", "state", metrics.reservations(session))
     yield _counter("ledger_refusals", "Jobs that were refused because of the budget.", metrics.refusals(session))
-    yield _gauge("ledger_accounts_frozen", "Frozen accounts.", metrics.count_frozen(session))
+    yield _family("ledger_accounts_frozen", "Frozen accounts by cause.", "cause", metrics.count_causes(session))
 
 
 def _installation(session: ReadSession) -> Iterator[Metric]:

@@ -6,7 +6,10 @@ from typing import Final
 from sqlalchemy import func, select
 
 from app.db import ReadSession
-from app.ledger.models import Account, LedgerDataset, Reservation
+from app.ledger.account.causes import count_causes
+from app.ledger.models import LedgerDataset, Reservation
+
+__all__ = ["count_causes", "refusals", "reservations"]
 
 LIVE_STATES: Final = ("reserved", "opened")
 
@@ -23,8 +26,3 @@ def reservations(session: ReadSession) -> Mapping[str, int]:
 def refusals(session: ReadSession) -> int:
     """The number of jobs that budgets have refused since the start."""
     return session.scalar(select(func.sum(LedgerDataset.refused))) or 0
-
-
-def count_frozen(session: ReadSession) -> int:
-    """The number of frozen accounts."""
-    return session.scalar(select(func.count()).select_from(Account).where(Account.frozen_at.is_not(None))) or 0

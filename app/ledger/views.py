@@ -8,9 +8,11 @@ from sqlalchemy import func, select
 
 from app.db import ReadSession
 from app.ledger.account import locked_account
+from app.ledger.account.causes import parse_cause
+from app.ledger.account.locked_account import Cause
 from app.ledger.entries import admission
 from app.ledger.entries.admission import Preview
-from app.ledger.entries.balance import RESERVED, SETTLED, Balance
+from app.ledger.entries.balance import FROZEN, RESERVED, SETTLED, Balance
 from app.ledger.entries.charge import Charge
 from app.ledger.entries.meter import Pot
 from app.ledger.models import Entry, LedgerDataset
@@ -70,7 +72,10 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One entry of the account's chain; ``event`` is the reserved or executed privacy event."""
+    """One entry of the account's chain; ``event`` is the reserved or executed privacy event.
+
+    ``cause``: why the account was frozen, for entries of that kind.
+    """
 
     sequence: int
     at: datetime
@@ -80,6 +85,7 @@ class LedgerEntry:
     epsilon_after: float
     entry_hash: str
     previous_hash: str
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +194,9 @@ def _entry(row: Entry) -> LedgerEntry:
     member = {RESERVED: "events", SETTLED: "executed"}.get(row.kind)
     events = row.body.get(member) if member else None  # missing in a body that cannot be read
     event = None if events is None else _event(events)
+    cause = parse_cause(row.body) if row.kind == FROZEN else None
     return LedgerEntry(
-        row.sequence, row.at, row.kind, row.job_id, event, row.epsilon_after, row.entry_hash, row.previous_hash
+        row.sequence, row.at, row.kind, row.job_id, event, row.epsilon_after, row.entry_hash, row.previous_hash, cause
     )
 
 

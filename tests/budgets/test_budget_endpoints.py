@@ -245,6 +245,15 @@ def test_unfreeze_after_tampering_is_a_conflict(house: House, admin: rows.Key, o
     assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
 
 
+@pytest.mark.parametrize("cause", Cause)
+def test_ledger_states_the_cause_of_a_freeze(house: House, owner: rows.Key, cause: Cause) -> None:
+    dataset_id = _frozen(house, owner, cause)
+    with house.client() as client:
+        frozen, *others = ledger(client, owner, dataset_id).json()["items"]
+    assert (frozen["kind"], frozen["cause"]) == ("frozen", str(cause))
+    assert all("cause" not in entry for entry in others)
+
+
 def test_unfreeze_of_an_account_that_is_not_frozen_conflicts(house: House, admin: rows.Key, owner: rows.Key) -> None:
     with house.client() as client:
         answer = _unfreeze(client, admin, house.ready_dataset(owner))

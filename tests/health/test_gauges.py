@@ -29,6 +29,7 @@ WORDS = {
     "status": set(gauges.JOB_STATUSES) | set(gauges.CONTENT_STATUSES),
     "stage": {"queued", "preparing", "running", "publishing", "ended"},
     "state": {"reserved", "opened"},
+    "cause": {"run", "mismatch", "unknown"},
     "quantile": {"0.5", "0.99", "1.0"},
     "method": {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"},
 }
@@ -102,7 +103,8 @@ def test_refused_budgets_and_frozen_accounts_are_counted(house: House, api: http
     with house.database.write() as tx:
         house.ledger.freeze(tx, dataset, Cause.RUN)
     found = _values(house.database)
-    assert (found["ledger_refusals_total",], found["ledger_accounts_frozen",]) == (2, 1)
+    assert found["ledger_refusals_total",] == 2
+    assert [found["ledger_accounts_frozen", cause] for cause in ("run", "mismatch", "unknown")] == [1, 0, 0]
 
 
 def test_without_a_database_only_its_absence_is_shown(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

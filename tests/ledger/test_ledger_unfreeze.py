@@ -1,7 +1,7 @@
 """The end of a freeze: only after a run's failure, and kept across a restore (W11)."""
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
@@ -9,6 +9,9 @@ import sqlalchemy as sa
 
 from app.errors import DependencyUnavailable, NotFound, StateConflict
 from app.ledger import Cause, HighWaterMark
+from app.ledger.account import locked_account
+from app.ledger.account.causes import count_causes
+from app.ledger.entries.balance import LedgerEvent
 from tests.ledger.support import Bench, Restore, costing, guarded, reconcile
 from tests.ledger.test_ledger_freezing import by_another_plan, by_what_does_not_hold, sweep
 
@@ -70,6 +73,8 @@ def test_second_freeze_after_an_unfreeze_is_marked_again(
     assert sweep(running) == 1
     backup()
     assert [each.outcome for each in reconcile(database_url, mark_url)] == ["frozen"]
+    with running.database.read() as session:
+        assert count_causes(session)[Cause.UNKNOWN] == 1  # the mark does not record the cause
 
 
 def test_account_that_is_not_frozen_is_refused(running: Bench) -> None:
@@ -86,12 +91,47 @@ def by_a_mismatch(bench: Bench) -> None:
     bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", Cause.MISMATCH))
 
 
-def by_an_unknown_cause(bench: Bench) -> None:
-    """An entry of an older version names no cause: unknown means refuse."""
+def by_an_earlier_version(bench: Bench) -> None:
+    """Its entry names no cause."""
+
+    def without_cause(sequence: int, kind: str, dataset_id: str, job_id: str | None, _: Any) -> LedgerEvent:
+        return LedgerEvent(sequence, kind, dataset_id, job_id, {})
+
+    with patch.object(locked_account, "LedgerEvent", without_cause):
+        freeze(bench)
+
+
+def by_a_later_version(bench: Bench) -> None:
     bench.write(lambda tx: bench.ledger.freeze(tx, "ds_a", cast("Cause", "unheard of")))
 
 
-@pytest.mark.parametrize("tamper", [by_a_mismatch, by_an_unknown_cause, by_another_plan, by_what_does_not_hold])
+@pytest.mark.parametrize("by_an_unknown_cause", [by_an_earlier_version, by_a_later_version])
+def test_freeze_for_an_unknown_cause_is_named_and_not_ended(
+    running: Bench, by_an_unknown_cause: Callable[[Bench], None]
+) -> None:
+    """W11: it may have been tampering, so unknown means refuse."""
+    by_an_unknown_cause(running)
+    assert running.verify() == ()
+    with pytest.raises(StateConflict, match="for an unknown cause"):
+        unfreeze(running)
+    with running.database.read() as session:
+        frozen, opened, *_ = running.ledger.entries(session, "ds_a", limit=100, before=None)
+        assert count_causes(session) == {Cause.RUN: 0, Cause.MISMATCH: 0, Cause.UNKNOWN: 1}
+    assert (frozen.kind, frozen.cause, opened.cause) == ("frozen", Cause.UNKNOWN, None)
+    with pytest.raises(StateConflict):
+        running.reserve("job_after", costing(0.1))
+
+
+def test_cause_of_an_earlier_freeze_is_not_that_of_the_present_one(running: Bench) -> None:
+    """W11: a chain that cannot record the present freeze still has the ended one."""
+    freeze(running)
+    unfreeze(running)
+    by_what_does_not_hold(running)
+    with running.database.read() as session:
+        assert count_causes(session) == {Cause.RUN: 0, Cause.MISMATCH: 0, Cause.UNKNOWN: 1}
+
+
+@pytest.mark.parametrize("tamper", [by_a_mismatch, by_another_plan, by_what_does_not_hold])
 def test_freeze_by_tampering_is_not_ended(running: Bench, tamper: Callable[[Bench], None]) -> None:
     """W11: with any reason."""
     tamper(running)

@@ -17,7 +17,7 @@ from app.errors import StateConflict
 from app.jobs import repository
 from app.jobs.models import Job
 from app.ledger import Cause
-from app.ledger.account import freezing, locked_account
+from app.ledger.account import causes, locked_account
 from tests.factories import rows
 from tests.factories.worker import House, MemoryRows, memory_tables
 from tests.workers.support import acting_tables, kinds, releases
@@ -105,10 +105,10 @@ def ends_without_a_release(house: House, job_id: str, dataset_id: str) -> None:
     assert freeze_cause(house, dataset_id) == Cause.MISMATCH
 
 
-def freeze_cause(house: House, dataset_id: str) -> str | None:
+def freeze_cause(house: House, dataset_id: str) -> Cause:
     """W11: an administrator may end a freeze only if a run caused it, and never one after tampering."""
     with house.database.read() as session:
-        return freezing.cause(session, locked_account.read_account(session, dataset_id))
+        return causes.read_cause(session, locked_account.read_account(session, dataset_id))
 
 
 @pytest.fixture

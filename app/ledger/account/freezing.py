@@ -14,18 +14,22 @@ from sqlalchemy import select
 
 from app.db import ReadSession, WriteSession
 from app.errors import StateConflict
-from app.ledger.account import locked_account, opening
+from app.ledger.account import causes, locked_account, opening
 from app.ledger.account.locked_account import Cause, LockedAccount
 from app.ledger.context import LedgerContext
-from app.ledger.entries.balance import FROZEN, UNFROZEN
+from app.ledger.entries.balance import UNFROZEN
 from app.ledger.integrity import checkpoints, verification
 from app.ledger.integrity.high_water_mark import describe_balance
-from app.ledger.models import Account, Checkpoint, Entry
+from app.ledger.models import Account, Checkpoint
 
 NOT_FROZEN: Final = "The account is not frozen."
-TAMPERED: Final = (
-    "The account was frozen because stored data did not verify, or without a recorded cause. Such a freeze cannot be "
-    "ended. Run 'corevaultd verify', and declare the data again under another population."
+_CANNOT_END: Final = (
+    "Such a freeze cannot be ended. Run 'corevaultd verify', and declare the data again under another population."
+)
+TAMPERED: Final = f"The account was frozen because stored data did not verify. {_CANNOT_END}"
+UNKNOWN: Final = (
+    "The account was frozen for an unknown cause, perhaps by an earlier version. The cause may be tampering. "
+    f"{_CANNOT_END}"
 )
 
 
@@ -76,15 +80,19 @@ def unfreeze(context: LedgerContext, tx: WriteSession, dataset_id: str, reason: 
 
     Raises:
         NotFound: the dataset has no account.
-        StateConflict: the account is not frozen, does not verify, or was frozen because of a mismatch.
+        StateConflict: the account is not frozen, does not verify, or was frozen because of a mismatch. An unknown cause
+            is refused too, because it may be a mismatch.
         DependencyUnavailable: the database is behind its mark, or the mark cannot be reached.
     """
     account = locked_account.lock_account_of(tx, dataset_id)
     if account.frozen_at is None:
         raise StateConflict(NOT_FROZEN)
     locked = locked_account.lock_verified(context, tx, dataset_id)
-    if locked is None or cause(tx, account) != Cause.RUN or not verification.holds(tx, context.signer, account):
+    cause = causes.read_cause(tx, account)
+    if locked is None or cause == Cause.MISMATCH or not verification.holds(tx, context.signer, account):
         raise StateConflict(TAMPERED)
+    if cause != Cause.RUN:
+        raise StateConflict(UNKNOWN)
     context.check_mark(tx)
     lift(locked, dataset_id, {"reason": reason})
     checkpoints.append(locked, vital=False)
@@ -94,13 +102,6 @@ def lift(locked: LockedAccount, dataset_id: str, body: Mapping[str, str]) -> Non
     """Append the end of a freeze to the account's chain."""
     locked.account.frozen_at = None
     locked.append(UNFROZEN, dataset_id, body)
-
-
-def cause(session: ReadSession, account: Account) -> str | None:
-    """The cause of the newest freeze in the account's chain; None in entries of older versions."""
-    of_account = (Entry.account_id == account.id, Entry.kind == FROZEN)
-    entry = session.scalars(select(Entry).where(*of_account).order_by(Entry.sequence.desc()).limit(1)).first()
-    return None if entry is None else entry.body.get("cause")
 
 
 def _covering(session: ReadSession, account: Account) -> Checkpoint | None:

@@ -213,6 +213,8 @@ class Cause(StrEnum):
     """A run failed in the enclave; the ledger itself verifies."""
     MISMATCH = "mismatch"
     """Stored data does not verify."""
+    UNKNOWN = "unknown"
+    """The chain records no cause: an earlier version froze the account, or its mark did after a restore."""
 
 
 def freeze(tx: WriteSession, account: Account, dataset_id: str, cause: Cause = Cause.MISMATCH) -> None:

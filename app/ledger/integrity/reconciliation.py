@@ -16,7 +16,7 @@ from sqlalchemy import select
 from app.db import WriteSession
 from app.errors import StateConflict
 from app.hashchain import take_lock
-from app.ledger.account import freezing, locked_account, opening
+from app.ledger.account import causes, freezing, locked_account, opening
 from app.ledger.account.locked_account import Cause, LockedAccount
 from app.ledger.context import LedgerContext
 from app.ledger.entries.balance import OPENED, RESERVED, SETTLED, Balance, LedgerEvent, Share, apply
@@ -82,7 +82,9 @@ def _reconcile(context: LedgerContext, tx: WriteSession, name: MarkName, state: 
         freezing.lift(locked, dataset_id, {"mark": str(name)})
     charged = locked is not None and state is not None and not locked.balance.frozen and _charge(locked, state)
     if not charged:
-        locked_account.freeze(tx, account, dataset_id)
+        is_frozen_by_mark = locked is not None and state is not None and state.balance.frozen
+        cause = Cause.UNKNOWN if is_frozen_by_mark else Cause.MISMATCH  # a mark does not record the cause
+        locked_account.freeze(tx, account, dataset_id, cause)
         locked = locked_account.lock_verified(context, tx, dataset_id)
     if locked is not None:
         checkpoints.append(locked, above)
@@ -93,7 +95,9 @@ def _reconcile(context: LedgerContext, tx: WriteSession, name: MarkName, state: 
 
 def _is_freeze_ended(locked: LockedAccount, state: State) -> bool:
     """Whether the mark records the end of a freeze that the database still has."""
-    return locked.balance.frozen and not state.balance.frozen and freezing.cause(locked.tx, locked.account) == Cause.RUN
+    if not locked.balance.frozen or state.balance.frozen:
+        return False
+    return causes.read_cause(locked.tx, locked.account) == Cause.RUN
 
 
 def _charge(locked: LockedAccount, state: State) -> bool:

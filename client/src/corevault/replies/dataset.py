@@ -114,7 +114,10 @@ class Budget(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry(Reply):
-    """One entry of an account's append-only hash chain. ``epsilon_after`` is the composed total after it."""
+    """One entry of an account's append-only hash chain. ``epsilon_after`` is the composed total after it.
+
+    ``cause`` is set in entries of the kind ``frozen``: ``run``, ``mismatch`` or ``unknown``.
+    """
 
     sequence: int
     at: datetime
@@ -124,3 +127,4 @@ class LedgerEntry(Reply):
     epsilon_after: float | None = None
     entry_hash: str = ""
     previous_hash: str | None = None
+    cause: str | None = None
