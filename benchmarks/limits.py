@@ -11,7 +11,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,7 @@ from benchmarks.adult import MissingData
 from benchmarks.cases import Case, gaussian_mean
 from benchmarks.environment import describe, environment
 from benchmarks.experiments.logistic import large
-from benchmarks.figures import Figure, three_digits, write_csv
+from benchmarks.figures import Figure, read_csv, three_digits, write_csv
 from benchmarks.queries import DRAWS, ROWS, WIDTH, fastest, generate, potentials
 from benchmarks.runs import Job, carry_out, plan_of
 from benchmarks.sources import GeneratedRows, NoNoise, facts, spec
@@ -75,24 +75,31 @@ def seconds(job: Job, noise: NoiseSource) -> float:
     return time.process_time() - start - source_seconds
 
 
-def page(results: Sequence[Figure], load: float) -> str:
-    """The figures as a page."""
+def page(results: Sequence[Figure], circumstances: Mapping[str, str]) -> str:
+    """The figures as a page, with the environment of their measurement."""
     lines = ["| what | value | unit | limit |", "| --- | ---: | --- | --- |"]
     lines += [f"| {each.what} | {three_digits(each.value)} | {each.unit} | {each.target} |" for each in results]
-    text = paragraph(describe({**environment(), "load before": f"{load:.1f}"}))
+    text = paragraph(describe(circumstances))
     return PAGE.format(few=FEW, repeats=REPEATS, table="\n".join(lines) + "\n", environment=text)
 
 
 def main() -> None:
-    """Prints the page. With ``--csv`` also writes page and figures."""
+    """Prints the page. With ``--csv`` also writes page and figures; with ``--render`` only the page of old figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--csv", type=Path, help="the CSV file to write; the page gets the suffix .md")
+    parser.add_argument(
+        "--render", type=Path, help="the CSV file of an earlier measurement, whose page is written again"
+    )
     options, load = parser.parse_args(), os.getloadavg()[0]
+    if options.render:
+        options.render.with_suffix(".md").write_text(page(*read_csv(options.render)))
+        return
     results = list(figures())
-    print(page(results, load))
+    text = page(results, {**environment(), "load before": f"{load:.1f}"})
+    print(text)
     if options.csv:
         write_csv(options.csv, results, load)
-        options.csv.with_suffix(".md").write_text(page(results, load))
+        options.csv.with_suffix(".md").write_text(text)
 
 
 if __name__ == "__main__":

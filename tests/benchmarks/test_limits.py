@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.figures import Figure, write_csv
+from benchmarks.figures import Figure, read_csv, write_csv
 from benchmarks.limits import page, seconds
 from benchmarks.runs import Job
 from benchmarks.sources import NoNoise
@@ -36,6 +36,8 @@ def test_figures_have_their_limits_and_environment(tmp_path: Path) -> None:
         ("a run", "0.234", "", "1.2"),
     ]
     assert all(line["processor"] and line["commit"] for line in lines)
-    text = page(results, 1.25)
+    text = page(*read_csv(tmp_path / "speed.csv"))
     assert "| a query | 31.3 | ms | at most 60 |" in text
-    assert "load before 1.2" in text.replace("\n", " ")
+    assert "| a run | 0.234 | s |  |" in text
+    assert f"cores {lines[0]['cores']}" in text.replace("\n", " ")
+    assert "load before 1.2." in text.replace("\n", " ")
