@@ -11,21 +11,17 @@ import scipy.optimize as _scipy_optimize  # noqa: F401
 import scipy.special as _scipy_special  # noqa: F401
 from celery import Celery
 
-from app.auth import models as _auth_models  # noqa: F401  (other tables have foreign keys to its table)
 from app.config import Settings
 from app.datasets.disposal import Disposal
-from app.db import Database, make_engine
 from app.jobs.lifecycle import Lifecycle
-from app.ledger import HighWaterMark, Ledger
+from app.ledger import Ledger
 from app.queue.sender import CeleryQueue, celery_settings
 from app.releases.publication import Publisher
-from app.vault.areas import Areas, WorkerAreas
-from app.vault.keys import WorkerKeys, load_sealing_key, load_worker_keys
-from app.vault.marks import open_marks
+from app.vault.keys import load_worker_keys
 from app.vault.signing import Signer
+from workers.composition import make_ledger, open_areas
 from workers.enclave import Limits, OpeningKey
 from workers.ingest_task import Ingestion
-from workers.rewrap import RewrapResult, rewrap
 from workers.run_limits import confine
 from workers.run_task import Bounds, Pace, Runner
 from workers.split_queries.coordinator import Sharing
@@ -72,9 +68,9 @@ def make_task_handlers(settings: Settings, stopping: Callable[[], bool]) -> Task
         VaultError: for missing or damaged key files, or a storage URL that is not supported.
     """
     keys = load_worker_keys(settings.keys_dir)
-    database, ledger = _make_ledger(settings, keys)
+    database, ledger = make_ledger(settings, keys)
     lifecycle = _make_lifecycle(settings, ledger)
-    areas = _open_areas(settings)
+    areas = open_areas(settings)
     opening_key = OpeningKey(keys.opening_key, keys.opening_retired, keys.fingerprint_key)
     pace = Pace(settings.lease_seconds, settings.heartbeat_seconds)
     bounds = Bounds(settings.run_limit_scale, confine, stopping)
@@ -107,40 +103,14 @@ def make_task_handlers(settings: Settings, stopping: Callable[[], bool]) -> Task
 
 def make_sweeper(settings: Settings) -> Sweeper:
     """Make the sweeper, with a separate database engine."""
-    database, ledger = _make_ledger(settings, load_worker_keys(settings.keys_dir))
+    database, ledger = make_ledger(settings, load_worker_keys(settings.keys_dir))
     return Sweeper(
         database,
         ledger,
         _make_lifecycle(settings, ledger),
         CeleryQueue(settings.broker_url, settings.data_dir),
-        Disposal(_open_areas(settings), timedelta(days=settings.keep_superseded_days)),
+        Disposal(open_areas(settings), timedelta(days=settings.keep_superseded_days)),
     )
-
-
-def rewrap_keys(settings: Settings) -> RewrapResult:
-    """Call :func:`workers.rewrap.rewrap` with the settings' database and keys."""
-    keys = load_worker_keys(settings.keys_dir)
-    database, _ = _make_ledger(settings, keys)
-    opening_key = OpeningKey(keys.opening_key, keys.opening_retired, keys.fingerprint_key)
-    try:
-        return rewrap(database, _open_areas(settings).keys, opening_key, load_sealing_key(settings.keys_dir))
-    finally:
-        database.dispose()
-
-
-def _make_ledger(settings: Settings, keys: WorkerKeys) -> tuple[Database, Ledger]:
-    """Make the database and the ledger.
-
-    The database refuses writes while it is behind the high-water mark.
-    """
-    signer = Signer(keys.ledger_seed, keys.ledger_retired, keys.ledger_until)
-    mark = HighWaterMark(open_marks(settings.mark_url), signer)
-    return Database(make_engine(settings.database_url), mark.confirm), Ledger(signer, settings.max_epsilon, mark)
-
-
-def _open_areas(settings: Settings) -> WorkerAreas:
-    shared = Areas.at(settings.incoming_url, settings.released_url, settings.wrapped_keys_url)
-    return WorkerAreas.with_vault(shared, settings.vault_url)
 
 
 def _make_lifecycle(settings: Settings, ledger: Ledger) -> Lifecycle:

@@ -1,7 +1,10 @@
-"""The commands of ``corevaultd``."""
+"""The commands of ``corevaultd``.
+
+Each command imports its modules when it runs. So help, version and errors in options are printed without the database
+library, which takes most of a second to load.
+"""
 
 import socket
-from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -9,13 +12,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli import installation, verification
 from app.cli.failures import explain_failures, fail, load_settings
 from app.cli.keys import keys_cli
-from app.cli.several import serve_by_several
-from app.cli.sockets import check_bind, check_certificate, listen
-from app.cli.up import run
-from app.config import Settings
 
 Host = Annotated[str, typer.Option(envvar="COREVAULT_HOST", help="Address to listen on.")]
 Port = Annotated[
@@ -65,6 +63,9 @@ def up(
     ] = None,
 ) -> None:
     """Run the whole service from one folder: migrate the database, then run API and worker until a signal."""
+    from app.cli.sockets import check_bind, check_certificate
+    from app.cli.up import run
+
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
     check_certificate(settings)
@@ -81,13 +82,17 @@ def api(
     fd: Annotated[int | None, typer.Option(hidden=True, help="File descriptor of a listening socket.")] = None,
 ) -> None:
     """Run only the API. Run `migrate` and `keys` before the first start."""
+    from app.cli.sockets import check_bind, check_certificate, listen
+
     settings = load_settings(data_dir=data_dir)
     check_bind(host, settings)
     check_certificate(settings)
-    serve: Callable[[Settings, socket.socket], None] = partial(serve_by_several, data_dir=data_dir, processes=processes)
     if processes == 1:
-        from app.cli.serving import serve  # noqa: PLC0415  (the whole API; loaded only here, before it listens)
+        from app.cli.serving import serve  # the whole API, before it listens
+    else:
+        from app.cli.several import serve_by_several
 
+        serve = partial(serve_by_several, data_dir=data_dir, processes=processes)
     with explain_failures():
         serve(settings, listen(host, port) if fd is None else socket.socket(fileno=fd))
 
@@ -100,6 +105,8 @@ def migrate(
     ] = None,
 ) -> None:
     """Create the database, or migrate it to the schema of this version."""
+    from app.cli import installation
+
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.migrate(settings)
@@ -116,6 +123,8 @@ def grants(
 
     The role can add entries to the ledger, but cannot change or remove them.
     """
+    from app.cli import installation
+
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)
@@ -133,6 +142,8 @@ def verify(
 
     It changes nothing. The exit status is 1 if a check fails.
     """
+    from app.cli import installation, verification
+
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)
@@ -150,6 +161,8 @@ def reconcile(
 
     It never refunds anything.
     """
+    from app.cli import installation
+
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)
@@ -164,6 +177,8 @@ def unfreeze(
     data_dir: DataDir = None,
 ) -> None:
     """End the freeze of a dataset's account, unless tampering caused the freeze."""
+    from app.cli import installation
+
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)
@@ -177,6 +192,8 @@ def admin_key(
     data_dir: DataDir = None,
 ) -> None:
     """Create an administrator's API key and write it to a new file."""
+    from app.cli import installation
+
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         installation.check_exists(settings)

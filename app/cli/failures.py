@@ -3,21 +3,17 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from pydantic import ValidationError
-from sqlalchemy.exc import SQLAlchemyError
 
-from app.config import SECRETS, Settings
 from app.errors import CorevaultError
 from app.setting_faults import describe_faults
 
+if TYPE_CHECKING:
+    from app.config import Settings
+
 FAILED, MISUSED = 1, 2
-_KNOWN = {
-    f"COREVAULT_{name.upper()}"
-    for name in (*Settings.model_fields, *(f"{secret}_file" for secret in SECRETS), "host", "port")
-}
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
@@ -32,6 +28,8 @@ def warn(message: str) -> None:
 @contextmanager
 def explain_failures() -> Iterator[None]:
     """Report errors of settings, permissions and the database in one line."""
+    from sqlalchemy.exc import SQLAlchemyError
+
     try:
         yield
     except CorevaultError as error:
@@ -42,13 +40,19 @@ def explain_failures() -> Iterator[None]:
         fail(f"{error.strerror}: {error.filename}" if error.filename else str(error))
 
 
-def load_settings(**overrides: Any) -> Settings:
+def load_settings(**overrides: Any) -> "Settings":
     """Load the settings from the environment; options of the command line override them.
 
     Unknown ``COREVAULT_`` variables are warned of by name.
     """
+    from pydantic import ValidationError
+
+    from app.config import SECRETS, Settings, invalid_names
+
+    fields = (*Settings.model_fields, *(f"{secret}_file" for secret in SECRETS), "host", "port")
+    known = {f"COREVAULT_{name.upper()}" for name in fields}
     ours = {name for name in os.environ if name.upper().startswith("COREVAULT_")}
-    if unknown := sorted(name for name in ours if name.upper() not in _KNOWN):
+    if unknown := sorted(name for name in ours if name.upper() not in known):
         warn(f"ignoring {', '.join(unknown)}: no such setting")
     try:
         settings = Settings(**{name: value for name, value in overrides.items() if value is not None})

@@ -1,4 +1,7 @@
-"""``corevaultd keys``: commands that create, rotate, escrow and restore keys."""
+"""``corevaultd keys``: commands that create, rotate, escrow and restore keys.
+
+Each command imports its modules when it runs, as in :mod:`app.cli.commands`.
+"""
 
 import os
 import subprocess
@@ -8,10 +11,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli import installation
 from app.cli.failures import MISUSED, explain_failures, fail, load_settings
-from app.cli.up import child_environment, script
-from app.vault import escrow, rotation
 
 DataDir = Annotated[
     Path | None,
@@ -31,6 +31,8 @@ keys_cli = typer.Typer(
 @keys_cli.callback()
 def create(context: typer.Context, data_dir: DataDir = None, api_share: ApiShare = None) -> None:
     """Create the missing key files, and copy the API's keys to a separate folder."""
+    from app.cli import installation
+
     if context.invoked_subcommand is not None:
         return
     settings = load_settings(data_dir=data_dir)
@@ -51,6 +53,9 @@ def rotate(
     Restart the workers afterwards, and then the API. After `opening`, also run `keys rewrap`. Before `ledger`, stop all
     workers and APIs, because signatures that the old key makes later are not accepted.
     """
+    from app.cli import installation
+    from app.vault import rotation
+
     matching = [each for each in rotation.USES if each == use]
     if not matching:
         fail("there is no such key; choose opening, ledger or release", MISUSED)
@@ -85,6 +90,10 @@ def rewrap(
 
     It needs the worker's keys and storage.
     """
+    from app.cli import installation
+    from app.cli.up import child_environment, script
+    from app.vault import rotation
+
     settings = load_settings(data_dir=data_dir)
     installation.check_keys(settings)
     with explain_failures():
@@ -103,6 +112,8 @@ def escrow_key(file: Annotated[Path, typer.Argument(help="New file for the secre
 
     The public key is written to the same file name with the suffix .pub. Never copy the secret to the service.
     """
+    from app.vault import escrow
+
     with explain_failures():
         typer.echo(f"copy only {escrow.new_escrow_key(file)} to the service")
 
@@ -114,6 +125,9 @@ def seal(
     data_dir: DataDir = None,
 ) -> None:
     """Write all keys, sealed to the escrow key, to a new file."""
+    from app.cli import installation
+    from app.vault import escrow
+
     settings = load_settings(data_dir=data_dir)
     installation.check_keys(settings)
     with explain_failures():
@@ -135,6 +149,9 @@ def restore(
 
     Missing keys are added. Nothing is overwritten; keys that exist already must be the same.
     """
+    from app.cli import installation
+    from app.vault import escrow
+
     settings = load_settings(data_dir=data_dir)
     with explain_failures():
         restored = escrow.restore_keys(sealed.read_bytes(), escrow_secret, settings.keys_dir)

@@ -5,13 +5,14 @@ import time
 from contextlib import closing
 from sqlite3 import Connection as SqliteConnection
 from sqlite3 import OperationalError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from psycopg import Connection as PsycopgConnection
-from psycopg import Error as PsycopgError
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry
+
+if TYPE_CHECKING:
+    from psycopg import Connection as PsycopgConnection
 
 CONNECTIONS = 10
 TIMEOUTS_MS = {"lock_timeout": 15_000, "statement_timeout": 60_000, "idle_in_transaction_session_timeout": 60_000}
@@ -77,14 +78,16 @@ def _note_time(_: Any, record: ConnectionPoolEntry) -> None:
     record.info["used_at"] = time.monotonic()
 
 
-def _ping_if_idle(connection: PsycopgConnection[Any], record: ConnectionPoolEntry, _: Any) -> None:
+def _ping_if_idle(connection: "PsycopgConnection[Any]", record: ConnectionPoolEntry, _: Any) -> None:
     """Test a connection that was idle for a while; the server may have closed it."""
     if time.monotonic() - record.info.get("used_at", math.inf) < PING_AFTER_SECONDS:
         return
+    from psycopg import Error  # noqa: PLC0415  (loaded by now; installations on SQLite never load it)
+
     try:
         connection.execute("SELECT 1")
         connection.rollback()
-    except PsycopgError as error:
+    except Error as error:
         raise DisconnectionError from error
 
 

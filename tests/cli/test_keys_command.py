@@ -86,7 +86,7 @@ def test_rewrap_command_of_the_worker_seals_boxes_again(
     services.close()
     assert run("keys", "rotate", "opening").exit_code == 0
     monkeypatch.setattr("sys.argv", ["corevault-worker", "rewrap"])
-    monkeypatch.setattr("workers.main.forbid_core_dumps", lambda: None)
+    monkeypatch.setattr("workers.commands.forbid_core_dumps", lambda: None)
     worker_main()
     assert json.loads(capsys.readouterr().out.split()[0]) == 1
     keys = OpeningKey(load_worker_keys(settings.keys_dir).opening_key)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from app.config import SECRETS, Settings
-from workers.main import STOP_SECONDS
+from workers.celery_worker import STOP_SECONDS
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

@@ -5,13 +5,15 @@ A log line contains ids, path templates and codes. It never contains a body, a h
 
 import logging
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from structlog.typing import EventDict
 
 from app.context import current
-from app.http.middleware.outer_middleware import Exchange
+
+if TYPE_CHECKING:  # workers use this module too, and need no framework
+    from app.http.middleware.outer_middleware import Exchange
 
 
 class _LevelAndKindOnly(logging.Formatter):
@@ -53,7 +55,7 @@ def configure_logs(level: str) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 
-def log_exchange(exchange: Exchange) -> None:
+def log_exchange(exchange: "Exchange") -> None:
     """Log one line for a request."""
     request = exchange.request
     structlog.get_logger().info(
