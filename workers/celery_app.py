@@ -31,6 +31,11 @@ from workers.tables import EnclaveTables
 
 START_SECONDS = 60.0
 """How long a new process of the pool may take to start."""
+LOST_SECONDS = 1.0
+"""How long after the end of a killed process of the pool its task still counts as running.
+
+Until then its worker takes no other task in its place, and waits for it at a stop. Celery's default is ten seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ def make_celery(settings: Settings) -> Celery:
         worker_redirect_stdouts=False,
         worker_consumer="workers.messages:Consumer",
         worker_proc_alive_timeout=START_SECONDS,
+        worker_lost_wait=LOST_SECONDS,
     )
     return celery
 
