@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,12 +21,13 @@ from app.vault.keys import create_keys, load_api_keys
 from app.vault.signing import Signer
 from support.processes import Started, free_port
 from tests.factories.datasets import CSV, declaration
+from tests.faults.process import Forked, Process
 from tests.faults.test_killed_worker import table
 
-ROOT = Path(__file__).resolve().parents[2]
 PACE = {"LEASE_SECONDS": "1.5", "HEARTBEAT_SECONDS": "0.3", "SWEEP_SECONDS": "0.2"}
-THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 PATIENCE_SECONDS = 90.0
+Start = Callable[[Sequence[str], Mapping[str, str], Path, Path], Process]
 Result = TypeVar("Result")
 
 
@@ -42,18 +43,11 @@ def until(condition: Callable[[], Result | None], description: str) -> Result:
 class Supervised:
     """A process that is restarted whenever it has ended, as by an operator's supervisor."""
 
-    def __init__(self, command: list[str], environment: Mapping[str, str], log: Path) -> None:
-        self._command, self._environment, self._log = command, dict(environment), log
-        self._ending = threading.Event()
-        self.process = self._start()
+    def __init__(self, start: Callable[[], Process]) -> None:
+        self._start, self._ending = start, threading.Event()
+        self.process = start()
         self._keeper = threading.Thread(target=self._keep, daemon=True)
         self._keeper.start()
-
-    def _start(self) -> "subprocess.Popen[bytes]":
-        with self._log.open("ab") as log:
-            return subprocess.Popen(
-                self._command, env=self._environment, stdout=log, stderr=log, start_new_session=True, cwd=ROOT
-            )
 
     def _keep(self) -> None:
         while not self._ending.wait(0.1):
@@ -68,7 +62,7 @@ class Supervised:
     def end(self) -> None:
         self._ending.set()
         self._keeper.join()
-        self.process.terminate()
+        self.process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(20)
         self.signal(signal.SIGKILL)
@@ -83,13 +77,21 @@ class Real(Started):
         database_url: of a migrated database.
         services: further settings, without their prefix.
         workers: the number of worker processes, each with one run at a time.
+        start: starts a process.
     """
 
-    def __init__(self, folder: Path, database_url: str, services: Mapping[str, str], workers: int = 2) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        database_url: str,
+        services: Mapping[str, str],
+        workers: int = 2,
+        start: Start = Forked,
+    ) -> None:
         self.folder, self.orders = folder, folder / "orders"
         self.orders.mkdir()
         create_keys(folder / "keys")
-        self._workers = workers
+        self._workers, self._start = workers, start
         self.port = free_port()
         settings = {"DATA_DIR": str(folder), "DATABASE_URL": database_url, **PACE, **services}
         own_settings = {f"COREVAULT_{name}": value for name, value in settings.items()}
@@ -102,7 +104,10 @@ class Real(Started):
             key, secret = Keys(api_keys.identity_key).create(tx, "owner", "owner")
             self.owner_id = key.id
         self.api = httpx.Client(
-            base_url=f"http://127.0.0.1:{self.port}", headers={"Authorization": f"Bearer {secret}"}, timeout=60
+            base_url=f"http://127.0.0.1:{self.port}",
+            headers={"Authorization": f"Bearer {secret}"},
+            timeout=60,
+            verify=False,
         )
         self.processes: dict[str, Supervised] = {}
         self._numbers = iter(range(10**9))
@@ -136,8 +141,8 @@ class Real(Started):
         return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
 
     def _keep(self, name: str, *arguments: str) -> Supervised:
-        command = [sys.executable, "-m", "tests.faults.process", str(self.orders), name, *arguments]
-        return Supervised(command, self._environment, self.folder / "log")
+        log = self.folder / "log"
+        return Supervised(lambda: self._start((name, *arguments), self._environment, log, self.orders))
 
     def _ready(self) -> bool | None:
         with suppress(httpx.TransportError):

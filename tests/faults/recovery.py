@@ -15,6 +15,7 @@ from app.db.migrations import upgrade
 from support.processes import kill
 from support.servers import Postgres, Redis
 from tests.factories.worker import job_body
+from tests.faults.process import execute
 from tests.faults.real import Real, Supervised, until
 from tests.faults.test_killed_worker import children
 
@@ -62,7 +63,7 @@ def main() -> None:
         engine = make_engine(postgres.url)
         upgrade(engine)
         engine.dispose()
-        with Real(Path(folder), postgres.url, {"BROKER_URL": redis.url(), **DEFAULTS}) as real:
+        with Real(Path(folder), postgres.url, {"BROKER_URL": redis.url(), **DEFAULTS}, start=execute) as real:
             dataset_id = real.ready_dataset()
             for target in ("child", "worker", "all workers"):
                 names = [f"{target.replace(' ', '-')}-{number}" for number in range(REPEATS)]

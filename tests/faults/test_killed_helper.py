@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import threading
 import time
 from contextlib import ExitStack, suppress
@@ -24,6 +23,7 @@ from tests.factories import rows
 from tests.factories.datasets import CSV, declared, stored
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, job_body
+from tests.faults.process import Forked
 from tests.faults.test_killed_worker import children, start_worker, table, until
 from workers.split_queries.mailbox import _parse_header, _part_name, _read, _task_name
 
@@ -56,7 +56,7 @@ class BrokerWatcher:
         self._thread.join()
 
     def _listen(self) -> None:
-        while not self._stop.wait(0.002):
+        while not self._stop.wait(0.005):
             self.bodies |= self.waiting()
 
     def waiting(self) -> set[str]:
@@ -70,9 +70,7 @@ class BrokerWatcher:
         return bodies
 
 
-def stop_while_summing(
-    worker: "subprocess.Popen[bytes]", broker: BrokerWatcher, house: House, job_id: str
-) -> list[int] | None:
+def stop_while_summing(worker: Forked, broker: BrokerWatcher, house: House, job_id: str) -> list[int] | None:
     """Stop the children of ``worker`` if one of them is summing a part; return them, or None.
 
     They are stopped during the check, so that its result still holds when they are killed.
@@ -154,10 +152,10 @@ def test_job_succeeds_if_a_helper_is_killed_while_it_sums_a_part(
     assert len(remaining) == 1 + len(STORED_MEDIA_TYPES)  # the table, and every representation
 
 
-def _end(worker: "subprocess.Popen[bytes]") -> None:
-    worker.terminate()
+def _end(worker: Forked) -> None:
+    worker.send_signal(signal.SIGTERM)
     deadline = time.monotonic() + 15
     while worker.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    worker.kill()
+    worker.send_signal(signal.SIGKILL)
     worker.wait()

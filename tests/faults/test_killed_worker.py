@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +19,7 @@ from tests.factories import rows
 from tests.factories.datasets import CSV, declared
 from tests.factories.transport import AppTransport
 from tests.factories.worker import House, job_body
+from tests.faults.process import Forked
 
 pytestmark = pytest.mark.process
 
@@ -38,7 +37,7 @@ def until(condition: Callable[[], Result | None], patience_seconds: float = PATI
     return result
 
 
-def start_worker(folder: Path, house: House, storage_url: str, **more: str) -> "subprocess.Popen[bytes]":
+def start_worker(folder: Path, house: House, storage_url: str, **more: str) -> Forked:
     """Start a worker on the house's database and contents, with a broker in ``folder``."""
     settings = {
         "COREVAULT_DATA_DIR": str(folder),
@@ -50,9 +49,7 @@ def start_worker(folder: Path, house: House, storage_url: str, **more: str) -> "
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    command = Path(sys.executable).with_name("corevault-worker")
-    environment = os.environ | settings | more
-    return subprocess.Popen([command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return Forked(["corevault-worker"], os.environ | settings | more)
 
 
 def children(pid: int) -> list[int]:
@@ -104,15 +101,15 @@ def test_job_of_a_killed_worker_has_one_charge_and_one_release(
         os.kill(child, signal.SIGKILL)
         until(lambda: in_mid_run(2))
         (child,) = children(worker.pid)
-        worker.kill()
+        worker.send_signal(signal.SIGKILL)
         worker.wait()
         until(lambda: is_gone(child) or None)
         worker = start_worker(tmp_path, house, storage_url)
         until(lambda: house.read(job_id).ended_at)
-        worker.terminate()
+        worker.send_signal(signal.SIGTERM)
         assert worker.wait(PATIENCE_SECONDS) == 0
     finally:
-        worker.kill()
+        worker.send_signal(signal.SIGKILL)
         worker.wait()
         queue.close()
     assert (house.read(job_id).status, house.read(job_id).attempts) == ("succeeded", 3)
