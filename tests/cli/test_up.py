@@ -22,7 +22,7 @@ class Running(Daemon):
         self.key_file = folder / "admin.key"
         where = ("--data-dir", str(folder), "--bootstrap-key", str(self.key_file))
         super().__init__(folder.parent, ("up", "--port", "0", *where))
-        self.client = httpx.Client(base_url=self.address, timeout=PATIENCE_SECONDS)
+        self.client = httpx.Client(base_url=self.address, timeout=PATIENCE_SECONDS, verify=False)
 
     def children(self) -> list[int]:
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()

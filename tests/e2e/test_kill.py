@@ -29,7 +29,7 @@ def read_running(owner: httpx.Client, job: str) -> dict[str, Any] | None:
     return body if body["status"] == "running" and body["progress"]["fraction"] > 0 else None
 
 
-@pytest.mark.timeout(240)  # two runs and a recovery, while other installations run
+@pytest.mark.timeout(240)  # two runs and a recovery, on a machine that runs other installations too
 @pytest.mark.parametrize("target", TARGETS)
 def test_job_of_a_killed_worker_has_one_charge_and_one_release(house: House, owner: httpx.Client, target: str) -> None:
     """W10: SIGKILL during the run; the job succeeds, with one charge and one release."""

@@ -33,7 +33,7 @@ MODEL = LogisticRegression(features=["age", "dose", "group"], target="sick")
 
 @pytest.fixture(scope="module")
 def client(house: House) -> Iterator[Client]:
-    with Client(house.url, house.new_key("owner"), transport=httpx.HTTPTransport()) as client:
+    with Client(house.url, house.new_key("owner"), transport=httpx.HTTPTransport(verify=False)) as client:
         yield client
 
 
