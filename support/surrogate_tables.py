@@ -34,6 +34,7 @@ FAMILIES: Final = (
     "logistic-regression",
     "probit-regression",
     "linear-regression",
+    "student-t-regression",
     "poisson-regression",
     "multinomial-logistic",
     "gaussian-mean",
@@ -71,7 +72,7 @@ class Case:
     def spec(self) -> ModelSpec:
         """All columns, and the family's target."""
         target = {"multinomial-logistic": "class", "gaussian-mean": None}.get(self.family, "y")
-        scale = self.noise_scale if self.family == "linear-regression" else None
+        scale = self.noise_scale if self.family in {"linear-regression", "student-t-regression"} else None
         return ModelSpec(self.family, tuple(f"x{j}" for j in range(self.features)), target, self.prior, scale)
 
     @property
@@ -81,6 +82,7 @@ class Case:
         target = {
             "multinomial-logistic": Column("class", "categorical", categories=CLASSES),
             "linear-regression": Column("y", "real", -10, 10),
+            "student-t-regression": Column("y", "real", -10, 10),
             "poisson-regression": Column("y", "integer", 0, 10_000),
         }.get(self.family, Column("y", "binary"))
         return DeclaredFacts((*features, target), self.slots, {"kind": "row"}, "private", 1e-6)
@@ -117,6 +119,8 @@ class Case:
             return (a > 0 if self.signal == "separable" else rng.random(len(a)) < expit(a)).astype(float)
         if self.family == "linear-regression":
             return np.clip(a + (self.signal == "drawn") * rng.standard_normal(len(a)), -10, 10)
+        if self.family == "student-t-regression":
+            return np.clip(a + (self.signal == "drawn") * rng.standard_t(4, len(a)), -10, 10)
         if self.family == "poisson-regression":
             return np.minimum(rng.poisson(np.exp(np.minimum(a, 9))), 10_000).astype(float)
         return np.clip(np.floor(a + 1.5 + rng.random(len(a))), 0, 2)

@@ -39,6 +39,8 @@ class ModelView(ResponseBody):
     """Whether the design has an intercept column."""
     noise_scale: Literal["none", "optional"]
     """`optional`: a job may state `model.noise_scale`; `none`: it may not."""
+    degrees_of_freedom: Literal["none", "optional"]
+    """`optional`: a job may state `model.degrees_of_freedom`; `none`: it may not."""
 
 
 class Catalogue(ResponseBody):
@@ -72,6 +74,7 @@ class Catalogue(ResponseBody):
                             "feature_types": ["integer", "real", "categorical", "binary"],
                             "intercept": True,
                             "noise_scale": "none",
+                            "degrees_of_freedom": "none",
                         }
                     ],
                 }

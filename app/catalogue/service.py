@@ -23,6 +23,7 @@ def _model(family: Family) -> ModelView:
         feature_types=list(family.features),
         intercept=family.intercept,
         noise_scale="optional" if family.noise_scale else "none",
+        degrees_of_freedom="none" if family.degrees_of_freedom is None else "optional",
     )
 
 

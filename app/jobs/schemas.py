@@ -82,7 +82,8 @@ class PriorBody(Body):
 class ModelBody(Body):
     """A model over declared columns.
 
-    ``noise_scale`` is for models with known noise, in the units of the target.
+    ``noise_scale`` is for models with known noise, in the units of the target. ``degrees_of_freedom`` describe
+    Student-t noise, not the prior.
     """
 
     family: Name
@@ -95,10 +96,15 @@ class ModelBody(Body):
     """Prior of the coefficients."""
     noise_scale: Positive | None = None
     """Known standard deviation of the noise, in the units of the target; only for families that accept it."""
+    degrees_of_freedom: Positive | None = None
+    """Degrees of freedom of Student-t noise, 1 to 100; null: 4. Only for families that accept them."""
 
     def spec(self) -> ModelSpec:
         """Convert this body to the core's type."""
-        return ModelSpec(self.family, tuple(self.features), self.target, self.prior.spec(), self.noise_scale)
+        prior = self.prior.spec()
+        return ModelSpec(
+            self.family, tuple(self.features), self.target, prior, self.noise_scale, self.degrees_of_freedom
+        )
 
 
 class PrivacyBody(Body):

@@ -34,8 +34,8 @@ NOISE_IN_WORDS: Final = (
     "The noise is rounded to the nearest step of the answers' grid and added to the exact sum."
 )
 LARGEST_INTEGER: Final = 2**53 - 1
-MOST_STATED: Final = 100
-"""Largest number of parameters whose covariance is in the body of a release, which the database stores."""
+_OPTIONAL: Final = ("noise_scale", "degrees_of_freedom")
+"""Members of a model that are left out if they have no value."""
 _DISTRIBUTIONS: Final = {
     "corevault": "corevault-server",
     "dp-accounting": "dp-accounting",
@@ -131,19 +131,22 @@ def model_json(model: ModelSpec) -> dict[str, Any]:
     if model.prior.degrees_of_freedom is not None:
         prior["degrees_of_freedom"] = model.prior.degrees_of_freedom
     stated = {"family": model.family, "features": list(model.features), "target": model.target, "prior": prior}
-    return stated if model.noise_scale is None else {**stated, "noise_scale": model.noise_scale}
+    optional = {name: getattr(model, name) for name in _OPTIONAL}
+    return stated | {name: value for name, value in optional.items() if value is not None}
 
 
 def released_model(run: Run) -> dict[str, Any]:
     """Make the JSON of a release's model.
 
     ``target_transform`` is added if the table's target is not the model's target: the model scales it, or uses the
-    index of a category.
+    index of a category. Defaults of the family are stated, because a later version may change them.
     """
     model = run.plan.model
     target = next((column for column in run.facts.columns if column.name == model.target), None)
-    transform = None if target is None else family(model.family).target_transform(target)
-    return model_json(model) if transform is None else {**model_json(model), "target_transform": transform}
+    chosen = family(model.family)
+    stated = model_json(model) | chosen.defaults(model)
+    transform = None if target is None else chosen.target_transform(target)
+    return stated if transform is None else {**stated, "target_transform": transform}
 
 
 def design_json(points: Pseudocoreset) -> list[dict[str, Any]]:

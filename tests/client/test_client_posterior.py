@@ -13,6 +13,7 @@ from corevault import (
     PoissonRegression,
     ProbitRegression,
     Release,
+    StudentTRegression,
     posterior,
 )
 from corevault.model import ModelRequest
@@ -40,6 +41,8 @@ MODELS: tuple[ModelRequest, ...] = (
     PoissonRegression(features=ON, target="visits", degrees_of_freedom=3.0),
     LinearRegression(features=ON, target="hours", noise_scale=20.0),
     LinearRegression(features=ON, target="hours", prior_scales={"log_noise_scale": 0.2}, degrees_of_freedom=2.0),
+    StudentTRegression(features=ON, target="hours", noise_scale=20.0, noise_degrees_of_freedom=7.0),
+    StudentTRegression(features=ON, target="hours", degrees_of_freedom=2.0),
     MultinomialLogistic(features=["age", "hours"], target="colour", prior_scales={"blue:age": 0.1}),
     GaussianMean(features=["age", "hours"], noise_scale=0.7, degrees_of_freedom=5.0),
     GaussianMean(features=["age", "hours"]),
@@ -51,7 +54,7 @@ def _release(model: ModelRequest) -> Release:
     spec = ModelBody.model_validate(model.to_json()).spec()
     problem = problem_for(spec, FACTS)
     target = problem.design.target
-    stated: dict[str, Any] = model_json(spec)
+    stated: dict[str, Any] = model_json(spec) | _family(spec.family).defaults(spec)
     transform = None if target is None else _family(spec.family).target_transform(target)
     return Release.from_json(
         {

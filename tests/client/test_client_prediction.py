@@ -14,6 +14,7 @@ from corevault import (
     MultinomialLogistic,
     PoissonRegression,
     ProbitRegression,
+    StudentTRegression,
     WrongType,
     logistic_laplace,
     posterior,
@@ -29,6 +30,7 @@ PROBIT = ProbitRegression(features=ON, target="ill")
 POISSON = PoissonRegression(features=ON, target="visits", prior_scale=0.3)
 LINEAR = LinearRegression(features=ON, target="hours", noise_scale=20.0)
 UNKNOWN_NOISE = LinearRegression(features=ON, target="hours")
+STUDENT = StudentTRegression(features=ON, target="hours", noise_scale=20.0)
 CLASSES = MultinomialLogistic(features=["age", "hours"], target="colour")
 MEAN = GaussianMean(features=["age", "hours"])
 
@@ -62,7 +64,7 @@ def test_poisson_predicts_the_expected_count() -> None:
     np.testing.assert_allclose(belief.predict_mean(x[:5]), averaged, rtol=0.02)
 
 
-@pytest.mark.parametrize("model", [LINEAR, UNKNOWN_NOISE], ids=["known noise", "unknown noise"])
+@pytest.mark.parametrize("model", [LINEAR, UNKNOWN_NOISE, STUDENT], ids=["known noise", "unknown noise", "Student-t"])
 def test_linear_predicts_the_target_in_its_units(model: ModelRequest) -> None:
     belief, x = _belief(model)
     averaged = 50.0 + 50.0 * _draws(belief, x).mean(axis=0)  # hours are declared in [0, 100]
@@ -85,6 +87,7 @@ def test_multinomial_predicts_each_class() -> None:
     [
         (POISSON, "predict_probability", "no probabilities; use predict_mean, the expected count"),
         (LINEAR, "predict_probability", "no probabilities; use predict_mean, the expected target"),
+        (STUDENT, "predict_probability", "no probabilities; use predict_mean, the expected target"),
         (MEAN, "predict_probability", "no probabilities: it has no target"),
         (MEAN, "predict_mean", "no mean to predict: it has no target"),
         (CLASSES, "predict_mean", "no mean to predict; use predict_probability"),

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 from scipy.special import expit, ndtr
-from scipy.stats import norm, poisson
+from scipy.stats import norm, poisson, t
 
 from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Model
@@ -29,6 +29,7 @@ class ModelCase(ABC):
     good: Column | None
     bad: Column
     noise_scale: float | None = None
+    degrees_of_freedom: float | None = None
     least_single = -np.inf
     """The model's lower bound of the log-likelihood in single precision, if it has one."""
 
@@ -40,7 +41,7 @@ class ModelCase(ABC):
         return family(self.name)
 
     def model(self) -> Model:
-        spec = ModelSpec(self.name, (), None, noise_scale=self.noise_scale)
+        spec = ModelSpec(self.name, (), None, noise_scale=self.noise_scale, degrees_of_freedom=self.degrees_of_freedom)
         return self.family().bind(spec, P, self.good)
 
     def x(self, rng: np.random.Generator, n: int = N) -> Array64:
@@ -153,6 +154,42 @@ class LinearRegressionOfUnknownNoise(LinearRegression):
         return draws
 
 
+class StudentTRegression(LinearRegression):
+    """Four degrees of freedom, by default."""
+
+    name = "student-t-regression"
+    noise_scale: float | None = 3.0
+    nu = 4.0
+
+    def sigma(self, theta: Array64) -> float:
+        return 0.5
+
+    def outcomes(self, x: Array64, theta: Array64) -> tuple[Array64, Array64]:
+        """A grid in the angle with ``e = sqrt(nu) tan(angle)``, far into both tails."""
+        angle = np.pi * ((np.arange(20_001) + 0.5) / 20_001 - 0.5)
+        e = np.sqrt(self.nu) * np.tan(angle)
+        mass = t.pdf(e, self.nu) * np.sqrt(self.nu) / np.cos(angle) ** 2 * np.pi / len(angle)
+        return (x @ theta[:P])[:, None] + self.sigma(theta) * e, np.tile(mass, (len(x), 1))
+
+
+class CauchyRegression(StudentTRegression):
+    degrees_of_freedom = nu = 1.0
+
+
+class StudentTRegressionOfUnknownScale(StudentTRegression):
+    noise_scale = None
+
+    def sigma(self, theta: Array64) -> float:
+        return float(0.25 * np.exp(theta[-1]))
+
+    def wild_draws(self, rng: np.random.Generator) -> Array64:
+        return LinearRegressionOfUnknownNoise().wild_draws(rng)
+
+
+class NearlyNormalRegressionOfUnknownScale(StudentTRegressionOfUnknownScale):
+    degrees_of_freedom = nu = 100.0
+
+
 class GaussianMean(ModelCase):
     name, good, bad = "gaussian-mean", None, BINARY
     noise_scale = 0.8
@@ -176,5 +213,9 @@ CASES: tuple[ModelCase, ...] = (
     PoissonRegression(),
     LinearRegression(),
     LinearRegressionOfUnknownNoise(),
+    StudentTRegression(),
+    CauchyRegression(),
+    StudentTRegressionOfUnknownScale(),
+    NearlyNormalRegressionOfUnknownScale(),
     GaussianMean(),
 )

@@ -32,6 +32,8 @@ SPECS = (
     ModelSpec("poisson-regression", REGRESSORS, "visits"),
     ModelSpec("multinomial-logistic", REGRESSORS, "blood"),
     ModelSpec("gaussian-mean", ("age", "hours", "cost"), None),
+    ModelSpec("student-t-regression", REGRESSORS, "cost", noise_scale=20.0),
+    ModelSpec("student-t-regression", REGRESSORS, "cost", degrees_of_freedom=8.0),
 )
 
 

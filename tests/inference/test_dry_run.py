@@ -29,6 +29,7 @@ TARGETS = {
     "logistic-regression": "yes",
     "probit-regression": "yes",
     "linear-regression": "dose",
+    "student-t-regression": "dose",
     "poisson-regression": "visits",
     "multinomial-logistic": "group",
     "gaussian-mean": None,

@@ -15,6 +15,7 @@ _TARGETS: dict[str, str | None] = {
     "logistic-regression": "sick",
     "probit-regression": "sick",
     "linear-regression": "dose",
+    "student-t-regression": "dose",
     "poisson-regression": "visits",
     "multinomial-logistic": "group",
     "gaussian-mean": None,

@@ -24,6 +24,15 @@ MODELS: tuple[dict[str, Any], ...] = (
         "prior": {"scale": 1.0, "degrees_of_freedom": 4.0},
         "noise_scale": 12.5,
     },
+    {"family": "student-t-regression", "features": ["age"], "target": "hours", "prior": {"scale": 1.0}},
+    {
+        "family": "student-t-regression",
+        "features": ["age"],
+        "target": "hours",
+        "prior": {"scale": 1.0},
+        "noise_scale": 12.5,
+        "degrees_of_freedom": 7.0,
+    },
     {"family": "poisson-regression", "features": ["hours"], "target": "age", "prior": {"scale": 1.0}},
     {"family": "multinomial-logistic", "features": ["age"], "target": "sex", "prior": {"scale": 1.0}},
     {
@@ -34,11 +43,18 @@ MODELS: tuple[dict[str, Any], ...] = (
         "noise_scale": 0.5,
     },
 )
+AFFINE = {"kind": "affine", "center": 50.0, "scale": 49.0}
 TRANSFORMS = {
-    "linear-regression": {"kind": "affine", "center": 50.0, "scale": 49.0},
+    "linear-regression": AFFINE,
+    "student-t-regression": AFFINE,
     "multinomial-logistic": {"kind": "index", "categories": ["Female", "Male"]},
 }
+DEFAULTS = {"student-t-regression": {"degrees_of_freedom": 4.0}}
+"""Members that a release states if the request leaves them out."""
 LEAST = {"gaussian-mean": 1}
+
+
+STUDENT = {"family": "student-t-regression", "features": ["age"], "target": "hours"}
 
 
 @pytest.fixture
@@ -59,7 +75,8 @@ def test_a_release_states_its_model_and_shows_its_points(
     release_id = api.get(f"/v1/jobs/{job['id']}", headers=owner.headers).json()["release_id"]
     release = api.get(f"/v1/releases/{release_id}").json()
     transform = TRANSFORMS.get(model["family"])
-    assert release["model"] == model | ({} if transform is None else {"target_transform": transform})
+    stated = DEFAULTS.get(model["family"], {}) | model
+    assert release["model"] == stated | ({} if transform is None else {"target_transform": transform})
     assert release["certificate"]["statement"]["model"] == release["model"]
     points = api.get(f"/v1/releases/{release_id}/points", params={"format": "json"}).json()
     names = [column["name"] for column in release["design"]]
@@ -90,6 +107,12 @@ def test_targets_are_rendered_in_their_own_units(
         ({"noise_scale": 1.0}, "/model/noise_scale"),
         ({"noise_scale": 0.0}, "/model/noise_scale"),
         ({"noise_scale": "1"}, "/model/noise_scale"),
+        ({"degrees_of_freedom": 4.0}, "/model/degrees_of_freedom"),
+        ({"family": "student-t-regression"}, "/model/target"),
+        ({**STUDENT, "degrees_of_freedom": 0.5}, "/model/degrees_of_freedom"),
+        ({**STUDENT, "degrees_of_freedom": 101}, "/model/degrees_of_freedom"),
+        ({**STUDENT, "degrees_of_freedom": -1}, "/model/degrees_of_freedom"),
+        ({**STUDENT, "noise_scale": 1e9}, "/model/noise_scale"),
         ({"family": "poisson-regression"}, "/model/target"),
         ({"family": "gaussian-mean"}, "/model/target"),
         ({"family": "gaussian-mean", "target": None, "features": ["sex"]}, "/model/features/0"),
@@ -123,3 +146,5 @@ def test_the_catalogue_states_the_requirements_of_each_model(client: httpx.Clien
     assert families["gaussian-mean"]["intercept"] is False
     assert families["linear-regression"]["noise_scale"] == "optional"
     assert families["probit-regression"]["noise_scale"] == "none"
+    assert families["student-t-regression"]["degrees_of_freedom"] == "optional"
+    assert families["linear-regression"]["degrees_of_freedom"] == "none"

@@ -22,6 +22,7 @@ TARGETS: Mapping[str, str | None] = {
     "logistic-regression": "sick",
     "probit-regression": "sick",
     "linear-regression": "dose",
+    "student-t-regression": "dose",
     "multinomial-logistic": "group",
     "poisson-regression": "visits",
     "gaussian-mean": None,

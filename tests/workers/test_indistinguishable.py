@@ -50,6 +50,7 @@ PAIRS = [
     ("dp-psvi-surrogate", "multinomial-logistic"),
     ("dp-psvi", "probit-regression"),
     ("dp-psvi", "gaussian-mean"),
+    ("dp-psvi-surrogate", "student-t-regression"),
     ("dp-vi", "linear-regression"),
     ("dp-vi", "poisson-regression"),
 ]

@@ -15,12 +15,23 @@ Array64 = NDArray[np.float64]
 class Expansion:
     """A weighted log-likelihood to second order at one parameter.
 
-    ``gradient`` is ``(D,)``, ``information`` is the negative Hessian ``(D, D)``.
+    ``gradient`` is ``(D,)``, ``information`` is the negative Hessian ``(D, D)``. ``scoring`` ``(D, D)`` is positive
+    semi-definite; the search for a mode uses it where the information is indefinite. None: the model needs none.
     """
 
     value: float
     gradient: Array64
     information: Array64
+    scoring: Array64 | None = None
+
+    def __add__(self, other: "Expansion") -> "Expansion":
+        """Add the log-likelihood of other rows of the same model at the same parameter."""
+        return Expansion(
+            self.value + other.value,
+            self.gradient + other.gradient,
+            self.information + other.information,
+            None if self.scoring is None or other.scoring is None else self.scoring + other.scoring,
+        )
 
 
 PullBack = Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any] | None]]

@@ -24,7 +24,8 @@ class PriorSpec:
 class ModelSpec:
     """The model of a request.
 
-    ``noise_scale`` is the standard deviation of the noise, in the target's units, for families that take it.
+    Families that take them: ``noise_scale`` is the scale of the noise, in the target's units. ``degrees_of_freedom`` is
+    how heavy its tails are; None: the family's default.
     """
 
     family: str
@@ -32,6 +33,7 @@ class ModelSpec:
     target: str | None
     prior: PriorSpec = PriorSpec()
     noise_scale: float | None = None
+    degrees_of_freedom: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from app.inference.core.plan import Mechanism, MechanismPlan, ModelSpec, PlannedQuery, PriorSpec
 from app.privacy import events
 from app.privacy.events import GaussianEvent, NonPrivateEvent, PoissonSampledEvent
+
+_LATER_SETTINGS: Final = frozenset({"degrees_of_freedom"})
 
 
 def to_json(plan: MechanismPlan) -> dict[str, Any]:
@@ -14,7 +16,7 @@ def to_json(plan: MechanismPlan) -> dict[str, Any]:
     return {
         "method": plan.method,
         "size": plan.size,
-        "model": {**asdict(plan.model), "features": list(plan.model.features)},
+        "model": _model_to_json(plan.model),
         "parameters": dict(plan.parameters),
         "mechanism": None if plan.mechanism is None else asdict(plan.mechanism),
         "clipping": plan.clipping,
@@ -43,6 +45,12 @@ def from_json(document: Mapping[str, Any]) -> MechanismPlan:
             "warnings": tuple(fields["warnings"]),
         }
     )
+
+
+def _model_to_json(model: ModelSpec) -> dict[str, Any]:
+    """Convert a model to plain JSON; settings that earlier versions did not have are left out if they are None."""
+    members = {**asdict(model), "features": list(model.features)}
+    return {name: value for name, value in members.items() if value is not None or name not in _LATER_SETTINGS}
 
 
 def model_from_json(document: Mapping[str, Any]) -> ModelSpec:

@@ -1,8 +1,8 @@
 """Links: potentials and their derivatives along the linear predictor, for models with one.
 
 With the predictor ``a = x'theta`` of a row, ``slope`` is ``r = df/da``, ``curvature`` is ``v = -d2f/da2`` (positive),
-and ``curvature_slope`` is ``dv/da``. In models with real targets the curvature does not depend on the target, so a
-point can have any score at any location.
+and ``curvature_slope`` is ``dv/da``. With a real target, a point can have any score at any location, within the range
+of :meth:`Link.targets`.
 """
 
 from dataclasses import dataclass
@@ -13,11 +13,14 @@ import scipy
 
 from app.inference.core.model import Array64, Model
 from app.inference.core.priors import Prior
+from app.inference.fitting.shapes import ShapeDerivatives, StudentShape
 from app.inference.models.linear import LinearRegression, LinearRegressionOfUnknownNoise
+from app.inference.models.location_scale import UnknownScale
 from app.inference.models.logistic import LogisticRegression
 from app.inference.models.multinomial import MultinomialLogistic
 from app.inference.models.poisson import PoissonRegression
 from app.inference.models.probit import ProbitRegression
+from app.inference.models.student_t import StudentTRegression, StudentTRegressionOfUnknownScale
 
 _LARGEST_EXPONENT = 300.0
 MOST_LOG_NOISE = 100.0
@@ -41,8 +44,11 @@ class Link(Protocol):
     def curve(self, a: Array64, y: Array64) -> Curve:
         """Compute the derivatives at predictors ``a`` and targets ``y``, both ``(M,)``."""
 
-    def slope_in_target(self, a: Array64) -> Array64:
+    def slope_in_target(self, a: Array64, y: Array64) -> Array64:
         """Compute ``dr/dy``, ``(M,)``; zero for labels."""
+
+    def curvature_in_target(self, a: Array64, y: Array64) -> Array64:
+        """Compute ``dv/dy``, ``(M,)``; zero if the curvature does not depend on a continuous target."""
 
     def targets(self, a: Array64, ratio: Array64) -> Array64:
         """Find the targets ``(M,)`` with ``r / v`` nearest to ``ratio``; for labels, 1 if it is positive."""
@@ -54,13 +60,21 @@ class Link(Protocol):
         """
 
 
-class _Labels:
+class _SameCurvature:
+    """Common part of links whose curvature does not change with a continuous target."""
+
+    def curvature_in_target(self, a: Array64, y: Array64) -> Array64:
+        """Return zeros."""
+        return np.zeros_like(a)
+
+
+class _Labels(_SameCurvature):
     """Common part of links whose targets are 0 and 1."""
 
     labels: ClassVar[bool] = True
     target_bounds: ClassVar[tuple[float | None, float | None] | None] = None
 
-    def slope_in_target(self, a: Array64) -> Array64:
+    def slope_in_target(self, a: Array64, y: Array64) -> Array64:
         """Return zeros, because labels are discrete."""
         return np.zeros_like(a)
 
@@ -103,7 +117,7 @@ class ProbitLink(_Labels):
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianLink:
+class GaussianLink(_SameCurvature):
     """The identity link with normal noise, ``f = -(y - a)^2 / (2 variance)``.
 
     If the noise is a parameter, ``noise_pull`` is the required value of its score ``sum w (r^2 / v - 1)``.
@@ -119,7 +133,7 @@ class GaussianLink:
         slope = (y - a) / self.variance
         return Curve(slope, np.full_like(a, 1 / self.variance), np.zeros_like(a))
 
-    def slope_in_target(self, a: Array64) -> Array64:
+    def slope_in_target(self, a: Array64, y: Array64) -> Array64:
         """Return ``1 / variance``."""
         return np.full_like(a, 1 / self.variance)
 
@@ -132,7 +146,41 @@ class GaussianLink:
         return None if self.noise_pull is None else max(self.variance * mass + self.noise_pull, 0.0)
 
 
-class PoissonLink:
+@dataclass(frozen=True, slots=True)
+class StudentLink:
+    """The identity link with Student-t noise of scale ``noise`` and ``nu`` degrees of freedom."""
+
+    labels: ClassVar[bool] = False
+    target_bounds: ClassVar[tuple[float | None, float | None] | None] = (None, None)
+    noise: float
+    nu: float
+
+    def _differentiate(self, a: Array64, y: Array64) -> ShapeDerivatives:
+        return StudentShape(self.nu).differentiate((y - a) / self.noise)
+
+    def curve(self, a: Array64, y: Array64) -> Curve:
+        """Compute the derivatives at ``a``; the curvature is negative where ``(y - a)^2 > nu noise^2``."""
+        psi = self._differentiate(a, y)
+        return Curve(-psi.first / self.noise, -psi.second / self.noise**2, psi.third / self.noise**3)
+
+    def slope_in_target(self, a: Array64, y: Array64) -> Array64:
+        """Return the curvature, because only ``y - a`` matters."""
+        return self.curve(a, y).curvature
+
+    def curvature_in_target(self, a: Array64, y: Array64) -> Array64:
+        """Return the negative slope of the curvature, because only ``y - a`` matters."""
+        return -self.curve(a, y).curvature_slope
+
+    def targets(self, a: Array64, ratio: Array64) -> Array64:
+        """Find the targets where the curvature is positive; they have any ``ratio``."""
+        return a + self.noise * StudentShape(self.nu).find_residual(ratio / self.noise)
+
+    def required_squares(self, mass: float) -> float | None:
+        """None: any value is allowed."""
+        return None
+
+
+class PoissonLink(_SameCurvature):
     """The log link of the Poisson model, ``f = y a - exp(a)``; targets are real and not negative."""
 
     labels: ClassVar[bool] = False
@@ -143,7 +191,7 @@ class PoissonLink:
         rate = np.exp(np.clip(a, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
         return Curve(y - rate, rate, rate)
 
-    def slope_in_target(self, a: Array64) -> Array64:
+    def slope_in_target(self, a: Array64, y: Array64) -> Array64:
         """Return ones."""
         return np.ones_like(a)
 
@@ -165,18 +213,28 @@ def make_link(model: Model, theta: Array64, prior: Prior) -> Link:
     Raises:
         TypeError: for any other model.
     """
+    link: Link
     match model:
         case LogisticRegression():
-            return LogisticLink()
+            link = LogisticLink()
         case MultinomialLogistic() if model.predictors == 1:
-            return LogisticLink()
+            link = LogisticLink()
         case ProbitRegression():
-            return ProbitLink()
+            link = ProbitLink()
         case PoissonRegression():
-            return PoissonLink()
+            link = PoissonLink()
         case LinearRegressionOfUnknownNoise():
-            noise = model.noise * float(np.exp(np.clip(theta[-1], -MOST_LOG_NOISE, MOST_LOG_NOISE)))
-            return GaussianLink(noise**2, -float(prior.gradient(theta)[-1]))
+            link = GaussianLink(_read_noise(model, theta) ** 2, -float(prior.gradient(theta)[-1]))
         case LinearRegression():
-            return GaussianLink(model.noise**2)
-    raise TypeError(type(model).__name__)
+            link = GaussianLink(model.noise**2)
+        case StudentTRegressionOfUnknownScale():
+            link = StudentLink(_read_noise(model, theta), model.degrees_of_freedom)
+        case StudentTRegression():
+            link = StudentLink(model.noise, model.degrees_of_freedom)
+        case _:
+            raise TypeError(type(model).__name__)
+    return link
+
+
+def _read_noise(model: UnknownScale, theta: Array64) -> float:
+    return model.noise * float(np.exp(np.clip(theta[-1], -MOST_LOG_NOISE, MOST_LOG_NOISE)))

@@ -5,13 +5,14 @@ A row has q linear predictors ``a = (x'theta_1, ..., x'theta_q)``. ``slope`` is 
 ``Q``, is the gradient of ``tr(V Q)``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from app.inference.core.model import Array64
 from app.inference.fitting.links import MOST_LOG_NOISE, Link
+from app.inference.fitting.shapes import NormalShape, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,9 @@ class LinkDerivatives:
         return self.link.curve(a[:, 0], y).curvature_slope[:, None] * q[:, 0]
 
     def differentiate_in_target(self, a: Array64, y: Array64, q: Array64, direction: Array64) -> Array64:
-        """Compute ``(dr/dy) direction``; curvatures do not depend on continuous targets."""
-        return self.link.slope_in_target(a[:, 0]) * direction[:, 0]
+        """Compute ``(dv/dy) Q + (dr/dy) direction``."""
+        by_curvature = self.link.curvature_in_target(a[:, 0], y) * q[:, 0, 0]
+        return by_curvature + self.link.slope_in_target(a[:, 0], y) * direction[:, 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,35 +89,48 @@ class SoftmaxDerivatives:
 
 @dataclass(frozen=True, slots=True)
 class UnknownNoiseDerivatives:
-    """Derivatives of the potential of a normal target with unknown noise.
+    """Derivatives of the potential of a target with unknown noise.
 
-    It is ``f = -e^2 / 2 - rho``, with predictors ``(a, rho)``, ``e = (y - a) / sigma`` and ``sigma = noise exp(rho)``.
+    It is ``f = psi(e) - rho``, with predictors ``(a, rho)``, ``e = (y - a) / sigma`` and ``sigma = noise exp(rho)``.
+    ``kappa`` is the derivative ``psi' + e psi''`` of ``e psi'``.
     """
 
     noise: float
+    shape: Shape = field(default_factory=NormalShape)
 
     def at(self, a: Array64, y: Array64) -> Derivatives:
         """Compute first and second derivatives.
 
-        They are ``(e / sigma, e^2 - 1)`` and ``[[1 / sigma^2, 2 e / sigma], [2 e / sigma, 2 e^2]]``.
+        They are ``(-psi' / sigma, -e psi' - 1)`` and
+        ``-[[psi'' / sigma^2, kappa / sigma], [kappa / sigma, e kappa]]``.
         """
         e, sigma = self._standardise(a, y)
-        across = 2 * e / sigma
-        curvature = np.array([[sigma**-2.0, across], [across, 2 * e**2]])
-        return Derivatives(np.column_stack((e / sigma, e**2 - 1)), np.moveaxis(curvature, -1, 0))
+        psi = self.shape.differentiate(e)
+        kappa = psi.first + e * psi.second
+        across = -kappa / sigma
+        curvature = np.array([[-psi.second / sigma**2, across], [across, -e * kappa]])
+        return Derivatives(np.column_stack((-psi.first / sigma, -e * psi.first - 1)), np.moveaxis(curvature, -1, 0))
 
     def contract(self, a: Array64, y: Array64, q: Array64) -> Array64:
         """Compute the contraction by ``de/da = -1 / sigma`` and ``de/drho = -e``."""
         e, sigma = self._standardise(a, y)
-        by_e = 4 * (q[:, 0, 1] / sigma + q[:, 1, 1] * e)
-        by_sigma = -2 * q[:, 0, 0] / sigma**2 - 4 * q[:, 0, 1] * e / sigma
+        psi, by_e = self.shape.differentiate(e), self._contract_by_residual(e, sigma, q)
+        by_sigma = 2 * psi.second * q[:, 0, 0] / sigma**2 + 2 * (psi.first + e * psi.second) * q[:, 0, 1] / sigma
         return np.column_stack((-by_e / sigma, by_sigma - by_e * e))
 
     def differentiate_in_target(self, a: Array64, y: Array64, q: Array64, direction: Array64) -> Array64:
         """Compute the derivative by ``de/dy = 1 / sigma``."""
         e, sigma = self._standardise(a, y)
-        by_e = 4 * (q[:, 0, 1] / sigma + q[:, 1, 1] * e) + direction[:, 0] / sigma + 2 * e * direction[:, 1]
-        return np.asarray(by_e / sigma)
+        psi = self.shape.differentiate(e)
+        by_slope = -psi.second * direction[:, 0] / sigma - (psi.first + e * psi.second) * direction[:, 1]
+        return np.asarray((self._contract_by_residual(e, sigma, q) + by_slope) / sigma)
+
+    def _contract_by_residual(self, e: Array64, sigma: Array64, q: Array64) -> Array64:
+        """Compute the derivative of ``tr(V Q)`` in ``e``, ``(M,)``, at a fixed ``sigma``."""
+        psi = self.shape.differentiate(e)
+        kappa, kappa_slope = psi.first + e * psi.second, 2 * psi.second + e * psi.third
+        own = -psi.third * q[:, 0, 0] / sigma**2 - 2 * kappa_slope * q[:, 0, 1] / sigma
+        return np.asarray(own - (kappa + e * kappa_slope) * q[:, 1, 1])
 
     def _standardise(self, a: Array64, y: Array64) -> tuple[Array64, Array64]:
         sigma = self.noise * np.exp(np.clip(a[:, 1], -MOST_LOG_NOISE, MOST_LOG_NOISE))

@@ -4,7 +4,7 @@ To add one, write a module in this package, and add its family to ``_FAMILIES``.
 """
 
 from app.errors import InvalidRequest
-from app.inference.models import gaussian, linear, logistic, multinomial, poisson, probit
+from app.inference.models import gaussian, linear, logistic, multinomial, poisson, probit, student_t
 from app.inference.models.definition import Family
 
 _FAMILIES: dict[str, Family] = {
@@ -13,6 +13,7 @@ _FAMILIES: dict[str, Family] = {
         logistic.FAMILY,
         probit.FAMILY,
         linear.FAMILY,
+        student_t.FAMILY,
         poisson.FAMILY,
         multinomial.FAMILY,
         gaussian.FAMILY,

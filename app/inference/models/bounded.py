@@ -70,11 +70,24 @@ def bound_quadratic_scores(
     mean += 2 * (np.square(cut) - 1) * np.exp(log_cdf(-cut))
     bound = norm * cut + square * (np.square(cut) - mean)
     factor = np.minimum(1, most * SHRINK / bound)
-    e, total = np.clip(residual, -cut, cut), norm + np.abs(residual)
-    _scale(directions, factor * e, total)
-    of_square = factor * (np.square(e) - mean) * np.clip(presence, 0, 1)
-    zero_rows_unless(of_square, np.isfinite(of_square * total))
-    directions += of_square[:, None] * constant
+    e = np.clip(residual, -cut, cut)
+    return add_scores(
+        directions, constant, factor * e, factor * (np.square(e) - mean), presence, norm + np.abs(residual)
+    )
+
+
+def add_scores(  # noqa: PLR0917  (two factors and two vectors)
+    directions: Array32, constant: Array32, factor: Array32, own: Array32, presence: Array32, size: Array32
+) -> Array32:
+    """Compute ``factor v + own m k`` in place; a term is zero where it or ``size`` is not finite.
+
+    ``directions`` ``v`` are ``(n, D)``, ``constant`` ``k`` is ``(D,)``, all others ``(n,)``. ``presence`` ``m`` is
+    clipped to 0 and 1. ``size`` is the size of the inputs.
+    """
+    _scale(directions, factor, size)
+    own = own * np.clip(presence, 0, 1)
+    zero_rows_unless(own, np.isfinite(own * size))
+    directions += own[:, None] * constant
     return directions
 
 

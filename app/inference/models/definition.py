@@ -13,6 +13,7 @@ from app.inference.models.targets import read_scaling
 ColumnType = Literal["integer", "real", "categorical", "binary"]
 EVERY_TYPE: Final[tuple[ColumnType, ...]] = ("integer", "real", "categorical", "binary")
 LEAST_NOISE, MOST_NOISE = 1e-4, 1e4
+LEAST_DEGREES, MOST_DEGREES = 1.0, 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +22,9 @@ class Family:
 
     ``bind(spec, width, target)`` makes the model for a design of ``width`` columns and a declared target. ``targets``
     are the types that the target may have; if empty, the model has no target. ``least_target`` is the least declared
-    lower bound of the target. ``noise_scale``: whether a request may state one. ``scales_target``: whether the model
-    takes targets scaled by their bounds.
+    lower bound of the target. ``noise_scale``: whether a request may state one. ``degrees_of_freedom``: the default
+    for Student-t noise; None: a request may not state them. ``scales_target``: whether the model takes targets scaled
+    by their bounds.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Family:
     features: tuple[ColumnType, ...] = EVERY_TYPE
     intercept: bool = True
     noise_scale: bool = False
+    degrees_of_freedom: float | None = None
     scales_target: bool = False
 
     def check_target(self, column: Column) -> None:
@@ -56,12 +59,25 @@ class Family:
         scaling = read_scaling(column)
         return {"kind": "affine", "center": scaling.center, "scale": scaling.half}
 
-    def check_noise_scale(self, noise_scale: float | None) -> None:
-        """Raise :class:`InvalidRequest` for a noise scale that the family does not take."""
-        if noise_scale is None:
+    def check_noise(self, spec: ModelSpec) -> None:
+        """Raise :class:`InvalidRequest` for a statement about the noise that the family does not take."""
+        if spec.noise_scale is not None and not self.noise_scale:
+            raise InvalidRequest.at("/model/noise_scale", "this model has no noise scale; leave it out")
+        degrees = spec.degrees_of_freedom
+        if degrees is None:
             return
-        if not self.noise_scale:
-            raise InvalidRequest.at("/model/noise_scale", "This model has no noise scale; leave it out.")
+        if self.degrees_of_freedom is None:
+            raise InvalidRequest.at("/model/degrees_of_freedom", "this model has none; leave them out")
+        if not LEAST_DEGREES <= degrees <= MOST_DEGREES:
+            raise InvalidRequest.at(
+                "/model/degrees_of_freedom", f"must be at least {LEAST_DEGREES:g} and at most {MOST_DEGREES:g}"
+            )
+
+    def defaults(self, spec: ModelSpec) -> dict[str, float]:
+        """List the family's defaults for settings that ``spec`` leaves out."""
+        if self.degrees_of_freedom is None or spec.degrees_of_freedom is not None:
+            return {}
+        return {"degrees_of_freedom": self.degrees_of_freedom}
 
 
 def admissible_noise(noise: float) -> float:

@@ -1,18 +1,13 @@
 """Bayesian linear regression: ``y ~ N(x'beta, sigma^2)``.
 
-The design scales the target by its declared bounds to -1 and 1, as it does the features. So coefficients, their prior
-and ``sigma`` are in half ranges of the target. Rows are ``[x, y]``. The noise is known (``noise_scale``, in units of
-the target), or ``sigma = exp(rho) / 4`` with the last parameter ``rho``, named ``log_noise_scale``. Its prior is
-``N(0, 1)``, so the prior median of ``sigma`` is a quarter of the half range. Then
+The module :mod:`app.inference.models.location_scale` defines units, rows, the standardised residual ``e`` and the
+parameter ``rho`` of unknown noise. Then
 
-    ``f = -e^2/2 - m rho`` with ``e = (y - x'beta) / sigma``,
-
-where the presence ``m`` is the intercept's coordinate: 1, or 0 in a null row.
+    ``f = -e^2/2 - m rho``.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,44 +16,13 @@ from app.inference.core.facts import Column
 from app.inference.core.model import Array32, Array64, Expansion, Model
 from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import bound_quadratic_scores, bound_symmetric_scores
-from app.inference.models.definition import Family, admissible_noise
-from app.inference.models.one_predictor import OnePredictor
-from app.inference.models.residuals import Residuals, weigh_scores
-from app.inference.models.targets import read_scaling
-
-LOG_NOISE_SCALE: Final = "log_noise_scale"
-REFERENCE: Final = 0.25
-_MOST_LOG: dict[type, float] = {np.float32: 15.0, np.float64: 300.0}
+from app.inference.models.definition import Family
+from app.inference.models.location_scale import REFERENCE, LocationScale, UnknownScale, read_noise
 
 
 @dataclass(frozen=True, slots=True)
-class LinearRegression(OnePredictor):
+class LinearRegression(LocationScale):
     """Linear regression with known noise; ``noise`` is in half ranges of the target."""
-
-    noise: float
-
-    @property
-    def row_width(self) -> int:
-        """The design row and the target."""
-        return self.width + 1
-
-    def fold(self, x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> NDArray[Any]:
-        """Fold to ``[x, y]``, shape ``(n, p + 1)``, dtype of ``x``."""
-        return np.column_stack((x, y)).astype(x.dtype, copy=False)
-
-    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Drop the target."""
-        return rows[:, : self.width]
-
-    def _noise(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Read ``rho`` and ``sigma`` from parameters ``(..., D)``; ``rho`` is zero for known noise."""
-        rho = np.zeros_like(theta[..., 0])
-        return rho, np.full_like(rho, self.noise)
-
-    def _residuals(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
-        """Compute ``y - x'beta``, shape ``(n, S)``."""
-        ones = np.ones((len(draws), 1), dtype=draws.dtype)
-        return np.matmul(rows, np.concatenate((-draws[:, : self.width], ones), axis=1).T, out=out)
 
     @np.errstate(all="ignore")
     def log_likelihood(self, rows: NDArray[Any], draws: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -101,13 +65,6 @@ class LinearRegression(OnePredictor):
             gradient=np.append(gradient, of_noise - presence.sum()),
             information=np.block([[information, across[:, None]], [across[None, :], np.array([[2 * of_noise]])]]),
         )
-
-    def _standardise(self, rows: Array32, theta: Array64) -> tuple[Array32, np.float32]:
-        """Compute standardised residuals ``e`` ``(n,)`` and ``sigma``."""
-        single = theta.astype(np.float32)
-        sigma = self._noise(single)[1]
-        e: Array32 = self._residuals(rows, single[None, :], None)[:, 0] / sigma
-        return e, np.float32(sigma)
 
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
@@ -156,32 +113,10 @@ class LinearRegression(OnePredictor):
         """Draw normal targets, shape ``(n,)``."""
         return np.asarray(x @ theta[: self.width] + self._noise(theta)[1] * rng.standard_normal(len(x)))
 
-    def starting_targets(self, rng: np.random.Generator, x: Array64) -> Array64:
-        """Spread targets evenly over the declared bounds, in random order."""
-        return rng.permutation(np.linspace(-1, 1, len(x)))
-
-    def target_step(self, y: Array64) -> Array64:
-        """Half the declared range."""
-        return np.ones_like(y)
-
 
 @dataclass(frozen=True, slots=True)
-class LinearRegressionOfUnknownNoise(LinearRegression):
+class LinearRegressionOfUnknownNoise(UnknownScale, LinearRegression):
     """Linear regression with ``theta = (beta, rho)``; ``noise`` is ``sigma`` at ``rho = 0``."""
-
-    @property
-    def dimension(self) -> int:
-        """One coefficient for each design column, and the noise."""
-        return self.width + 1
-
-    def parameter_names(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns' names, and ``log_noise_scale``."""
-        return (*columns, LOG_NOISE_SCALE)
-
-    def _noise(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        most = _MOST_LOG[theta.dtype.type]
-        rho = np.clip(theta[..., -1], -most, most)
-        return rho, np.exp(rho) * theta.dtype.type(self.noise)
 
     @np.errstate(all="ignore")
     def scores(self, rows: Array32, theta: Array64) -> Array32:
@@ -212,10 +147,8 @@ class LinearRegressionOfUnknownNoise(LinearRegression):
 
 
 def _bind(spec: ModelSpec, width: int, target: Column | None) -> Model:
-    half = read_scaling(target).half
-    if spec.noise_scale is None:
-        return LinearRegressionOfUnknownNoise(width, REFERENCE)
-    return LinearRegression(width, admissible_noise(spec.noise_scale / half))
+    noise = read_noise(spec, target)
+    return LinearRegressionOfUnknownNoise(width, REFERENCE) if noise is None else LinearRegression(width, noise)
 
 
 FAMILY = Family(

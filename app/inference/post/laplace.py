@@ -74,8 +74,9 @@ def laplace(
 ) -> Laplace:
     """Approximate the posterior at its mode by damped Newton steps.
 
-    A step is halved until the log posterior rises (backtracking line search). The factor is taken at the last expansion
-    point. So a warm start on a slowly changing posterior costs one Cholesky factorisation.
+    A step is halved until the log posterior rises (backtracking line search). Where the negative Hessian is indefinite,
+    a model's scoring matrix replaces it. The factor is taken at the last expansion point. So a warm start on a slowly
+    changing posterior costs one Cholesky factorisation.
 
     Args:
         model: gives the likelihood.
@@ -91,14 +92,14 @@ def laplace(
     posterior = _Posterior(model, rows, weights, prior)
     mean = start
     expansion = posterior.expand(mean)
-    factor = _cholesky(expansion.information)
+    factor = _factorise(expansion)
     for _ in range(MAX_NEWTON_STEPS):
         step, _ = scipy.linalg.lapack.dpotrs(factor, expansion.gradient, lower=1)
         decrement = float(expansion.gradient @ step)
         if decrement < tolerance:
             return Laplace(mean + step, factor)
         mean, expansion = posterior.climb(mean, expansion, step, decrement)
-        factor = _cholesky(expansion.information)
+        factor = _factorise(expansion)
     return Laplace(mean, factor)
 
 
@@ -112,8 +113,9 @@ class _Posterior:
     def expand(self, theta: Array64) -> Expansion:
         """Expand the log posterior; the value is the likelihood's alone (see :meth:`value`)."""
         likelihood = self.model.expand(self.rows, self.weights, theta)
-        gradient = likelihood.gradient + self.prior.gradient(theta)
-        return Expansion(likelihood.value, gradient, likelihood.information + self.prior.precision(theta))
+        gradient, precision = likelihood.gradient + self.prior.gradient(theta), self.prior.precision(theta)
+        scoring = None if likelihood.scoring is None else likelihood.scoring + precision
+        return Expansion(likelihood.value, gradient, likelihood.information + precision, scoring)
 
     def value(self, theta: Array64, expansion: Expansion) -> float:
         """Compute the log posterior; only the line search needs it."""
@@ -131,6 +133,15 @@ class _Posterior:
                 break
             length *= 0.5
         return proposal, expansion
+
+
+def _factorise(expansion: Expansion) -> Array64:
+    """Compute the lower Cholesky factor of the information; if it is indefinite, that of the scoring matrix."""
+    if expansion.scoring is None:
+        return _cholesky(expansion.information)
+    factor: Array64
+    factor, fault = scipy.linalg.lapack.dpotrf(expansion.information, lower=1, clean=1)
+    return _cholesky(expansion.scoring) if fault or not math.isfinite(factor[-1, -1]) else factor
 
 
 def _cholesky(matrix: Array64) -> Array64:

@@ -61,6 +61,7 @@ from corevault.model import (
     MultinomialLogistic,
     PoissonRegression,
     ProbitRegression,
+    StudentTRegression,
 )
 from corevault.pages import Page
 from corevault.posterior import posterior
@@ -133,6 +134,7 @@ __all__ = [
     "Schema",
     "SigningKey",
     "StateConflict",
+    "StudentTRegression",
     "TableCheck",
     "TooManyNullRows",
     "Unauthenticated",

@@ -49,12 +49,32 @@ def _poisson(eta: Array, y: Array) -> tuple[Array, Array, Array]:
     return y * eta - rate, y - rate, rate
 
 
-def linear(noise: float) -> Curve:
-    """The curve of normal targets with the standard deviation ``noise``."""
+Shape = Callable[[Array], tuple[Array, Array, Array]]
+"""The log density of standardised noise ``(n,)``, and its first two derivatives."""
+
+
+def normal(e: Array) -> tuple[Array, Array, Array]:
+    """The shape of normal noise."""
+    return -0.5 * e**2, -e, np.full_like(e, -1.0)
+
+
+def student_t(degrees_of_freedom: float) -> Shape:
+    """The shape of Student-t noise. Its second derivative is positive in the tails."""
+    nu, size = degrees_of_freedom, (degrees_of_freedom + 1.0) / degrees_of_freedom
+
+    def shape(e: Array) -> tuple[Array, Array, Array]:
+        share = 1.0 / (1.0 + e**2 / nu)
+        return 0.5 * (nu + 1.0) * np.log(share), -size * share * e, -size * share * (2.0 * share - 1.0)
+
+    return shape
+
+
+def make_curve(noise: float, shape: Shape) -> Curve:
+    """The curve of targets whose noise has the scale ``noise``."""
 
     def curve(eta: Array, y: Array) -> tuple[Array, Array, Array]:
-        e = (y - eta) / noise
-        return -0.5 * e**2, e / noise, np.full_like(e, noise**-2.0)
+        value, first, second = shape((y - eta) / noise)
+        return value, -first / noise, -second / noise**2
 
     return curve
 
@@ -84,8 +104,9 @@ class OnePredictor:
 
 @dataclass(frozen=True, eq=False)
 class UnknownNoise:
-    """Normal targets of unknown noise; ``theta`` ends with ``log(noise / REFERENCE_NOISE)``."""
+    """Targets with unknown noise of a known ``shape``; ``theta`` ends with ``log(noise / REFERENCE_NOISE)``."""
 
+    shape: Shape
     x: Array
     y: Array
     weight: Array
@@ -94,18 +115,14 @@ class UnknownNoise:
         """The expansion at ``theta`` ``(p + 1,)``."""
         sigma = REFERENCE_NOISE * np.exp(np.clip(theta[-1], -300.0, 300.0))
         e = (self.y - self.x @ theta[:-1]) / sigma
-        total, squares = self.weight.sum(), float(self.weight @ e**2)
-        by_coefficient = self.x.T @ (self.weight * e) / sigma
-        across = 2.0 * by_coefficient[:, None]
+        value, first, second = self.shape(e)
+        total, slope = self.weight.sum(), first + e * second  # the slope of ``e first``
+        across = -self.x.T @ (self.weight * slope)[:, None] / sigma
+        own = -self.x.T @ (self.x * (self.weight * second)[:, None]) / sigma**2
         return Expansion(
-            value=float(-0.5 * squares - total * theta[-1]),
-            gradient=np.append(by_coefficient, squares - total),
-            information=np.block(
-                [
-                    [self.x.T @ (self.x * self.weight[:, None]) / sigma**2, across],
-                    [across.T, np.array([[2.0 * squares]])],
-                ]
-            ),
+            value=float(self.weight @ value - total * theta[-1]),
+            gradient=np.append(-self.x.T @ (self.weight * first) / sigma, -self.weight @ (e * first) - total),
+            information=np.block([[own, across], [across.T, np.array([[-float(self.weight @ (e * slope))]])]]),
         )
 
 

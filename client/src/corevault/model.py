@@ -103,6 +103,26 @@ class LinearRegression(_OnColumns):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StudentTRegression(_OnColumns):
+    """Bayesian linear regression with Student-t noise, for targets with outliers.
+
+    ``target`` is real or integer, and its bounds map to −1 and 1. ``noise_degrees_of_freedom`` is from 1, for the
+    heaviest tails of the noise, to 100; the server's default is 4. ``noise_scale`` is the scale of the noise in the
+    target's units. Without it the scale is unknown, and ``log_noise_scale`` is one more parameter.
+    """
+
+    family: ClassVar[str] = "student-t-regression"
+    target: str
+    noise_scale: float | None = None
+    noise_degrees_of_freedom: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The ``model`` member of the request."""
+        degrees = self.noise_degrees_of_freedom
+        return _OnColumns.to_json(self) | ({} if degrees is None else {"degrees_of_freedom": degrees})
+
+
+@dataclass(frozen=True, kw_only=True)
 class GaussianMean(_OnColumns):
     """The mean of real and integer ``features`` under normal noise.
 

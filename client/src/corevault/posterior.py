@@ -10,7 +10,18 @@ from corevault.design import DesignColumn
 from corevault.errors import InvalidArgument, WrongType
 from corevault.gaussian import Gaussian
 from corevault.laplace import as_floats, check, newton
-from corevault.likelihoods import CURVES, Likelihood, Mean, Multinomial, OnePredictor, UnknownNoise, linear
+from corevault.likelihoods import (
+    CURVES,
+    Likelihood,
+    Mean,
+    Multinomial,
+    OnePredictor,
+    Shape,
+    UnknownNoise,
+    make_curve,
+    normal,
+    student_t,
+)
 from corevault.prediction import outcome_of
 from corevault.prior import CoefficientPrior, scales_of
 from corevault.replies.release import Prior, Release, ReleasedModel
@@ -27,8 +38,8 @@ def posterior(release: Release, x: Array, y: Array | None = None, weight: Array 
     The rows are taken as they are, so the result leaves out the noise of the release. ``core.laplace()`` adds it.
 
     Parameters have the names of the design's columns. For ``multinomial-logistic`` each class but the first has its
-    parameters, with ``class:`` before the name. For ``linear-regression`` of unknown noise the last parameter is
-    ``log_noise_scale``, the logarithm of four times the noise over the target's half range.
+    parameters, with ``class:`` before the name. For ``linear-regression`` and ``student-t-regression`` of unknown noise
+    the last parameter is ``log_noise_scale``, the logarithm of four times the noise over the target's half range.
 
     Raises ``InvalidArgument`` for a family that this version does not support, and for arrays that do not fit.
     """
@@ -77,13 +88,23 @@ def _likelihood(
     if model.family == "gaussian-mean":
         return Mean(model.noise_scale or 1.0, x, weight), columns, 1
     transform = model.target_transform or {}
-    if model.family == "linear-regression" and transform.get("kind") == "affine":
+    if model.family in {"linear-regression", "student-t-regression"} and transform.get("kind") == "affine":
+        shape = _noise_shape(model)
         center, half = float(transform["center"]), float(transform["scale"])
         if model.noise_scale is None:
-            return UnknownNoise(x, (y - center) / half, weight), [*columns, "log_noise_scale"], 1
-        return OnePredictor(linear(model.noise_scale / half), x, (y - center) / half, weight), columns, 1
+            return UnknownNoise(shape, x, (y - center) / half, weight), [*columns, "log_noise_scale"], 1
+        return OnePredictor(make_curve(model.noise_scale / half, shape), x, (y - center) / half, weight), columns, 1
     if model.family == "multinomial-logistic" and transform.get("kind") == "index":
         classes = [str(name) for name in transform["categories"]]
         names = [f"{name}:{column}" for name in classes[1:] for column in columns]
         return Multinomial(len(classes), x, y, weight), names, len(classes) - 1
     raise InvalidArgument(f"This version has no Laplace approximation of {model.family!r}; upgrade corevault.")
+
+
+def _noise_shape(model: ReleasedModel) -> Shape:
+    """The distribution of the noise. Raises ``InvalidArgument`` if the release does not state it."""
+    if model.family == "linear-regression":
+        return normal
+    if model.degrees_of_freedom is None:
+        raise InvalidArgument("The release does not state the degrees of freedom of its noise.")
+    return student_t(model.degrees_of_freedom)

@@ -67,6 +67,7 @@ def predict_mean(outcome: Outcome, mean: Array, covariance: Array, x: object) ->
 _INSTEAD: Final = {
     "poisson-regression": "; use predict_mean, the expected count",
     "linear-regression": "; use predict_mean, the expected target",
+    "student-t-regression": "; use predict_mean, the expected target",
     "multinomial-logistic": "; use predict_probability, which has one column for each class",
     "gaussian-mean": ": it has no target; its parameters are the mean, see summary()",
 }
@@ -94,7 +95,11 @@ def _linear(location: Array, variance: Array) -> Array:  # noqa: ARG001 - the me
 
 _Link = Callable[[Array, Array], Array]
 _PROBABILITIES: Final[Mapping[str, _Link]] = {"logistic-regression": _logistic, "probit-regression": _probit}
-_MEANS: Final[Mapping[str, _Link]] = {"poisson-regression": _poisson, "linear-regression": _linear}
+_MEANS: Final[Mapping[str, _Link]] = {
+    "poisson-regression": _poisson,
+    "linear-regression": _linear,
+    "student-t-regression": _linear,
+}
 
 
 def _predictor(mean: Array, covariance: Array, x: Array) -> tuple[Array, Array]:

@@ -27,6 +27,7 @@ TARGETS = {
     "logistic-regression": "label",
     "probit-regression": "label",
     "linear-regression": "amount",
+    "student-t-regression": "amount",
     "poisson-regression": "count",
     "multinomial-logistic": "kind",
 }
@@ -42,11 +43,18 @@ class Givens(NamedTuple):
     precision: Array64
 
 
-def posterior(family: str, *, prior: PriorSpec = NORMAL, noise_scale: float | None = None, rows: int = 3000) -> Givens:
+def posterior(
+    family: str,
+    *,
+    prior: PriorSpec = NORMAL,
+    noise_scale: float | None = None,
+    degrees_of_freedom: float | None = None,
+    rows: int = 3000,
+) -> Givens:
     """Compute the Laplace approximation of a posterior for rows drawn from the model."""
     target = TARGETS.get(family)
     features = tuple(name for name in FEATURES if target or name != "group")
-    spec = ModelSpec(family, features, target, prior, noise_scale)
+    spec = ModelSpec(family, features, target, prior, noise_scale, degrees_of_freedom)
     model, design, found = problem_for(spec, DeclaredFacts(COLUMNS, rows, {"kind": "row"}, "public"))
     rng = np.random.default_rng(7)
     x, theta = design.sample(rng, rows), 0.7 * rng.standard_normal(model.dimension)

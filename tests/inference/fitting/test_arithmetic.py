@@ -22,6 +22,8 @@ RNG = np.random.default_rng(8)
         ("poisson-regression", None),
         ("linear-regression", 0.5),
         ("linear-regression", None),
+        ("student-t-regression", 0.5),
+        ("student-t-regression", None),
     ],
 )
 def test_a_link_matches_its_model_along_the_predictor(family: str, noise_scale: float | None) -> None:

@@ -21,6 +21,8 @@ FAMILIES = [
     ("poisson-regression", None),
     ("linear-regression", 0.5),
     ("linear-regression", None),
+    ("student-t-regression", 0.5),
+    ("student-t-regression", None),
     ("multinomial-logistic", None),
 ]
 

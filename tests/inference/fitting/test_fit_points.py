@@ -23,8 +23,10 @@ ONE_PREDICTOR = [
     ("poisson-regression", None),
     ("linear-regression", 0.5),
     ("linear-regression", None),
+    ("student-t-regression", 0.5),
     ("gaussian-mean", 1.5),
 ]
+UNKNOWN_SCALE = ("student-t-regression", None)
 
 
 def fit(givens: Givens, size: int, *, within_bounds: bool = False, total: float | None = None) -> Fitted:
@@ -90,13 +92,29 @@ def test_fewer_points_are_close_to_the_least_possible_loss(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
-@pytest.mark.parametrize(("family", "noise_scale"), ONE_PREDICTOR[:-1])
+@pytest.mark.parametrize(("family", "noise_scale"), [*ONE_PREDICTOR[:-1], UNKNOWN_SCALE])
 def test_any_number_of_points_is_as_close_as_the_prior(family: str, noise_scale: float | None, size: int) -> None:
     givens = posterior(family, noise_scale=noise_scale)
     found = fit(givens, size)
     prior = plain_divergence(givens, found.u, found.y, np.zeros(size))
     assert found.kl <= prior * (1 + 1e-9)
     assert plain_divergence(givens, found.u, found.y, found.weight) == pytest.approx(found.kl, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("degrees", [1.0, 2.0, 4.0, 30.0, 100.0])
+@pytest.mark.parametrize("rows", [100, 3000])
+def test_unknown_scales_are_close_at_one_point_more_than_parameters(degrees: float, rows: int) -> None:
+    givens = posterior("student-t-regression", rows=rows, degrees_of_freedom=degrees)
+    smallest = givens.model.smallest_exact
+    assert smallest == len(givens.mean) + 1
+    for size in (smallest, 2 * smallest):
+        found = fit(givens, size)
+        assert found.kl < 1e-3
+        assert np.all(found.weight > 0)
+        assert np.max(np.abs(found.u)) < 5
+        assert plain_divergence(givens, found.u, found.y, found.weight) == pytest.approx(found.kl, rel=1e-3)
+    assert fit(givens, smallest - 2).kl > 0.05
 
 
 @pytest.mark.slow
@@ -108,7 +126,7 @@ def test_several_classes_are_close_at_one_point_more_than_parameters() -> None:
     assert fit(givens, 2 * len(givens.mean)).kl < 1e-3
 
 
-@pytest.mark.parametrize(("family", "noise_scale"), [*ONE_PREDICTOR, ("multinomial-logistic", None)])
+@pytest.mark.parametrize(("family", "noise_scale"), [*ONE_PREDICTOR, UNKNOWN_SCALE, ("multinomial-logistic", None)])
 def test_points_within_bounds_are_inside_and_close(family: str, noise_scale: float | None) -> None:
     givens = posterior(family, noise_scale=noise_scale)
     found = fit(givens, 3 * givens.model.smallest_exact, within_bounds=True)

@@ -60,10 +60,7 @@ class _TableLikelihood:
         total = self._model.expand(rows, weights, theta)
         for x, y in self._table.chunks():
             folded = self._model.fold(x.astype(np.float64), y)
-            part = self._model.expand(folded, np.ones(len(x)), theta)
-            total = Expansion(
-                total.value + part.value, total.gradient + part.gradient, total.information + part.information
-            )
+            total += self._model.expand(folded, np.ones(len(x)), theta)
         return total
 
 

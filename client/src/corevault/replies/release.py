@@ -36,6 +36,7 @@ class ReleasedModel(Reply):
     target: str | None = None
     prior: Prior | None = None
     noise_scale: float | None = None
+    degrees_of_freedom: float | None = None
     target_transform: Mapping[str, Any] | None = None
 
 
