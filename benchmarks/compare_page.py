@@ -34,8 +34,8 @@ The worst pairs for {new}:
 """
 TEXT: Final = (
     "Written by `make compare`. Both engines release the same {tables} tables of seed {seed}, with the same noise. "
-    "Ratios are of {new} over {old}: below 1, {new} is nearer to the full posterior. They are geometric means with "
-    "standard errors over tables, by ε and over all ε; the ε of one table count as one. "
+    "Ratios are of {new} over {old}: below 1, {new} is nearer to the full posterior. They are geometric means, "
+    "×/÷ their standard errors over tables, by ε and over all ε; the ε of one table count as one. "
     f"A KL below {LEAST_KL:g} nats counts as that. A pair without two finite values is in no ratio. The last columns "
     "count failed, calibrated and bad releases, old and new. Every release: [{file}]({file})."
 )
@@ -63,17 +63,17 @@ def make_pairs(outcomes: Iterable[Outcome], names: tuple[str, str]) -> list[Pair
 
 
 def compute_mean_ratio(pairs: Sequence[Pair]) -> tuple[float, float]:
-    """Compute the geometric mean of the ratios over tables, and its standard error.
+    """Compute the geometric mean over tables, and its error as a factor.
 
-    The logarithms of one table are averaged first. The error is NaN for fewer than two tables.
+    The logarithms of one table are averaged first. The factor is NaN for fewer than two tables.
     """
     finite = sorted((pair for pair in pairs if math.isfinite(pair.log_ratio)), key=lambda pair: pair.old.table)
     by_table = groupby(finite, key=lambda pair: pair.old.table)
     means = np.array([np.mean([pair.log_ratio for pair in of_table]) for _, of_table in by_table])
     if not len(means):
         return math.nan, math.nan
-    mean = math.exp(float(means.mean()))
-    return mean, mean * float(means.std(ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else math.nan
+    error = float(means.std(ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else math.nan
+    return math.exp(float(means.mean())), math.exp(error)
 
 
 def list_worst(pairs: Sequence[Pair]) -> list[Pair]:
@@ -125,7 +125,7 @@ def _ratio(pairs: Sequence[Pair]) -> str:
     mean, error = compute_mean_ratio(pairs)
     if math.isnan(mean):
         return NOTHING
-    return number(mean) if math.isnan(error) else f"{number(mean)} ± {number(error)}"
+    return number(mean) if math.isnan(error) else f"{number(mean)} ×/÷ {number(error)}"
 
 
 def _describe(pair: Pair) -> str:
