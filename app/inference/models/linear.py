@@ -18,6 +18,7 @@ from app.inference.core.plan import ModelSpec
 from app.inference.models.bounded import bound_quadratic_scores, bound_symmetric_scores
 from app.inference.models.definition import Family
 from app.inference.models.location_scale import REFERENCE, LocationScale, UnknownScale, read_noise
+from app.inference.models.residuals import Residuals, weigh_scores
 
 
 @dataclass(frozen=True, slots=True)
