@@ -35,16 +35,20 @@ def read_csv(path: Path) -> tuple[list[Figure], dict[str, str]]:
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     columns = [field.name for field in fields(Figure)]
-    figures = [Figure(**{**{name: row[name] for name in columns}, "value": float(row["value"])}) for row in rows]
+    figures = [Figure(row["what"], float(row["value"]), row["unit"], row["target"]) for row in rows]
     circumstances = {name: text for name, text in rows[0].items() if name not in {*columns, "load"}}
     return figures, {**circumstances, "load before": rows[0]["load"]}
 
 
-def write_lines(path: Path, results: Sequence[Any]) -> None:
-    """Writes a line for each of these instances of one dataclass."""
-    with path.open("w", newline="") as file:
-        lines = csv.DictWriter(file, [field.name for field in fields(results[0])], lineterminator="\n")
-        lines.writeheader()
+def write_lines(path: Path, results: Sequence[Any], kind: Any = None, *, append: bool = False) -> None:
+    """Writes a line for each of these instances of one dataclass.
+
+    ``kind`` is the dataclass, by default that of the first result. Without ``append``, the file gets a header.
+    """
+    with path.open("a" if append else "w", newline="") as file:
+        lines = csv.DictWriter(file, [field.name for field in fields(kind or results[0])], lineterminator="\n")
+        if not append:
+            lines.writeheader()
         lines.writerows({name: text(value) for name, value in asdict(each).items()} for each in results)
 
 

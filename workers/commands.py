@@ -4,8 +4,9 @@ import sys
 
 from pydantic import ValidationError
 
-from app.config import Settings, invalid_names
+from app.config import Settings
 from app.errors import CorevaultError
+from app.setting_faults import describe_faults
 from workers.composition import rewrap_keys
 from workers.process import forbid_core_dumps
 
@@ -21,7 +22,7 @@ def run(command: str | None) -> None:
 
             work(settings)
     except ValidationError as error:
-        sys.exit(f"corevault-worker: these settings are not valid: {invalid_names(error)}")
+        sys.exit(f"corevault-worker: these settings are not valid: {describe_faults(error)}")
     except CorevaultError as error:
         sys.exit(f"corevault-worker: {error.detail}")
 

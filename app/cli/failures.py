@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from app.errors import CorevaultError
-from app.setting_faults import describe_faults
 
 if TYPE_CHECKING:
     from app.config import Settings
@@ -47,7 +46,8 @@ def load_settings(**overrides: Any) -> "Settings":
     """
     from pydantic import ValidationError
 
-    from app.config import SECRETS, Settings, invalid_names
+    from app.config import SECRETS, Settings
+    from app.setting_faults import describe_faults
 
     fields = (*Settings.model_fields, *(f"{secret}_file" for secret in SECRETS), "host", "port")
     known = {f"COREVAULT_{name.upper()}" for name in fields}

@@ -33,4 +33,4 @@ class Uniform:
         problem, table = open_table(plan, facts, rows)
         x, y = draw_rows(rng, table, plan.size)
         points = Points(x, y, np.full(len(x), table.count / plan.size))
-        return release(problem, points, plan.size, {})
+        return release(problem, table, points, plan.size, {})
