@@ -82,22 +82,22 @@ class LinearRegression(LocationScale):
 
     @property
     def squares(self) -> bool:
-        """Whether the noise is unknown."""
+        """Whether the noise is unknown: it is the last parameter then."""
         return self.dimension > self.width
 
     @np.errstate(all="ignore")
     def residuals(self, rows: Array32, theta: Array64) -> Residuals:
-        """Compute ``e``, with the scale ``m / sigma``."""
+        """Compute ``e``, with the scale ``1 / sigma`` in every row."""
         e, sigma = self._standardise(rows, theta)
         return Residuals(e, np.full_like(e, 1 / sigma))
 
     def largest_residual(self, theta: Array64) -> float:
-        """The range of the target, 2, in units of ``sigma``."""
+        """Compute the range of the target, 2 in the design, in units of ``sigma``."""
         return float(2 / np.maximum(self._noise(theta)[1], 1e-30))
 
     @np.errstate(all="ignore")
     def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
-        """Cut ``e``, and weight by the design row."""
+        """Cut ``e`` to ``+-cut``, and weight by the design row (:func:`weigh_scores`)."""
         e, sigma = self._standardise(rows, theta)
         x, metric = self.features(rows), transform.astype(np.float32)
         if not self.squares:

@@ -26,7 +26,7 @@ _BOUNDS: Final[dict[type, float]] = {np.float32: 20.0, np.float64: 300.0}
 _MOST_SAMPLED: Final = 40.0
 _LEAST_BOUND: Final = 1e-30
 _HALF: Final = 0.5
-"""Added to the variance in the scale of residuals, so that one event at a small rate is not many deviations."""
+"""Added to the variance in the scale of residuals: one event at a small rate is then not many deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class PoissonRegression(OnePredictor):
 
     @property
     def squares(self) -> bool:
-        """There is no parameter of noise."""
+        """Whether there is a parameter of noise: no."""
         return False
 
     @np.errstate(all="ignore")
@@ -119,12 +119,12 @@ class PoissonRegression(OnePredictor):
         return Residuals((rows[:, -1] - rate) / scale, scale)
 
     def largest_residual(self, theta: Array64) -> float:
-        """The largest target where the rate is zero."""
+        """Compute the residual of the largest target at a rate of zero."""
         return float(max(self.upper, 1.0) / np.sqrt(_HALF))
 
     @np.errstate(all="ignore")
     def cut_scores(self, rows: Array32, theta: Array64, transform: Array64, clip: float, cut: float) -> Array32:
-        """Cut the residuals, and weight by the design row."""
+        """Cut ``e`` to ``+-cut``, and weight by the design row (:func:`weigh_scores`)."""
         found = self.residuals(rows, theta)
         directions = (transform.astype(np.float32) @ self.features(rows).T).T
         return weigh_scores(directions * found.scale[:, None], found.standard, cut, clip)

@@ -1,4 +1,7 @@
-"""Where residuals lie, and what is beyond a cut: few numbers, for models whose targets have no natural bound."""
+"""A histogram of residuals, and sums of their parts beyond a cut.
+
+They are for models whose targets have no natural bound. Both have few numbers, so they cost little noise.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -14,14 +17,15 @@ from app.inference.private_zone.mechanisms import GRID, BadQuery, admissible_cli
 from app.inference.private_zone.queries.blocks import check_array, clipped_sum
 
 EDGES: Final = 2.0 ** (0.5 * np.arange(19))
-"""Lower edges of the bins of ``|e|``: from 1 to 512, each about 1.4 times the one before."""
+"""Lower edges of the bins of ``|e|``, in deviations: from 1 to 512, with the ratio ``sqrt(2)``. The last is open."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualHistogram:
-    """A histogram of standardised residuals beyond 1 at ``theta`` ``(D,)``: bins of negative, then of positive ones.
+    """A histogram of standardised residuals beyond 1 at ``theta`` ``(D,)``.
 
-    A unit of several rows counts once at most: its counts are clipped to norm 1. The answer is ``(2 B,)`` for B edges.
+    The answer is ``(2 B,)`` for B edges: counts of negative residuals, then of positive ones. The counts of a unit are
+    clipped to L2 norm 1.
     """
 
     theta: Array64
@@ -33,7 +37,7 @@ class ResidualHistogram:
         return 2 * len(EDGES)
 
     def check(self, model: Model, design: Design) -> None:
-        """Raise BadQuery unless ``theta`` is finite, of the right shape, and the model has residuals."""
+        """Raise BadQuery unless ``theta`` fits and the model has unbounded residuals."""
         check_array(self.theta, (model.dimension,), "theta")
         _check_model(model)
 
@@ -57,7 +61,7 @@ class ResidualHistogram:
 
 
 def _indicate(e: Array32) -> Array32:
-    """Compute indicators ``(n, 2 B)`` of the bins. A residual that is not finite is in none."""
+    """Compute indicators ``(n, 2 B)`` of the bins of residuals ``(n,)``. Row zone; not finite gives zero."""
     size = np.abs(e)[:, None]
     edges = EDGES.astype(np.float32)
     above = (size >= edges) & np.isfinite(size)
@@ -70,10 +74,12 @@ def _indicate(e: Array32) -> Array32:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExcessSum:
-    """The sum of what cutting residuals at ``cut`` takes: ``a s``, ``a s t`` and ``b``, clipped to ``clip``.
+    """The sum over rows of the parts of residuals beyond a cut.
 
-    ``a = e - clip(e)`` and ``b = e^2 - clip(e)^2``; s is the model's scale, over ``scale``. ``t`` is the row's first
-    linear predictor, less ``centre``, over ``spread``, within +-1. ``b`` is times ``squares``; 0: it is left out.
+    The sums are ``a s``, ``a s t`` and ``q b``. With the residual ``e`` cut to ``+-cut``, ``a = e - clip(e)`` and
+    ``b = e^2 - clip(e)^2``. ``s`` is the model's scale over ``scale``. ``t`` is the first linear predictor at ``theta``
+    ``(D,)``, less ``centre``, over ``spread``, clipped to +-1. ``q`` is ``squares``; if it is 0, there is no third sum.
+    A unit's contribution is clipped to the L2 norm ``clip``. The answer is ``(3,)`` or ``(2,)``.
     """
 
     theta: Array64
@@ -87,11 +93,11 @@ class ExcessSum:
 
     @property
     def length(self) -> int:
-        """Two sums, and one of squares."""
+        """Two sums, and one of squares if ``squares`` is positive."""
         return 2 + int(self.squares > 0)
 
     def check(self, model: Model, design: Design) -> None:
-        """Raise BadQuery unless all numbers are finite, and the model has residuals."""
+        """Raise BadQuery unless all numbers are in range, and the model has unbounded residuals."""
         check_array(self.theta, (model.dimension,), "theta")
         check_array(np.array([self.cut, self.scale, self.centre, self.spread, self.squares]), (5,), "excess")
         if min(self.cut, self.scale, self.spread) <= 0:
@@ -124,7 +130,7 @@ class ExcessSum:
         return sigma * GRID
 
     def answer(self, noised: Integers) -> Array64:
-        """Convert to ``(2,)`` or ``(3,)`` sums."""
+        """Convert to sums, ``(2,)`` or ``(3,)``."""
         return noised.astype(np.float64) * (admissible_clip(self.clip) / GRID)
 
 

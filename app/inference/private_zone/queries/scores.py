@@ -81,10 +81,11 @@ class BoundedScoreSum(_ScoreSum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutScoreSum(_ScoreSum):
-    """The sum ``sum_b w_b W score(x_b)`` of scores whose residuals are cut to ``+-cut``.
+    """The sum ``sum_b w_b W score(x_b)`` of scores with residuals cut to ``+-cut``.
 
-    The weight ``w_b`` depends on the design row alone and bounds the norm by C. What the cut takes is not made up for.
-    The sum over a unit of several rows is clipped to C in addition. For models with
+    The weight ``w_b`` depends on the design row alone and bounds the norm by C. The mean is biased by the part of
+    residuals beyond the cut, which :class:`app.inference.private_zone.queries.residuals.ExcessSum` measures. The sum
+    over a unit of several rows is clipped to C in addition. The model has
     :class:`app.inference.models.residuals.UnboundedTargets`.
     """
 
@@ -92,7 +93,7 @@ class CutScoreSum(_ScoreSum):
     kind: ClassVar[str] = "cut_score_sum"
 
     def check(self, model: Model, design: Design) -> None:
-        """Check the arrays and the cut, and that the model has residuals."""
+        """Check the arrays and the cut, and that the model has unbounded residuals."""
         super(CutScoreSum, self).check(model, design)
         if not (math.isfinite(self.cut) and self.cut > 0):
             raise BadQuery("a cut must be positive and finite")
